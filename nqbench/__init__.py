@@ -1,0 +1,3 @@
+"""nqbench: reproducible benchmarks and ablations of irregular search on GPUs."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,74 @@
+"""Every error that nqbench raises on purpose.
+
+NqbenchError                 one clear sentence for a user; never a traceback
+├── StudyError               study file or command line is wrong (exit code 2); knows file:line
+├── InfeasibleError          a configuration makes no sense or does not fit; says the limit
+├── CompileError             the CUDA compiler refused a kernel          -> status ``compile_error``
+├── DeviceError              something a device did or lacks
+│   ├── DeviceUnavailable    the device asked for is not here (exit code 2)
+│   ├── LaunchError          a launch failed                             -> status ``launch_error``
+│   │   └── KernelFault      the simulator caught a fault in a kernel (address, lane, PTX line)
+│   └── LaunchTimeout        a launch outlasted its limit                -> status ``timeout``
+└── StoreError               a run folder cannot be read or written
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class NqbenchError(Exception):
+    """Base of all errors meant for a user. ``str(error)`` is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a text file; ``line`` counts from 1."""
+
+    path: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+class StudyError(NqbenchError):
+    """A study file or a command line that cannot be carried out; nothing was run."""
+
+    def __init__(self, message: str, place: Place | None = None) -> None:
+        super().__init__(f"{place}: {message}" if place else message)
+        self.message = message
+        self.place = place
+
+
+class InfeasibleError(NqbenchError):
+    """A configuration that makes no sense or exceeds a limit; the message names the limit."""
+
+
+class CompileError(NqbenchError):
+    """The CUDA compiler refused a kernel; the message carries its file:line."""
+
+
+class DeviceError(NqbenchError):
+    """Something a device did or lacks."""
+
+
+class DeviceUnavailable(DeviceError):
+    """The device asked for is not on this machine, or a package for it is missing."""
+
+
+class LaunchError(DeviceError):
+    """A kernel launch failed."""
+
+
+class KernelFault(LaunchError):
+    """A fault inside a kernel, found by the simulator."""
+
+
+class LaunchTimeout(DeviceError):
+    """A launch did not end within its limit."""
+
+
+class StoreError(NqbenchError):
+    """A run folder that cannot be read or written; the message says what was kept."""

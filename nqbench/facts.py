@@ -1,0 +1,53 @@
+"""What a device can hold: the limits that decide whether a configuration fits.
+
+Filled from the driver for a real GPU and from ``devices/models/*.yaml`` for a simulated one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+DeviceKind = Literal["cuda", "sim", "cpu"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """Limits of one GPU (or simulated GPU). Memory sizes are in bytes.
+
+    ``shared_per_block`` is what a static allocation or an ordinary launch may take (48 KiB);
+    ``shared_per_block_optin`` is what a dynamic allocation may take after opting in.
+    """
+
+    name: str
+    kind: DeviceKind
+    compute_capability: tuple[int, int]
+    multiprocessors: int
+    warp_size: int = 32
+    max_threads_per_block: int = 1024
+    max_threads_per_multiprocessor: int = 2048
+    max_warps_per_multiprocessor: int = 64
+    max_blocks_per_multiprocessor: int = 32
+    max_grid_x: int = 2**31 - 1
+    registers_per_multiprocessor: int = 65536
+    registers_per_block: int = 65536
+    max_registers_per_thread: int = 255
+    register_allocation_unit: int = 256
+    warp_allocation_granularity: int = 4
+    shared_per_block: int = 49152
+    shared_per_block_optin: int = 49152
+    shared_per_multiprocessor: int = 65536
+    shared_reserved_per_block: int = 0
+    shared_allocation_unit: int = 128
+    shared_banks: int = 32
+    memory_bytes: int = 0
+
+    @property
+    def arch(self) -> str:
+        """Compiler name of the architecture, e.g. ``sm_90``."""
+        major, minor = self.compute_capability
+        return f"sm_{major}{minor}"
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain JSON form, for manifests."""
+        return asdict(self) | {"compute_capability": list(self.compute_capability)}

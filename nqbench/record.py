@@ -1,0 +1,74 @@
+"""Records: what came back for one block (one point in one round), as plain data.
+
+A record is one line of ``records.jsonl``. It is complete by itself: the point, every sample, the
+checked answer, and how it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final
+
+from nqbench.errors import StoreError
+from nqbench.vocabulary import STATUSES, Status
+
+RECORD_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One block. Times are in seconds; answers are decimal strings (64-bit and beyond).
+
+    ``key``       identity of everything that can change the number (see ``measure.keys``)
+    ``point``     ``study, sweep, workload, system, label, factors``
+    ``round``     0 for the verification launch, then 1, 2, ...
+    ``samples_s`` every kernel time of the block, in order
+    ``value_s``   their median
+    ``phases``    seconds by name (``vocabulary.PHASES``)
+    ``ended_by``  the clause that ended sampling
+    """
+
+    key: str
+    point: Mapping[str, Any]
+    device: str
+    round: int
+    status: Status
+    reason: str = ""
+    order: int = 0
+    answer: str | None = None
+    expected: str | None = None
+    value_s: float | None = None
+    samples_s: tuple[float, ...] = ()
+    phases: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, float] = field(default_factory=dict)
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    telemetry: Mapping[str, Any] = field(default_factory=dict)
+    ended_by: str = ""
+    started: str = ""
+    wall_s: float = 0.0
+    worker: int = 0
+    version: int = RECORD_VERSION
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise StoreError(f"record {self.key}: unknown status {self.status!r}")
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return asdict(self) | {"samples_s": list(self.samples_s)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Record:
+        """Read the plain form; refuses a record of a newer version or with unknown fields."""
+        if int(data.get("version", 0)) > RECORD_VERSION:
+            raise StoreError(
+                f"record version {data['version']} is newer than this nqbench reads"
+                f" ({RECORD_VERSION}); update nqbench"
+            )
+        known = {f.name for f in fields(cls)}
+        unknown = sorted(set(data) - known)
+        if unknown:
+            raise StoreError(f"record has unknown fields: {', '.join(unknown)}")
+        return cls(**{**data, "samples_s": tuple(data.get("samples_s", ()))})

@@ -1,0 +1,67 @@
+"""What a workload must offer, so that studies, runners and reports need not know which it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from nqbench.facts import DeviceFacts
+from nqbench.plan import Outputs, Plan
+from nqbench.point import Level
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One axis of the ablation.
+
+    ``levels``  names of the categorical levels (empty for a pure number)
+    ``number``  inclusive range if a number is accepted, else ``None``
+    ``per_sm``  whether ``{per_sm: k}`` is accepted
+    ``auto``    whether the word ``auto`` is accepted (resolved per point)
+    """
+
+    name: str
+    meaning: str
+    levels: tuple[str, ...] = ()
+    number: tuple[int, int] | None = None
+    per_sm: bool = False
+    auto: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A configuration with every factor set, and the numbers that follow from it."""
+
+    factors: Mapping[str, Level]
+    derived: Mapping[str, int | float | str]
+
+
+class Workload(Protocol):
+    """One kind of computation: its factors, its named systems, its plans, its truth."""
+
+    name: str
+    factors: Mapping[str, Factor]
+    systems: Mapping[str, Mapping[str, Level]]
+    """Named points: the factor levels that make a paper's system (no ``n``)."""
+
+    def resolve(
+        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
+    ) -> Resolved:
+        """Fill in defaults and ``auto`` values, and check that the configuration can run.
+
+        ``given`` holds ``n`` and any factor, and overrides the system's own levels. Raises
+        ``InfeasibleError`` with the reason and the limit. Must be quick: no job is made here.
+        """
+
+    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+        """Make the resolved configuration executable. May take time (host split)."""
+
+    def answer(self, plan: Plan, outputs: Outputs) -> int:
+        """Combine the outputs of a launch into the answer (64-bit safe)."""
+
+    def expected(self, factors: Mapping[str, Level]) -> int | None:
+        """The known right answer, or ``None`` if nobody knows it."""
+
+    def work(self, factors: Mapping[str, Level]) -> float:
+        """Relative amount of work, for predictions: proportional to search-tree nodes."""
