@@ -9,6 +9,7 @@ NqbenchError                 one clear sentence for a user; never a traceback
 │   ├── LaunchError          a launch failed                             -> status ``launch_error``
 │   │   └── KernelFault      the simulator caught a fault in a kernel (address, lane, PTX line)
 │   └── LaunchTimeout        a launch outlasted its limit                -> status ``timeout``
+├── AnalysisError            the data do not support the analysis that was asked for
 └── StoreError               a run folder cannot be read or written
 """
 
@@ -72,3 +73,7 @@ class LaunchTimeout(DeviceError):
 
 class StoreError(NqbenchError):
     """A run folder that cannot be read or written; the message says what was kept."""
+
+
+class AnalysisError(NqbenchError):
+    """An analysis that the recorded data do not support; the message says what is missing."""

@@ -1,0 +1,83 @@
+"""Quantities: what a table or a figure can show of a point.
+
+Times are measured; counters are counted by the simulator. A quantity is one or the other, so that
+the two never share a column or an axis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Final, Literal
+
+from nqbench.errors import AnalysisError
+from nqbench.vocabulary import COUNTERS, PHASES
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One measured time or one counter.
+
+    ``columns``    columns of the run's frame whose sum it is
+    ``unit``       ``s`` for times, empty for plain counts and fractions
+    ``better``     which direction is good, or ``""`` where that is not clear by itself
+    """
+
+    name: str
+    label: str
+    columns: tuple[str, ...]
+    kind: Literal["time", "counter"]
+    unit: str = ""
+    better: Literal["lower", "higher", ""] = "lower"
+
+    def of(self, row: Mapping[str, Any]) -> float:
+        """Value in one row of a run's frame; NaN where it was not recorded."""
+        total = 0.0
+        for column in self.columns:
+            value = row.get(column)
+            if value is None:
+                return math.nan
+            total += float(value)
+        return total
+
+
+TIME: Final = Quantity("time", "kernel time", ("value_s",), "time", "s")
+OFF_CHIP: Final = Quantity(
+    "off_chip_sectors", "off-chip sectors", ("local_sectors", "global_sectors"), "counter"
+)
+SHOWN_COUNTERS: Final = (
+    "warp_instructions",
+    "lane_efficiency",
+    "issue_slots",
+    "divergent_branches",
+    "bank_conflicts",
+    "off_chip_sectors",
+)
+"""Counters shown side by side where none is asked for: work, how full the warps are, control flow,
+on-chip and off-chip memory. None of them is the cost."""
+
+
+def quantity(name: str) -> Quantity:
+    """Look a quantity up: ``time``, a phase, a counter or ``off_chip_sectors``.
+
+    Raises ``AnalysisError`` for an unknown name, with the nearest known one.
+    """
+    if name == "time":
+        return TIME
+    if name in PHASES:
+        return Quantity(name, f"{name} time", (f"{name}_s",), "time", "s")
+    if name == OFF_CHIP.name:
+        return OFF_CHIP
+    if name in COUNTERS:
+        better: Literal["lower", "higher", ""] = "lower"
+        if name == "lane_efficiency":
+            better = "higher"
+        elif name == "thread_instructions":
+            better = ""
+        return Quantity(name, name.replace("_", " "), (name,), "counter", better=better)
+    known = ("time", *PHASES, *COUNTERS, OFF_CHIP.name)
+    near = get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+    raise AnalysisError(f"no quantity is called {name!r}{hint}")
