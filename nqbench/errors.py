@@ -44,7 +44,14 @@ class StudyError(NqbenchError):
 
 
 class InfeasibleError(NqbenchError):
-    """A configuration that makes no sense or exceeds a limit; the message names the limit."""
+    """A configuration that makes no sense or exceeds a limit; the message names the limit.
+
+    ``factor`` names the factor to change, if one is to blame: a study then points at its line.
+    """
+
+    def __init__(self, message: str, factor: str = "") -> None:
+        super().__init__(message)
+        self.factor = factor
 
 
 class CompileError(NqbenchError):
