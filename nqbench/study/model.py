@@ -1,0 +1,155 @@
+"""A study as the rest of nqbench sees it: frozen, checked, with the place of every value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from nqbench.facts import DeviceKind
+from nqbench.point import Level
+from nqbench.study.expressions import Expression
+from nqbench.study.report import ReportItem
+from nqbench.study.source import KeyPath, Source
+
+KINDS: Final[tuple[DeviceKind, ...]] = get_args(DeviceKind)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One value in the file, and where it stands."""
+
+    value: Level
+    path: KeyPath
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The values of one key, by kind of device.
+
+    A kind that the file leaves out has no entry: the sweep does not run on such a device.
+    """
+
+    by_kind: Mapping[DeviceKind, tuple[Item, ...]]
+    path: KeyPath
+
+    def on(self, kind: DeviceKind) -> tuple[Item, ...]:
+        """The values on a kind of device; empty where the file gives none."""
+        return self.by_kind.get(kind, ())
+
+    def items(self) -> list[Item]:
+        """Every value written, for any kind of device."""
+        return list({item.path: item for items in self.by_kind.values() for item in items}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One ``where`` or ``exclude`` entry: an expression, or a partial match on levels."""
+
+    path: KeyPath
+    expression: Expression | None = None
+    match: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names it needs the values of."""
+        return self.expression.names if self.expression else frozenset(self.match)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One sweep: what is fixed, what varies, what is left out. ``systems`` is an axis of names."""
+
+    name: str
+    path: KeyPath
+    n: Axis | None = None
+    systems: Axis | None = None
+    fixed: Mapping[str, Axis] = field(default_factory=dict)
+    matrix: Mapping[str, Axis] = field(default_factory=dict)
+    zip: Mapping[str, Axis] = field(default_factory=dict)
+    exclude: tuple[Condition, ...] = ()
+    where: tuple[Condition, ...] = ()
+    infeasible: Literal["error", "skip"] = "error"
+
+    @property
+    def given(self) -> dict[str, Axis]:
+        """Every factor the sweep gives, ``n`` and ``system`` included where it gives them."""
+        axes = {**self.fixed, **self.matrix, **self.zip}
+        if self.n:
+            axes["n"] = self.n
+        if self.systems:
+            axes["system"] = self.systems
+        return axes
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How to measure.
+
+    ``target``     half-width of the 95% interval of a block's median, as a fraction (0.005 = 0.5%)
+    ``rounds``     fresh worker processes that visit every point
+    ``budget_s``   seconds per point, over all rounds
+    ``samples``    fewest samples of a block
+    ``warmup``     untimed launches before a block
+    ``timeout_s``  longest a single launch may take
+    """
+
+    target: float = 0.005
+    rounds: int = 5
+    budget_s: float = 10.0
+    samples: int = 10
+    warmup: int = 1
+    timeout_s: float = 60.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain form."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One study file, read and checked against the grammar (not yet against a workload)."""
+
+    name: str
+    about: str
+    workload: str
+    n: Axis | None
+    sweeps: tuple[Sweep, ...]
+    measure: Measure
+    report: tuple[ReportItem, ...]
+    source: Source = field(repr=False, compare=False)
+
+    @property
+    def path(self) -> Path:
+        """The file it came from."""
+        return self.source.path
+
+    @property
+    def text(self) -> str:
+        """The file's text."""
+        return self.source.text
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain form, as stored in manifests: the file's own keys, defaults filled in.
+
+        Only the file's name is kept of its path: manifests are published.
+        """
+        written = dict(self.source.data)
+        sweeps = written.get("sweeps") or [
+            {"name": self.name} | {key: written[key] for key in SWEEP_KEYS if key in written}
+        ]
+        return {
+            "file": self.path.name,
+            "name": self.name,
+            "about": self.about,
+            "workload": self.workload,
+            "n": written.get("n"),
+            "sweeps": sweeps,
+            "measure": self.measure.as_json(),
+            "report": [item.as_json() for item in self.report],
+        }
+
+
+SWEEP_KEYS: Final = ("system", "systems", "fixed", "matrix", "zip", "exclude", "where", "infeasible")
+"""Keys of a sweep that a study with only one may write at top level."""

@@ -1,0 +1,135 @@
+"""What a study may ask to be drawn: the names of tables and figures, and their options.
+
+This is the one list of them: the study reader checks a file against it and ``nqbench.report``
+registers its exporters under the same names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from nqbench.vocabulary import COUNTERS, PHASES
+
+Form = Literal["table", "figure"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportKind:
+    """A table or figure that can be asked for.
+
+    ``options``   keys it takes besides ``table``/``figure``
+    ``required``  those among them that have no default
+    ``one_sweep`` whether it draws exactly one sweep, so that ``of`` is needed where there are several
+    """
+
+    form: Form
+    name: str
+    meaning: str
+    options: tuple[str, ...]
+    required: tuple[str, ...] = ()
+    one_sweep: bool = True
+
+
+OPTIONS: Final = {
+    "of": "the sweep it is made from; may be left out if the study has one",
+    "x": "factor along the x axis",
+    "y": "factor along the y axis",
+    "series": "factor (or `system`) that tells the lines apart",
+    "value": "what is shown: `time`, a phase or a counter; by default the time, or the main counters"
+    " of a simulated run",
+    "title": "heading, in place of the one made from the study",
+    "n": "sizes to show; by default all",
+}
+
+REPORT_KINDS: Final = (
+    ReportKind(
+        "table",
+        "results",
+        "every point with its value, interval and status",
+        ("of", "value", "title", "n"),
+        one_sweep=False,
+    ),
+    ReportKind(
+        "table",
+        "effects",
+        "main effect of every factor, as a ratio",
+        ("of", "value", "title", "n"),
+    ),
+    ReportKind(
+        "table",
+        "interactions",
+        "how the effect of one factor changes with another",
+        ("of", "value", "title", "n"),
+    ),
+    ReportKind("table", "systems", "systems side by side, a column per n", ("of", "value", "title", "n")),
+    ReportKind(
+        "table",
+        "resources",
+        "registers, stack, shared memory and occupancy of every kernel",
+        ("of", "title", "n"),
+        one_sweep=False,
+    ),
+    ReportKind("table", "skipped", "what did not run, and why", ("of", "title", "n"), one_sweep=False),
+    ReportKind(
+        "figure",
+        "effects",
+        "main effects and two-way interactions as ratios with intervals",
+        ("of", "value", "title", "n"),
+    ),
+    ReportKind(
+        "figure",
+        "ranking",
+        "all points of a factorial as a sorted dot plot with their levels",
+        ("of", "value", "title", "n"),
+    ),
+    ReportKind(
+        "figure",
+        "heatmap",
+        "a value over two factors; what cannot run is hatched",
+        ("of", "x", "y", "value", "title", "n"),
+        required=("x", "y"),
+    ),
+    ReportKind(
+        "figure",
+        "line",
+        "a value against one number, a line per series",
+        ("of", "x", "series", "value", "title", "n"),
+        required=("x",),
+    ),
+    ReportKind(
+        "figure",
+        "scaling",
+        "a value against n, with the CPU baselines",
+        ("of", "series", "value", "title", "n"),
+    ),
+)
+
+VALUES: Final = ("time", *PHASES, *COUNTERS)
+"""What ``value`` may name."""
+
+
+def kinds(form: Form) -> dict[str, ReportKind]:
+    """The tables, or the figures, by name."""
+    return {kind.name: kind for kind in REPORT_KINDS if kind.form == form}
+
+
+@dataclass(frozen=True, slots=True)
+class ReportItem:
+    """One entry of a study's ``report`` list. ``n`` empty means all sizes; ``of`` ``None`` all sweeps."""
+
+    form: Form
+    name: str
+    of: str | None = None
+    x: str | None = None
+    y: str | None = None
+    series: str | None = None
+    value: str | None = None
+    title: str | None = None
+    n: tuple[int, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain form, as in the file: ``{"figure": "heatmap", "of": ..., "x": ...}``."""
+        given = {option: getattr(self, option) for option in OPTIONS}
+        given["n"] = list(self.n)
+        return {self.form: self.name} | {key: value for key, value in given.items() if value}

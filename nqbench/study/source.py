@@ -1,0 +1,241 @@
+"""A YAML file with its marks: plain data, and the line of every key and value in it.
+
+YAML 1.1 turns words into other things behind the writer's back (``on`` into true, ``010`` into 8,
+``1:30`` into 90). Nothing in a study is a truth value, a date or an octal number, so all of these
+are refused here, once, for every key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from yaml.constructor import SafeConstructor
+
+from nqbench.errors import Place, StudyError
+from nqbench.study.words import nearest, shown
+
+Key = str | int
+KeyPath = tuple[Key, ...]
+
+MAX_BYTES: Final = 1_000_000
+"""A study is a page or two; a file beyond this is something else given by mistake."""
+
+MAX_NODES: Final = 100_000
+"""Values in a file after its anchors are expanded (a few nested anchors can stand for billions)."""
+
+_TAG: Final = "tag:yaml.org,2002:"
+_PLAIN_INT: Final = re.compile(r"[-+]?(0|[1-9][0-9_]{0,18})|0x[0-9a-fA-F]{1,15}")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A parsed file. ``lines`` maps the path of a key or list item to its line, from 1."""
+
+    path: Path
+    text: str
+    data: Mapping[str, Any]
+    lines: Mapping[KeyPath, int]
+
+    def place(self, path: KeyPath = ()) -> Place:
+        """Where ``path`` is written; the nearest enclosing key if it is not written itself."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return Place(self.path, self.lines.get(path, 1))
+
+    def error(self, message: str, path: KeyPath = ()) -> StudyError:
+        """A ``StudyError`` that points at ``path``."""
+        return StudyError(message, self.place(path))
+
+    @contextmanager
+    def at(self, path: KeyPath, prefix: str = "") -> Iterator[None]:
+        """Give a ``StudyError`` from inside, if it has no place yet, the place of ``path``."""
+        try:
+            yield
+        except StudyError as error:
+            if error.place is not None:
+                raise
+            raise self.error(prefix + error.message, path) from error
+
+
+def read(path: Path) -> Source:
+    """Read and parse a study file. Raises ``StudyError`` with file:line."""
+    text = _text(path)
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise _syntax_error(path, text, error) from error
+    except RecursionError as error:
+        raise StudyError("the file is nested too deeply to be a study", Place(path, 1)) from error
+    if node is None:
+        raise StudyError(
+            "the file is empty; a study needs at least name, n and sweeps", Place(path, 1)
+        )
+    if not isinstance(node, yaml.MappingNode):
+        raise StudyError(
+            "a study is a mapping of keys to values (name: ..., n: ..., sweeps: ...), but this"
+            f" file holds {'a list' if isinstance(node, yaml.SequenceNode) else 'a single value'}",
+            Place(path, node.start_mark.line + 1),
+        )
+    reader = _Reader(path)
+    data = reader.value(node, ())
+    assert isinstance(data, dict)
+    return Source(path, text, data, reader.lines)
+
+
+def _text(path: Path) -> str:
+    if path.is_dir():
+        inside = sorted(p.name for p in path.glob("*.y*ml"))
+        hint = f"name one of its studies: {', '.join(inside[:5])}" if inside else "name a YAML file"
+        raise StudyError(f"{path} is a folder, not a study; {hint}")
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        there = [p.name for p in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
+        close = nearest(path.name, there)
+        hint = f"; did you mean {path.parent / close}?" if close else ""
+        raise StudyError(f"there is no study file {path}{hint}") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise StudyError(f"the study file {path} cannot be read: {reason}") from error
+    if len(raw) > MAX_BYTES:
+        raise StudyError(f"the file is larger than {MAX_BYTES:,} bytes", Place(path, 1))
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise StudyError(
+            f"the file is not UTF-8 text (byte 0x{raw[error.start]:02x}); save it as UTF-8",
+            Place(path, line),
+        ) from error
+
+
+def _syntax_error(path: Path, text: str, error: yaml.YAMLError) -> StudyError:
+    if isinstance(error, yaml.reader.ReaderError):
+        line = text[: error.position].count("\n") + 1
+        return StudyError(
+            f"the file holds a control character (U+{ord(text[error.position]):04X})"
+            " that YAML does not allow; delete it",
+            Place(path, line),
+        )
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    line = mark.line + 1 if mark else 1
+    problem = str(getattr(error, "problem", None) or error)
+    context = getattr(error, "context", None)
+    written = (text.splitlines() or [""])[min(line, len(text.splitlines()) or 1) - 1]
+    if "'\\t'" in problem or written[: len(written) - len(written.lstrip())].count("\t"):
+        message = "a tab is used for indentation; YAML takes only spaces"
+    elif "single document" in str(context):
+        message = "a second YAML document starts here; one file holds one study"
+    else:
+        message = f"this is not valid YAML: {problem}{f' ({context})' if context else ''}"
+        if "mapping values" in problem or "expected ',' or" in problem:
+            message += "; check brackets and indentation, and quote text that holds ': ' or ','"
+    return StudyError(message, Place(path, line))
+
+
+class _Reader:
+    """Turns YAML nodes into plain data and notes where each stands."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: dict[KeyPath, int] = {(): 1}
+        self.open: set[int] = set()
+        self.nodes = 0
+
+    def error(self, message: str, node: yaml.Node) -> StudyError:
+        return StudyError(message, Place(self.path, node.start_mark.line + 1))
+
+    def value(self, node: yaml.Node, path: KeyPath) -> Any:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise self.error(f"the file holds more than {MAX_NODES:,} values", node)
+        if isinstance(node, yaml.ScalarNode):
+            return self.scalar(node, path)
+        if id(node) in self.open:
+            raise self.error("an anchor refers to itself, so the study would never end", node)
+        if node.tag not in (_TAG + "map", _TAG + "seq"):
+            raise self.error(f"the YAML tag {shown(node.tag)} has no meaning in a study", node)
+        if not node.value and path != ("report",):
+            raise self.error(f"'{_name(path)}' is empty; give it a value or delete it", node)
+        self.open.add(id(node))
+        try:
+            return self.mapping(node, path) if node.tag == _TAG + "map" else self.items(node, path)
+        finally:
+            self.open.discard(id(node))
+
+    def items(self, node: yaml.Node, path: KeyPath) -> list[Any]:
+        result = []
+        for index, item in enumerate(node.value):
+            self.lines[*path, index] = item.start_mark.line + 1
+            result.append(self.value(item, (*path, index)))
+        return result
+
+    def mapping(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == _TAG + "merge":
+                merged = self.merge(value_node, path) | merged
+                continue
+            key = self.key(key_node)
+            line = key_node.start_mark.line + 1
+            if key in result:
+                raise self.error(
+                    f"the key '{key}' is given twice (first on line {self.lines[*path, key]});"
+                    " keep one of them",
+                    key_node,
+                )
+            scalar = isinstance(value_node, yaml.ScalarNode)
+            self.lines[*path, key] = max(line, value_node.start_mark.line + 1) if scalar else line
+            result[key] = self.value(value_node, (*path, key))
+        return merged | result
+
+    def merge(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
+        """The mapping(s) under ``<<``; earlier ones win, as in YAML 1.1."""
+        parts = [node] if isinstance(node, yaml.MappingNode) else node.value
+        result: dict[str, Any] = {}
+        for part in parts:
+            if not isinstance(part, yaml.MappingNode):
+                raise self.error("'<<' takes an alias of a mapping, such as <<: *name", node)
+            content = self.value(part, path)
+            result = content | result
+        return result
+
+    def key(self, node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            raise self.error("a key must be a word, not a list or a mapping", node)
+        return str(node.value)
+
+    def scalar(self, node: yaml.ScalarNode, path: KeyPath) -> str | int | float:
+        kind = node.tag.removeprefix(_TAG)
+        written = node.value
+        if kind in ("str", "value"):
+            return str(written)
+        if kind == "null":
+            raise self.error(f"'{_name(path)}' has no value; give it one or delete it", node)
+        if kind == "int" and _PLAIN_INT.fullmatch(written):
+            return int(written.replace("_", ""), 16 if "x" in written else 10)
+        if kind == "float":
+            number = SafeConstructor().construct_object(node)
+            if isinstance(number, float) and ":" not in written:
+                return number
+        readings = {"bool": "a truth value", "timestamp": "a date", "int": "a number in base 8 or 60"}
+        if kind in readings or kind == "float":
+            raise self.error(
+                f"YAML reads {written} at '{_name(path)}' as {readings.get(kind, 'a time')};"
+                " put it in quotes if it is a name, or write a plain decimal number",
+                node,
+            )
+        raise self.error(f"the YAML tag {shown(node.tag)} has no meaning in a study", node)
+
+
+def _name(path: KeyPath) -> str:
+    """The innermost key of a path, for a sentence."""
+    return next((part for part in reversed(path) if isinstance(part, str)), "study")
