@@ -17,6 +17,8 @@ class DeviceFacts:
 
     ``shared_per_block`` is what a static allocation or an ordinary launch may take (48 KiB);
     ``shared_per_block_optin`` is what a dynamic allocation may take after opting in.
+    ``shared_carveouts`` are the sizes that the shared part of the L1 cache can be given, ascending;
+    empty where the split is fixed or unknown.
     """
 
     name: str
@@ -41,6 +43,7 @@ class DeviceFacts:
     shared_allocation_unit: int = 128
     shared_banks: int = 32
     memory_bytes: int = 0
+    shared_carveouts: tuple[int, ...] = ()
 
     @property
     def arch(self) -> str:
@@ -50,4 +53,7 @@ class DeviceFacts:
 
     def as_dict(self) -> dict[str, object]:
         """Plain JSON form, for manifests."""
-        return asdict(self) | {"compute_capability": list(self.compute_capability)}
+        return asdict(self) | {
+            "compute_capability": list(self.compute_capability),
+            "shared_carveouts": list(self.shared_carveouts),
+        }
