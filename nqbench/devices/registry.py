@@ -1,0 +1,164 @@
+"""Devices by name: what the command line's ``--device`` and ``nqbench devices`` stand on.
+
+A spec is ``auto``, ``cuda`` or ``cuda:N``, ``sim`` or ``sim:MODEL``, ``cpu``, ``replay:RUN`` or
+``fake:...`` (a test device). Nothing heavy is imported before a device of that kind is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from nqbench.devices.models import DEFAULT_MODEL, load_model, model_names
+from nqbench.devices.protocol import Device
+from nqbench.errors import DeviceError, DeviceUnavailable
+from nqbench.facts import DeviceFacts, DeviceKind
+
+KINDS: Final = ("auto", "cuda", "sim", "cpu", "replay", "fake")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The device that ``auto`` stands for, and the reason in words."""
+
+    spec: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """One line of ``nqbench devices``.
+
+    ``available`` is false for what is absent; ``note`` then gives the reason and what mends it.
+    """
+
+    spec: str
+    kind: str
+    name: str
+    available: bool
+    note: str
+
+
+def choose_device(spec: str = "auto") -> Choice:
+    """Resolve ``auto``: the first CUDA GPU that works, otherwise the simulator's default model.
+
+    Any other spec is returned in its full form (``cuda`` becomes ``cuda:0``). Raises
+    ``DeviceUnavailable`` for a spec that names no kind of device.
+    """
+    kind, rest = _split(spec)
+    if kind != "auto":
+        return Choice(_full(kind, rest), "asked for")
+    from nqbench.devices.cuda import find_gpus
+
+    try:
+        first = find_gpus()[0]
+    except DeviceUnavailable as absence:
+        return Choice(f"sim:{DEFAULT_MODEL}", f"no CUDA GPU can be used: {absence}")
+    return Choice(first.spec, f"the first CUDA GPU: {first.name}")
+
+
+def open_device(spec: str) -> Device:
+    """Open a device; ``auto`` is resolved by :func:`choose_device`.
+
+    Raises ``DeviceUnavailable`` in one sentence if it is not here.
+    """
+    kind, rest = _split(choose_device(spec).spec)
+    if kind == "cuda":
+        from nqbench.devices.cuda import CudaDevice
+
+        return CudaDevice(_index(rest))
+    if kind == "sim":
+        from nqbench.devices.sim import SimDevice
+
+        return SimDevice(rest)
+    if kind == "cpu":
+        from nqbench.devices.cpu import CpuDevice
+
+        return CpuDevice()
+    if kind == "replay":
+        from nqbench.devices.replay import ReplayDevice
+
+        return ReplayDevice(Path(rest))
+    from nqbench.devices.fake import FakeDevice
+
+    return FakeDevice.from_spec(f"{kind}:{rest}" if rest else kind)
+
+
+def facts_for(spec: str) -> tuple[DeviceFacts, DeviceKind]:
+    """Facts of a device and its kind (which selects sizes in studies), without running anything.
+
+    For a GPU the driver is asked, but no context is made; the other kinds touch no hardware.
+    """
+    kind, rest = _split(choose_device(spec).spec)
+    if kind == "sim":
+        return load_model(rest).facts, "sim"
+    if kind == "cuda":
+        from nqbench.devices.cuda import gpu_facts
+
+        return gpu_facts(_index(rest)), "cuda"
+    device = open_device(spec)
+    try:
+        return device.facts, device.facts.kind
+    finally:
+        device.close()
+
+
+def list_devices() -> list[DeviceRow]:
+    """Every device of this machine: GPUs, simulator models, the CPU, and why GPUs are absent."""
+    from nqbench.devices.cuda import find_gpus
+
+    rows: list[DeviceRow] = []
+    try:
+        rows += [DeviceRow(gpu.spec, "cuda", gpu.name, True, gpu.note) for gpu in find_gpus()]
+    except DeviceUnavailable as absence:
+        rows.append(DeviceRow("cuda:0", "cuda", "-", False, str(absence)))
+    compiler = _compiler_absence()
+    for name in model_names():
+        facts = load_model(name).facts
+        note = compiler or f"{facts.multiprocessors} multiprocessors, {facts.arch}"
+        rows.append(DeviceRow(f"sim:{name}", "sim", facts.name, not compiler, note))
+    rows.append(DeviceRow("cpu", "cpu", "this machine's processor", True, "baselines only"))
+    return rows
+
+
+def _compiler_absence() -> str:
+    """Why kernels cannot be compiled here; empty if they can."""
+    from nqbench.compile import ensure_compiler
+
+    try:
+        ensure_compiler()
+    except DeviceError as error:
+        return str(error)
+    return ""
+
+
+def _split(spec: str) -> tuple[str, str]:
+    kind, _, rest = spec.strip().partition(":")
+    if kind not in KINDS:
+        close = difflib.get_close_matches(kind, KINDS, n=1)
+        perhaps = f", perhaps {close[0]!r}" if close else ""
+        raise DeviceUnavailable(
+            f"no device is called {spec!r}{perhaps}; devices are auto, cuda:0, sim:mini, cpu"
+            " and replay:RUN, and 'nqbench devices' lists those of this machine"
+        )
+    if kind in ("auto", "cpu") and rest:
+        raise DeviceUnavailable(f"device {spec!r}: nothing can follow {kind!r}; write {kind!r}")
+    return kind, rest
+
+
+def _full(kind: str, rest: str) -> str:
+    if kind == "cuda":
+        return f"cuda:{_index(rest)}"
+    if kind == "sim":
+        return f"sim:{rest or DEFAULT_MODEL}"
+    if kind == "replay" and not rest:
+        raise DeviceUnavailable("device 'replay' needs a run folder: replay:results/local/...")
+    return f"{kind}:{rest}" if rest else kind
+
+
+def _index(rest: str) -> int:
+    if rest and not rest.isdecimal():
+        raise DeviceUnavailable(f"device 'cuda:{rest}': GPUs are numbered, e.g. cuda:0")
+    return int(rest or 0)
