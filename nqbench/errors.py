@@ -67,7 +67,12 @@ class DeviceUnavailable(DeviceError):
 
 
 class LaunchError(DeviceError):
-    """A kernel launch failed."""
+    """A kernel launch failed.
+
+    ``fatal``  the process can launch nothing more (a poisoned context) and must be replaced
+    """
+
+    fatal: bool = False
 
 
 class KernelFault(LaunchError):
