@@ -42,6 +42,8 @@ class Estimate:
         ``comparisons`` widens the interval as Bonferroni does, for an estimate that was picked as
         the most extreme of several. Without an interval only an exact value can differ.
         """
+        if math.isnan(self.value):
+            return False
         if self.exact:
             return self.value != other
         if self.low is None or self.high is None:

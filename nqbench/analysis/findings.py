@@ -1,0 +1,256 @@
+"""The findings that matter, in words, each with what it rests on.
+
+A sentence is made only where the interval allows it. The most extreme of several estimates has to
+clear an interval widened for that choice (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from nqbench.analysis.collect import load_dataset
+from nqbench.analysis.dataset import Dataset, PointResult
+from nqbench.analysis.design import swept_factors
+from nqbench.analysis.effects import Effect, Interaction, effects, interactions
+from nqbench.analysis.estimate import Estimate, combine
+from nqbench.analysis.quantities import Quantity, quantity
+from nqbench.analysis.wording import describe, interval_note, number, ratio, time
+from nqbench.errors import AnalysisError
+
+WANTED: Final = 3
+"""Findings that are shown: as many as can be read at a glance."""
+
+COUNTERS_TOLD: Final = (
+    "lane_efficiency",
+    "bank_conflicts",
+    "warp_instructions",
+    "off_chip_sectors",
+)
+"""Counters that findings of a simulated run speak about: how full warps are, conflicts, work,
+traffic. Said one by one, because no single one is the cost."""
+
+Maker = Callable[[Dataset, str, Quantity], str | None]
+
+
+def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
+    """The ``wanted`` most telling sentences about a run.
+
+    Says so in one sentence where the run supports none.
+    """
+    data = run if isinstance(run, Dataset) else load_dataset(run)
+    told: list[str] = []
+    for sentence in _candidates(data):
+        if sentence and sentence not in told:
+            told.append(sentence)
+        if len(told) == wanted:
+            return told
+    if not told:
+        ok = sum(p.ok for p in data.points)
+        told.append(
+            f"No finding: of {len(data.points)} points {ok} finished with the right answer, and"
+            " nothing among them differs by more than its interval."
+        )
+    return told
+
+
+def _candidates(data: Dataset) -> Iterable[str | None]:
+    """Sentences in order of interest: the richest factorial first."""
+    ranked = sorted(data.sweeps, key=lambda s: -_richness(data, s))
+    if data.simulated:
+        for sweep in ranked:
+            for name in COUNTERS_TOLD[:2]:
+                yield _attempt(strongest_factor, data, sweep, quantity(name))
+            yield _attempt(telling_interaction, data, sweep, quantity("lane_efficiency"))
+            for name in COUNTERS_TOLD[2:]:
+                yield _attempt(strongest_factor, data, sweep, quantity(name))
+            for name in COUNTERS_TOLD:
+                yield _attempt(extremes, data, sweep, quantity(name))
+        return
+    what = quantity("time")
+    for maker in (strongest_factor, extremes, telling_interaction):
+        for sweep in ranked[:1]:
+            yield _attempt(maker, data, sweep, what)
+    for sweep in ranked[1:]:
+        for maker in (extremes, strongest_factor, telling_interaction):
+            yield _attempt(maker, data, sweep, what)
+
+
+def _attempt(maker: Maker, data: Dataset, sweep: str, what: Quantity) -> str | None:
+    try:
+        return maker(data, sweep, what)
+    except AnalysisError:
+        return None  # this sweep does not support this sentence; others may
+
+
+def _richness(data: Dataset, sweep: str) -> int:
+    """Factors that were crossed; a list of systems is no factorial."""
+    return sum(f != "system" for f in swept_factors(data, sweep))
+
+
+def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
+    """The factor with the largest main effect at the largest size that has it."""
+    found = [e for e in effects(data, sweep, what) if e.factor != "system"]
+    largest = max((e.n for e in found), default=0)
+    # What starts from 0 has no ratio; it only says that the base level lacks the mechanism.
+    here = [e for e in found if e.n == largest and math.isfinite(e.ratio.value)]
+    clear = [e for e in here if e.ratio.differs_from(1, len(here))]
+    if not clear:
+        return _no_effect(data, sweep, what, here)
+    best = max(clear, key=lambda e: _strength(e.ratio))
+    others = [e for e in found if _same_change(e, best) and e.n != largest]
+    agree = [e for e in others if (e.ratio.value - 1) * (best.ratio.value - 1) > 0]
+    also = ""
+    if others:
+        sizes = ", ".join(str(e.n) for e in others)
+        also = (
+            f"; the same direction at N={sizes}"
+            if len(agree) == len(others)
+            else f"; not in the same direction at every other size (N={sizes})"
+        )
+    return (
+        f"Strongest factor for {what.label}{_where(data, sweep, largest)}: {best.factor}."
+        f" {best.level} instead of {best.base} {_changes(best, what)}"
+        f" ({_basis(best)}; {interval_note(best.ratio)}{also})."
+    )
+
+
+def _no_effect(data: Dataset, sweep: str, what: Quantity, here: Sequence[Effect]) -> str | None:
+    if not here or not here[0].ratio.bounded:
+        return None
+    n = here[0].n
+    return (
+        f"No factor changes the {what.label} by more than its interval"
+        f"{_where(data, sweep, n)} ({len(here)} effects compared, {interval_note(here[0].ratio)})."
+    )
+
+
+def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
+    """The best point of a sweep against the worst, the runner-up and the CPU baseline."""
+    factors = swept_factors(data, sweep)
+    points = [p for p in data.select(sweep, host=False) if p.ok and p.values(what)]
+    if not points or not what.better:
+        return None
+    n = max(p.n for p in points)
+    points = [p for p in points if p.n == n]
+    ranked = sorted(points, key=lambda p: _value(p, what), reverse=what.better == "higher")
+    if len(ranked) < 2:
+        return None
+    best, second, worst = ranked[0], ranked[1], ranked[-1]
+    if what.kind == "counter" and 0 in (_value(best, what), _value(worst, what)):
+        return None  # zero against something is said by the strongest factor
+    gap = _against(worst, best, what) if what.better == "lower" else _against(best, worst, what)
+    if not gap.differs_from(1, len(ranked)):
+        return None
+    words = "as fast as" if what.kind == "time" else f"{what.better} than that of"
+    value = _value(best, what)
+    said = time(value) if what.unit == "s" else number(value)
+    return (
+        f"Best {what.label} of {len(ranked)} points{_where(data, sweep, n)}:"
+        f" {describe(best, factors)} with {said}, {ratio(gap)} times {words} the worst"
+        f" ({describe(worst, factors)}; {interval_note(gap)})"
+        f"{_runner_up(best, second, what, factors)}{_baseline(data, best, what)}."
+    )
+
+
+def _runner_up(
+    best: PointResult, second: PointResult, what: Quantity, factors: tuple[str, ...]
+) -> str:
+    if what.kind != "time":
+        return ""
+    lead = _against(second, best, what)
+    name = describe(second, factors)
+    if lead.differs_from(1):
+        return f"; the next ({name}) takes {ratio(lead)} times as long"
+    return f"; not told apart from the next ({name}: {ratio(lead)})"
+
+
+def _baseline(data: Dataset, best: PointResult, what: Quantity) -> str:
+    """Against the fastest CPU program at the same size."""
+    if what.kind != "time":
+        return ""
+    hosts = [p for p in data.points if p.host and p.ok and p.n == best.n and p.values(what)]
+    if not hosts:
+        return ""
+    host = min(hosts, key=lambda p: _value(p, what))
+    gain = _against(host, best, what)
+    return (
+        f"; {host.system} on the host CPU takes {ratio(gain)} times as long (whole count, against"
+        " the kernel alone)"
+    )
+
+
+def telling_interaction(data: Dataset, sweep: str, what: Quantity) -> str | None:
+    """A reversal if there is one, else the strongest interaction, at the largest size."""
+    factors = [f for f in swept_factors(data, sweep) if f != "system"]
+    found = interactions(data, sweep, what, factors=factors)
+    found += interactions(data, sweep, what, factors=factors[::-1])  # the same, seen from the other
+    if not found:
+        return None
+    n = max(i.n for i in found)
+    here = [i for i in found if i.n == n and _finite(i)]
+    clear = [i for i in here if i.ratio.differs_from(1, len(here))]
+    if not clear:
+        return None
+    reversals = [i for i in clear if i.reverses]
+    best = max(reversals or clear, key=lambda i: _strength(i.ratio))
+    change = f"{best.factor} {best.level} instead of {best.base}"
+    verb = "turns round with" if best.reverses else "depends on"
+    return (
+        f"What {change} does to the {what.label} {verb} {best.other}{_where(data, sweep, n)}:"
+        f" it multiplies it"
+        f" by {ratio(best.at_base)} with {best.other} {best.other_base}, but by"
+        f" {ratio(best.at_level)} with {best.other} {best.other_level}"
+        f" ({interval_note(best.ratio)})."
+    )
+
+
+def _against(one: PointResult, two: PointResult, what: Quantity) -> Estimate:
+    """Ratio of two points, paired by round where they share rounds."""
+    first, second = one.values(what), two.values(what)
+    shared = sorted(set(first) & set(second))
+    if not shared:
+        return Estimate(_value(one, what) / _value(two, what))
+    return combine([first[r] / second[r] for r in shared], exact=what.kind == "counter")
+
+
+def _value(point: PointResult, what: Quantity) -> float:
+    estimate = point.estimate(what)
+    return math.nan if estimate is None else estimate.value
+
+
+def _strength(estimate: Estimate) -> float:
+    return math.inf if estimate.value == 0 else abs(math.log(estimate.value))
+
+
+def _finite(found: Interaction) -> bool:
+    return all(0 < e.value < math.inf for e in (found.ratio, found.at_base, found.at_level))
+
+
+def _same_change(one: Effect, two: Effect) -> bool:
+    return (one.factor, one.base, one.level) == (two.factor, two.base, two.level)
+
+
+def _where(data: Dataset, sweep: str, n: int) -> str:
+    return f" at N={n} in sweep {sweep} on {data.device}, {data.manner}"
+
+
+def _basis(effect: Effect) -> str:
+    if effect.method == "least squares":
+        return "least squares over all combinations"
+    plural = "" if effect.pairs == 1 else "s"
+    return f"{effect.method} over {effect.pairs} otherwise equal pair{plural}"
+
+
+def _changes(effect: Effect, what: Quantity) -> str:
+    """``is 2.310 times as fast`` or ``multiplies the bank conflicts by 0.4300``."""
+    estimate = effect.ratio
+    if estimate.value == 0:
+        return f"brings the {what.label} to 0"
+    if what.kind == "time":
+        if estimate.value < 1:
+            return f"is {ratio(estimate.inverse())} times as fast"
+        return f"takes {ratio(estimate)} times as long"
+    return f"multiplies the {what.label} by {ratio(estimate)}"

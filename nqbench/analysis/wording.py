@@ -1,0 +1,68 @@
+"""How numbers and levels are said in sentences."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from nqbench.analysis.dataset import PointResult
+from nqbench.analysis.estimate import CONFIDENCE, Estimate
+
+_TIME_UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A plain number: whole counts in full with separators, others to ``digits`` digits."""
+    if not math.isfinite(value):
+        return "undefined" if math.isnan(value) else "infinite"
+    if float(value).is_integer():
+        return f"{int(value):,}"
+    if abs(value) >= 10**digits:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}" if abs(value) >= 1e-4 else f"{value:.{digits - 1}e}"
+
+
+def time(value_s: float, digits: int = 4) -> str:
+    """A time with its unit."""
+    scale, unit = next((u for u in _TIME_UNITS if abs(value_s) >= u[0]), _TIME_UNITS[-1])
+    return f"{_fixed(value_s / scale, digits)} {unit}"
+
+
+def ratio(estimate: Estimate) -> str:
+    """A ratio with its interval: ``1.234 [1.229, 1.239]``."""
+    if estimate.low is None or estimate.high is None:
+        return _fixed(estimate.value)
+    return f"{_fixed(estimate.value)} [{_fixed(estimate.low)}, {_fixed(estimate.high)}]"
+
+
+def interval_note(estimate: Estimate) -> str:
+    """What the brackets mean, or why there are none."""
+    if estimate.exact:
+        return "exact"
+    if not estimate.bounded:
+        return "one round, so no interval"
+    return f"{CONFIDENCE:.0%} interval over {estimate.rounds} rounds"
+
+
+def describe(point: PointResult, factors: tuple[str, ...]) -> str:
+    """A point by the levels that tell it from its neighbours."""
+    words = [
+        point.system if f == "system" else f"{f} {point.level(f)}"
+        for f in factors
+        if point.level(f) != "-"
+    ]
+    return ", ".join(words) or point.system or point.sweep
+
+
+def _fixed(value: float, digits: int = 4) -> str:
+    """Significant digits kept even where they are zeros, so that precision stays visible."""
+    if not math.isfinite(value):
+        return "undefined" if math.isnan(value) else "infinite"
+    if value == 0:
+        return "0"
+    if abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    if abs(value) < 1e-3:
+        return f"{value:.{digits - 1}e}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}"
