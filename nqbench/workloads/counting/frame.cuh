@@ -1,0 +1,140 @@
+// A frame is the work space of one thread: four words per board row, somewhere in memory.
+//
+// A *cursor* is a row number already multiplied and offset so that `words[cursor + constant]` is
+// the address: moving one row is one addition, and no quantity costs arithmetic of its own.
+#pragma once
+#include "policy.cuh"
+
+// `kFree` is the row's open columns; in Somers' loop the same slot holds the candidate stack.
+enum Quantity { kColumns, kLeft, kRight, kFree };
+
+// Order of the words of one block: word(q, row, thread) =
+//   thread * kThreadStride + row * kRowStride + offset(q).
+template <class P> struct Order {
+    static constexpr int kRows = P::kRows;
+    static constexpr int kBlock = P::kBlockSize;
+    static constexpr bool kInterleaved = P::kLayout == Layout::interleaved;
+    static constexpr bool kArrays = P::kStorage == Storage::arrays;
+    static constexpr bool kRecords = P::kStorage == Storage::records;
+    static_assert(!(kInterleaved && P::kStorage == Storage::chunk),
+                  "interleaved chunks are interleaved arrays");
+
+    static constexpr int kOwnWords = kArrays ? kRows : 4 * kRows;
+    // An odd stride is coprime with the number of banks: equal rows of a warp never collide.
+    static constexpr int kThreadStride =
+        kInterleaved ? 1 : P::kLayout == Layout::padded ? (kOwnWords | 1) : kOwnWords;
+    static constexpr int kRowStride = (kRecords ? 4 : 1) * (kInterleaved ? kBlock : 1);
+    static constexpr int kSection = (kInterleaved ? kOwnWords : kThreadStride) * kBlock;
+
+    static constexpr bool kStackOnly = P::kMemory == Memory::shared_stack;
+    static constexpr int kWords =
+        (kArrays && !kStackOnly ? 4 * kSection : kSection) + P::kStackExtra * kBlock;
+
+    __device__ static constexpr int offset(Quantity q) {
+        if (kStackOnly) return 0;
+        if (kArrays) return q * kSection;
+        if (kRecords) return q * (kInterleaved ? kBlock : 1);
+        // feinbube2010: the stack comes first in the chunk of Listing 8, last in that of Listing 9.
+        return (P::kRowRule == Rows::max ? (q + 1) % 4 : q) * kRows;
+    }
+};
+
+template <class P> __device__ __forceinline__ unsigned* shared_words() {
+    if constexpr (P::kAllocation == Allocation::at_launch) {
+        extern __shared__ unsigned launch_words[];
+        return launch_words;
+    } else {
+        __shared__ unsigned fixed_words[Order<P>::kWords];
+        return fixed_words;
+    }
+}
+
+// All four quantities in shared memory, or in the block's region of a global buffer.
+template <class P, Memory M = P::kMemory> class Frame {
+    using O = Order<P>;
+    unsigned* words_;
+    int origin_;
+
+public:
+    static constexpr int kStep = O::kRowStride;
+    static constexpr int kStackStep = kStep;
+
+    __device__ explicit Frame(unsigned* scratch) {
+        if constexpr (M == Memory::shared) {
+            words_ = shared_words<P>();
+        } else {
+            words_ = scratch + static_cast<size_t>(blockIdx.x) * O::kWords;
+        }
+        origin_ = static_cast<int>(threadIdx.x) * O::kThreadStride;
+    }
+    __device__ int row(int number) const { return origin_ + number * kStep; }
+    __device__ int stack(int number) const { return row(number); }
+    template <Quantity Q> __device__ unsigned load(int cursor) const {
+        return words_[cursor + O::offset(Q)];
+    }
+    template <Quantity Q> __device__ void store(int cursor, unsigned value) {
+        words_[cursor + O::offset(Q)] = value;
+    }
+    __device__ unsigned pop(int cursor) const { return load<kFree>(cursor); }
+    __device__ void push(int cursor, unsigned value) { store<kFree>(cursor, value); }
+};
+
+// Thread-local arrays. The row is known at run time only, so they cannot become registers: the
+// compiler places them in local memory, word-interleaved by the hardware.
+template <class P> class Frame<P, Memory::local> {
+    unsigned columns_[P::kRows], left_[P::kRows], right_[P::kRows];
+    unsigned free_[P::kRows + P::kStackExtra];
+
+public:
+    static constexpr int kStep = 1;
+    static constexpr int kStackStep = 1;
+
+    __device__ explicit Frame(unsigned*) {}
+    __device__ int row(int number) const { return number; }
+    __device__ int stack(int number) const { return number; }
+    template <Quantity Q> __device__ unsigned load(int cursor) const {
+        if constexpr (Q == kColumns) return columns_[cursor];
+        if constexpr (Q == kLeft) return left_[cursor];
+        if constexpr (Q == kRight) return right_[cursor];
+        if constexpr (Q == kFree) return free_[cursor];
+    }
+    template <Quantity Q> __device__ void store(int cursor, unsigned value) {
+        if constexpr (Q == kColumns) columns_[cursor] = value;
+        if constexpr (Q == kLeft) left_[cursor] = value;
+        if constexpr (Q == kRight) right_[cursor] = value;
+        if constexpr (Q == kFree) free_[cursor] = value;
+    }
+    __device__ unsigned pop(int cursor) const { return free_[cursor]; }
+    __device__ void push(int cursor, unsigned value) { free_[cursor] = value; }
+};
+
+// Candidates in shared memory, the three masks thread-local (feinbube2010, Listing 5).
+template <class P> class Frame<P, Memory::shared_stack> {
+    using O = Order<P>;
+    unsigned* words_;
+    int origin_;
+    unsigned columns_[P::kRows], left_[P::kRows], right_[P::kRows];
+
+public:
+    static constexpr int kStep = 1;
+    static constexpr int kStackStep = O::kRowStride;
+
+    __device__ explicit Frame(unsigned*)
+        : words_(shared_words<P>()), origin_(static_cast<int>(threadIdx.x) * O::kThreadStride) {}
+    __device__ int row(int number) const { return number; }
+    __device__ int stack(int number) const { return origin_ + number * kStackStep; }
+    template <Quantity Q> __device__ unsigned load(int cursor) const {
+        if constexpr (Q == kColumns) return columns_[cursor];
+        if constexpr (Q == kLeft) return left_[cursor];
+        if constexpr (Q == kRight) return right_[cursor];
+        if constexpr (Q == kFree) return words_[stack(cursor)];
+    }
+    template <Quantity Q> __device__ void store(int cursor, unsigned value) {
+        if constexpr (Q == kColumns) columns_[cursor] = value;
+        if constexpr (Q == kLeft) left_[cursor] = value;
+        if constexpr (Q == kRight) right_[cursor] = value;
+        if constexpr (Q == kFree) words_[stack(cursor)] = value;
+    }
+    __device__ unsigned pop(int cursor) const { return words_[cursor]; }
+    __device__ void push(int cursor, unsigned value) { words_[cursor] = value; }
+};

@@ -1,0 +1,74 @@
+// Counts the solutions of the N-Queens problem, one sub-tree ("job") at a time.
+//
+// One kernel for three papers and everything between them: nqueens<Policy<...>>. The listings it
+// follows are feinbube2010 (4 to 9), tanaka2011 (Figures 2 to 4) and zhang2011 (Figures 1, 3, 5).
+#include "search.cuh"
+
+constexpr unsigned kWarp = 32;
+
+// Sum over the block; the value is complete in thread 0. All threads of the block take part.
+template <class P> __device__ __forceinline__ Total block_sum(Total value) {
+    constexpr unsigned kBlock = P::kBlockSize;
+    constexpr unsigned kWarps = (kBlock + kWarp - 1) / kWarp;
+    const unsigned lane = threadIdx.x % kWarp;
+    const unsigned warp = threadIdx.x / kWarp;
+    const unsigned lanes = min(kBlock - warp * kWarp, kWarp);  // the last warp may be short
+    const unsigned members = lanes == kWarp ? ~0u : (1u << lanes) - 1u;
+    for (unsigned step = kWarp / 2; step > 0; step /= 2) {
+        const Total other = __shfl_down_sync(members, value, step);
+        if (lane + step < lanes) value += other;
+    }
+    if constexpr (kWarps > 1) {
+        __shared__ Total warp_sums[kWarps];
+        if (lane == 0) warp_sums[warp] = value;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            for (unsigned w = 1; w < kWarps; ++w) value += warp_sums[w];
+        }
+    }
+    return value;
+}
+
+// Where the count goes is part of each paper's loop: one result per thread (feinbube2010; a 64-bit
+// word of its own instead of the 32-bit first word of the job, which would overflow and would need
+// the jobs renewed before every launch), one atomic addition per thread (tanaka2011), one result
+// per block (zhang2011).
+template <class P>
+__device__ __forceinline__ void deliver(Total count, Total* results, unsigned jobs) {
+    count *= P::kThreadWeight;
+    if constexpr (P::kLoop == Loop::somers) {
+        const unsigned thread = thread_number();
+        if (P::kPersistent || thread < jobs) results[thread] = count;
+    } else if constexpr (P::kLoop == Loop::place_first) {
+        atomicAdd(results, count);
+    } else {
+        const Total sum = block_sum<P>(count);
+        if (threadIdx.x == 0) results[blockIdx.x] = sum;
+    }
+}
+
+// jobs        encoded jobs, in depth-first order
+// job_count   number of jobs
+// share       jobs per thread (contiguous) or per pool (block_pool); unused otherwise
+// light_from  first job that counts once instead of twice (masks, odd N, mirror); unused otherwise
+// scratch     work space for Memory::global, Order<P>::kWords words per block
+// counter     next job for Assignment::global_pool, initially the number of threads
+// results     one 64-bit word per job or thread (somers), in all (place_first), or per block
+template <class P, class Probe>
+__device__ __forceinline__ void run(const unsigned* __restrict__ jobs, unsigned job_count,
+                                    unsigned share, unsigned light_from, unsigned* scratch,
+                                    unsigned* counter, Total* results, Probe& probe) {
+    Frame<P> frame(scratch);
+    Source<P, Probe> source{jobs, light_from, Feed<P>(job_count, share, counter), probe};
+    const Total count = search<P>(frame, source);
+    probe.thread_ends();
+    deliver<P>(count, results, job_count);
+}
+
+template <class P>
+__global__ void __launch_bounds__(P::kBlockSize)
+    nqueens(const unsigned* __restrict__ jobs, unsigned job_count, unsigned share,
+            unsigned light_from, unsigned* scratch, unsigned* counter, Total* results) {
+    NoProbe probe;
+    run<P>(jobs, job_count, share, light_from, scratch, counter, results, probe);
+}

@@ -1,0 +1,235 @@
+// The four loops. Each is one flat loop for all the jobs of a thread: a lane that has finished a
+// job fetches the next one inside the loop, while its neighbours go on with theirs.
+#pragma once
+#include "frame.cuh"
+#include "jobs.cuh"
+
+// Hooks for instrumented builds. The empty ones vanish.
+struct NoProbe {
+    __device__ void job_begins(unsigned) {}
+    __device__ void iteration() {}
+    __device__ void thread_ends() {}
+};
+
+// Everything a loop needs of the world outside its frame.
+template <class P, class Probe> struct Source {
+    const unsigned* jobs;
+    unsigned light_from;  // first job of weight one, where jobs have weights
+    Feed<P> feed;
+    Probe& probe;
+
+    __device__ unsigned weight(unsigned job) const {
+        if constexpr (P::kJobWeights) return job < light_from ? 2u : 1u;
+        return 1u;
+    }
+};
+
+__device__ __forceinline__ unsigned lowest(unsigned bits) { return bits & (0u - bits); }
+
+// Attack on the next row, stored there; returns that row's open columns.
+template <class P, class F>
+__device__ __forceinline__ unsigned descend(F& frame, int from, int to, unsigned queen) {
+    const Attack above{frame.template load<kColumns>(from), frame.template load<kLeft>(from),
+                       frame.template load<kRight>(from)};
+    const Attack attack = above.below(queen);
+    frame.template store<kColumns>(to, attack.columns);
+    frame.template store<kLeft>(to, attack.left);
+    frame.template store<kRight>(to, attack.right);
+    return attack.template open<P>();
+}
+
+template <class P, class F>
+__device__ __forceinline__ unsigned write_first_row(F& frame, const unsigned* jobs, unsigned job) {
+    const Attack attack = load_job<P>(jobs, job);
+    const int row = frame.row(P::kFirstRow);
+    frame.template store<kColumns>(row, attack.columns);
+    frame.template store<kLeft>(row, attack.left);
+    frame.template store<kRight>(row, attack.right);
+    return attack.template open<P>();
+}
+
+// Fills the frame down to the first searched row the way Listing 4 does, given rows included;
+// returns the open columns of that row.
+template <class P, class F>
+__device__ __forceinline__ unsigned replay(F& frame, const unsigned* jobs, unsigned job) {
+    const unsigned* queens = jobs + job * P::kDepth;
+    frame.template store<kColumns>(frame.row(0), 0u);
+    frame.template store<kLeft>(frame.row(0), 0u);
+    frame.template store<kRight>(frame.row(0), 0u);
+    frame.push(frame.stack(0), ~0u);
+    unsigned open = (1u << (P::kN / 2)) - 1u;
+    for (int d = 0; d < P::kDepth; ++d) {
+        const unsigned queen = queens[d];
+        frame.push(frame.stack(d + 1), open & ~queen);
+        open = descend<P>(frame, frame.row(d), frame.row(d + 1), queen);
+    }
+    return open;
+}
+
+// feinbube2010, Listings 4 to 9: candidates of the current row in a register, those of the rows
+// above on a stack. The stack's lowest word is a sentinel; popping it ends the job.
+template <class P, class F, class Probe>
+__device__ typename P::Counter search_somers(F& frame, Source<P, Probe>& source) {
+    typename P::Counter count = 0;
+    unsigned job;
+    if (!source.feed.first(job)) return count;
+
+    const int bottom = frame.row(P::kLastRow);
+    const int sentinel = frame.stack(P::kReplay ? P::kFirstRow : 0);
+    auto begin = [&]() -> unsigned {
+        source.probe.job_begins(job);
+        if constexpr (P::kReplay) return replay<P>(frame, source.jobs, job);
+        frame.push(sentinel, 0u);
+        return write_first_row<P>(frame, source.jobs, job);
+    };
+    unsigned open = begin();
+    unsigned weight = source.weight(job);
+    int row = frame.row(P::kFirstRow);
+    int top = sentinel + F::kStackStep;
+    for (;;) {
+        source.probe.iteration();
+        if (open == 0) {
+            top -= F::kStackStep;
+            open = frame.pop(top);
+            if (top == sentinel) {
+                if (!source.feed.next(job)) break;
+                open = begin();
+                weight = source.weight(job);
+                row = frame.row(P::kFirstRow);
+                top = sentinel + F::kStackStep;
+            } else {
+                row -= F::kStep;
+            }
+        } else {
+            const unsigned queen = lowest(open);
+            open ^= queen;
+            if (row != bottom) {
+                frame.push(top, open);
+                top += F::kStackStep;
+                open = descend<P>(frame, row, row + F::kStep, queen);
+                row += F::kStep;
+            } else {
+                count += weight;
+                top -= F::kStackStep;
+                open = frame.pop(top);
+                row -= F::kStep;
+            }
+        }
+    }
+    return count;
+}
+
+// Takes the lowest open column of `row`: counts it in the last row, otherwise fills the row below.
+// Returns the cursor to go on with.
+template <class P, class F>
+__device__ __forceinline__ int place(F& frame, int row, int bottom, unsigned open, unsigned weight,
+                                     typename P::Counter& count) {
+    const unsigned queen = lowest(open);
+    frame.template store<kFree>(row, open ^ queen);
+    if (row == bottom) {
+        count += weight;
+        return row;
+    }
+    const unsigned below = descend<P>(frame, row, row + F::kStep, queen);
+    frame.template store<kFree>(row + F::kStep, below);
+    return row + F::kStep;
+}
+
+// zhang2011, Figure 1 (`branchy`: the empty row is tested first) and tanaka2011, Figure 4
+// (`place_first`): the same steps, branches swapped. Every step up costs an iteration.
+template <class P, class F, class Probe>
+__device__ typename P::Counter search_two_way(F& frame, Source<P, Probe>& source) {
+    typename P::Counter count = 0;
+    unsigned job;
+    if (!source.feed.first(job)) return count;
+
+    const int top = frame.row(P::kFirstRow);
+    const int bottom = frame.row(P::kLastRow);
+    auto begin = [&]() {
+        source.probe.job_begins(job);
+        frame.template store<kFree>(top, write_first_row<P>(frame, source.jobs, job));
+    };
+    begin();
+    unsigned weight = source.weight(job);
+    int row = top;
+    auto retreat = [&]() -> bool {
+        row -= F::kStep;
+        if (row < top) {
+            if (!source.feed.next(job)) return false;
+            begin();
+            weight = source.weight(job);
+            row = top;
+        }
+        return true;
+    };
+    for (;;) {
+        source.probe.iteration();
+        const unsigned open = frame.template load<kFree>(row);
+        if constexpr (P::kLoop == Loop::branchy) {
+            if (open == 0) {
+                if (!retreat()) break;
+            } else {
+                row = place<P>(frame, row, bottom, open, weight, count);
+            }
+        } else {
+            if (open != 0) {
+                row = place<P>(frame, row, bottom, open, weight, count);
+            } else {
+                if (!retreat()) break;
+            }
+        }
+    }
+    return count;
+}
+
+// zhang2011, Figures 3 and 5: the loop itself steps up, the body makes up for it. The tail check
+// looks into the row just filled, so that a dead end costs no iteration of its own. Row 0 of a job
+// is left standing only when it has no open column: that is the end of the job.
+template <class P, class F, class Probe>
+__device__ typename P::Counter search_irrc(F& frame, Source<P, Probe>& source) {
+    typename P::Counter count = 0;
+    unsigned job;
+    if (!source.feed.first(job)) return count;
+
+    const int top = frame.row(P::kFirstRow);
+    const int bottom = frame.row(P::kLastRow);
+    auto begin = [&]() {
+        source.probe.job_begins(job);
+        frame.template store<kFree>(top, write_first_row<P>(frame, source.jobs, job));
+    };
+    begin();
+    unsigned weight = source.weight(job);
+    for (int row = top; row >= top; row -= F::kStep) {
+        source.probe.iteration();
+        const unsigned open = frame.template load<kFree>(row);
+        if (open != 0) {
+            const unsigned queen = lowest(open);
+            frame.template store<kFree>(row, open ^ queen);
+            if (row != bottom) {
+                const unsigned below = descend<P>(frame, row, row + F::kStep, queen);
+                row += F::kStep;
+                frame.template store<kFree>(row, below);
+                if (below != 0) row += F::kStep;
+            } else {
+                count += weight;
+            }
+        }
+        if constexpr (P::kPersistent) {
+            if (row == top) {
+                if (!source.feed.next(job)) break;
+                begin();
+                weight = source.weight(job);
+                row += F::kStep;
+            }
+        }
+    }
+    return count;
+}
+
+template <class P, class F, class Probe>
+__device__ __forceinline__ typename P::Counter search(F& frame, Source<P, Probe>& source) {
+    if constexpr (P::kLoop == Loop::somers) return search_somers<P>(frame, source);
+    if constexpr (P::kLoop == Loop::irrc) return search_irrc<P>(frame, source);
+    if constexpr (P::kLoop == Loop::branchy || P::kLoop == Loop::place_first)
+        return search_two_way<P>(frame, source);
+}
