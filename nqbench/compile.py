@@ -6,10 +6,10 @@ expression (a template instance); its source may include files beside it with ``
 
 from __future__ import annotations
 
-import multiprocessing
+import os
 import re
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,12 +26,12 @@ __all__ = [
     "compile_many",
     "compile_ptx",
     "compiler_version",
+    "ensure_compiler",
 ]
 
 _INCLUDE: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _ARCH: Final = re.compile(r"sm_\d{2,3}[af]?")
 _PATH_OPTIONS: Final = ("-I", "--include-path", "--pre-include", "-include")
-_SPAWN_PAYS: Final = 8  # fewer kernels compile sooner here (0.1 s each) than a process starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +73,28 @@ def compile_cubin(source: Path, entry: str, arch: str, options: tuple[str, ...] 
 
 
 def compile_many(
-    requests: Sequence[CompileRequest], processes: int = 1
+    requests: Sequence[CompileRequest],
+    workers: int | None = None,
+    done: Callable[[], None] | None = None,
 ) -> list[Compiled | CompileError]:
-    """Compile kernels in parallel processes; results in the order of the requests.
+    """Compile kernels in parallel; results in the order of the requests.
 
     A kernel that the compiler refuses gives its ``CompileError`` in place, so that one bad
-    combination does not lose the others. Raises ``DeviceUnavailable`` if there is no compiler.
+    combination does not lose the others. ``workers`` is the number of threads (default: the usable
+    processors): NVRTC runs outside Python's lock, so that threads compile as fast as processes and
+    need no start-up. ``done`` is called after each kernel, for a progress display. Raises
+    ``DeviceUnavailable`` if there is no compiler.
     """
-    workers = min(processes, len(requests) // _SPAWN_PAYS)
-    if workers <= 1:
-        return [_compile_or_error(request) for request in requests]
-    # spawn: forking a process that already runs threads (numba, CUDA) is not safe.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        return list(pool.map(_compile_or_error, requests, chunksize=4))
+    if not requests:
+        return []
+    ensure_compiler()
+    results: list[Compiled | CompileError] = []
+    with ThreadPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
+        for result in pool.map(_compile_or_error, requests):
+            results.append(result)
+            if done is not None:
+                done()
+    return results
 
 
 def _compile_or_error(request: CompileRequest) -> Compiled | CompileError:
