@@ -1,0 +1,28 @@
+"""Studies: a YAML file becomes points.
+
+``load_study`` reads and checks the file, ``expand`` makes the points for one device, ``schema``
+is the grammar as JSON Schema. All mistakes are ``StudyError`` with file:line.
+"""
+
+from nqbench.study.combine import MAX_POINTS
+from nqbench.study.expand import expand
+from nqbench.study.load import load_study
+from nqbench.study.model import Measure, Study, Sweep
+from nqbench.study.report import OPTIONS, REPORT_KINDS, ReportItem, ReportKind
+from nqbench.study.schema import schema
+from nqbench.study.units import duration_s
+
+__all__ = [
+    "MAX_POINTS",
+    "OPTIONS",
+    "REPORT_KINDS",
+    "Measure",
+    "ReportItem",
+    "ReportKind",
+    "Study",
+    "Sweep",
+    "duration_s",
+    "expand",
+    "load_study",
+    "schema",
+]

@@ -151,5 +151,14 @@ class Study:
         }
 
 
-SWEEP_KEYS: Final = ("system", "systems", "fixed", "matrix", "zip", "exclude", "where", "infeasible")
+SWEEP_KEYS: Final = (
+    "system",
+    "systems",
+    "fixed",
+    "matrix",
+    "zip",
+    "exclude",
+    "where",
+    "infeasible",
+)
 """Keys of a sweep that a study with only one may write at top level."""

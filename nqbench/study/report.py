@@ -20,7 +20,7 @@ class ReportKind:
 
     ``options``   keys it takes besides ``table``/``figure``
     ``required``  those among them that have no default
-    ``one_sweep`` whether it draws exactly one sweep, so that ``of`` is needed where there are several
+    ``one_sweep`` whether it draws one sweep, so that ``of`` is needed where there are several
     """
 
     form: Form
@@ -36,8 +36,8 @@ OPTIONS: Final = {
     "x": "factor along the x axis",
     "y": "factor along the y axis",
     "series": "factor (or `system`) that tells the lines apart",
-    "value": "what is shown: `time`, a phase or a counter; by default the time, or the main counters"
-    " of a simulated run",
+    "value": "what is shown: `time`, a phase or a counter; by default the time, or the main"
+    " counters of a simulated run",
     "title": "heading, in place of the one made from the study",
     "n": "sizes to show; by default all",
 }
@@ -62,7 +62,9 @@ REPORT_KINDS: Final = (
         "how the effect of one factor changes with another",
         ("of", "value", "title", "n"),
     ),
-    ReportKind("table", "systems", "systems side by side, a column per n", ("of", "value", "title", "n")),
+    ReportKind(
+        "table", "systems", "systems side by side, a column per n", ("of", "value", "title", "n")
+    ),
     ReportKind(
         "table",
         "resources",
@@ -70,7 +72,9 @@ REPORT_KINDS: Final = (
         ("of", "title", "n"),
         one_sweep=False,
     ),
-    ReportKind("table", "skipped", "what did not run, and why", ("of", "title", "n"), one_sweep=False),
+    ReportKind(
+        "table", "skipped", "what did not run, and why", ("of", "title", "n"), one_sweep=False
+    ),
     ReportKind(
         "figure",
         "effects",
@@ -116,7 +120,7 @@ def kinds(form: Form) -> dict[str, ReportKind]:
 
 @dataclass(frozen=True, slots=True)
 class ReportItem:
-    """One entry of a study's ``report`` list. ``n`` empty means all sizes; ``of`` ``None`` all sweeps."""
+    """One entry of a study's ``report`` list. Empty ``n`` is all sizes, no ``of`` all sweeps."""
 
     form: Form
     name: str

@@ -226,7 +226,11 @@ class _Reader:
             number = SafeConstructor().construct_object(node)
             if isinstance(number, float) and ":" not in written:
                 return number
-        readings = {"bool": "a truth value", "timestamp": "a date", "int": "a number in base 8 or 60"}
+        readings = {
+            "bool": "a truth value",
+            "timestamp": "a date",
+            "int": "a number in base 8 or 60",
+        }
         if kind in readings or kind == "float":
             raise self.error(
                 f"YAML reads {written} at '{_name(path)}' as {readings.get(kind, 'a time')};"

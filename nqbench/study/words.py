@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Iterable
 
 SIMILAR = 0.55
-"""difflib ratio from which a name counts as a likely misspelling: 'blocksize' and 'block_size' give 0.95,
-two unrelated factors stay below 0.5."""
+"""difflib ratio from which a name counts as a likely misspelling: 'blocksize' and 'block_size' give
+0.95, two unrelated factors stay below 0.5."""
 
 LISTED = 14
 """Names listed in full in one sentence; more would hide the message."""

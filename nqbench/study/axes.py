@@ -1,0 +1,169 @@
+"""Values with several forms: one value, a list, a range, or any of these by kind of device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from nqbench.errors import StudyError
+from nqbench.study import expressions
+from nqbench.study.model import KINDS, Axis, Condition, Item
+from nqbench.study.source import KeyPath, Source
+from nqbench.study.words import shown, suggestion
+
+MAX_RANGE: Final = 20_000
+"""Numbers in one range: the limit of points in a study, which a longer range would pass anyway."""
+
+_FORMS: Final = ("range", "per_sm", *KINDS)
+
+
+def one(source: Source, raw: Any, path: KeyPath) -> Axis:
+    """A single value (``fixed``, ``system``), perhaps by kind of device."""
+    return _axis(source, raw, path, many=False, single=True)
+
+
+def several(source: Source, raw: Any, path: KeyPath) -> Axis:
+    """A list or a range (``matrix``, ``zip``, ``systems``), perhaps by kind of device."""
+    return _axis(source, raw, path, many=True, single=False)
+
+
+def sizes(source: Source, raw: Any, path: KeyPath) -> Axis:
+    """Problem sizes: a number, a list or a range, perhaps by kind of device."""
+    axis = _axis(source, raw, path, many=True, single=True)
+    for item in axis.items():
+        if not isinstance(item.value, int):
+            raise source.error(f"a size n is a whole number, not {shown(item.value)}", item.path)
+    return axis
+
+
+def plain_sizes(source: Source, raw: Any, path: KeyPath) -> tuple[int, ...]:
+    """Sizes without kinds of device, as a report entry takes them."""
+    if isinstance(raw, dict) and not raw.keys() & {"range", "step"}:
+        raise source.error("'n' of a report entry takes a number, a list or a range", path)
+    return tuple(i.value for i in sizes(source, raw, path).items() if isinstance(i.value, int))
+
+
+def _axis(source: Source, raw: Any, path: KeyPath, *, many: bool, single: bool) -> Axis:
+    if isinstance(raw, dict) and raw.keys() & set(KINDS):
+        for key in raw:
+            if key not in KINDS:
+                raise source.error(
+                    f"'{key}' is not a kind of device; {suggestion(key, KINDS)}", (*path, key)
+                )
+        by_kind = {
+            kind: _values(source, raw[kind], (*path, kind), many, single)
+            for kind in KINDS
+            if kind in raw
+        }
+        return Axis(by_kind, path)
+    values = _values(source, raw, path, many, single)
+    return Axis(dict.fromkeys(KINDS, values), path)
+
+
+def _values(source: Source, raw: Any, path: KeyPath, many: bool, single: bool) -> tuple[Item, ...]:
+    key = _key(path)
+    if isinstance(raw, dict) and raw.keys() & {"range", "step"}:
+        if not many:
+            raise source.error(f"'{key}' takes one value, not a range; put it under matrix", path)
+        return tuple(Item(number, path) for number in _range(source, raw, path))
+    if isinstance(raw, list):
+        if not many:
+            where = "write systems: [...]" if key == "system" else "put it under matrix"
+            raise source.error(f"'{key}' takes one value, not a list; for several, {where}", path)
+        return tuple(_item(source, item, (*path, index)) for index, item in enumerate(raw))
+    item = _item(source, raw, path)
+    if not single:
+        raise source.error(
+            f"'{key}' takes a list, such as [{raw if not isinstance(raw, dict) else '...'}],"
+            f" or a range such as {{range: [2, 6]}}, not {shown(raw)}",
+            path,
+        )
+    return (item,)
+
+
+def _item(source: Source, raw: Any, path: KeyPath) -> Item:
+    key = _key(path)
+    if isinstance(raw, str) and raw.strip():
+        return Item(raw.strip(), path)
+    if isinstance(raw, int):
+        return Item(raw, path)
+    if isinstance(raw, float):
+        raise source.error(f"'{key}' takes whole numbers and names, not {raw:g}", path)
+    if isinstance(raw, list):
+        raise source.error(f"'{key}' holds a list inside a list; write one flat list", path)
+    if isinstance(raw, dict) and raw.keys() == {"per_sm"}:
+        blocks = raw["per_sm"]
+        if not isinstance(blocks, int) or blocks < 1:
+            raise source.error(f"per_sm takes a whole number from 1, not {shown(blocks)}", path)
+        return Item({"per_sm": blocks}, path)
+    if isinstance(raw, dict):
+        odd = next((k for k in raw if k not in _FORMS), next(iter(raw)))
+        raise source.error(
+            f"'{odd}' has no meaning inside '{key}', which takes values, {{range: [first, last]}},"
+            " {per_sm: k}, or values by kind of device ({sim: ..., cuda: ..., cpu: ...});"
+            f" {suggestion(odd, _FORMS)}",
+            (*path, odd),
+        )
+    raise source.error(f"'{key}' is empty text; give a value", path)
+
+
+def _range(source: Source, raw: dict[str, Any], path: KeyPath) -> Sequence[int]:
+    for key in raw:
+        if key not in ("range", "step"):
+            raise source.error(
+                f"a range has only the keys range and step, not '{key}'", (*path, key)
+            )
+    ends, step = raw.get("range"), raw.get("step", 1)
+    if not (isinstance(ends, list) and len(ends) == 2 and all(isinstance(e, int) for e in ends)):
+        hint = (
+            "; write the step as {range: [first, last], step: s}" if isinstance(ends, list) else ""
+        )
+        raise source.error(
+            f"a range takes two whole numbers, {{range: [first, last]}}, not {shown(ends)}{hint}",
+            path,
+        )
+    if not isinstance(step, int) or step < 1:
+        raise source.error(f"the step of a range is a whole number from 1, not {shown(step)}", path)
+    first, last = ends
+    if first > last:
+        raise source.error(
+            f"the range [{first}, {last}] is empty; write the smaller end first", path
+        )
+    if (last - first) // step >= MAX_RANGE:
+        raise source.error(
+            f"the range [{first}, {last}] holds more than {MAX_RANGE:,} numbers", path
+        )
+    return range(first, last + 1, step)
+
+
+def conditions(source: Source, raw: Any, path: KeyPath, *, mappings: bool) -> tuple[Condition, ...]:
+    """The entries of ``where`` (expressions) or ``exclude`` (mappings too)."""
+    entries = list(enumerate(raw)) if isinstance(raw, list) else [(None, raw)]
+    return tuple(
+        _condition(source, entry, path if index is None else (*path, index), mappings)
+        for index, entry in entries
+    )
+
+
+def _condition(source: Source, raw: Any, path: KeyPath, mappings: bool) -> Condition:
+    if isinstance(raw, str):
+        try:
+            return Condition(path, expressions.parse(raw))
+        except StudyError as error:
+            raise source.error(error.message, path) from error
+    if isinstance(raw, dict) and mappings:
+        match = {key: _matched(source, value, (*path, key)) for key, value in raw.items()}
+        return Condition(path, match=match)
+    form = "an expression or a mapping such as {memory: global}" if mappings else "an expression"
+    raise source.error(f"'{_key(path)}' takes {form}, not {shown(raw)}", path)
+
+
+def _matched(source: Source, raw: Any, path: KeyPath) -> tuple[Item, ...]:
+    if isinstance(raw, dict) and raw.keys() & set(KINDS):
+        raise source.error("an excluded level cannot depend on the kind of device", path)
+    return _values(source, raw, path, many=True, single=True)
+
+
+def _key(path: KeyPath) -> str:
+    """The key a value belongs to: kinds of device and list positions are not keys."""
+    return next((p for p in reversed(path) if isinstance(p, str) and p not in KINDS), "study")

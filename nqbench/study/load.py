@@ -1,0 +1,190 @@
+"""Reading a study file: YAML, grammar, and what can be judged without a workload or a device."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from nqbench.study import axes, units
+from nqbench.study.entries import report_item
+from nqbench.study.messages import study_error
+from nqbench.study.model import KINDS, SWEEP_KEYS, Axis, Item, Measure, Study, Sweep
+from nqbench.study.schema import MeasureFile, StudyFile, SweepKeys
+from nqbench.study.source import KeyPath, Source, read
+from nqbench.study.words import listing, shown
+
+
+def load_study(path: Path) -> Study:
+    """Read a study file.
+
+    Raises ``StudyError`` with file:line for the first mistake: unreadable file, YAML syntax, a key
+    or type that the grammar does not know, an empty range, lists of unequal length under ``zip``, a
+    report entry that does not exist, ... Names of factors and systems are checked by ``expand``.
+    """
+    source = read(Path(path))
+    try:
+        file = StudyFile.model_validate(source.data)
+    except ValidationError as error:
+        raise study_error(error, source) from error
+    sizes = axes.sizes(source, file.n, ("n",)) if file.n is not None else None
+    sweeps = _sweeps(source, file, sizes)
+    return Study(
+        name=file.name,
+        about=file.about,
+        workload=file.workload,
+        n=sizes,
+        sweeps=sweeps,
+        measure=_measure(source, file.measure),
+        report=tuple(
+            report_item(source, item, ("report", index), [sweep.name for sweep in sweeps])
+            for index, item in enumerate(file.report)
+        ),
+        source=source,
+    )
+
+
+def _sweeps(source: Source, file: StudyFile, sizes: Axis | None) -> tuple[Sweep, ...]:
+    at_top = [key for key in SWEEP_KEYS if key in source.data]
+    if file.sweeps is None:
+        if not at_top:
+            raise source.error(
+                "the study has nothing to run: it needs 'sweeps', or one sweep's keys at top level"
+                f" ({listing(SWEEP_KEYS)})"
+            )
+        return (_sweep(source, file, (), file.name, sizes),)
+    if at_top:
+        raise source.error(
+            f"'{at_top[0]}' stands beside 'sweeps'; move it into the sweep it belongs to",
+            (at_top[0],),
+        )
+    for name, count in Counter(sweep.name for sweep in file.sweeps).items():
+        if count > 1:
+            index = [s.name for s in file.sweeps].index(name)
+            again = [s.name for s in file.sweeps].index(name, index + 1)
+            raise source.error(
+                f"two sweeps are called '{name}'; give each its own name", ("sweeps", again, "name")
+            )
+    return tuple(
+        _sweep(source, sweep, ("sweeps", index), sweep.name, sizes)
+        for index, sweep in enumerate(file.sweeps)
+    )
+
+
+def _sweep(source: Source, keys: SweepKeys, path: KeyPath, name: str, sizes: Axis | None) -> Sweep:
+    def group(key: str, read_axis: Any) -> dict[str, Axis]:
+        values = getattr(keys, key) or {}
+        return {f: read_axis(source, raw, (*path, key, f)) for f, raw in values.items()}
+
+    sweep = Sweep(
+        name=name,
+        path=path,
+        n=axes.sizes(source, keys.n, (*path, "n")) if path and keys.n is not None else None,
+        systems=_systems(source, keys, path),
+        fixed=group("fixed", axes.one),
+        matrix=group("matrix", axes.several),
+        zip=group("zip", axes.several),
+        exclude=_conditions(source, keys, path, "exclude"),
+        where=_conditions(source, keys, path, "where"),
+        infeasible=keys.infeasible,
+    )
+    _check_given(source, sweep, sizes)
+    _check_zip(source, sweep)
+    return sweep
+
+
+def _conditions(source: Source, keys: SweepKeys, path: KeyPath, key: str) -> Any:
+    raw = getattr(keys, key)
+    if raw is None:
+        return ()
+    return axes.conditions(source, raw, (*path, key), mappings=key == "exclude")
+
+
+def _systems(source: Source, keys: SweepKeys, path: KeyPath) -> Axis | None:
+    if keys.system is not None and keys.systems is not None:
+        raise source.error("give 'system' or 'systems', not both", (*path, "systems"))
+    if keys.system is not None:
+        axis = axes.one(source, keys.system, (*path, "system"))
+    elif keys.systems is not None:
+        axis = axes.several(source, keys.systems, (*path, "systems"))
+    else:
+        return None
+    for item in axis.items():
+        _check_name(source, item)
+    return axis
+
+
+def _check_name(source: Source, item: Item) -> None:
+    if not isinstance(item.value, str):
+        raise source.error(f"a system is a name, not {shown(item.value)}", item.path)
+
+
+def _check_given(source: Source, sweep: Sweep, sizes: Axis | None) -> None:
+    """Every factor is given once, and there are sizes."""
+    groups = {"fixed": sweep.fixed, "matrix": sweep.matrix, "zip": sweep.zip}
+    if not any(groups.values()) and not sweep.systems:
+        raise source.error(
+            f"the sweep '{sweep.name}' is empty: it needs system, systems, fixed, matrix or zip",
+            sweep.path,
+        )
+    places: dict[str, str] = {}
+    if sweep.systems:
+        places["system"] = "system" if (*sweep.path, "system") in source.lines else "systems"
+    if sweep.n:
+        places["n"] = "the sweep's own n"
+    for group, factors in groups.items():
+        for factor, axis in factors.items():
+            if factor in places:
+                raise source.error(
+                    f"'{factor}' is given under {group} and under {places[factor]};"
+                    " keep one of them",
+                    axis.path,
+                )
+            places[factor] = group
+    if "system" in sweep.fixed:
+        raise source.error(
+            "write 'system' in the sweep itself, not under fixed", sweep.fixed["system"].path
+        )
+    for factor in ("n", "system"):
+        given = sweep.given.get(factor)
+        for item in given.items() if given else []:
+            if factor == "system":
+                _check_name(source, item)
+            elif not isinstance(item.value, int):
+                raise source.error(
+                    f"a size n is a whole number, not {shown(item.value)}", item.path
+                )
+    if "n" not in places and sizes is None:
+        raise source.error(
+            f"the sweep '{sweep.name}' has no sizes; give n in the sweep or at top level",
+            sweep.path,
+        )
+
+
+def _check_zip(source: Source, sweep: Sweep) -> None:
+    for kind in KINDS:
+        lengths = {factor: len(axis.on(kind)) for factor, axis in sweep.zip.items()}
+        if len(set(lengths.values())) > 1:
+            counts = ", ".join(f"{factor} has {length}" for factor, length in lengths.items())
+            raise source.error(
+                f"the lists under zip run side by side, so they need equal lengths: {counts}"
+                f"{'' if _same(sweep.zip) else f' on a {kind} device'}",
+                (*sweep.path, "zip"),
+            )
+
+
+def _same(group: Any) -> bool:
+    """Whether no axis depends on the kind of device."""
+    return all(len(set(map(id, axis.by_kind.values()))) == 1 for axis in group.values())
+
+
+def _measure(source: Source, file: MeasureFile) -> Measure:
+    with source.at(("measure", "target"), "'target': "):
+        target = units.fraction(file.target)
+    with source.at(("measure", "budget"), "'budget': "):
+        budget_s = units.duration_s(file.budget)
+    with source.at(("measure", "timeout"), "'timeout': "):
+        timeout_s = units.duration_s(file.timeout)
+    return Measure(target, file.rounds, budget_s, file.samples, file.warmup, timeout_s)

@@ -1,0 +1,270 @@
+"""The grammar of a study file: the keys, their types, and what they mean.
+
+The descriptions here are the reference documentation: ``nqbench schema`` prints them as JSON
+Schema. Values with several forms (a list, a range, values by kind of device) are typed ``Any`` and
+read by :mod:`nqbench.study.axes`, which can point at the item that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from nqbench.study.report import OPTIONS, REPORT_KINDS, VALUES, kinds
+from nqbench.workloads.protocol import Workload
+
+NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+MAX_ROUNDS: Final = 1000
+MAX_SAMPLES: Final = 1_000_000
+
+_LEVEL: Final[dict[str, Any]] = {
+    "description": "A level's name, a whole number, `auto`, an expression over n, the other given"
+    " factors and device.* ('max(4, n - 11)'), or {per_sm: k}.",
+    "anyOf": [
+        {"type": "string", "minLength": 1},
+        {"type": "integer"},
+        {
+            "type": "object",
+            "properties": {"per_sm": {"type": "integer", "minimum": 1}},
+            "required": ["per_sm"],
+            "additionalProperties": False,
+        },
+    ],
+}
+_RANGE: Final[dict[str, Any]] = {
+    "description": "Whole numbers from the first to the last, both included.",
+    "type": "object",
+    "properties": {
+        "range": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
+        "step": {"type": "integer", "minimum": 1, "default": 1},
+    },
+    "required": ["range"],
+    "additionalProperties": False,
+}
+
+
+def _by_kind(form: dict[str, Any]) -> dict[str, Any]:
+    """``form``, or one for each kind of device."""
+    return {
+        "anyOf": [
+            form,
+            {
+                "description": "By kind of device; where a kind is left out, the sweep does not run"
+                " on such a device.",
+                "type": "object",
+                "properties": {"sim": form, "cuda": form, "cpu": form},
+                "minProperties": 1,
+                "additionalProperties": False,
+            },
+        ]
+    }
+
+
+def _list_of(item: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [{"type": "array", "items": item, "minItems": 1}, _RANGE]}
+
+
+_NAMES: Final[dict[str, Any]] = {"type": "string", "minLength": 1}
+_SIZES: Final = _by_kind({"anyOf": [{"type": "integer"}, *_list_of({"type": "integer"})["anyOf"]]})
+_LEVELS: Final = _by_kind(_list_of(_LEVEL))
+_ONE_OR_MORE_TEXTS: Final[dict[str, Any]] = {
+    "anyOf": [_NAMES, {"type": "array", "items": _NAMES, "minItems": 1}]
+}
+_MATCH: Final[dict[str, Any]] = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": {"anyOf": [_LEVEL, *_list_of(_LEVEL)["anyOf"]]},
+}
+_EXCLUDE: Final[dict[str, Any]] = {
+    "anyOf": [_NAMES, _MATCH, {"type": "array", "items": {"anyOf": [_NAMES, _MATCH]}}]
+}
+
+
+def _factors(value: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": value})
+
+
+class _Strict(BaseModel):
+    """Unknown keys are refused and nothing is converted (``"5"`` is not 5)."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class SweepKeys(_Strict):
+    """What a sweep may hold; a study with one sweep may write these keys at top level."""
+
+    n: Annotated[Any, WithJsonSchema(_SIZES)] = Field(
+        None,
+        description="Problem sizes: a number, a list, a range, or any of these by kind of device.",
+    )
+    system: Annotated[Any, WithJsonSchema(_by_kind(_NAMES))] = Field(
+        None,
+        description="A named system; `fixed`, `matrix` and `zip` override its levels.",
+    )
+    systems: Annotated[
+        Any, WithJsonSchema(_by_kind({"type": "array", "items": _NAMES, "minItems": 1}))
+    ] = Field(None, description="Several systems, one after the other.")
+    fixed: Annotated[dict[str, Any] | None, _factors(_by_kind(_LEVEL))] = Field(
+        None, description="Factors with one level in the whole sweep."
+    )
+    matrix: Annotated[dict[str, Any] | None, _factors(_LEVELS)] = Field(
+        None, description="Factors whose levels are combined, each with each (cartesian product)."
+    )
+    zip: Annotated[dict[str, Any] | None, _factors(_LEVELS)] = Field(
+        None, description="Factors whose lists run side by side; all have the same length."
+    )
+    exclude: Annotated[Any, WithJsonSchema(_EXCLUDE)] = Field(
+        None,
+        description="Points to leave out: mappings that match partly ({memory: global, layout:"
+        " padded}) or expressions that are true for them.",
+    )
+    where: Annotated[Any, WithJsonSchema(_ONE_OR_MORE_TEXTS)] = Field(
+        None,
+        description="Expressions that must hold: over the factors, the numbers that follow from"
+        " them (jobs, threads, shared_bytes, ...) and device.* facts.",
+    )
+    infeasible: Literal["error", "skip"] = Field(
+        "error",
+        description="What to do with a combination that cannot run: stop before anything runs"
+        " (error), or list it as skipped with the reason (skip).",
+    )
+
+
+class SweepFile(SweepKeys):
+    """One sweep of a study."""
+
+    name: str = Field(
+        pattern=NAME_PATTERN, description="The sweep's name, for `of:` and the tables."
+    )
+
+
+class MeasureFile(_Strict):
+    """How to measure."""
+
+    target: Any = Field(
+        "0.5%",
+        description="Sampling of a block stops once the 95% interval of its median is this narrow.",
+        json_schema_extra={"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"},
+    )
+    rounds: int = Field(
+        5, ge=1, le=MAX_ROUNDS, description="Fresh processes, each visiting every point once."
+    )
+    budget: Any = Field(
+        "10s",
+        description="Longest measuring time of a point, over all rounds.",
+        json_schema_extra={"type": "string"},
+    )
+    samples: int = Field(10, ge=1, le=MAX_SAMPLES, description="Fewest samples of a block.")
+    warmup: int = Field(1, ge=0, le=MAX_SAMPLES, description="Untimed launches before a block.")
+    timeout: Any = Field(
+        "60s",
+        description="Longest time one launch may take before it is stopped.",
+        json_schema_extra={"type": "string"},
+    )
+
+
+class ReportFile(_Strict):
+    """A table or a figure."""
+
+    table: str | None = Field(
+        None,
+        description="Table: "
+        + "; ".join(f"{k.name} ({k.meaning})" for k in REPORT_KINDS if k.form == "table"),
+        json_schema_extra={"enum": [*kinds("table")]},
+    )
+    figure: str | None = Field(
+        None,
+        description="Figure: "
+        + "; ".join(f"{k.name} ({k.meaning})" for k in REPORT_KINDS if k.form == "figure"),
+        json_schema_extra={"enum": [*kinds("figure")]},
+    )
+    of: str | None = Field(None, description=OPTIONS["of"])
+    x: str | None = Field(None, description=OPTIONS["x"])
+    y: str | None = Field(None, description=OPTIONS["y"])
+    series: str | None = Field(None, description=OPTIONS["series"])
+    value: str | None = Field(
+        None, description=OPTIONS["value"], json_schema_extra={"enum": [*dict.fromkeys(VALUES)]}
+    )
+    title: str | None = Field(None, description=OPTIONS["title"])
+    n: Annotated[
+        Any,
+        WithJsonSchema({"anyOf": [{"type": "integer"}, *_list_of({"type": "integer"})["anyOf"]]}),
+    ] = Field(None, description=OPTIONS["n"])
+
+
+class StudyFile(SweepKeys):
+    """A study: what to compute, what to vary, how to measure, what to draw."""
+
+    name: str = Field(
+        pattern=NAME_PATTERN,
+        description="The study's name; its results go to a folder of this name.",
+    )
+    about: str = Field("", description="One sentence: the question that the study answers.")
+    workload: str = Field("counting", description="What is computed.")
+    sweeps: list[SweepFile] | None = Field(None, min_length=1, description="The sweeps, in order.")
+    measure: MeasureFile = Field(
+        default_factory=lambda: MeasureFile.model_validate({}), description="How to measure."
+    )
+    report: list[ReportFile] = Field(default=[], description="Tables and figures to make.")
+
+
+def schema(workloads: Iterable[Workload] | None = None) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a study file, for editors and as reference.
+
+    Factor and system names of ``workloads`` (default: all of nqbench's) are spelt out with their
+    meanings and levels.
+    """
+    if workloads is None:
+        from nqbench import workloads as registry
+
+        workloads = [registry.get(name) for name in registry.names()]
+    known = list(workloads)
+    result = StudyFile.model_json_schema()
+    result["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    result["title"] = "nqbench study"
+    sweep = result["$defs"]["SweepFile"]
+    for holder in (result, sweep):
+        _name_factors(holder["properties"], known)
+    result["properties"]["workload"]["enum"] = [workload.name for workload in known]
+    _tidy(result)
+    return result
+
+
+def _name_factors(properties: dict[str, Any], workloads: list[Workload]) -> None:
+    """Spell out the factors (and systems) of the workloads in ``fixed``, ``matrix`` and ``zip``."""
+    systems = sorted({system for workload in workloads for system in workload.systems})
+    meanings = {"system": f"A named system: {', '.join(systems)}."}
+    for workload in workloads:
+        for factor in workload.factors.values():
+            levels = [*factor.levels, *(["auto"] if factor.auto else [])]
+            if factor.number:
+                levels.append(f"{factor.number[0]}..{factor.number[1]}")
+            meanings.setdefault(factor.name, f"{factor.meaning}. Levels: {', '.join(levels)}.")
+    for key in ("fixed", "matrix", "zip"):
+        form = properties[key]
+        value = form.pop("additionalProperties")
+        names = [name for name in meanings if not (key == "fixed" and name == "system")]
+        form["properties"] = {name: {"description": meanings[name], **value} for name in names}
+        form["additionalProperties"] = False
+
+
+def _tidy(node: Any) -> None:
+    """Drop what pydantic adds and no reader needs: generated titles and ``null`` alternatives."""
+    if isinstance(node, list):
+        for item in node:
+            _tidy(item)
+    if not isinstance(node, dict):
+        return
+    if isinstance(node.get("title"), str) and node.get("title") != "nqbench study":
+        del node["title"]
+    if node.get("default", 0) is None:
+        del node["default"]
+    options = node.get("anyOf")
+    if isinstance(options, list) and {"type": "null"} in options:
+        rest = [option for option in options if option != {"type": "null"}]
+        del node["anyOf"]
+        node.update(rest[0] if len(rest) == 1 else {"anyOf": rest})
+    for item in list(node.values()):
+        _tidy(item)
