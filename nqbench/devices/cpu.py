@@ -1,0 +1,147 @@
+"""The processor of this machine: runs host plans, the baselines of the papers' speed-ups."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, cast
+
+import numpy as np
+
+from nqbench.devices.protocol import Launch
+from nqbench.errors import DeviceError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import HostPlan, Outputs, Plan
+
+GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+HostFunction = Callable[..., int]
+
+
+class CpuDevice:
+    """Runs ``HostPlan`` functions in this process, timed by the monotonic clock."""
+
+    spec = "cpu"
+    timed = True
+    deterministic = False
+    host_plans = True
+    """It takes host plans itself, as no GPU does."""
+
+    def __init__(self) -> None:
+        self.facts = DeviceFacts(
+            name=cpu_model(), kind="cpu", compute_capability=(0, 0), multiprocessors=cpu_count()
+        )
+        self._warm: set[str] = set()
+
+    def identity(self) -> Mapping[str, object]:
+        """Model, usable cores, frequency governor (if readable) and the numba version."""
+        return {
+            "name": self.facts.name,
+            "cores": self.facts.multiprocessors,
+            "governor": _governor(),
+            "numba": _numba_version(),
+        }
+
+    def prepare(self, plan: Plan) -> CpuPrepared:
+        """Import the function; the first time, call it with the plan's ``warm_up`` arguments.
+
+        Raises ``DeviceError`` for a GPU kernel or a function that cannot be found.
+        """
+        if not isinstance(plan, HostPlan):
+            raise DeviceError(
+                f"{plan.entry} is a GPU kernel and cannot run on the cpu device;"
+                " use cuda:0 or sim, or one of the cpu.* systems"
+            )
+        function = _find(plan.function)
+        if plan.warm_up and plan.function not in self._warm:
+            function(*plan.warm_up)  # compiles it, which must not be timed
+            self._warm.add(plan.function)
+        return CpuPrepared(function, plan.arguments)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class CpuPrepared:
+    """A host function with its arguments."""
+
+    transfer_s: float | None = 0.0
+
+    def __init__(self, function: HostFunction, arguments: tuple[int, ...]) -> None:
+        self.resources: Mapping[str, int | float | str] = {}
+        self._function = function
+        self._arguments = arguments
+        self._answer: int | None = None
+
+    def launch(self, timeout_s: float | None = None) -> Launch:  # noqa: ARG002 (the protocol has it)
+        """Call the function. A running call cannot be ended from here: the runner does that."""
+        started = time.perf_counter()
+        answer = self._function(*self._arguments)
+        kernel_s = time.perf_counter() - started
+        self._answer = int(answer)
+        return Launch(kernel_s)
+
+    def fetch(self) -> Outputs:
+        """The last call's result as ``{"answer": array([value])}``."""
+        if self._answer is None:
+            raise DeviceError("nothing to fetch: the function was not called yet")
+        return {"answer": np.array([self._answer])}
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _find(path: str) -> HostFunction:
+    module_name, _, name = path.partition(":")
+    try:
+        return cast(HostFunction, getattr(importlib.import_module(module_name), name))
+    except (ImportError, AttributeError) as error:
+        raise DeviceError(f"host function {path} cannot be loaded: {error}") from error
+
+
+def cpu_model() -> str:
+    """Name of the processor, as the operating system gives it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass  # not Linux, or hidden: the architecture is then all there is to say
+    return platform.processor() or platform.machine()
+
+
+def cpu_count() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _governor() -> str:
+    try:
+        return GOVERNOR.read_text(encoding="ascii").strip()
+    except OSError:
+        return "unknown"
+
+
+def _numba_version() -> str:
+    try:
+        return version("numba")
+    except PackageNotFoundError:
+        return "none"

@@ -1,0 +1,242 @@
+"""A test device: it runs no kernel, has a known noise model, and misbehaves on request.
+
+``fake:seed=1,noise=0.004,round=0.004,crash=8`` is a device whose times are drawn from a model, so
+that statistics can be checked against the truth, and that crashes on every plan of size 8, so that
+fault handling can be checked. Its answers come from the table of known answers: it says nothing
+about a kernel, and no result of it belongs in a comparison.
+
+A kernel time is the product of
+
+- ``base`` seconds x ``growth`` ** (n - 8) x a fixed factor per plan within ``spread``
+- exp(round effect), normal with deviation ``round``: the luck of one process
+- exp(drift x launches so far in this process), and ``throttle`` from the 100th launch on
+- exp(e), e an autocorrelated (``rho``) normal sequence of deviation ``noise``
+- exp(skew x noise x exponential), and with probability ``outliers`` a factor ``outlier``
+
+Faults hit the plans whose size ``n`` equals the number given, from round ``from_round`` on (0 is
+the verification): ``crash`` kills the process, ``hang`` sleeps for ever, ``wrong`` answers one too
+many, ``fail`` raises a launch error, ``fatal`` one after which the process must go, ``refuse`` a
+compile error. ``sleep=1`` makes launches really take the time they report. ``deterministic=1``
+turns it into a stand-in for the simulator: counters instead of times.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+
+from nqbench.devices.protocol import Launch
+from nqbench.devices.replay import fingerprint
+from nqbench.errors import CompileError, DeviceError, DeviceUnavailable, LaunchError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import KernelPlan, Outputs, Plan
+
+THROTTLE_AFTER: Final = 100
+"""Launches in one process before ``throttle`` sets in."""
+FAULTS: Final = ("crash", "hang", "wrong", "fail", "fatal", "refuse", "from_round")
+
+
+@dataclass(frozen=True, slots=True)
+class FakeModel:
+    """Parameters of the fake device; the meaning of each is in the module's text."""
+
+    seed: int = 0
+    base: float = 1e-4
+    growth: float = 4.0
+    spread: float = 0.0
+    noise: float = 0.0
+    round: float = 0.0
+    drift: float = 0.0
+    rho: float = 0.0
+    skew: float = 0.0
+    outliers: float = 0.0
+    outlier: float = 2.0
+    throttle: float = 1.0
+    sleep: int = 0
+    deterministic: int = 0
+    crash: int = 0
+    hang: int = 0
+    wrong: int = 0
+    fail: int = 0
+    fatal: int = 0
+    refuse: int = 0
+    from_round: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> FakeModel:
+        """Read ``name=value,...``. Raises ``DeviceUnavailable`` for a word that is none of these."""
+        kinds = {f.name: (int if f.type == "int" else float) for f in fields(cls)}
+        values: dict[str, int | float] = {}
+        for item in filter(None, text.split(",")):
+            name, _, value = item.partition("=")
+            if name not in kinds:
+                raise DeviceUnavailable(
+                    f"the fake device has no parameter {name!r}; it has {', '.join(kinds)}"
+                )
+            try:
+                values[name] = kinds[name](value)
+            except ValueError:
+                raise DeviceUnavailable(
+                    f"fake device: {name}={value!r} is not a number; write e.g. fake:{name}=1"
+                ) from None
+        return cls(**values)  # type: ignore[arg-type]  # int or float by field, checked above
+
+
+class FakeDevice:
+    """The test device. ``answers`` gives the right answer of a plan."""
+
+    def __init__(
+        self,
+        model: FakeModel | None = None,
+        *,
+        spec: str = "fake",
+        answers: Callable[[KernelPlan], int] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.model = model or FakeModel()
+        self.spec = spec
+        self.deterministic = bool(self.model.deterministic)
+        self.timed = not self.deterministic
+        self.facts = DeviceFacts(
+            name="fake device (test)",
+            kind="sim" if self.deterministic else "cuda",
+            compute_capability=(9, 0),
+            multiprocessors=4,
+            shared_per_block_optin=232448,
+            shared_per_multiprocessor=233472,
+            shared_reserved_per_block=1024,
+        )
+        self._answers = answers or known_answer
+        self.sleep = sleep
+        self.round = 0
+        self.launches = 0
+
+    @classmethod
+    def from_spec(cls, spec: str) -> FakeDevice:
+        """Open ``fake`` or ``fake:name=value,...``. Raises ``DeviceUnavailable``."""
+        return cls(FakeModel.parse(spec.partition(":")[2]), spec=spec)
+
+    def identity(self) -> Mapping[str, object]:
+        """Name and noise model. Faults stay out: the same device may recover from them."""
+        model = {name: value for name, value in asdict(self.model).items() if name not in FAULTS}
+        return {"name": self.facts.name, **model}
+
+    def begin_round(self, round_: int) -> None:
+        """Take on the luck and the faults of a round (0: verification)."""
+        self.round = round_
+
+    def prepare(self, plan: Plan) -> FakePrepared:
+        """Take a kernel plan. Raises ``DeviceError`` for a host plan, and the faults asked for."""
+        if not isinstance(plan, KernelPlan):
+            raise DeviceError("the fake device takes kernels only; host plans run on the cpu")
+        if self.hit("refuse", plan):
+            raise CompileError(f"{plan.source.name}:1: refused, as asked of the fake device")
+        return FakePrepared(self, plan, self._answers(plan))
+
+    def hit(self, fault: str, plan: KernelPlan) -> bool:
+        """Whether a fault hits this plan in this round."""
+        size = plan.about.get("n")
+        return self.round >= self.model.from_round and size == getattr(self.model, fault) != 0
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class FakePrepared:
+    """A plan on the test device."""
+
+    def __init__(self, device: FakeDevice, plan: KernelPlan, answer: int) -> None:
+        self.transfer_s: float | None = None if device.deterministic else 1e-5
+        self.resources: Mapping[str, int | float | str] = {"registers": 32, "occupancy": 1.0}
+        self._device = device
+        self._plan = plan
+        self._answer = answer
+        self._error = 0.0  # state of the autocorrelated noise
+        identity = zlib.crc32(fingerprint(plan).encode())
+        model = device.model
+        self._random = np.random.default_rng([model.seed, device.round, identity])
+        luck = np.random.default_rng([model.seed, device.round]).normal(0.0, model.round)
+        own = np.random.default_rng([model.seed, identity]).uniform(-1.0, 1.0)
+        size = float(plan.about.get("n", 8))
+        growth = float(model.growth ** (size - 8))
+        self._base_s: float = model.base * growth * (1 + model.spread * float(own))
+        self._luck = 0.0 if device.deterministic else float(luck)
+
+    def launch(self, timeout_s: float | None = None) -> Launch:  # noqa: ARG002 (the protocol has it)
+        """Draw a time from the model, or misbehave as asked."""
+        device, plan = self._device, self._plan
+        if device.hit("crash", plan):
+            os.kill(os.getpid(), signal.SIGKILL)
+        while device.hit("hang", plan):
+            device.sleep(1.0)
+        if device.hit("fail", plan):
+            raise LaunchError("launch failed, as asked of the fake device")
+        if device.hit("fatal", plan):
+            error = LaunchError("illegal address, as asked of the fake device")
+            error.fatal = True
+            raise error
+        device.launches += 1
+        if device.deterministic:
+            work = round(self._base_s * 1e9)
+            return Launch(None, {"warp_instructions": work, "bank_conflicts": 0})
+        kernel_s = self._draw()
+        if device.model.sleep:
+            device.sleep(kernel_s)
+        return Launch(kernel_s)
+
+    def _draw(self) -> float:
+        model, random = self._device.model, self._random
+        fresh = float(random.normal(0.0, model.noise * math.sqrt(1 - model.rho**2)))
+        self._error = model.rho * self._error + fresh
+        logarithm = self._luck + model.drift * self._device.launches + self._error
+        if model.skew:
+            logarithm += model.skew * model.noise * float(random.exponential())
+        kernel_s = self._base_s * math.exp(logarithm)
+        factor = model.outlier if model.outliers and random.random() < model.outliers else 1.0
+        if self._device.launches > THROTTLE_AFTER:
+            factor *= model.throttle
+        return kernel_s * factor
+
+    def recorded_answer(self) -> int:
+        """The known answer, or one more where a wrong one was asked for."""
+        return self._answer + (1 if self._device.hit("wrong", self._plan) else 0)
+
+    def fetch(self) -> Outputs:
+        """Raises ``DeviceError``: nothing ran, so there are no buffers to fetch."""
+        raise DeviceError("the fake device runs no kernel and has no output buffers")
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def known_answer(plan: KernelPlan) -> int:
+    """The answer to give: ``about["answer"]``, or the workload's known answer for ``about["n"]``."""
+    if "answer" in plan.about:
+        return int(plan.about["answer"])
+    # Only a test device may look an answer up; it is imported here so that no other device can.
+    from nqbench.workloads import get
+
+    answer = get("counting").expected({"n": int(plan.about["n"])})
+    if answer is None:
+        raise DeviceError(f"the fake device knows no answer for {plan.entry}")
+    return answer

@@ -1,0 +1,165 @@
+"""Worker processes seen from the runner: they may hang, crash or be killed; the run goes on.
+
+A crew carries out jobs in the order given, each on the next free worker, and yields what comes
+back. A worker that is lost costs the job in flight; a new one takes its place.
+"""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from nqbench.measure.process import WorkerProcess
+from nqbench.vocabulary import Status
+
+PREPARE_LIMIT_S: Final = 300.0
+"""Making a plan, compiling and copying it: minutes only for boards that nobody would study."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request to a worker. ``limit_s`` is the longest silence between launches."""
+
+    request: Mapping[str, Any]
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of a job: the device side's fields, or only a status and a reason."""
+
+    fields: Mapping[str, Any]
+    worker: int
+
+
+class Workers(Protocol):
+    """Whoever carries out jobs: processes, or the runner's own process."""
+
+    hello: Mapping[str, Any]
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
+        """Carry out jobs; replies come as they are ready."""
+
+    def close(self) -> None:
+        """End the workers."""
+
+
+@dataclass(eq=False)
+class _Seat:
+    """A place for one worker, the job it has, and when it is overdue (monotonic seconds)."""
+
+    worker: WorkerProcess | None = None
+    job: Job | None = None
+    deadline: float = 0.0
+    launching: bool = False
+
+
+@dataclass
+class Crew:
+    """``size`` worker processes on one device. Opens the first at once, the others when needed.
+
+    Raises ``DeviceUnavailable`` (or another ``NqbenchError``) if the device cannot be opened.
+    """
+
+    spec: str | None
+    size: int = 1
+    hello: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._seats = [_Seat() for _ in range(self.size)]
+        first = WorkerProcess(self.spec)
+        self._seats[0].worker = first
+        self.hello = first.hello
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
+        """Carry out jobs, each given out only when a worker is free for it."""
+        waiting = iter(jobs)
+        more = True
+        while True:
+            while more and (seat := self._free()) is not None:
+                job = next(waiting, None)
+                more = job is not None
+                if job is not None:
+                    self._give(seat, job)
+            if not any(seat.job for seat in self._seats):
+                if not more:
+                    return
+                continue
+            yield from self._collect()
+
+    def close(self) -> None:
+        """End every worker: kindly if it is idle, at once if it is not."""
+        for seat in self._seats:
+            if seat.worker is not None:
+                if seat.job is None:
+                    seat.worker.close()
+                else:
+                    seat.worker.kill()
+            seat.worker, seat.job = None, None
+
+    def _free(self) -> _Seat | None:
+        return next((seat for seat in self._seats if seat.job is None), None)
+
+    def _give(self, seat: _Seat, job: Job) -> None:
+        # A worker that died between two jobs was not killed by the next one: take a new one.
+        if seat.worker is None or not seat.worker.send(job.request):
+            if seat.worker is not None:
+                seat.worker.kill()
+            seat.worker = WorkerProcess(self.spec)
+            seat.worker.send(job.request)
+        seat.job, seat.launching = job, False
+        seat.deadline = time.monotonic() + PREPARE_LIMIT_S
+
+    def _collect(self) -> Iterator[tuple[Job, Reply]]:
+        """Wait for the busy workers once, and yield the jobs that ended."""
+        busy = [seat for seat in self._seats if seat.job is not None]
+        patience = max(0.0, min(seat.deadline for seat in busy) - time.monotonic())
+        with selectors.DefaultSelector() as selector:
+            for seat in busy:
+                assert seat.worker is not None
+                selector.register(seat.worker.output, selectors.EVENT_READ, seat)
+            ready = [key.data for key, _ in selector.select(patience)]
+        for seat in ready:
+            yield from self._listen(seat)
+        now = time.monotonic()
+        for seat in busy:
+            if seat.job is not None and seat not in ready and now >= seat.deadline:
+                yield self._overdue(seat, seat.job)
+
+    def _listen(self, seat: _Seat) -> Iterator[tuple[Job, Reply]]:
+        assert seat.worker is not None
+        assert seat.job is not None
+        for message in seat.worker.receive():
+            if "beat" in message:
+                seat.launching = True
+                seat.deadline = time.monotonic() + seat.job.limit_s
+            elif "done" in message:
+                job, seat.job = seat.job, None
+                fields = dict(message["done"])
+                pid = seat.worker.pid
+                if fields.pop("fatal", False):
+                    seat.worker.kill()
+                    seat.worker = None
+                yield job, Reply(fields, pid)
+                return
+        if seat.worker.ended:
+            yield self._lost(seat, seat.job, "crashed", "")
+
+    def _overdue(self, seat: _Seat, job: Job) -> tuple[Job, Reply]:
+        what = (
+            f"a launch took longer than {job.limit_s:g} s; raise measure.timeout or lower n"
+            if seat.launching
+            else f"plan, compilation and copies took longer than {PREPARE_LIMIT_S:g} s"
+        )
+        return self._lost(seat, job, "timeout", what)
+
+    @staticmethod
+    def _lost(seat: _Seat, job: Job, status: Status, reason: str) -> tuple[Job, Reply]:
+        assert seat.worker is not None
+        pid = seat.worker.pid
+        ended = seat.worker.kill()
+        seat.worker, seat.job = None, None
+        return job, Reply({"status": status, "reason": reason or ended}, pid)

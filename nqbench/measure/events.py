@@ -1,0 +1,62 @@
+"""What a run tells while it goes on, and what it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from nqbench.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """What a run came to.
+
+    ``path``         its folder
+    ``counts``       number of points by status; a point that failed in any round counts as failed
+    ``failures``     the record of each failed point, newest
+    ``skipped``      reason by point label, for points that were not measured
+    ``wall_s``       seconds it took
+    ``interrupted``  ended by Ctrl-C; what was measured is kept
+    """
+
+    path: Path
+    counts: Mapping[str, int]
+    failures: tuple[Record, ...]
+    skipped: Mapping[str, str]
+    wall_s: float
+    interrupted: bool
+
+
+class Listener(Protocol):
+    """Told about progress; draws it, logs it, or ignores it."""
+
+    def stage(self, name: str, total: int) -> None:
+        """A stage of ``total`` steps begins."""
+
+    def advanced(self, record: Record | None = None) -> None:
+        """One step is done; ``record`` is what it gave, if it gave one."""
+
+    def message(self, text: str) -> None:
+        """One sentence a user should see."""
+
+    def finished(self, outcome: RunOutcome) -> None:
+        """The run is over."""
+
+
+class Silent:
+    """A listener that ignores everything."""
+
+    def stage(self, name: str, total: int) -> None:
+        """Ignored."""
+
+    def advanced(self, record: Record | None = None) -> None:
+        """Ignored."""
+
+    def message(self, text: str) -> None:
+        """Ignored."""
+
+    def finished(self, outcome: RunOutcome) -> None:
+        """Ignored."""

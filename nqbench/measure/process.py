@@ -1,0 +1,138 @@
+"""One worker process: started, spoken to, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from nqbench import errors
+from nqbench.errors import DeviceError, NqbenchError
+
+CLOSE_S: Final = 10.0
+"""A worker told to end gets this long to release its device, then it is killed."""
+OPEN_LIMIT_S: Final = 120.0
+"""Imports and a driver's start take seconds; a driver that hangs takes for ever."""
+TAIL_BYTES: Final = 4096
+REASON_LENGTH: Final = 300
+CHUNK: Final = 1 << 16
+
+
+class WorkerProcess:
+    """A running worker with an open device.
+
+    ``hello`` is how it introduced itself. Raises ``NqbenchError`` if its device cannot be opened.
+    """
+
+    def __init__(self, spec: str | None) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "nqbench.measure.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            bufsize=0,
+            start_new_session=True,  # Ctrl-C in a terminal reaches the runner, which ends workers
+        )
+        assert self._process.stdout is not None
+        self.output = self._process.stdout
+        self.pid = self._process.pid
+        self.ended = False
+        self._rest = b""
+        try:
+            self.hello: Mapping[str, Any] = self._open(spec)
+        except BaseException:
+            self.kill()
+            raise
+
+    def send(self, message: Mapping[str, Any]) -> bool:
+        """Send one message; false if the worker is gone."""
+        assert self._process.stdin is not None
+        if self._process.poll() is not None:
+            return False
+        data = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        try:
+            while data:
+                data = data[self._process.stdin.write(data) or 0 :]
+        except BrokenPipeError:
+            return False
+        return True
+
+    def receive(self) -> Iterator[dict[str, Any]]:
+        """The messages that one read brings; sets ``ended`` at the end of the output."""
+        chunk = os.read(self.output.fileno(), CHUNK)
+        self.ended = not chunk
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            yield json.loads(line)
+
+    def close(self) -> None:
+        """Let an idle worker release its device and end."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(CLOSE_S)
+        self.kill()
+
+    def kill(self) -> str:
+        """End the worker at once; returns how it ended, with the last line it complained."""
+        if self.ended:
+            # It closed its output by itself: its own exit status is on the way.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(CLOSE_S)
+        self._process.kill()
+        code = self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        text = _ending(code) + self._complaint()
+        self._errors.close()
+        return text
+
+    def _open(self, spec: str | None) -> Mapping[str, Any]:
+        self.send({"spec": spec})
+        deadline = time.monotonic() + OPEN_LIMIT_S
+        while True:
+            left_s = max(0.0, deadline - time.monotonic())
+            if not select.select([self.output], [], [], left_s)[0]:
+                raise DeviceError(f"{spec} did not open within {OPEN_LIMIT_S:g} s; is it in use?")
+            for message in self.receive():
+                if "hello" in message:
+                    return dict(message["hello"])
+                raise _as_error(message["error"])
+            if self.ended:
+                raise DeviceError(f"a worker for {spec} could not start: {self.kill()}")
+
+    def _complaint(self) -> str:
+        if self._errors.closed:
+            return ""
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - TAIL_BYTES))
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        return f"; it said: {lines[-1].strip()[:REASON_LENGTH]}" if lines else ""
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"the worker process ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"the worker process was ended by {name}"
+
+
+def _as_error(error: Mapping[str, str]) -> NqbenchError:
+    """The worker's error as the same class here."""
+    kind = getattr(errors, error["type"], DeviceError)
+    return (
+        kind(error["message"]) if issubclass(kind, NqbenchError) else DeviceError(error["message"])
+    )

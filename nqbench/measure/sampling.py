@@ -1,0 +1,96 @@
+"""When a block has enough samples.
+
+A block samples until the 95% interval of its median is within the target, and says which clause
+ended it: ``target``, ``budget`` (its share of the point's time is used up), ``long_launch`` (one
+sample is enough where a launch takes long) or ``samples`` (the most that are kept).
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from bisect import insort
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from nqbench.measure.statistics import median_interval
+
+LONG_LAUNCH_S: Final = 0.5
+"""A launch this long averages over enough of its own jitter to stand for itself."""
+MAX_SAMPLES: Final = 500
+"""Keeps a block near 10 kB on disk; the median then lies within the middle 9% of the samples."""
+CHECK_GROWTH: Final = 1.1
+"""The interval is looked at again after 10% more samples: looking is not free for the GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How long to sample.
+
+    ``target``   wanted half-width of the median's interval, relative to the median
+    ``samples``  at least so many, unless a launch is long or the share is used up
+    ``share_s``  seconds of wall time for the block, launches and their preparation included
+    ``warm_up``  untimed launches before
+    """
+
+    target: float = 0.005
+    samples: int = 10
+    share_s: float = 2.0
+    warm_up: int = 1
+    max_samples: int = MAX_SAMPLES
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Kernel times in seconds, in order, and the clause that ended the sampling."""
+
+    values_s: tuple[float, ...]
+    ended_by: str
+
+    @property
+    def median_s(self) -> float:
+        """The block's value."""
+        return statistics.median(self.values_s)
+
+
+def sample(
+    launch: Callable[[], float],
+    policy: Policy,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Samples:
+    """Launch until a clause of ``policy`` is met; at least once.
+
+    ``launch`` runs the kernel once and returns its seconds; ``clock`` gives the wall time.
+    """
+    started = clock()
+    values: list[float] = []
+    ordered: list[float] = []
+    look_at = policy.samples
+    while True:
+        value = launch()
+        values.append(value)
+        insort(ordered, value)
+        count = len(values)
+        clause = ""
+        if value > LONG_LAUNCH_S:
+            clause = "long_launch"
+        elif count >= look_at:
+            look_at = max(count + 1, int(count * CHECK_GROWTH))
+            if within_target(ordered, policy.target):
+                clause = "target"
+        if not clause and clock() - started >= policy.share_s:
+            clause = "budget"
+        if not clause and count >= max(policy.max_samples, policy.samples):
+            clause = "samples"
+        if clause:
+            return Samples(tuple(values), clause)
+
+
+def within_target(ordered: list[float], target: float) -> bool:
+    """Whether the interval of the median of ascending samples is narrow enough."""
+    bounds = median_interval(ordered)
+    if bounds is None:
+        return False
+    low, high = bounds
+    return (high - low) / 2 <= target * statistics.median(ordered)

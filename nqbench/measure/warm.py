@@ -1,0 +1,33 @@
+"""Compiling a study's kernels before any launch, so that no block waits for a compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nqbench.devices.replay import facts_from_json
+from nqbench.errors import CompileError, InfeasibleError
+from nqbench.measure.workload import find_workload
+from nqbench.plan import HostPlan
+from nqbench.point import Point
+
+
+def compile_point(request: Mapping[str, Any]) -> dict[str, str]:
+    """Put a point's kernel for a GPU into the compiler's cache; opens no device.
+
+    ``request`` holds ``point`` and the GPU's ``facts``. Returns the ``status`` and ``reason`` of a
+    record: ``compile_error`` with the compiler's message, or ``ok``.
+    """
+    from nqbench.compile import compile_cubin
+
+    point = Point.from_json(request["point"])
+    facts = facts_from_json(request["facts"])
+    try:
+        plan = find_workload(point.workload).plan(point.factors, point.system, facts)
+        if not isinstance(plan, HostPlan):
+            compile_cubin(plan.source, plan.entry, facts.arch, plan.options)
+    except CompileError as error:
+        return {"status": "compile_error", "reason": str(error)}
+    except InfeasibleError as error:
+        return {"status": "launch_error", "reason": str(error)}
+    return {"status": "ok", "reason": ""}
