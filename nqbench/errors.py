@@ -85,7 +85,12 @@ class KernelFault(LaunchError):
 
 
 class LaunchTimeout(DeviceError):
-    """A launch did not end within its limit."""
+    """A launch did not end within its limit.
+
+    ``fatal``  the kernel still runs, so that the process must be replaced
+    """
+
+    fatal: bool = False
 
 
 class StoreError(NqbenchError):
