@@ -1,0 +1,122 @@
+"""The CUDA driver, as far as PyCUDA does not show it: presence, error names, UUID, occupancy.
+
+Only the driver library itself is used here (through ctypes and cuda-bindings), so that a machine
+can be examined before PyCUDA is built, and a poisoned context can be recognised after a fault.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import uuid
+from typing import Any, Final
+
+from nqbench.errors import DeviceError, DeviceUnavailable
+
+LIBRARY: Final = "libcuda.so.1"
+_PREFERRED_CARVEOUT: Final = "CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT"
+_MAX_DYNAMIC_SHARED: Final = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
+
+
+def require_driver() -> None:
+    """Raise ``DeviceUnavailable`` if there is no NVIDIA driver on this machine."""
+    try:
+        ctypes.CDLL(LIBRARY)
+    except OSError as error:
+        raise DeviceUnavailable(
+            f"there is no NVIDIA driver on this machine ({LIBRARY} is not found); install NVIDIA's"
+            " driver, or use sim or cpu"
+        ) from error
+
+
+@functools.cache
+def _driver() -> Any:
+    require_driver()
+    from cuda.bindings import driver
+
+    return driver
+
+
+def _checked(answer: tuple[Any, ...], deed: str) -> Any:
+    status, *values = answer
+    if int(status) != 0:
+        raise DeviceError(f"the CUDA driver could not {deed}: {status.name}")
+    return values[0] if values else None
+
+
+def device_uuid(index: int) -> str:
+    """UUID of a GPU, or of its MIG instance in use; NVML writes ``GPU-`` or ``MIG-`` before it."""
+    driver = _driver()
+    _checked(driver.cuInit(0), "start")
+    device = _checked(driver.cuDeviceGet(index), f"find GPU {index}")
+    raw = _checked(driver.cuDeviceGetUuid(device), f"give the UUID of GPU {index}")
+    return str(uuid.UUID(bytes=bytes(raw.bytes)))
+
+
+def error_name(text: str) -> str:
+    """Name of the CUDA error that a PyCUDA message describes, e.g. ``CUDA_ERROR_ILLEGAL_ADDRESS``.
+
+    PyCUDA passes on the driver's description without its name. Returns ``""`` if none fits.
+    """
+    fitting = [words for words in _descriptions() if words in text]
+    return _descriptions()[max(fitting, key=len)] if fitting else ""
+
+
+@functools.cache
+def _descriptions() -> dict[str, str]:
+    driver = _driver()
+    found: dict[str, str] = {}
+    for code in driver.CUresult:
+        status, words = driver.cuGetErrorString(code)
+        if int(status) == 0 and words and int(code) != 0:
+            found[words.decode()] = code.name
+    return found
+
+
+def sticky_error() -> str:
+    """Name of the error that the current context is stuck in; ``""`` if it still works.
+
+    After a fault on the device every further call returns that fault, and only a new process helps.
+    """
+    (status,) = _driver().cuCtxSynchronize()
+    return "" if int(status) == 0 else str(status.name)
+
+
+class OccupancyProbe:
+    """A kernel loaded a second time, to ask the driver for its occupancy in the current context.
+
+    PyCUDA keeps its function handles to itself, so the driver is asked about a twin.
+    """
+
+    def __init__(self, image: bytes, symbol: str) -> None:
+        driver = _driver()
+        self._module = _checked(driver.cuModuleLoadData(image), f"load kernel {symbol}")
+        self._function = _checked(
+            driver.cuModuleGetFunction(self._module, symbol.encode()), f"find kernel {symbol}"
+        )
+
+    def blocks_per_multiprocessor(
+        self, block_size: int, shared_bytes: int, carveout_percent: int
+    ) -> int:
+        """The driver's count of resident blocks; ``shared_bytes`` is the dynamic part."""
+        driver = _driver()
+        attribute = driver.CUfunction_attribute
+        for name, value in (
+            (_PREFERRED_CARVEOUT, carveout_percent),
+            (_MAX_DYNAMIC_SHARED, shared_bytes),
+        ):
+            _checked(
+                driver.cuFuncSetAttribute(self._function, attribute[name], value), f"set {name}"
+            )
+        return int(
+            _checked(
+                driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                    self._function, block_size, shared_bytes
+                ),
+                "tell the occupancy",
+            )
+        )
+
+    def close(self) -> None:
+        """Unload the twin."""
+        _checked(_driver().cuModuleUnload(self._module), "unload a kernel")
