@@ -50,6 +50,7 @@ class Interaction:
     ``ratio``     ``at_level / at_base``: 1 means that the two do not interact
     ``at_base``   effect of ``factor`` while ``other`` is at ``other_base``
     ``at_level``  effect of ``factor`` while ``other`` is at ``other_level``
+    ``reversed``  those of the two factors whose effect clearly changes its direction with the other
     """
 
     quantity: Quantity
@@ -65,12 +66,13 @@ class Interaction:
     at_level: Estimate
     squares: int
     method: str
+    reversed: tuple[str, ...] = ()
 
-    @property
-    def reverses(self) -> bool:
-        """Whether the effect clearly changes its direction."""
-        opposite = (self.at_base.value - 1) * (self.at_level.value - 1) < 0
-        return opposite and self.at_base.differs_from(1) and self.at_level.differs_from(1)
+
+def _reverses(before: Estimate, after: Estimate) -> bool:
+    """Whether two effects clearly point in opposite directions."""
+    opposite = (before.value - 1) * (after.value - 1) < 0
+    return opposite and before.differs_from(1) and after.differs_from(1)
 
 
 def main_effect(
@@ -107,10 +109,20 @@ def interaction(
     if not squares:
         raise AnalysisError(f"no complete square of {change[0]} and {other[0]} was measured")
     ratio, method = table.ratio(squares, (1, -1, -1, 1))
-    at_base, _ = table.ratio([s[:2] for s in squares], (-1, 1))
-    at_level, _ = table.ratio([s[2:] for s in squares], (-1, 1))
+    at_base, at_level, other_before, other_after = (
+        table.ratio([(s[i], s[j]) for s in squares], (-1, 1))[0]
+        for i, j in ((0, 1), (2, 3), (0, 2), (1, 3))
+    )
+    turned = []
+    if _reverses(at_base, at_level):
+        turned.append(change[0])
+    if _reverses(other_before, other_after):
+        turned.append(other[0])
     return Interaction(
-        what, n, *change, *other, ratio, at_base, at_level, squares=len(squares), method=method
+        *(what, n, *change, *other, ratio, at_base, at_level),
+        squares=len(squares),
+        method=method,
+        reversed=tuple(turned),
     )
 
 

@@ -194,10 +194,10 @@ def telling_interaction(data: Dataset, sweep: str, what: Quantity) -> str | None
     clear = [i for i in here if i.ratio.differs_from(1, len(here))]
     if not clear:
         return None
-    reversals = [i for i in clear if i.reverses]
+    reversals = [i for i in clear if i.factor in i.reversed]
     best = max(reversals or clear, key=lambda i: _strength(i.ratio))
     change = f"{best.factor} {best.level} instead of {best.base}"
-    verb = "turns round with" if best.reverses else "depends on"
+    verb = "turns round with" if best.factor in best.reversed else "depends on"
     return (
         f"What {change} does to the {what.label} {verb} {best.other}{_where(data, sweep, n)}:"
         f" it multiplies it"

@@ -1,0 +1,26 @@
+"""Figures: one kind per file, found by the name that studies use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from nqbench.analysis.dataset import Dataset
+from nqbench.report.figures.effects import effects
+from nqbench.report.figures.heatmap import heatmap
+from nqbench.report.figures.line import line
+from nqbench.report.figures.ranking import ranking
+from nqbench.report.figures.scaling import scaling
+from nqbench.report.figures.style import Drawing
+from nqbench.study.report import ReportItem
+
+FigureBuilder = Callable[[Dataset, ReportItem], list[Drawing]]
+"""Called within ``style.styled()``. Raises ``AnalysisError`` where there is nothing to show."""
+
+FIGURES: Final[dict[str, FigureBuilder]] = {
+    "effects": effects,
+    "ranking": ranking,
+    "heatmap": heatmap,
+    "line": line,
+    "scaling": scaling,
+}

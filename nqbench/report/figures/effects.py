@@ -1,0 +1,195 @@
+"""Main effects and two-way interactions as dots with whiskers on a ratio axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nqbench.analysis import effects as factorial
+from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.quantities import Quantity
+from nqbench.errors import AnalysisError
+from nqbench.report.figures.style import (
+    GREY,
+    Drawing,
+    finish,
+    grid_shape,
+    legend,
+    new_figure,
+    ratio_axis,
+    series_style,
+    whiskers,
+)
+from nqbench.report.items import slug, source_of, sweep_of
+from nqbench.study.report import ReportItem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_ROW_IN = 0.3
+_FRAME_IN = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratio:
+    row: str
+    n: int
+    ratio: Estimate
+
+
+def effects(data: Dataset, item: ReportItem) -> list[Drawing]:
+    """Main effects and interactions: side by side for one quantity, two figures for several."""
+    sweep = sweep_of(data, item)
+    shown = data.quantities(item.value)
+    mains = {what: _mains(data, sweep, what, item) for what in shown}
+    crossed = {what: found for what in shown if (found := _crossed(data, sweep, what, item))}
+    title = item.title or f"Main effects of sweep {sweep}"
+    name = slug("effects", sweep, item.value or "")
+    if len(shown) == 1:
+        return [_single(data, name, title, shown[0], mains[shown[0]], crossed.get(shown[0], []))]
+    drawings = [_multiples(data, name, title, mains, "main effects")]
+    if crossed:
+        heading = f"{item.title}: interactions" if item.title else f"Interactions of sweep {sweep}"
+        drawings.append(
+            _multiples(data, f"{name}-interactions", heading, crossed, "two-way interactions")
+        )
+    return drawings
+
+
+def _mains(data: Dataset, sweep: str, what: Quantity, item: ReportItem) -> list[_Ratio]:
+    found = factorial.effects(data, sweep, what, sizes=item.n)
+    return [_Ratio(f"{e.factor}: {e.base} → {e.level}", e.n, e.ratio) for e in found]
+
+
+def _crossed(data: Dataset, sweep: str, what: Quantity, item: ReportItem) -> list[_Ratio]:
+    try:
+        found = factorial.interactions(data, sweep, what, sizes=item.n)
+    except AnalysisError:
+        return []  # a sweep of one factor has effects, but no interactions
+    return [
+        _Ratio(f"{i.factor} {i.level} \u00d7 {i.other} {i.other_level}", i.n, i.ratio)
+        for i in found
+    ]
+
+
+def _single(
+    data: Dataset,
+    name: str,
+    title: str,
+    what: Quantity,
+    mains: Sequence[_Ratio],
+    crossed: Sequence[_Ratio],
+) -> Drawing:
+    panels = [part for part in (mains, crossed) if part]
+    rows = max(len(_rows(part)) for part in panels)
+    figure = new_figure(_FRAME_IN + 0.9 + _ROW_IN * max(rows, 4))
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    below = " (below 1: faster)" if what.unit == "s" else ""
+    heads = ("Main effects", "Interactions")
+    names = (f"ratio of {what.label}{below}", "ratio of two effects (1: none)")
+    for ax, part, head, label in zip(axes, panels, heads, names, strict=False):
+        _draw(ax, part, with_labels=True)
+        ax.set_title(head)
+        ax.set_xlabel(label)
+    legend(figure, axes[0])
+    subtitle = "Ratio of otherwise equal points, geometric mean" + _whisker_note(mains)
+    alt = f"Dot plot of main effects and two-way interactions on the {what.label}."
+    return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
+
+
+def _multiples(
+    data: Dataset,
+    name: str,
+    title: str,
+    parts: dict[Quantity, list[_Ratio]],
+    kind: str,
+) -> Drawing:
+    lines, columns = grid_shape(len(parts))
+    rows = max(len(_rows(part)) for part in parts.values())
+    figure = new_figure(_FRAME_IN + lines * (0.75 + 0.24 * max(rows, 3)))
+    axes = figure.subplots(lines, columns, squeeze=False)
+    flat = list(axes.flat)
+    labels = _rows([ratio for part in parts.values() for ratio in part])
+    for i, (ax, (what, part)) in enumerate(zip(flat, parts.items(), strict=False)):
+        _draw(ax, part, with_labels=i % columns == 0, labels=labels)
+        ax.set_title(what.label)
+        if i == 0:
+            legend(figure, ax)
+        if i + columns >= len(parts):
+            ax.set_xlabel("ratio")
+    for ax in flat[len(parts) :]:
+        ax.set_axis_off()
+    alt = f"Small multiples of {kind}, one panel per counter: {', '.join(w.label for w in parts)}."
+    subtitle = (
+        f"{kind[0].upper()}{kind[1:]} as ratios of counters, exact; no single one is the cost"
+    )
+    return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
+
+
+def _rows(part: Sequence[_Ratio]) -> list[str]:
+    return list(dict.fromkeys(r.row for r in part))
+
+
+def _draw(
+    ax: Axes, part: Sequence[_Ratio], *, with_labels: bool, labels: Sequence[str] = ()
+) -> None:
+    rows = list(labels) or _rows(part)
+    sizes = sorted({r.n for r in part})
+    bounds = [
+        v
+        for r in part
+        for v in (r.ratio.value, r.ratio.low, r.ratio.high)
+        if v is not None and 0 < v < math.inf
+    ]
+    low, high = ratio_axis(ax, bounds)
+    for i, n in enumerate(sizes):
+        style = series_style(i)
+        offset = 0 if len(sizes) == 1 else (i / (len(sizes) - 1) - 0.5) * 0.5
+        here = [r for r in part if r.n == n]
+        plain = [r for r in here if 0 < r.ratio.value < math.inf]
+        ax.errorbar(
+            [r.ratio.value for r in plain],
+            [rows.index(r.row) + offset for r in plain],
+            xerr=whiskers([r.ratio for r in plain]),
+            fmt=style.marker,
+            color=style.colour,
+            markersize=4.5,
+            capsize=2,
+            elinewidth=1,
+            label=f"N={n}",
+        )
+    _extremes(ax, part, rows, low, high)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_yticks(range(len(rows)), rows if with_labels else [""] * len(rows))
+    ax.tick_params(axis="y", length=0)
+
+
+def _extremes(
+    ax: Axes, part: Sequence[_Ratio], rows: Sequence[str], low: float, high: float
+) -> None:
+    """Ratios that no logarithmic axis holds, said in words at its edge; once per row."""
+    said: set[tuple[str, str]] = set()
+    for r in part:
+        value = r.ratio.value
+        if 0 < value < math.inf:
+            continue
+        place, text, align = (1.0, " undefined: 0", "left")
+        if value == 0:
+            place, text, align = (low, "◂ to 0", "left")
+        elif value == math.inf:
+            place, text, align = (high, "from 0 ▸", "right")
+        if (r.row, text) in said:
+            continue
+        said.add((r.row, text))
+        y = rows.index(r.row)
+        ax.text(place, y, text, ha=align, va="center", fontsize=7, color=GREY)
+
+
+def _whisker_note(part: Sequence[_Ratio]) -> str:
+    rounds = next((r.ratio.rounds for r in part if r.ratio.bounded), 0)
+    if rounds:
+        return f"; whiskers: 95% interval over {rounds} rounds"
+    return "; exact" if part[0].ratio.exact else "; one round, no interval"

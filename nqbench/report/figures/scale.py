@@ -1,0 +1,119 @@
+"""Value axes: logarithmic where the values allow it, honest about zeros, with units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal
+
+from nqbench.analysis.quantities import Quantity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDE: Final = 4.0
+"""Largest over smallest value above which an axis is logarithmic."""
+_SI: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def short(value: float, what: Quantity) -> str:
+    """A value in few characters, for ticks and heat-map cells."""
+    if value == 0:
+        return "0"
+    if what.unit == "s":
+        for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")):
+            if abs(value) >= scale * 0.9995:
+                return f"{digits(value / scale)} {unit}"
+        return f"{value:.1e} s"
+    for scale, unit in _SI:
+        if abs(value) >= scale * 0.9995:
+            return f"{digits(value / scale)}{unit}"
+    return digits(value)
+
+
+def digits(value: float) -> str:
+    """Three significant digits without an exponent."""
+    if value >= 99.95 or value == 0:
+        return f"{value:.0f}"
+    text = f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def value_axis(
+    ax: Axes,
+    which: Literal["x", "y"],
+    values: Sequence[float],
+    what: Quantity,
+    *,
+    log: bool | None = None,
+) -> None:
+    """Scale, limits, ticks and label of the axis that shows a quantity.
+
+    A logarithmic axis cannot show zero: where zeros occur beside other values the axis is linear
+    below the smallest of them and logarithmic above.
+    """
+    from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    set_scale = ax.set_xscale if which == "x" else ax.set_yscale
+    set_limits = ax.set_xlim if which == "x" else ax.set_ylim
+    positive = [v for v in values if v > 0]
+    fraction = what.name == "lane_efficiency"
+    wide = bool(positive) and max(positive) / min(positive) > WIDE
+    log = (wide or len(positive) < len(values)) if log is None else log
+    if fraction:
+        set_limits(0, max([*positive, 0.1]) * 1.12)
+    elif not positive:
+        set_limits(-0.05, 1)
+        axis.set_major_locator(_fixed([0.0]))
+        ax.text(
+            *(0.5, 0.5, "0 at every point"),
+            transform=ax.transAxes,
+            ha="center",
+            va="center",
+            color="#6b6b6b",
+        )
+    elif log and len(positive) < len(values):
+        floor = 10 ** math.floor(math.log10(min(positive)))
+        set_scale("symlog", linthresh=floor, linscale=0.5)
+        set_limits(-0.3 * floor, max(positive) * 2.5)
+        axis.set_minor_locator(NullLocator())
+        decades = math.log10(max(positive) / floor)
+        step = max(1, math.ceil(decades / 4))
+        powers = [floor * 10**i for i in range(0, math.ceil(decades) + 1, step)]
+        axis.set_major_locator(_fixed([0.0, *(p for p in powers if p <= max(positive) * 2.5)]))
+    elif log:
+        pad = (max(positive) / min(positive)) ** 0.06 * 1.05
+        set_scale("log")
+        low, high = min(positive) / pad, max(positive) * pad
+        set_limits(low, high)
+        axis.set_major_locator(_fixed(_ticks(low, high)))
+        axis.set_minor_locator(NullLocator())
+    else:
+        set_limits(0, max(positive) * 1.12)
+    axis.set_major_formatter(FuncFormatter(lambda v, _: short(v, what)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _fixed(ticks: Sequence[float]) -> object:
+    from matplotlib.ticker import FixedLocator
+
+    return FixedLocator(list(ticks))
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Three to six ticks at 1, 2, 5 times powers of ten, or at powers of ten."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for mantissas in ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1, 3), (1,)):
+        ticks = [m * 10.0**e for e in range(first, last + 1) for m in mantissas]
+        ticks = [t for t in ticks if low <= t <= high]
+        if len(ticks) <= 6:
+            return ticks
+    step = math.ceil((last - first) / 5)
+    return [t for e in range(first, last + 1, step) if low <= (t := 10.0**e) <= high]
+
+
+def axis_label(what: Quantity) -> str:
+    """Name of a quantity with which direction is good."""
+    good = f" ({what.better} is better)" if what.kind == "time" and what.better else ""
+    return f"{what.label}{good}"

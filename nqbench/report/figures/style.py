@@ -1,0 +1,198 @@
+"""What all figures share: one style sheet, series that differ in more than colour, the footer."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.analysis.estimate import Estimate
+from nqbench.report.table import Source
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH_IN: Final = 9.0
+"""Width of a figure in inches: 8-point type stays legible when a README scales it down."""
+FOOTER_IN: Final = 0.3
+COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+LINES: Final[tuple[Any, ...]] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+GREY: Final = "#6b6b6b"
+HATCH: Final = "////"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawing:
+    """A finished figure: file name, title, a sentence for those who cannot see it."""
+
+    name: str
+    title: str
+    alt: str
+    figure: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesStyle:
+    """Colour, marker and line of a series: any one of marker and line tells it in grey."""
+
+    colour: str
+    marker: str
+    line: Any
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """For ``Axes.plot`` and ``Axes.errorbar``."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.line}
+
+
+def series_style(index: int) -> SeriesStyle:
+    """Style of the series number ``index``; 45 differ in marker or line, whatever the colour."""
+    return SeriesStyle(
+        COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)], LINES[index % len(LINES)]
+    )
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """The project's look, on the Agg canvas, without touching the caller's settings."""
+    import matplotlib as mpl
+
+    with (
+        as_file(files("nqbench.report") / "nqbench.mplstyle") as sheet,
+        mpl.rc_context(fname=sheet),
+    ):
+        yield
+
+
+def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
+    """An empty figure with room for title and footer; drawn without any window system."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def finish(
+    figure: Figure, name: str, title: str, source: Source, *, alt: str, subtitle: str = ""
+) -> Drawing:
+    """Add title and footer, lay out once, and freeze the layout so that every format agrees."""
+    width, height = figure.get_size_inches()
+    head = f"{title}\n{subtitle}" if subtitle else title
+    lines = head.count("\n") + 1
+    top = (0.12 + 0.17 * lines) / height
+    bottom = FOOTER_IN / height
+    engine: Any = figure.get_layout_engine()
+    engine.set(rect=(0, bottom, 1, 1 - bottom - top), h_pad=0.06, w_pad=0.06)
+    figure.text(0.01, 1 - 0.08 / height, title, fontsize=10, fontweight="bold", va="top")
+    if subtitle:
+        figure.text(0.01, 1 - 0.29 / height, subtitle, fontsize=8, color=GREY, va="top")
+    footer = f"{source}  |  {source.command}"
+    room = int(width * 18.5)  # characters of 6.5-point type in one line
+    if len(footer) > room:
+        footer = footer[: room - 1] + "…"
+    figure.text(0.01, 0.08 / height, footer, fontsize=6.5, color=GREY, va="bottom")
+    engine.execute(figure)
+    figure.set_layout_engine("none")
+    return Drawing(name, title, f"{alt} {source}.", figure)
+
+
+def save(drawing: Drawing, path: Path, source: Source) -> None:
+    """Write one format, chosen by the ending; the same input gives the same bytes."""
+    about = f"{drawing.title}. {source}. Made by: {source.command}"
+    metadata: dict[str, Any] = {
+        ".svg": {"Date": None, "Creator": "nqbench", "Title": drawing.title, "Description": about},
+        ".pdf": {
+            "CreationDate": None,
+            "Creator": "nqbench",
+            "Title": drawing.title,
+            "Subject": about,
+        },
+        ".png": {"Software": "nqbench", "Title": drawing.title, "Description": about},
+    }[path.suffix]
+    if path.suffix == ".svg":
+        text = io.StringIO()
+        drawing.figure.savefig(text, format="svg", metadata=metadata)
+        # Where the font is missing a reader shall fall back on one of the same width.
+        svg = text.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
+        path.write_text(svg, encoding="utf-8")
+    else:
+        drawing.figure.savefig(path, metadata=metadata)
+
+
+def legend(figure: Figure, ax: Axes, *, columns: int = 6) -> None:
+    """The series of a panel, in the head of the figure, where no data can be covered."""
+    handles, labels = ax.get_legend_handles_labels()
+    if len(labels) < 2:
+        return
+    figure.legend(
+        handles,
+        labels,
+        loc="upper right",
+        bbox_to_anchor=(0.995, 1 - 0.02 / figure.get_size_inches()[1]),
+        ncols=min(columns, len(labels)),
+        handletextpad=0.4,
+        columnspacing=1.2,
+    )
+
+
+def grid_shape(panels: int, most: int = 3) -> tuple[int, int]:
+    """Rows and columns for small multiples."""
+    columns = min(panels, most)
+    return math.ceil(panels / columns), columns
+
+
+def whiskers(estimates: Sequence[Estimate]) -> list[list[float]] | None:
+    """Distances below and above for ``errorbar``; ``None`` where there is no interval."""
+    if not any(e.bounded for e in estimates):
+        return None
+    low = [e.value - (e.value if e.low is None else e.low) for e in estimates]
+    high = [(e.value if e.high is None else e.high) - e.value for e in estimates]
+    return [low, high]
+
+
+def ratio_axis(ax: Axes, values: Sequence[float]) -> tuple[float, float]:
+    """A logarithmic x axis for ratios with a line at 1 and plain numbers as ticks.
+
+    Returns its limits. ``values`` are the finite positive ratios and their bounds.
+    """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    low, high = min([*values, 0.9]), max([*values, 1.1])
+    pad = (high / low) ** 0.08
+    low, high = low / pad, high * pad
+    ax.set_xscale("log")
+    ax.set_xlim(low, high)
+    ax.xaxis.set_major_locator(FixedLocator(_ratio_ticks(low, high)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    ax.axvline(1, color="#333333", linewidth=0.9, zorder=1)
+    return low, high
+
+
+def _ratio_ticks(low: float, high: float) -> list[float]:
+    """Three to seven round numbers, 1 among them."""
+    ladders: tuple[Sequence[float], ...] = (
+        [round(1 + 0.02 * i, 2) for i in range(-20, 21)],
+        [round(0.5 + 0.1 * i, 1) for i in range(16)],
+        [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4],
+        [0.1, 0.2, 0.5, 1, 2, 5, 10],
+        [2.0**i for i in range(-8, 9)],
+        [10.0**i for i in range(-4, 5)],
+        [100.0**i for i in range(-6, 7)],
+    )
+    for ladder in ladders:
+        ticks = [t for t in ladder if low <= t <= high]
+        if 2 <= len(ticks) <= 6 and ladder[0] < high and low < ladder[-1]:
+            covers = math.log(ticks[-1] / ticks[0]) >= 0.5 * math.log(high / low)
+            if covers:
+                return ticks
+    return [1.0]

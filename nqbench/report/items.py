@@ -1,0 +1,73 @@
+"""The items of a study's report list, and the part of a run that each speaks about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.design import swept_factors
+from nqbench.errors import AnalysisError
+from nqbench.report.table import Source
+from nqbench.study.report import OPTIONS, ReportItem
+
+DEFAULT_ITEMS: Final = (
+    ReportItem("table", "results"),
+    ReportItem("table", "resources"),
+    ReportItem("table", "skipped"),
+)
+"""What is written for a study without a report list: everything that needs no choice."""
+
+
+def items_of(data: Dataset) -> list[ReportItem]:
+    """The report list of the run's study."""
+    given = data.study.get("report") or ()
+    return [_item(entry) for entry in given] or list(DEFAULT_ITEMS)
+
+
+def _item(entry: Mapping[str, Any]) -> ReportItem:
+    options = {key: entry[key] for key in OPTIONS if entry.get(key) is not None and key != "n"}
+    sizes = entry.get("n") or ()
+    numbers = tuple(int(n) for n in sizes) if isinstance(sizes, Sequence) else (int(sizes),)
+    if "figure" in entry:
+        return ReportItem("figure", str(entry["figure"]), n=numbers, **options)
+    return ReportItem("table", str(entry["table"]), n=numbers, **options)
+
+
+def source_of(data: Dataset) -> Source:
+    """Device, manner and command of a run."""
+    return Source(data.device, data.manner, data.command)
+
+
+def sweep_of(data: Dataset, item: ReportItem) -> str:
+    """The one sweep an item is made from. Raises ``AnalysisError`` where that is not clear."""
+    if item.of is not None:
+        if item.of in data.sweeps:
+            return item.of
+        known = ", ".join(data.sweeps) or "none"
+        raise AnalysisError(f"the run has no sweep {item.of!r} (it has: {known})")
+    if len(data.sweeps) == 1:
+        return data.sweeps[0]
+    raise AnalysisError(
+        f"the run has several sweeps ({', '.join(data.sweeps)}): say which with `of`"
+    )
+
+
+def sweeps_of(data: Dataset, item: ReportItem) -> tuple[str, ...]:
+    """The sweeps of an item that may speak about all of them."""
+    return (sweep_of(data, item),) if item.of is not None else data.sweeps
+
+
+def columns_of(data: Dataset, sweep: str) -> tuple[str, ...]:
+    """Factors that tell the points of a sweep apart, ``system`` first if there is one."""
+    factors = swept_factors(data, sweep)
+    if "system" not in factors and any(p.system for p in data.select(sweep)):
+        factors = ("system", *factors)
+    return factors
+
+
+def slug(*parts: str) -> str:
+    """A file name from words."""
+    joined = "-".join(part for part in parts if part)
+    return re.sub(r"[^A-Za-z0-9.]+", "-", joined).strip("-.").lower() or "report"

@@ -1,0 +1,27 @@
+"""Tables: one builder per file, found by the name that studies use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from nqbench.analysis.dataset import Dataset
+from nqbench.report.table import Table
+from nqbench.report.tables.effects import effects, interactions
+from nqbench.report.tables.resources import resources
+from nqbench.report.tables.results import results
+from nqbench.report.tables.skipped import skipped
+from nqbench.report.tables.systems import systems
+from nqbench.study.report import ReportItem
+
+TableBuilder = Callable[[Dataset, ReportItem], list[Table]]
+"""Raises ``AnalysisError`` where the run holds nothing that the table could show."""
+
+TABLES: Final[dict[str, TableBuilder]] = {
+    "results": results,
+    "effects": effects,
+    "interactions": interactions,
+    "systems": systems,
+    "resources": resources,
+    "skipped": skipped,
+}

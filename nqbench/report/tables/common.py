@@ -1,0 +1,59 @@
+"""What the table builders share: columns, notes, cells of a point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nqbench.analysis.dataset import INAPPLICABLE, PointResult
+from nqbench.analysis.estimate import CONFIDENCE
+from nqbench.analysis.quantities import Quantity
+from nqbench.report.table import Cell, Column
+
+HOST_NOTE = (
+    "cpu.* systems count on the host CPU: a whole count, measured there; kernel times are the"
+    " kernel alone"
+)
+EXACT_NOTE = (
+    "Simulated counters are exact for the compiled PTX and repeat bit for bit; they are not times,"
+    " and no single one is the cost"
+)
+
+
+def value_column(what: Quantity) -> Column:
+    """The column of a quantity."""
+    if what.kind == "time":
+        return Column(what.label, "time", spread=True)
+    return Column(what.label, "number")
+
+
+def level_columns(factors: Sequence[str]) -> list[Column]:
+    """One column per factor."""
+    return [Column(f, "text") for f in factors]
+
+
+def level_cells(point: PointResult, factors: Sequence[str]) -> list[Cell]:
+    """Levels of a point as text; a factor that does not apply is ``-``."""
+    return [str(point.level(f)) if point.level(f) != INAPPLICABLE else "-" for f in factors]
+
+
+def interval_note(simulated: bool, rounds: int) -> str:
+    """What the intervals are."""
+    if simulated:
+        return EXACT_NOTE
+    if rounds < 2:
+        return "One round was measured: no interval, since a round is the unit of replication"
+    return (
+        f"± and brackets are {CONFIDENCE:.0%} intervals over {rounds} rounds (Student's t on"
+        " logarithms of the rounds' medians)"
+    )
+
+
+def plain(value: Any) -> Cell:
+    """A recorded fact as a cell."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if hasattr(value, "item"):
+        item = value.item()
+        return item if isinstance(item, str | int | float) else str(item)
+    return str(value)

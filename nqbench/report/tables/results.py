@@ -1,0 +1,88 @@
+"""Every point with its value, its interval and its status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from nqbench.analysis.dataset import Dataset, PointResult
+from nqbench.analysis.estimate import combine
+from nqbench.analysis.quantities import TIME, Quantity, quantity
+from nqbench.errors import AnalysisError
+from nqbench.report.items import columns_of, slug, source_of, sweeps_of
+from nqbench.report.table import Cell, Column, Table
+from nqbench.report.tables.common import (
+    HOST_NOTE,
+    interval_note,
+    level_cells,
+    level_columns,
+    value_column,
+)
+from nqbench.study.report import ReportItem
+
+_PHASES: Final = ("split", "transfer", "reduce", "total")
+
+
+def results(data: Dataset, item: ReportItem) -> list[Table]:
+    """One table per sweep; times of CPU baselines apart from simulated counters."""
+    tables: list[Table] = []
+    for sweep in sweeps_of(data, item):
+        points = data.select(sweep, item.n)
+        if data.simulated:
+            tables += _table(data, item, sweep, [p for p in points if not p.host], "")
+            tables += _table(data, item, sweep, [p for p in points if p.host], "cpu")
+        else:
+            tables += _table(data, item, sweep, points, "")
+    if not tables:
+        raise AnalysisError("the run has no points of the sizes asked for")
+    return tables
+
+
+def _table(
+    data: Dataset, item: ReportItem, sweep: str, points: Sequence[PointResult], part: str
+) -> list[Table]:
+    if not points:
+        return []
+    factors = columns_of(data, sweep)
+    timed = part == "cpu" or not data.simulated
+    shown = _shown(data, item, part)
+    columns = [*level_columns(factors), Column("N", "number"), *map(value_column, shown)]
+    phases = [quantity(name) for name in _PHASES] if timed and not item.value else []
+    phases = [phase for phase in phases if any(p.values(phase) for p in points)]
+    columns += [Column(phase.label, "time") for phase in phases]
+    if timed:
+        columns += [Column("rounds", "number"), Column("samples", "number")]
+    columns.append(Column("status"))
+    rows = [_row(p, factors, shown, phases, timed) for p in points]
+    title = item.title or f"Results of sweep {sweep}"
+    host = any(p.host for p in points)
+    notes = [interval_note(not timed, data.rounds)]
+    if host:
+        notes.append(HOST_NOTE)
+    if any(not p.ok for p in points):
+        notes.append("Points that are not ok have no value: they are never plotted or compared")
+    name = slug("results", sweep, part)
+    heading = f"{title}: CPU baselines, measured times" if part else title
+    return [Table(name, heading, tuple(columns), tuple(rows), source_of(data), tuple(notes))]
+
+
+def _shown(data: Dataset, item: ReportItem, part: str) -> tuple[Quantity, ...]:
+    return (TIME,) if part else data.quantities(item.value)
+
+
+def _row(
+    point: PointResult,
+    factors: Sequence[str],
+    shown: Sequence[Quantity],
+    phases: Sequence[Quantity],
+    timed: bool,
+) -> tuple[Cell, ...]:
+    cells: list[Cell] = [*level_cells(point, factors), point.n]
+    cells += [point.estimate(what) for what in shown]
+    for phase in phases:
+        values = [v for v in point.values(phase).values() if v > 0]
+        cells.append(combine(values).value if values else None)
+    if timed:
+        samples = [int(row.get("samples") or 0) for row in point.blocks.values()]
+        cells += [len(point.blocks) or None, sum(samples) or None]
+    return (*cells, point.status)
