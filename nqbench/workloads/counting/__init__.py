@@ -1,0 +1,69 @@
+"""Counting all solutions of the N-Queens problem: the subject of three of the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from nqbench.facts import DeviceFacts
+from nqbench.plan import HostPlan, Outputs, Plan
+from nqbench.point import Level
+from nqbench.workloads.counting.factors import FACTORS, NOT_APPLICABLE
+from nqbench.workloads.counting.known import SOLUTIONS, nodes
+from nqbench.workloads.counting.systems import SYSTEMS, is_host
+from nqbench.workloads.protocol import Factor, Resolved
+
+__all__ = ["NOT_APPLICABLE", "WORKLOAD", "Counting"]
+
+
+class Counting:
+    """The counting workload; see ``workloads.protocol.Workload`` for what each member means."""
+
+    name: str = "counting"
+    factors: Mapping[str, Factor] = FACTORS
+    systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
+
+    def resolve(
+        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
+    ) -> Resolved:
+        """Fill in and check a configuration; inapplicable factors get the level ``-``.
+
+        Raises ``InfeasibleError`` (``WrongDeviceError`` for a kernel on a CPU), and ``StudyError``
+        for a factor, level or system that does not exist.
+        """
+        from nqbench.workloads.counting import plans
+
+        if system is not None and is_host(system):
+            return Resolved(plans.resolve_host(given, system), {})
+        levels, config, grid = plans.settle(given, system, device)
+        return Resolved(levels, plans.derived(config, grid))
+
+    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+        """Executable form of resolved factors; makes the jobs (cached between points)."""
+        from nqbench.workloads.counting import plans
+
+        if system is not None and is_host(system):
+            return plans.host_plan(factors, system)
+        return plans.kernel_plan(factors, system, device)
+
+    def answer(self, plan: Plan, outputs: Outputs) -> int:
+        """Solutions found: the sum of the results, which carry their weights already."""
+        name = "answer" if isinstance(plan, HostPlan) else "results"
+        return int(np.sum(outputs[name], dtype=np.uint64))
+
+    def expected(self, factors: Mapping[str, Level]) -> int | None:
+        """A000170(n), or ``None`` beyond the known sizes."""
+        n = factors["n"]
+        assert isinstance(n, int)
+        return SOLUTIONS.get(n)
+
+    def work(self, factors: Mapping[str, Level]) -> float:
+        """Nodes of the part of the search tree that is walked."""
+        n = factors["n"]
+        assert isinstance(n, int)
+        return nodes(n) * (1.0 if factors.get("symmetry") == "none" else 0.5)
+
+
+WORKLOAD: Final = Counting()

@@ -1,0 +1,107 @@
+"""The factor space of the counting workload: every axis, its levels, and its name in CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from nqbench.point import Level
+from nqbench.workloads.protocol import Factor
+
+NOT_APPLICABLE: Final = "-"
+"""Level of a factor that means nothing for the others chosen (the layout of local memory)."""
+
+MIN_N: Final = 5
+MAX_N: Final = 27
+"""Boards the kernels take; 27 is the largest N whose answer is known."""
+
+MAX_BOARD: Final = 32
+"""Default rows of ``rows: max``. The paper names its constant but not the value; one word holds a
+row, so 32 is the largest board its program could have meant."""
+
+_MANY: Final = 2**31 - 1
+
+FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
+    {
+        factor.name: factor
+        for factor in (
+            Factor("n", "board size", number=(1, MAX_N)),
+            Factor(
+                "memory",
+                "where the four per-row quantities live",
+                ("local", "shared_stack", "shared", "global"),
+            ),
+            Factor("rows", "how many rows are reserved per thread", ("max", "n", "remaining")),
+            Factor("allocation", "how shared memory is allocated", ("static", "dynamic")),
+            Factor("storage", "order of a thread's words", ("arrays", "chunk", "struct")),
+            Factor(
+                "layout",
+                "which index runs fastest, the row's or the thread's",
+                ("per_thread", "interleaved", "padded"),
+            ),
+            Factor(
+                "loop", "control flow of the search", ("somers", "branchy", "place_first", "irrc")
+            ),
+            Factor(
+                "assignment",
+                "which thread works on which job",
+                ("one_per_thread", "strided", "contiguous", "block_pool", "global_pool"),
+            ),
+            Factor("encoding", "how a job is written down", ("rows", "base_n", "masks")),
+            Factor(
+                "cache",
+                "preferred split between L1 and shared memory",
+                ("default", "prefer_l1", "prefer_shared"),
+            ),
+            Factor("symmetry", "which part of the tree is walked", ("none", "mirror")),
+            Factor("depth", "rows placed on the host", number=(2, MAX_N - 3), auto=True),
+            Factor("block_size", "threads per block", number=(1, 1024)),
+            Factor(
+                "blocks",
+                "blocks of the grid",
+                ("from_jobs", "from_jobs_plus_one"),
+                number=(1, _MANY),
+                per_sm=True,
+            ),
+            Factor("pool_size", "jobs in the pool of one block", number=(1, _MANY)),
+            Factor("jobs_per_thread", "jobs of a thread's static share", number=(1, _MANY)),
+            Factor("max_board", "rows reserved by `rows: max`", number=(MIN_N, 64)),
+        )
+    }
+)
+
+DEFAULTS: Final[Mapping[str, Level]] = MappingProxyType(
+    {
+        "memory": "shared",
+        "rows": "remaining",
+        "allocation": "static",
+        "storage": "struct",
+        "layout": "interleaved",
+        "loop": "irrc",
+        "assignment": "one_per_thread",
+        "encoding": "masks",
+        "cache": "default",
+        "symmetry": "mirror",
+        "depth": "auto",
+        "block_size": 128,
+        "max_board": MAX_BOARD,
+    }
+)
+"""Levels of a sweep that names no system. The launch factors missing here depend on others."""
+
+CUDA_NAMES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = MappingProxyType(
+    {
+        "memory": ("Memory", {}),
+        "rows": ("Rows", {}),
+        "allocation": ("Allocation", {"static": "fixed", "dynamic": "at_launch"}),
+        "storage": ("Storage", {"struct": "records"}),
+        "layout": ("Layout", {}),
+        "loop": ("Loop", {}),
+        "assignment": ("Assignment", {}),
+        "encoding": ("Encoding", {}),
+        "symmetry": ("Symmetry", {}),
+    }
+)
+"""Factors in the order of the template ``Policy``: its enumeration, and the levels whose name in
+CUDA differs because the word is taken."""

@@ -1,0 +1,131 @@
+"""The host split: every valid placement of the first rows becomes one job.
+
+Sources: feinbube2010 section V.A and Figure 3 (``rows``), tanaka2011 sections 3.1 and 3.2
+(``base_n``), zhang2011 section 3 (``masks``; k = N - 11 and depth-first order reproduce that
+paper's numbers).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Encoding = Literal["rows", "base_n", "masks"]
+Symmetry = Literal["none", "mirror"]
+OddRule = Literal["restrict_second", "full_middle"]
+"""Odd N under mirror symmetry, first queen in the middle column: the second queen is kept left of
+the middle (all jobs weigh 2), or is free (these jobs weigh 1)."""
+
+ODD_RULES: Final[dict[str, OddRule]] = {
+    "rows": "restrict_second",
+    "base_n": "restrict_second",
+    "masks": "full_middle",
+}
+"""tanaka2011 bounds the first two digits by N^m / 2, which is the first rule; feinbube2010 must do
+the same, since its kernel doubles every result; zhang2011's 7432 jobs at N = 15 need the second."""
+
+_ENCODINGS: Final = ("rows", "base_n", "masks")
+_CACHE_BYTES: Final = 256 * 2**20
+"""Job arrays kept in memory: what a study of a few N shares between its points, and no more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Jobs:
+    """Encoded jobs, in depth-first order.
+
+    ``words``       read-only, shape ``(count * words_per_job,)``: int32 one-hot rows, int32 base-N
+                    numbers, or uint32 (columns, left, right)
+    ``light_from``  first job that counts once instead of twice; ``count`` if there is none
+    ``split_s``     seconds it took to make them, compilation excluded
+    """
+
+    words: NDArray[Any]
+    count: int
+    light_from: int
+    split_s: float
+
+
+def words_per_job(encoding: Encoding, depth: int) -> int:
+    """32-bit words that one job takes."""
+    return {"rows": depth, "base_n": 1, "masks": 3}[encoding]
+
+
+def _first_row(n: int, symmetry: Symmetry) -> int:
+    columns = n if symmetry == "none" else (n + 1) // 2
+    return (1 << columns) - 1
+
+
+@lru_cache(maxsize=4096)
+def count_jobs(
+    n: int,
+    depth: int,
+    symmetry: Symmetry = "mirror",
+    odd_rule: OddRule = "restrict_second",
+    limit: int = 2**62,
+) -> int:
+    """Number of jobs for ``depth >= 2``, or ``limit + 1`` once there are more than ``limit``."""
+    from nqbench.workloads.counting.job_search import count_prefixes
+
+    restrict = symmetry == "mirror" and odd_rule == "restrict_second"
+    return int(count_prefixes(n, depth, _first_row(n, symmetry), restrict, limit))
+
+
+def make_jobs(n: int, depth: int, encoding: Encoding, symmetry: Symmetry = "mirror") -> Jobs:
+    """All jobs of a board in one encoding; recent ones come from memory."""
+    return _CACHE.get((n, depth, encoding, symmetry))
+
+
+def split(n: int, depth: int, encoding: Encoding, symmetry: Symmetry) -> Jobs:
+    """Make the jobs anew (see :func:`make_jobs`) and time it."""
+    from nqbench.workloads.counting.job_search import count_prefixes, fill_prefixes
+
+    odd_rule = ODD_RULES[encoding]
+    restrict = symmetry == "mirror" and odd_rule == "restrict_second"
+    dtype = np.uint32 if encoding == "masks" else np.int32
+    code = _ENCODINGS.index(encoding)
+    count_prefixes(5, 2, 1, False, 25)  # both compiled before the clock starts
+    fill_prefixes(5, 2, 1, False, code, np.empty(25 * 3, dtype))
+
+    started = time.perf_counter()
+    first_row = _first_row(n, symmetry)
+    count = int(count_prefixes(n, depth, first_row, restrict, 2**62))
+    words = np.empty(count * words_per_job(encoding, depth), dtype)
+    fill_prefixes(n, depth, first_row, restrict, code, words)
+    split_s = time.perf_counter() - started
+
+    light_from = count
+    if encoding == "masks" and symmetry == "mirror" and n % 2 == 1:
+        left_half = (1 << (n // 2)) - 1  # the middle column comes last
+        light_from = int(count_prefixes(n, depth, left_half, False, count))
+    words.flags.writeable = False
+    return Jobs(words, count, light_from, split_s)
+
+
+class _Recent:
+    """The job arrays used last, up to a number of bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._kept: OrderedDict[tuple[int, int, Encoding, Symmetry], Jobs] = OrderedDict()
+
+    def get(self, key: tuple[int, int, Encoding, Symmetry]) -> Jobs:
+        jobs = self._kept.pop(key, None) or split(*key)
+        self._kept[key] = jobs
+        while len(self._kept) > 1 and self.nbytes > self._limit:
+            self._kept.popitem(last=False)
+        if jobs.words.nbytes > self._limit:
+            del self._kept[key]
+        return jobs
+
+    @property
+    def nbytes(self) -> int:
+        return sum(jobs.words.nbytes for jobs in self._kept.values())
+
+
+_CACHE = _Recent(_CACHE_BYTES)
