@@ -21,10 +21,14 @@ PREPARE_LIMIT_S: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One request to a worker. ``limit_s`` is the longest silence between launches."""
+    """One request to a worker.
+
+    ``limit_s`` is the longest silence between launches, ``tag`` whatever the sender knows it by.
+    """
 
     request: Mapping[str, Any]
     limit_s: float
+    tag: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ HOST_WORK_PER_S: Final = 5e7
 SIM_WORK_PER_S: Final = 1e7
 GPU_WORK_PER_S_AND_SM: Final = 3e7
 """Nominal units of a workload's work (search-tree nodes) per second: one core running the
-sequential search, one core simulating, one multiprocessor. Good to a factor of 3, for a forecast."""
+sequential search, one core simulating, one multiprocessor. Good to a factor of a few."""
 
 
 class TimeBook:

@@ -1,0 +1,112 @@
+"""What fits the time there is: a point's own budget, and the budget of the whole run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from nqbench.measure.ledger import Task
+from nqbench.measure.predict import WORKER_START_S, TimeBook, block_s
+from nqbench.measure.study import MeasureLike
+
+SLACK: Final = 3.0
+"""A prediction from another size is trusted to this factor: only what exceeds it is left out."""
+MIN_ROUNDS: Final = 2
+"""Fewer rounds give no interval; rather than that, the longest points are left out."""
+
+
+@dataclass
+class Budget:
+    """The time limits of one run. ``total_s`` is ``--budget``; ``clock`` is monotonic seconds."""
+
+    measure: MeasureLike
+    total_s: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    book: TimeBook = field(default_factory=TimeBook)
+
+    def __post_init__(self) -> None:
+        self._end = None if self.total_s is None else self.clock() + self.total_s
+        self.share_s = self.measure.budget_s / self.measure.rounds
+
+    def left_s(self) -> float:
+        """Seconds left of the whole run's budget."""
+        return float("inf") if self._end is None else max(0.0, self._end - self.clock())
+
+    def too_long_to_try(self, task: Task) -> str:
+        """Why a point should not even be launched once; empty if it may."""
+        if self.left_s() == 0:
+            return self._used_up()
+        predicted = self.book.predict(task.point)
+        if predicted is None:
+            return ""
+        launch_s, from_n = predicted
+        limit_s = min(self.measure.timeout_s, self.measure.budget_s if task.exact else self.share_s)
+        if launch_s > SLACK * limit_s:
+            return (
+                f"one launch is predicted to take {_text(launch_s)} (from N={from_n}),"
+                f" far over the {_text(limit_s)} that a launch may take here;"
+                " raise measure.budget, or lower n"
+            )
+        if launch_s > self.left_s():
+            return (
+                f"one launch is predicted to take {_text(launch_s)} (from N={from_n}),"
+                f" more than is left of --budget {_text(self.total_s or 0)}; raise it"
+            )
+        return ""
+
+    def too_long_to_time(self, task: Task) -> str:
+        """Why a verified point cannot be timed in every round; empty if it can."""
+        launch_s = self.book.seen(task.point)
+        if launch_s is None or launch_s <= self.share_s:
+            return ""
+        rounds = self.measure.rounds
+        return (
+            f"one launch takes {_text(launch_s)}, so {rounds} rounds need"
+            f" {_text(rounds * launch_s)}, over the point's budget of"
+            f" {_text(self.measure.budget_s)}; raise measure.budget, or lower n"
+        )
+
+    def plan_rounds(self, tasks: Sequence[Task]) -> tuple[int, dict[str, str]]:
+        """How many rounds fit, and why some points (by key) have to be left out.
+
+        With too little time the rounds are cut first, then the longest points are left out.
+        """
+        rounds = self.measure.rounds
+        if self._end is None or not tasks:
+            return rounds, {}
+        left_s = self.left_s()
+        costs = {task.key: self.cost_s(task) for task in tasks}
+        round_s = WORKER_START_S + sum(costs.values())
+        if round_s * rounds <= left_s:
+            return rounds, {}
+        least = min(MIN_ROUNDS, rounds)
+        dropped: dict[str, str] = {}
+        for key in sorted(costs, key=lambda k: costs[k], reverse=True):
+            if round_s * least <= left_s:
+                break
+            round_s -= costs[key]
+            dropped[key] = (
+                f"{least} rounds of this point take about {_text(least * costs[key])}, which does"
+                f" not fit --budget {_text(self.total_s or 0)} beside the shorter points; raise it"
+            )
+        return max(least, min(rounds, int(left_s / round_s))), dropped
+
+    def cost_s(self, task: Task) -> float:
+        """Expected seconds of one block of a verified point."""
+        return block_s(self.book.seen(task.point) or 0.0, self.share_s, self.measure.samples)
+
+    def ends_before(self, task: Task) -> str:
+        """Why a block cannot be started any more; empty if it can."""
+        return self._used_up() if self.cost_s(task) > self.left_s() else ""
+
+    def _used_up(self) -> str:
+        return (
+            f"--budget {_text(self.total_s or 0)} was used up before this point;"
+            " run again to go on, or raise it"
+        )
+
+
+def _text(seconds: float) -> str:
+    return f"{seconds:.3g} s"

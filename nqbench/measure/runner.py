@@ -1,0 +1,163 @@
+"""Running a study: YAML has become points, points become records.
+
+Stages: compile every kernel; verify one untimed launch of each point, going up in N; then rounds,
+each a fresh process that visits every point in a fresh random order. A deterministic device needs
+one block per point and no rounds. What fails costs its block only, what is finished stays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final, cast
+
+from nqbench.devices.cpu import cpu_count
+from nqbench.facts import DeviceFacts
+from nqbench.measure.budget import Budget
+from nqbench.measure.crew import Crew, Workers
+from nqbench.measure.events import Listener, RunOutcome, Silent
+from nqbench.measure.inline import Inline
+from nqbench.measure.keys import Keys
+from nqbench.measure.ledger import Ledger, Task
+from nqbench.measure.manifest import check_same_run, make_manifest, policy_of, protocol_of
+from nqbench.measure.stages import Stages
+from nqbench.measure.study import StudyLike
+from nqbench.point import Point
+from nqbench.record import Record
+from nqbench.store import MANIFEST, RunWriter, read_manifest
+
+Expand = Callable[[Any, DeviceFacts], list[Point]]
+MAX_COMPILERS: Final = 16
+"""Compiling processes: each takes some 300 MB with the host code of a workload."""
+
+
+def run_study(
+    study: StudyLike,
+    device_spec: str,
+    out: Path,
+    *,
+    fresh: bool = False,
+    budget_s: float | None = None,
+    listener: Listener | None = None,
+    command: Sequence[str] = (),
+    isolate: bool = True,
+    expand: Expand | None = None,
+) -> RunOutcome:
+    """Measure ``study`` on a device into the run folder ``out``; goes on where a run stopped.
+
+    ``fresh`` starts over (the old records are put aside); ``budget_s`` bounds the whole run;
+    ``isolate=False`` works in this process, for tests of the overhead; ``expand`` makes the
+    points (default: ``nqbench.study.expand``). Ctrl-C ends the run, keeps what was measured and
+    sets ``interrupted``. Raises ``StudyError``, ``DeviceUnavailable`` or ``StoreError`` before
+    anything is run, and ``DeviceError`` if the device is lost for good.
+    """
+    started = time.monotonic()
+    listener = listener or Silent()
+    if expand is None:
+        from nqbench.study import expand as expand_study
+
+        expand = cast(Expand, expand_study)
+    workers: Workers = Crew(device_spec) if isolate else Inline(device_spec)
+    with closing(workers):
+        hello = workers.hello
+        facts = _facts(hello)
+        keys = Keys(hello, protocol_of(study))
+        keyed = [(point, keys.of(point)) for point in expand(study, facts)]
+        with RunWriter(out) as writer:
+            records = _open_folder(writer, study, facts.name, fresh, listener)
+            old = read_manifest(out) if (out / MANIFEST).exists() else None
+            manifest = make_manifest(study, hello, keyed, command, old)
+            writer.write_manifest(manifest)
+            tasks = [Task.of(point, key, hello) for point, key in keyed]
+            ledger = Ledger(writer, records, tasks, listener)
+            _tell_resume(records, tasks, listener)
+            stages = Stages(
+                study.measure,
+                policy_of(study),
+                manifest["seed"],
+                ledger,
+                Budget(study.measure, budget_s),
+                listener,
+                _Crews(device_spec, isolate),
+            )
+            interrupted = False
+            try:
+                _measure(stages, tasks, hello, workers)
+            except KeyboardInterrupt:
+                interrupted = True
+                listener.message("interrupted: what was measured is kept; run again to go on")
+            outcome = ledger.outcome(out, time.monotonic() - started, interrupted)
+            listener.finished(outcome)
+            return outcome
+
+
+def _measure(
+    stages: Stages, tasks: Sequence[Task], hello: Mapping[str, Any], opened: Workers
+) -> None:
+    """All stages. ``opened`` has the device already and does what comes first."""
+    ready = stages.leave_out_infeasible(tasks)
+    exact = [task for task in ready if task.exact]
+    timed = [task for task in ready if not task.exact]
+    if str(hello["spec"]).startswith("cuda"):
+        timed = stages.compile(timed, hello["facts"])
+    if exact:
+        opened.close()  # its one process makes room for as many as there are cores
+        stages.count(exact)
+        timed = stages.verify(timed, None)
+    else:
+        timed = stages.verify(timed, opened)
+        opened.close()  # a round is a process of its own
+    stages.rounds(timed)
+
+
+def _open_folder(
+    writer: RunWriter, study: StudyLike, device: str, fresh: bool, listener: Listener
+) -> tuple[Record, ...]:
+    """Earlier records to go on from, after mending what a killed run left."""
+    if fresh:
+        aside = writer.archive()
+        if aside is not None:
+            listener.message(f"starting over; the earlier run is kept in {aside}")
+        return ()
+    if (writer.path / MANIFEST).exists():
+        check_same_run(writer.path, read_manifest(writer.path), study, device)
+    found = writer.repair()
+    if found.torn:
+        listener.message(found.message())
+    return found.records
+
+
+def _tell_resume(records: Sequence[Record], tasks: Sequence[Task], listener: Listener) -> None:
+    keys = {task.key for task in tasks}
+    kept = sum(1 for record in records if record.key in keys)
+    if kept:
+        listener.message(f"going on: {kept} blocks are already recorded")
+    if len(records) > kept:
+        listener.message(
+            f"{len(records) - kept} earlier records no longer apply (the study, the sources, the"
+            " device or a version changed): those points are measured again"
+        )
+
+
+def _facts(hello: Mapping[str, Any]) -> DeviceFacts:
+    from nqbench.devices.replay import facts_from_json
+
+    return facts_from_json(hello["facts"])
+
+
+class _Crews:
+    """Makes workers: processes, or this one."""
+
+    def __init__(self, spec: str, isolate: bool) -> None:
+        self._spec = spec
+        self._isolate = isolate
+
+    def __call__(self, size: int = 1) -> Workers:
+        """Fresh workers on the run's device."""
+        return Crew(self._spec, size) if self._isolate else Inline(self._spec)
+
+    def compilers(self) -> Workers:
+        """Processes that compile, without a device."""
+        return Crew(None, min(cpu_count(), MAX_COMPILERS))
