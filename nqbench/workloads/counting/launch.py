@@ -84,8 +84,8 @@ def geometry(config: Configuration, jobs: int, device: DeviceFacts) -> Geometry:
 
 def _fitting_block(levels: Levels, device: DeviceFacts) -> int:
     """The default block size, or the largest multiple of a warp below it that fits."""
-    wanted = min(cast(int, levels["block_size"]), device.max_threads_per_block)
-    levels = dict(levels) | {"pool_size": 1} if levels["assignment"] == "block_pool" else levels
+    default: int = cast(int, levels["block_size"])
+    wanted = min(default, device.max_threads_per_block)
     for size in (wanted, *range((wanted - 1) // _WARP * _WARP, 0, -_WARP)):
         config = Configuration.from_levels(dict(levels) | {"block_size": size})
         if (
