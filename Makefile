@@ -1,0 +1,42 @@
+# Every target sets itself up: .venv is created and filled from pyproject.toml when that has changed.
+# PYTHON chooses the interpreter, DEVICE a device (auto, cuda:0, sim:mini, cpu).
+
+PYTHON ?= python3
+DEVICE ?= auto
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(PYTHON) scripts/setup.py --venv $(VENV)
+
+.DEFAULT_GOAL := help
+.PHONY: help ablation test test-full test-gpu lint setup setup-dev clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+ablation: setup ## run configs/ablation.yaml on the first GPU, else in the simulator; tables and figures
+	$(BIN)/nqbench run configs/ablation.yaml --device $(DEVICE)
+
+test: lint ## the whole suite: ruff, mypy --strict, pytest
+	$(BIN)/pytest -q -m "not full"
+
+test-full: lint ## the same with every combination of the factor space
+	$(BIN)/pytest -q -m "full or not full"
+
+test-gpu: setup-dev ## the tests that need a GPU
+	$(BIN)/pytest -q -rs tests/gpu
+
+lint: setup-dev ## ruff check, ruff format --check, mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/mypy --strict scripts/setup.py
+
+setup: ## create or update .venv
+	@$(SETUP)
+
+setup-dev:
+	@$(SETUP) --dev
+
+clean: ## remove .venv and caches; results and plots stay
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
