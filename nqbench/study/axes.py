@@ -9,7 +9,7 @@ from nqbench.errors import StudyError
 from nqbench.study import expressions
 from nqbench.study.model import KINDS, Axis, Condition, Item
 from nqbench.study.source import KeyPath, Source
-from nqbench.study.words import shown, suggestion
+from nqbench.study.words import listing, shown, suggestion
 
 MAX_RANGE: Final = 20_000
 """Numbers in one range: the limit of points in a study, which a longer range would pass anyway."""
@@ -48,7 +48,8 @@ def _axis(source: Source, raw: Any, path: KeyPath, *, many: bool, single: bool) 
         for key in raw:
             if key not in KINDS:
                 raise source.error(
-                    f"'{key}' is not a kind of device; {suggestion(key, KINDS)}", (*path, key)
+                    f"'{key}' is not a kind of device; the kinds are {listing(KINDS, 'and')}",
+                    (*path, key),
                 )
         by_kind = {
             kind: _values(source, raw[kind], (*path, kind), many, single)

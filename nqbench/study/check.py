@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from nqbench.point import Level
 from nqbench.study import expressions
@@ -11,8 +12,9 @@ from nqbench.study.source import KeyPath, Source
 from nqbench.study.words import listing, nearest, shown, suggestion
 from nqbench.workloads.protocol import Factor, Workload
 
-NOT_APPLICABLE = "-"
-"""The level of a factor that a configuration has no use for."""
+NOT_APPLICABLE: Final = "-"
+"""The level of a factor that a configuration has no use for. A study may write it in a list, for
+the one system there that does without the factor."""
 
 
 def check(study: Study, workload: Workload) -> None:
@@ -39,7 +41,7 @@ def is_expression(value: Level, factor: Factor | None) -> bool:
     """Whether a value is an expression to work out, not a level of its own."""
     if not isinstance(value, str) or factor is None or factor.number is None:
         return False
-    return value not in factor.levels and not (factor.auto and value == "auto")
+    return value not in (*factor.levels, NOT_APPLICABLE) and not (factor.auto and value == "auto")
 
 
 def _check_factors(source: Source, sweep: Sweep, workload: Workload) -> None:
@@ -90,6 +92,8 @@ def check_level(
 ) -> None:
     """Raise ``StudyError`` unless ``item`` is a level, a number in range or an expression."""
     value = item.value
+    if value == NOT_APPLICABLE:
+        return
     if isinstance(value, Mapping):
         if not factor.per_sm:
             raise source.error(
@@ -161,8 +165,6 @@ def _check_condition(source: Source, condition: Condition, workload: Workload) -
         return
     for name, constant in expressions.comparisons(condition.expression):
         item = Item(constant, condition.path)
-        if constant == NOT_APPLICABLE:
-            continue
         with source.at(condition.path):
             if name == "system":
                 _check_system(source, item, workload)

@@ -11,7 +11,7 @@ from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level, Point
 from nqbench.study import expressions
-from nqbench.study.check import check
+from nqbench.study.check import NOT_APPLICABLE, check
 from nqbench.study.combine import Given, check_size, combinations, context, plain
 from nqbench.study.model import Condition, Study, Sweep
 from nqbench.study.settle import Settling
@@ -103,13 +103,15 @@ class _Expansion:
         derived: Mapping[str, int | float | str] = {}
         skip = ""
         try:
-            resolved = self.workload.resolve(levels, system, self.device)
+            asked = {f: level for f, level in levels.items() if level != NOT_APPLICABLE}
+            resolved = self.workload.resolve(asked, system, self.device)
         except InfeasibleError as error:
             if self.sweep.infeasible == "error" and not isinstance(error, WrongDeviceError):
                 raise self.infeasible(error, given) from error
             skip = str(error)
         else:
             factors, derived = resolved.factors, resolved.derived
+            self.check_unused(levels, factors, given)
             known = {**derived, **factors, "system": system or ""}
             self.names.update(known)
             late = [c for c in conditions if c not in early]
@@ -147,6 +149,20 @@ class _Expansion:
             )
         return value is (condition in self.sweep.exclude)
 
+    def check_unused(
+        self, levels: Mapping[str, Level], factors: Mapping[str, Level], given: Given
+    ) -> None:
+        """Refuse ``-`` for a factor that the point has a use for."""
+        for factor, level in levels.items():
+            used = factors.get(factor, NOT_APPLICABLE)
+            if level == NOT_APPLICABLE != used:
+                raise self.study.source.error(
+                    f"'{factor}' is '-' (does not apply), but it does here"
+                    f"{context(self.sweep, given)}: leave it out to get {plain(used)}, or exclude"
+                    " the combination",
+                    given[factor].path,
+                )
+
     def infeasible(self, error: InfeasibleError, given: Given) -> StudyError:
         """A combination that cannot run, as a mistake at the line to change."""
         message = str(error).rstrip(".") + context(self.sweep, given)
@@ -156,17 +172,23 @@ class _Expansion:
         )
 
     def blame(self, error: InfeasibleError, given: Given) -> KeyPath:
-        """The key to change: the factor that the error names, else the first it mentions."""
+        """The key to change: the factor that the error names, else the one it speaks about.
+
+        A factor beside its own value counts most. ``memory``, ``rows`` or ``n`` alone may be plain
+        words, so an underscore counts more, and a bare ``n`` not at all.
+        """
         if error.factor in given:
             return given[error.factor].path
-        mentions: dict[int, KeyPath] = {}
+        mentions: list[tuple[bool, bool, int, KeyPath]] = []
         for factor, item in given.items():
-            name = "N|n" if factor == "n" else re.escape(factor).replace("_", "[ _-]")
-            match = re.search(rf"(?<![\w.])(?:{name})(?![\w.])", str(error))
-            if match:
-                mentions.setdefault(match.start(), item.path)
+            name = "[Nn]" if factor == "n" else re.escape(factor).replace("_", "[ _-]")
+            value = rf"\W+(?:is )?['`]?{re.escape(plain(item.value))}"
+            for pattern, loose in ((name + value, False), (name, True)):
+                match = re.search(rf"(?<![\w.])(?:{pattern})(?![\w.])", str(error))
+                if match and not (loose and factor == "n"):
+                    mentions.append((loose, "_" not in factor, match.start(), item.path))
         if mentions:
-            return mentions[min(mentions)]
+            return min(mentions, key=lambda mention: mention[:3])[3]
         return given["system"].path if "system" in given else self.sweep.path
 
     def check_names(self) -> None:

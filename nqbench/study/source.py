@@ -72,7 +72,7 @@ def read(path: Path) -> Source:
         raise _syntax_error(path, text, error) from error
     except RecursionError as error:
         raise StudyError("the file is nested too deeply to be a study", Place(path, 1)) from error
-    if node is None:
+    if node is None or (node.tag == _TAG + "null" and not node.value):
         raise StudyError(
             "the file is empty; a study needs at least name, n and sweeps", Place(path, 1)
         )

@@ -1,0 +1,110 @@
+"""A small workload with every kind of factor, and devices to resolve it on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nqbench.errors import InfeasibleError, WrongDeviceError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import HostPlan, Outputs, Plan
+from nqbench.point import Level, Point
+from nqbench.study import Study, expand, load_study
+from nqbench.workloads.protocol import Factor, Resolved
+
+SIM = DeviceFacts("test simulator", "sim", (9, 0), multiprocessors=4)
+CUDA = DeviceFacts("test GPU", "cuda", (9, 0), multiprocessors=132)
+CPU = DeviceFacts("test CPU", "cpu", (0, 0), multiprocessors=1)
+
+_FACTORS = (
+    Factor("n", "board size", number=(1, 27)),
+    Factor("memory", "where the stacks live", ("local", "shared", "global")),
+    Factor("layout", "which index runs fastest", ("per_thread", "interleaved")),
+    Factor("depth", "rows placed on the host", number=(2, 24), auto=True),
+    Factor("block_size", "threads per block", number=(1, 1024)),
+    Factor("blocks", "grid size", ("from_jobs",), number=(1, 100_000), per_sm=True),
+    Factor("pool_size", "jobs per pool", number=(1, 1_000_000)),
+)
+_SYSTEMS: Mapping[str, Mapping[str, Level]] = {
+    "alpha2010.base": {"memory": "local", "depth": 4, "block_size": 64},
+    "alpha2010.opt1_shared": {"memory": "shared", "layout": "per_thread", "block_size": 64},
+    "beta2011.pool": {"memory": "shared", "layout": "interleaved", "pool_size": 256},
+    "cpu.plain": {},
+}
+_DEFAULTS: Mapping[str, Level] = {
+    "memory": "shared",
+    "layout": "interleaved",
+    "depth": "auto",
+    "block_size": 128,
+    "blocks": "from_jobs",
+}
+
+
+@dataclass
+class FakeWorkload:
+    """Fits ``Workload``; ``asked`` counts the calls of ``resolve``."""
+
+    name: str = "counting"
+    factors: Mapping[str, Factor] = field(default_factory=lambda: {f.name: f for f in _FACTORS})
+    systems: Mapping[str, Mapping[str, Level]] = field(default_factory=lambda: _SYSTEMS)
+    asked: list[dict[str, Level]] = field(default_factory=list)
+
+    def resolve(
+        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
+    ) -> Resolved:
+        self.asked.append(dict(given))
+        n = given["n"]
+        assert isinstance(n, int)
+        if system == "cpu.plain":
+            if given.keys() - {"n"}:
+                raise InfeasibleError("cpu.plain takes only n")
+            return Resolved({name: "-" for name in self.factors} | {"n": n}, {"jobs": 1})
+        if device.kind == "cpu":
+            raise WrongDeviceError("a GPU kernel cannot run on a CPU; choose a GPU")
+        if n < 5:
+            raise InfeasibleError(f"N={n} is below 5, the smallest board that kernels take")
+        levels = {**_DEFAULTS, **self.systems.get(system or "", {}), **given}
+        if levels["depth"] == "auto":
+            levels["depth"] = max(2, n - 11)
+        if levels["memory"] == "local":
+            if given.get("layout", "-") != "-":
+                raise InfeasibleError("layout has no meaning for local memory", "layout")
+            levels["layout"] = "-"
+        levels.setdefault("pool_size", "-")
+        depth, block = levels["depth"], levels["block_size"]
+        assert isinstance(depth, int)
+        assert isinstance(block, int)
+        if depth > n - 3:
+            raise InfeasibleError(f"depth {depth} leaves fewer than 3 of {n} rows")
+        shared = 16 * (n - depth) * block if levels["memory"] == "shared" else 0
+        if shared > device.shared_per_block:
+            raise InfeasibleError(
+                f"{shared} bytes of shared memory per block exceed the limit of"
+                f" {device.shared_per_block}; make block_size smaller"
+            )
+        return Resolved(levels, {"jobs": 10**depth, "shared_bytes": shared})
+
+    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+        return HostPlan("math:factorial", (5,))
+
+    def answer(self, plan: Plan, outputs: Outputs) -> int:
+        return 0
+
+    def expected(self, factors: Mapping[str, Level]) -> int | None:
+        return None
+
+    def work(self, factors: Mapping[str, Level]) -> float:
+        return 1.0
+
+
+def study_of(folder: Path, text: str) -> Study:
+    """The study in ``text``, written to a file."""
+    path = folder / "study.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_study(path)
+
+
+def points_of(folder: Path, text: str, facts: DeviceFacts = SIM) -> list[Point]:
+    """The points of the study in ``text``."""
+    return expand(study_of(folder, text), facts, workload=FakeWorkload())

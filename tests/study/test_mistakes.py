@@ -1,0 +1,347 @@
+"""Every mistake gives one sentence with file:line, what is wrong, and what to write instead.
+
+In each example the line at fault carries the comment ``#!``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nqbench.errors import StudyError
+from nqbench.study import expand, load_study
+from tests.study.fake import CPU, SIM, FakeWorkload, points_of
+
+HEAD = "name: s\nn: [10]\n"
+
+MISTAKES: dict[str, tuple[str, str]] = {
+    # keys
+    "unknown key": (HEAD + "matrx: {memory: [shared]} #!", "unknown key 'matrx' 'matrix'?"),
+    "unknown key in sweep": (
+        HEAD + "sweeps:\n  - name: a\n    fixd: {depth: 4} #!",
+        "unknown key 'fixd' in a sweep 'fixed'?",
+    ),
+    "factor outside fixed": (
+        HEAD + "sweeps:\n  - name: a\n    memory: shared #!",
+        "unknown key 'memory' factors go under fixed, matrix or zip",
+    ),
+    "unknown key in measure": (
+        HEAD + "matrix: {depth: [4]}\nmeasure: {round: 5} #!",
+        "unknown key 'round' in 'measure' 'rounds'?",
+    ),
+    "unknown key in report": (
+        HEAD + "matrix: {depth: [4]}\nreport:\n  - {table: results, off: s} #!",
+        "unknown key 'off' 'of'?",
+    ),
+    "duplicate key": (HEAD + "fixed: {depth: 4}\nn: [11] #!", "'n' is given twice line 2"),
+    "duplicate factor": (HEAD + "fixed: {depth: 4, depth: 5} #!", "'depth' is given twice"),
+    "number as key": (HEAD + "fixed: {depth: 4}\n12: x #!", "unknown key '12'"),
+    "missing name": ("n: [10] #!\nfixed: {depth: 4}", "the study needs the key 'name'"),
+    "missing sweep name": (HEAD + "sweeps:\n  - fixed: {depth: 4} #!", "a sweep needs 'name'"),
+    "bad name": ("name: a/b #!\nn: [10]\nfixed: {depth: 4}", "'name' 'a/b' folder"),
+    "number as name": ("name: 2010 #!\nn: [10]\nfixed: {depth: 4}", "'name' text 2010 quotes"),
+    "same sweep name": (
+        HEAD + "sweeps:\n- {name: a, fixed: {depth: 4}}\n- {name: a, fixed: {depth: 5}} #!",
+        "two sweeps are called 'a'",
+    ),
+    "sweep keys beside sweeps": (
+        HEAD + "fixed: {depth: 4} #!\nsweeps:\n- {name: a, fixed: {depth: 4}}",
+        "'fixed' stands beside 'sweeps'",
+    ),
+    # emptiness
+    "nothing to run": ("name: s #!\nn: [10]", "nothing to run 'sweeps'"),
+    "empty sweep": (HEAD + "sweeps:\n  - name: a #!", "the sweep 'a' is empty matrix"),
+    "empty sweeps": (HEAD + "sweeps: [] #!", "'sweeps' is empty"),
+    "empty matrix": (HEAD + "matrix: {} #!", "'matrix' is empty"),
+    "empty level list": (HEAD + "matrix: {depth: []} #!", "'depth' is empty"),
+    "no value": (HEAD + "fixed: {depth: 4}\nwhere: #!", "'where' has no value"),
+    "no sizes": ("name: s #!\nfixed: {depth: 4}", "no sizes give n"),
+    "empty range": (HEAD + "matrix: {depth: {range: [6, 2]}} #!", "[6, 2] is empty smaller"),
+    # types
+    "sweeps a mapping": (HEAD + "sweeps: {name: a} #!", "'sweeps' takes a list not a mapping"),
+    "sweep a word": (HEAD + "sweeps:\n  - a #!", "entry of 'sweeps' keys with values"),
+    "fixed a list": (HEAD + "fixed: [depth, 4] #!", "'fixed' takes keys with values"),
+    "float level": (HEAD + "fixed: {depth: 4.5} #!", "'depth' whole numbers 4.5"),
+    "float size": ("name: s\nn: [10.5] #!\nfixed: {depth: 4}", "whole numbers 10.5"),
+    "text size": ("name: s\nn: [ten] #!\nfixed: {depth: 4}", "whole number 'ten'"),
+    "yes": (HEAD + "fixed: {memory: yes} #!", "reads yes at 'memory' as a truth value quotes"),
+    "on in a list": (HEAD + "matrix: {memory: [on]} #!", "reads on truth value"),
+    "octal": ("name: s\nn: [010] #!\nfixed: {depth: 4}", "010 base 8"),
+    "clock": (
+        HEAD + "fixed: {depth: 4}\nmeasure: {budget: 1:30} #!",
+        "reads 1:30 at 'budget' base 8 or 60",
+    ),
+    "date": (HEAD + "fixed: {depth: 4}\nabout: 2024-01-31 #!", "2024-01-31 a date"),
+    "list under fixed": (HEAD + "fixed: {depth: [4, 5]} #!", "'depth' one value matrix"),
+    "range under fixed": (HEAD + "fixed: {depth: {range: [4, 5]}} #!", "one value range matrix"),
+    "scalar under matrix": (HEAD + "matrix: {depth: 4} #!", "'depth' takes a list [4]"),
+    "nested list": (HEAD + "matrix: {depth: [[4]]} #!", "'depth' list inside a list"),
+    "three-ended range": (HEAD + "matrix: {depth: {range: [2, 6, 2]}} #!", "two step:"),
+    "range of words": (HEAD + "matrix: {depth: {range: [a, b]}} #!", "two whole numbers"),
+    "zero step": (HEAD + "matrix: {depth: {range: [2, 6], step: 0}} #!", "step from 1"),
+    "odd range key": (HEAD + "matrix: {depth: {range: [2, 6], by: 2}} #!", "range step 'by'"),
+    "odd mapping": (HEAD + "fixed: {blocks: {per_sn: 2}} #!", "'per_sn' 'blocks' 'per_sm'?"),
+    "per_sm of zero": (HEAD + "fixed: {blocks: {per_sm: 0}} #!", "per_sm from 1"),
+    "unknown kind": (
+        "name: s\nn: {sim: [10], gpu: [12]} #!\nfixed: {depth: 4}",
+        "'gpu' is not a kind of device",
+    ),
+    "system list": (HEAD + "system: [alpha2010.base] #!", "'system' one systems: [...]"),
+    "system and systems": (
+        HEAD + "system: alpha2010.base\nsystems: [beta2011.pool] #!",
+        "'system' or 'systems', not both",
+    ),
+    "bad infeasible": (HEAD + "fixed: {depth: 4}\ninfeasible: skipp #!", "'infeasible' 'skip'?"),
+    # the same thing twice
+    "fixed and matrix": (
+        HEAD + "fixed: {depth: 4}\nmatrix: {depth: [4, 5]} #!",
+        "'depth' under matrix and under fixed",
+    ),
+    "system in matrix too": (
+        HEAD + "system: alpha2010.base\nmatrix: {system: [beta2011.pool]} #!",
+        "'system' is given under matrix and under system",
+    ),
+    "unequal zip": (
+        HEAD + "zip: #!\n  depth: [3, 4]\n  block_size: [32, 64, 128]",
+        "zip equal lengths depth has 2 block_size has 3",
+    ),
+    # measuring
+    "percent": (HEAD + "fixed: {depth: 4}\nmeasure: {target: 0.5} #!", "'target' percentage 0.5%"),
+    "large percent": (HEAD + "fixed: {depth: 4}\nmeasure: {target: 80%} #!", "at most 50%"),
+    "duration": (HEAD + "fixed: {depth: 4}\nmeasure: {budget: 10} #!", "'budget' duration 10s"),
+    "unit": (HEAD + "fixed: {depth: 4}\nmeasure: {timeout: 3 days} #!", "'timeout' 3 days 2m"),
+    "zero rounds": (HEAD + "fixed: {depth: 4}\nmeasure: {rounds: 0} #!", "'rounds' at least 1"),
+    "float rounds": (HEAD + "fixed: {depth: 4}\nmeasure: {rounds: 2.5} #!", "'rounds' whole 2.5"),
+    "text samples": (HEAD + "fixed: {depth: 4}\nmeasure: {samples: ten} #!", "'samples' whole"),
+    # report
+    "unknown table": (
+        HEAD + "fixed: {depth: 4}\nreport:\n  - {table: result} #!",
+        "no table 'result' 'results'?",
+    ),
+    "table as figure": (
+        HEAD + "fixed: {depth: 4}\nreport:\n  - {table: heatmap} #!",
+        "no table 'heatmap' {figure: heatmap}",
+    ),
+    "neither": (HEAD + "fixed: {depth: 4}\nreport:\n  - {of: s} #!", "either {table: NAME}"),
+    "foreign option": (
+        HEAD + "fixed: {depth: 4}\nreport:\n  - figure: ranking\n    y: depth #!",
+        "figure 'ranking' takes no 'y'",
+    ),
+    "missing option": (
+        HEAD + "fixed: {depth: 4}\nreport:\n  - {figure: heatmap, x: depth} #!",
+        "'heatmap' needs 'y'",
+    ),
+    "unknown sweep": (
+        HEAD + "fixed: {depth: 4}\nreport:\n  - {table: results, of: lauch} #!",
+        "'of' no sweep 'lauch'",
+    ),
+    "which sweep": (
+        HEAD
+        + "sweeps:\n- {name: a, fixed: {depth: 4}}\n- {name: b, fixed: {depth: 4}}\n"
+        + "report:\n  - {table: effects} #!",
+        "'effects' needs 'of' a or b",
+    ),
+    "unknown value": (
+        HEAD + "fixed: {depth: 4}\nreport:\n  - {table: effects, value: bank_conflict} #!",
+        "'value' 'bank_conflicts'?",
+    ),
+    "x is no factor": (
+        HEAD + "fixed: {depth: 4}\nreport:\n  - {figure: line, x: pool} #!",
+        "'x' takes a factor 'pool' 'pool_size'?",
+    ),
+    # names and levels
+    "unknown factor": (HEAD + "fixed: {blocksize: 64} #!", "factor 'blocksize' 'block_size'?"),
+    "unknown level": (HEAD + "matrix: {memory: [sharde]} #!", "'memory' 'sharde' 'shared'?"),
+    "number for a level": (HEAD + "fixed: {memory: 3} #!", "'memory' local, shared 3"),
+    "auto not allowed": (HEAD + "fixed: {block_size: auto} #!", "'block_size' whole 'auto'"),
+    "per_sm not allowed": (HEAD + "fixed: {depth: {per_sm: 2}} #!", "'depth' not {per_sm: 2}"),
+    "level misspelt for a number": (
+        HEAD + "fixed: {blocks: from_job} #!",
+        "'blocks' 'from_job' 'from_jobs'?",
+    ),
+    "block too large": (HEAD + "matrix: {block_size: [64, 2048]} #!", "2048 1 to 1024"),
+    "size too large": ("name: s\nn: [10, 28] #!\nfixed: {depth: 4}", "n is 28 from 1 to 27"),
+    "wrong on another device": (
+        "name: s\nn: {sim: [10], cuda: [99]} #!\nfixed: {depth: 4}",
+        "n is 99 to 27",
+    ),
+    "unknown system": (
+        HEAD + "systems:\n  - alpha2010.base\n  - alpha2010.opt1 #!",
+        "'alpha2010.opt1' 'alpha2010.opt1_shared'?",
+    ),
+    "system by its last part": (HEAD + "system: opt1_shared #!", "'alpha2010.opt1_shared'?"),
+    # expressions
+    "broken expression": (HEAD + 'fixed: {depth: "max(4, n -"} #!', "'depth' not an expression"),
+    "name in expression": (HEAD + 'fixed: {depth: "m - 11"} #!', "unknown name 'm'"),
+    "function in expression": (HEAD + 'fixed: {depth: "sqrt(n)"} #!', "sqrt() not available"),
+    "expression gives a fraction": (HEAD + 'fixed: {depth: "n / 4"} #!', "2.5 // whole"),
+    "expression out of range": (HEAD + 'fixed: {depth: "n - 9"} #!', "'depth' is 1 by `n - 9`"),
+    "expression divides by zero": (HEAD + 'fixed: {depth: "n // (n - n)"} #!', "no value zero"),
+    "expression without its factor": (
+        HEAD + 'fixed: {pool_size: "4 * block_size"} #!',
+        "needs 'block_size' fixed or matrix",
+    ),
+    "circle": (
+        HEAD + 'fixed: {pool_size: "2 * block_size", block_size: "pool_size // 2"} #!',
+        "each other",
+    ),
+    "unknown fact": (
+        HEAD + 'fixed: {block_size: "device.warpsize"} #!',
+        "device.warpsize 'warp_size'?",
+    ),
+    "reaching out": (HEAD + "fixed: {depth: 4}\nwhere: n.__class__ == 3 #!", "only device"),
+    "single equals": (HEAD + "fixed: {depth: 4}\nwhere: n = 10 #!", "== to compare"),
+    "ampersands": (HEAD + "fixed: {depth: 4}\nwhere: n > 3 && n < 9 #!", "and, or, not"),
+    "where without comparison": (HEAD + "fixed: {depth: 4}\nwhere: n + 1 #!", "11 true or false"),
+    "unquoted level": (HEAD + "fixed: {depth: 4}\nwhere: memory == shared #!", "'shared'"),
+    "unknown derived": (
+        HEAD + "fixed: {depth: 4}\nwhere: sharedbytes < 5 #!",
+        "'sharedbytes' 'shared_bytes'?",
+    ),
+    "hidden unknown name": (
+        HEAD + "fixed: {depth: 4}\nwhere: n > 3 or jbos > 4 #!",
+        "'jbos' 'jobs'?",
+    ),
+    "level in a condition": (
+        HEAD + "fixed: {depth: 4}\nwhere: memory != 'globl' #!",
+        "'memory' 'globl' 'global'?",
+    ),
+    "system in a condition": (
+        HEAD + "systems: [alpha2010.base]\nwhere: system != 'alpha2010.bas' #!",
+        "'alpha2010.bas' 'alpha2010.base'?",
+    ),
+    "comparing a word": (HEAD + "fixed: {depth: 4}\nwhere: memory < n #!", "'shared' number"),
+    "where a mapping": (HEAD + "fixed: {depth: 4}\nwhere: {n: 3} #!", "'where' an expression"),
+    "exclude a factor": (
+        HEAD + "fixed: {depth: 4}\nexclude:\n  - {memry: shared} #!",
+        "'memry' 'memory'?",
+    ),
+    "exclude a level": (
+        HEAD + "fixed: {depth: 4}\nexclude:\n  - {memory: [shared, globl]} #!",
+        "'globl' 'global'?",
+    ),
+    "all excluded": (HEAD + "fixed: {depth: 4}\nwhere: n > 20 #!", "no point remove all 1"),
+    # feasibility
+    "infeasible factor": (
+        HEAD + "matrix:\n  memory: [shared, local]\n  layout: [interleaved] #!",
+        "layout has no meaning for local memory memory=local skip",
+    ),
+    "shared memory": (
+        HEAD + "fixed: {depth: 2}\nmatrix:\n  memory: [shared]\n  block_size:\n"
+        "    - 64\n    - 512 #!",
+        "65536 bytes 49152 block_size=512",
+    ),
+    "board too small": ("name: s\nn:\n  - 10\n  - 4 #!\nfixed: {depth: 2}", "N=4 is below 5"),
+    "infeasible system": (HEAD + "fixed: {depth: 4}\nsystem: cpu.plain #!", "only n"),
+    "dash for a used factor": (
+        HEAD + "matrix: {block_size: ['-']} #!",
+        "'block_size' is '-' does not apply 128",
+    ),
+    "too many points": (
+        HEAD + "fixed: {depth: 4}\nmatrix: #!\n  block_size: {range: [1, 1024]}\n"
+        "  pool_size: {range: [1, 1000]}",
+        "1,024,000 combinations 20,000",
+    ),
+    "too long a range": (HEAD + "matrix: {pool_size: {range: [1, 999999]}} #!", "20,000"),
+    # YAML itself
+    "syntax": (HEAD + "matrix: {depth: [4, 5}\n", "not valid YAML"),
+    "colon in text": (HEAD + "about: memory: shared\n", "not valid YAML quote"),
+    "tab": (HEAD + "fixed:\n\tdepth: 4\n", "tab spaces"),
+    "second document": (HEAD + "fixed: {depth: 4}\n---\nname: t\n", "second YAML document"),
+    "unknown anchor": (HEAD + "fixed: *nowhere #!", "not valid YAML nowhere"),
+    "endless anchor": (HEAD + "matrix: {depth: &a [*a]} #!", "anchor refers to itself"),
+    "tag": (HEAD + "fixed: !!python/object:os.system {depth: 4} #!", "YAML tag"),
+    "a list": ("- name: s #!\n", "a study is a mapping list"),
+    "a word": ("hello #!\n", "a study is a mapping single value"),
+    "control character": (HEAD + "about: a\x00b #!", "control character U+0000"),
+}
+FIXED_LINES = {"syntax": 3, "colon in text": 3, "tab": 4, "second document": 4}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_sentence_and_line(name: str, tmp_path: Path) -> None:
+    text, words = MISTAKES[name]
+    at = FIXED_LINES.get(name) or text[: text.index("#!")].count("\n") + 1
+    with pytest.raises(StudyError) as caught:
+        points_of(tmp_path, text)
+    message = str(caught.value)
+    assert caught.value.place is not None, message
+    assert f"study.yaml:{at}: " in message
+    for word in words.split():
+        assert word.strip(",") in message, message
+    assert "\n" not in message
+    assert len(message) < len(str(tmp_path)) + 420, "one sentence, not a paragraph"
+
+
+def test_first_mistake_in_the_file_is_reported(tmp_path: Path) -> None:
+    text = "name: s\nn: [10]\nfixed: {depth: 4}\nmeasure: {rounds: 0}\nreprot: [x]\nabuot: x\n"
+    with pytest.raises(StudyError, match=r"study\.yaml:4: 'rounds'"):
+        points_of(tmp_path, text)
+
+
+def test_empty_file(tmp_path: Path) -> None:
+    for text in ("", "# only a comment\n", "---\n"):
+        with pytest.raises(StudyError, match=r"study\.yaml:1: .*(empty|no value)"):
+            points_of(tmp_path, text)
+
+
+def test_missing_file_suggests_its_neighbour(tmp_path: Path) -> None:
+    (tmp_path / "ablation.yaml").write_text("name: x")
+    with pytest.raises(StudyError, match=r"no study file .*ablatoin.yaml; did you mean .*ation"):
+        load_study(tmp_path / "ablatoin.yaml")
+    with pytest.raises(StudyError, match="no study file"):
+        load_study(tmp_path / "nowhere" / "x.yaml")
+
+
+def test_folder(tmp_path: Path) -> None:
+    (tmp_path / "quick.yaml").write_text("name: x")
+    with pytest.raises(StudyError, match=r"is a folder, not a study; .*quick\.yaml"):
+        load_study(tmp_path)
+
+
+def test_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_bytes(b"name: s\nabout: caf\xe9\n")
+    with pytest.raises(StudyError, match=r"study\.yaml:2: .*UTF-8 text \(byte 0xe9\)"):
+        load_study(path)
+
+
+def test_too_large_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text("# " + "x" * 1_000_000)
+    with pytest.raises(StudyError, match="larger than 1,000,000 bytes"):
+        load_study(path)
+
+
+def test_deeply_nested_file(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="nested too deeply"):
+        points_of(tmp_path, "name: " + "[" * 5000 + "]" * 5000)
+
+
+def test_anchors_that_explode(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
+    with pytest.raises(StudyError, match="more than 100,000 values"):
+        points_of(tmp_path, "\n".join(lines))
+
+
+def test_nothing_runs_on_this_device(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"study\.yaml:\d+: nothing would run on test CPU: all 1"):
+        points_of(tmp_path, HEAD + "fixed: {depth: 4}", CPU)
+    with pytest.raises(StudyError, match=r"study\.yaml:2: nothing would run: .* 'cpu'"):
+        points_of(tmp_path, "name: s\nn: {sim: [10]}\nfixed: {depth: 4}", CPU)
+
+
+def test_unknown_workload_is_placed_at_its_key(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text("name: s\nworkload: countin\nn: [10]\nfixed: {depth: 4}")
+    with pytest.raises(StudyError, match=r"study\.yaml:2: .*countin"):
+        expand(load_study(path), SIM)
+
+
+def test_the_fake_workload_itself_is_sound(tmp_path: Path) -> None:
+    """The examples fail for the reason they name, not because nothing ever expands."""
+    points = points_of(tmp_path, HEAD + "fixed: {depth: 4}")
+    assert [p.n for p in points] == [10]
+    assert FakeWorkload().systems
