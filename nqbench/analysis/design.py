@@ -32,7 +32,8 @@ def _listed_factors(data: Dataset, sweep: str | None) -> list[str]:
     for entry in data.study.get("sweeps") or ():
         if entry.get("name") == sweep:
             matrix, zipped = entry.get("matrix") or {}, entry.get("zip") or {}
-            return [*matrix, *(key for key in zipped if key not in matrix)]
+            systems = ["system"] if "systems" in entry else []
+            return list(dict.fromkeys([*systems, *matrix, *zipped]))
     return []
 
 

@@ -216,3 +216,93 @@ def factorial(
             else:
                 builder.time("factorial", placed, value(placed))
     return builder
+
+
+SYSTEMS = (
+    *(f"feinbube2010.{s}" for s in ("base", "opt1_shared_stack", "opt2_shared_all")),
+    *(f"feinbube2010.{s}" for s in ("opt3_shared_extern", "opt4_compact")),
+    *(f"tanaka2011.{s}" for s in ("none", "conflict_free", "dynamic", "both")),
+    *(f"zhang2011.{s}" for s in ("naive_l1_16k", "naive_l1_48k", "shared_conflict")),
+    *(f"zhang2011.{s}" for s in ("shared_no_conflict", "low_divergence", "pool_distributed")),
+    "zhang2011.pool_monolithic",
+)
+BLOCK_SIZES = [1, 2, 3, 4, 8, 16, 32, 64, 128, 180, 256, 448, 512]
+POOLS = [64, 128, 256, 512, 1024, 2560, 5120, 10240, 20480]
+REPORT = [
+    {"table": "effects", "of": "factorial"},
+    {"table": "interactions", "of": "factorial"},
+    {"figure": "effects", "of": "factorial"},
+    {"figure": "ranking", "of": "factorial"},
+    {"figure": "heatmap", "of": "launch", "x": "block_size", "y": "depth"},
+    {"figure": "line", "of": "pool", "x": "pool_size", "series": "system"},
+    {"table": "systems", "of": "systems"},
+    {"figure": "scaling", "of": "systems", "series": "system"},
+    {"table": "results"},
+    {"table": "resources"},
+    {"table": "skipped"},
+]
+
+
+def ablation(device: Mapping[str, Any] = H100, **options: Any) -> Builder:
+    """A run like that of configs/ablation.yaml: four sweeps, about 250 points."""
+    simulated = device["kind"] == "sim"
+    sizes = (10, 12, 13) if simulated else (15, 16, 17, 18)
+    options.setdefault("report", REPORT)
+    builder = factorial(
+        device, sizes, value=lambda levels: truth_s(levels, reversal=True), **options
+    )
+    builder.sweeps += [
+        {"name": "launch", "system": "feinbube2010.opt4_compact"},
+        {"name": "pool", "matrix": {"system": [], "pool_size": {}}},
+        {"name": "systems", "systems": list(SYSTEMS)},
+    ]
+    _launch(builder, sizes[1])
+    _pool(builder, sizes[-1])
+    for i, system in enumerate(SYSTEMS):
+        for n in sizes:
+            levels = {"n": n, "memory": "shared" if i else "local", "block_size": 128}
+            if simulated:
+                counters = counters_of({**levels, "layout": "per_thread" if i < 9 else "-"})
+                work = counters["warp_instructions"] * (1 - 0.03 * i)
+                builder.count(
+                    "systems", levels, counters | {"warp_instructions": round(work)}, system
+                )
+            else:
+                builder.time("systems", levels, 0.01 * 7.5 ** (n - 15) / (1 + i / 8), system)
+    for n in (12, 13) if simulated else sizes:
+        builder.time("systems", {"n": n}, 0.2 * 7.5 ** (n - 12), "cpu.somers")
+        builder.time("systems", {"n": n}, 0.03 * 7.5 ** (n - 12), "cpu.multicore")
+    return builder
+
+
+def _launch(builder: Builder, n: int) -> None:
+    for depth, block in itertools.product(range(2, 7), BLOCK_SIZES):
+        levels = {"n": n, "depth": depth, "block_size": block}
+        if block * (n - depth) * 16 > 49152:
+            reason = f"needs {block * (n - depth) * 16} bytes of shared memory, 49152 fit"
+            builder.skip("launch", levels, reason, "feinbube2010.opt4_compact")
+            continue
+        slow = max(1.0, 32 / block) * (1 + 0.3 * abs(depth - 5)) * (1 + block / 900)
+        if builder.simulated:
+            counters = counters_of({"n": n, "memory": "shared", "layout": "per_thread"})
+            work = round(counters["warp_instructions"] * slow)
+            conflicts = 0 if block == 1 else counters["bank_conflicts"]
+            counters |= {"warp_instructions": work, "bank_conflicts": conflicts}
+            builder.count("launch", levels, counters, "feinbube2010.opt4_compact")
+        else:
+            builder.time("launch", levels, 0.02 * slow, "feinbube2010.opt4_compact")
+
+
+def _pool(builder: Builder, n: int) -> None:
+    pools: list[Any] = ["-", *POOLS]
+    for pool in pools:
+        system = "low_divergence" if pool == "-" else "pool_distributed"
+        levels = {"n": n, "pool_size": pool, "block_size": 32}
+        shape = 1.0 if isinstance(pool, str) else 0.5 + 30 / pool + pool / 30000
+        if builder.simulated:
+            counters = counters_of({"n": n, "memory": "shared"})
+            work = round(counters["warp_instructions"] * shape)
+            counters |= {"warp_instructions": work, "lane_efficiency": 0.45 / shape / 1.2}
+            builder.count("pool", levels, counters, f"zhang2011.{system}")
+        else:
+            builder.time("pool", levels, 0.3 * shape, f"zhang2011.{system}")

@@ -1,5 +1,146 @@
-from nqbench.report.figures.style import Drawing
+"""A quantity against one factor, a line per series, with reference lines for what lacks it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.analysis.dataset import INAPPLICABLE, Dataset, Level, PointResult
+from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.quantities import Quantity
+from nqbench.errors import AnalysisError
+from nqbench.report.figures.scale import axis_label, value_axis
+from nqbench.report.figures.style import (
+    Drawing,
+    finish,
+    grid_shape,
+    legend,
+    new_figure,
+    series_style,
+    whiskers,
+)
+from nqbench.report.items import columns_of, slug, source_of, sweep_of
+from nqbench.study.report import ReportItem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LOG_SPAN: Final = 8
+"""Ratio of largest to smallest number above which the x axis is logarithmic."""
 
 
-def line(data, item):
-    return []
+def line(data: Dataset, item: ReportItem) -> list[Drawing]:
+    """A panel per size for one quantity, or a panel per counter at the largest size."""
+    sweep = sweep_of(data, item)
+    if not item.x:
+        raise AnalysisError("a line figure needs a factor along its axis: give x")
+    shown = data.quantities(item.value)
+    points = [p for p in data.select(sweep, item.n, host=False) if p.ok and p.values(shown[0])]
+    if not any(p.level(item.x) != INAPPLICABLE for p in points):
+        raise AnalysisError(f"sweep {sweep!r} has no finished point with a level of {item.x}")
+    sizes = sorted({p.n for p in points if p.level(item.x) != INAPPLICABLE})
+    if len(shown) > 1:
+        panels = [(what, sizes[-1], what.label) for what in shown]
+    else:
+        panels = [(shown[0], n, f"N={n}") for n in sizes]
+    rows, columns = grid_shape(len(panels))
+    figure = new_figure(0.9 + rows * (2.3 if len(panels) > 1 else 3.2))
+    flat = list(figure.subplots(rows, columns, squeeze=False).flat)
+    series = item.series or _default_series(data, sweep, item.x)
+    for i, (ax, (what, n, head)) in enumerate(zip(flat, panels, strict=False)):
+        here = [p for p in points if p.n == n]
+        _panel(ax, data, sweep, here, item.x, series, what)
+        ax.set_title(head)
+        ax.set_ylabel(axis_label(what) if len(shown) == 1 and i % columns == 0 else "")
+        if i + columns >= len(panels):
+            ax.set_xlabel(item.x)
+    for ax in flat[len(panels) :]:
+        ax.set_axis_off()
+    legend(figure, flat[0], columns=3)
+    bounded = any((e := p.estimate(shown[0])) is not None and e.bounded for p in points)
+    notes = [f"N={sizes[-1]}" if len(panels) == 1 or len(shown) > 1 else ""]
+    notes.append(f"whiskers: 95% interval over {data.rounds} rounds" if bounded else "")
+    subtitle = "; ".join(note for note in notes if note)
+    subject = shown[0].label if len(shown) == 1 else "counters"
+    title = item.title or f"{subject[0].upper()}{subject[1:]} against {item.x}"
+    alt = f"Lines of {', '.join(w.label for w in shown)} against {item.x}."
+    name = slug("line", sweep, item.value or "")
+    return [finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)]
+
+
+def _default_series(data: Dataset, sweep: str, x: str) -> str | None:
+    """The other factor of the sweep, if there is just one."""
+    others = [f for f in columns_of(data, sweep) if f != x]
+    return others[0] if len(others) == 1 else None
+
+
+def _panel(
+    ax: Axes,
+    data: Dataset,
+    sweep: str,
+    points: Sequence[PointResult],
+    x: str,
+    series: str | None,
+    what: Quantity,
+) -> None:
+    found = [(p, e) for p in points if (e := p.estimate(what)) is not None]
+    order = [v for v in data.order(sweep, x) if v in {p.level(x) for p, _ in found}]
+    ticks = [v for v in order if v != INAPPLICABLE]
+    place = _places(ticks)
+    names = data.order(sweep, series) if series else [""]
+    for i, name in enumerate(names):
+        mine = [(p, e) for p, e in found if not series or p.level(series) == name]
+        _series(ax, [(p.level(x), e) for p, e in mine], place, i, str(name), x)
+    _x_axis(ax, ticks, place)
+    value_axis(ax, "y", [e.value for _, e in found], what)
+
+
+def _places(ticks: Sequence[Level]) -> dict[Level, float]:
+    """Numbers stand at their value, names side by side."""
+    if all(isinstance(t, int | float) for t in ticks):
+        return {t: float(t) for t in ticks}
+    return {t: float(i) for i, t in enumerate(ticks)}
+
+
+def _series(
+    ax: Axes,
+    values: Sequence[tuple[Level, Estimate]],
+    place: dict[Level, float],
+    index: int,
+    name: str,
+    x: str,
+) -> None:
+    style = series_style(index)
+    along = sorted(((place[v], e) for v, e in values if v in place), key=lambda t: t[0])
+    if len({at for at, _ in along}) < len(along):
+        raise AnalysisError(
+            f"two points of a line share one {x}: another factor varies too; name it as `series`"
+        )
+    if along:
+        ax.errorbar(
+            [at for at, _ in along],
+            [e.value for _, e in along],
+            yerr=whiskers([e for _, e in along]),
+            capsize=2,
+            elinewidth=1,
+            label=name or None,
+            **style.keywords,
+        )
+    for level, estimate in values:
+        if level != INAPPLICABLE:
+            continue
+        keywords: dict[str, Any] = {"color": style.colour, "linestyle": style.line}
+        ax.axhline(estimate.value, label=f"{name} (no {x})".strip(), **keywords)
+        if estimate.low is not None and estimate.high is not None:
+            ax.axhspan(estimate.low, estimate.high, color=style.colour, alpha=0.15, lw=0)
+
+
+def _x_axis(ax: Axes, ticks: Sequence[Level], place: dict[Level, float]) -> None:
+    from matplotlib.ticker import NullLocator
+
+    numbers = [t for t in ticks if isinstance(t, int | float)]
+    if len(numbers) == len(ticks) and min(numbers) > 0 and max(numbers) / min(numbers) >= _LOG_SPAN:
+        ax.set_xscale("log", base=2)
+        ax.xaxis.set_minor_locator(NullLocator())
+    crowded = len(ticks) > 6
+    ax.set_xticks([place[t] for t in ticks], [str(t) for t in ticks], rotation=60 if crowded else 0)

@@ -87,7 +87,8 @@ def _one(
         _values(ax, cut, what, coloured)
         label = axis_label(what)
         ax.set_title(label.replace(" ", "\n", 1) if len(shown) > 2 else label)
-    subtitle = f"{len(cut)} points sorted by {first.label}, best first"
+    order = {"higher": "largest", "lower": "smallest", "": "smallest"}[first.better]
+    subtitle = f"{len(cut)} points sorted by {first.label}, {order} first"
     if len(cut) < len(ranked):
         subtitle += f" (of {len(ranked)}; the table of results has all)"
     if data.simulated and len(shown) > 1:
@@ -127,7 +128,7 @@ def _columns(
             columns.append(_Column(factor, level, left, _DOT_IN))
             left += _DOT_IN
         # Room for the factor's name above its columns.
-        left += max(0.12, 0.065 * len(factor) + 0.1 - _DOT_IN * len(levels))
+        left += max(0.12, 0.085 * len(factor) + 0.08 - _DOT_IN * len(levels))
     return columns
 
 
@@ -150,7 +151,7 @@ def _matrix(
         ax.plot([column.centre] * len(held), held, marker, color=colour, markersize=4.5)
     for factor in dict.fromkeys(c.factor for c in columns):
         left = min(c.left for c in columns if c.factor == factor)
-        ax.text(left, -0.9, factor, fontsize=7.5, fontweight="bold", va="bottom")
+        ax.text(left, -0.9, factor, fontsize=7, fontweight="bold", va="bottom")
     dots = [c for c in columns if c.level is not None]
     ax.set_xticks([c.centre for c in dots], [str(c.level) for c in dots], rotation=90, fontsize=7)
     ax.set_xlim(0, max((c.left + c.width for c in columns), default=0.1))

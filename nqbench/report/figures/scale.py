@@ -10,6 +10,7 @@ from nqbench.analysis.quantities import Quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.ticker import Locator
 
 WIDE: Final = 4.0
 """Largest over smallest value above which an axis is logarithmic."""
@@ -95,7 +96,7 @@ def value_axis(
     axis.set_minor_formatter(NullFormatter())
 
 
-def _fixed(ticks: Sequence[float]) -> object:
+def _fixed(ticks: Sequence[float]) -> Locator:
     from matplotlib.ticker import FixedLocator
 
     return FixedLocator(list(ticks))

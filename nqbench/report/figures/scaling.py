@@ -1,5 +1,215 @@
-from nqbench.report.figures.style import Drawing
+"""A quantity against N, a panel per family of systems, with the CPU baselines.
+
+Times of a measured run and those of the CPU share a logarithmic axis. Counters of a simulated run
+stand in rows of their own, and the CPU's times in a panel of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.analysis.dataset import INAPPLICABLE, Dataset, PointResult
+from nqbench.analysis.quantities import TIME, Quantity, quantity
+from nqbench.errors import AnalysisError
+from nqbench.report.figures.scale import axis_label, value_axis
+from nqbench.report.figures.style import (
+    GREY,
+    Drawing,
+    finish,
+    new_figure,
+    series_style,
+    whiskers,
+)
+from nqbench.report.items import columns_of, slug, source_of, sweep_of
+from nqbench.study.report import ReportItem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COUNTERS: Final = ("warp_instructions", "lane_efficiency", "bank_conflicts", "off_chip_sectors")
+"""Counters shown against N: a row each, so fewer than in other figures."""
+Series = Mapping[str, Sequence[PointResult]]
 
 
-def scaling(data, item):
-    return []
+def scaling(data: Dataset, item: ReportItem) -> list[Drawing]:
+    """One figure; a column per family (the part of a system's name before its dot)."""
+    sweep = sweep_of(data, item)
+    points = [p for p in data.select(sweep, item.n) if p.ok and p.blocks]
+    hosts = [p for p in points if p.host]
+    if item.value:
+        shown: tuple[Quantity, ...] = (quantity(item.value),)
+    else:
+        shown = tuple(quantity(c) for c in COUNTERS) if data.simulated else (TIME,)
+    kernels = [p for p in points if not p.host and any(p.values(what) for what in shown)]
+    if not kernels and not hosts:
+        raise AnalysisError(f"sweep {sweep!r} has no finished point with a {shown[0].label}")
+    series = item.series or _default_series(data, sweep)
+    families = _families(kernels, series)
+    title = item.title or f"{'Counters' if data.simulated else 'Time'} against N, sweep {sweep}"
+    name = slug("scaling", sweep, item.value or "")
+    if data.simulated:
+        drawing = _simulated(data, name, title, shown, families, _by_name(hosts, "system"))
+    else:
+        drawing = _measured(data, name, title, shown[0], families, _by_name(hosts, "system"))
+    return [drawing]
+
+
+def _default_series(data: Dataset, sweep: str) -> str | None:
+    others = columns_of(data, sweep)
+    if len(others) > 1:
+        raise AnalysisError(
+            f"sweep {sweep!r} varies {', '.join(others)}: say which tells the lines apart, `series`"
+        )
+    return others[0] if others else None
+
+
+def _by_name(points: Sequence[PointResult], series: str | None) -> dict[str, list[PointResult]]:
+    groups: dict[str, list[PointResult]] = {}
+    for point in sorted(points, key=lambda p: p.n):
+        label = str(point.level(series)) if series else point.sweep
+        group = groups.setdefault(label, [])
+        if any(p.n == point.n for p in group):
+            raise AnalysisError(
+                f"two points of {label!r} share N={point.n}: another factor varies too; name it as"
+                " `series`"
+            )
+        group.append(point)
+    return groups
+
+
+def _families(points: Sequence[PointResult], series: str | None) -> dict[str, Series]:
+    families: dict[str, dict[str, list[PointResult]]] = {}
+    for label, group in _by_name(points, series).items():
+        family, dot, rest = label.partition(".") if series == "system" else ("", "", label)
+        if label == INAPPLICABLE:
+            family, dot, rest = "", "", "kernel"
+        families.setdefault(family, {})[rest if dot else label] = group
+    return dict(families)
+
+
+def _measured(
+    data: Dataset,
+    name: str,
+    title: str,
+    what: Quantity,
+    families: Mapping[str, Series],
+    hosts: Series,
+) -> Drawing:
+    columns: dict[str, Series] = dict(families) or {"CPU": {}}
+    figure = new_figure(5.4)
+    axes = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
+    values = _values([s for f in columns.values() for s in f.values()], what)
+    values += _values(list(hosts.values()), what)
+    for ax, (family, group) in zip(axes, columns.items(), strict=True):
+        for other, rest in columns.items():
+            if other != family:
+                _context(ax, rest, what)
+        _lines(ax, group, what, 0)
+        _lines(ax, hosts, what, len(group), dark=True)
+        ax.set_title(family or data.name)
+        ax.set_xlabel("N")
+        _sizes(ax, [*group.values(), *hosts.values()])
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.13), ncols=1, borderaxespad=0)
+    value_axis(axes[0], "y", values, what, log=True)
+    axes[0].set_ylabel(axis_label(what))
+    notes = ["the other families in grey"] if len(columns) > 1 else []
+    if hosts:
+        notes.append("cpu.*: whole count on the host CPU, kernels: the kernel alone")
+    subtitle = "; ".join(notes)
+    alt = f"{what.label} against N for {', '.join(families) or 'the CPU baselines'}."
+    return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
+
+
+def _simulated(
+    data: Dataset,
+    name: str,
+    title: str,
+    shown: Sequence[Quantity],
+    families: Mapping[str, Series],
+    hosts: Series,
+) -> Drawing:
+    """Counters in rows, families in columns; the last column holds the CPU and the legends."""
+    lines, columns = len(shown), len(families)
+    cells = max(lines, columns + bool(hosts))
+    figure = new_figure(0.9 + 1.75 * cells)
+    grid = figure.subplots(cells, columns + 1, squeeze=False)
+    for i, what in enumerate(shown):
+        values = _values([s for f in families.values() for s in f.values()], what)
+        for j, (family, group) in enumerate(families.items()):
+            ax = grid[i][j]
+            _lines(ax, group, what, 0)
+            value_axis(ax, "y", values, what, log=True)
+            _sizes(ax, list(group.values()))
+            if i == 0:
+                ax.set_title(family or data.name)
+            if i == lines - 1:
+                ax.set_xlabel("N")
+            if j == 0:
+                ax.set_ylabel(what.label)
+            else:
+                ax.tick_params(axis="y", labelleft=False)
+    for row in grid[lines:]:
+        for ax in row[:columns]:
+            ax.set_axis_off()
+    side = [row[columns] for row in grid]
+    if hosts:
+        _host_panel(side.pop(0), hosts)
+    for ax, (family, _) in zip(side, families.items(), strict=False):
+        column = list(families).index(family)
+        handles, labels = grid[0][column].get_legend_handles_labels()
+        ax.legend(handles, labels, loc="upper left", title=family or None, alignment="left")
+    for ax in side:
+        ax.set_axis_off()
+    subtitle = "Counters are exact and none is the cost"
+    if hosts:
+        subtitle += "; the CPU's panel shows measured times of the host"
+    alt = f"{', '.join(w.label for w in shown)} against N for {', '.join(families)}."
+    return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
+
+
+def _host_panel(ax: Axes, hosts: Series) -> None:
+    _lines(ax, hosts, TIME, 0, dark=True)
+    value_axis(ax, "y", _values(list(hosts.values()), TIME), TIME, log=True)
+    _sizes(ax, list(hosts.values()))
+    ax.set_title("CPU time, measured")
+    ax.set_xlabel("N")
+    ax.legend(loc="upper left", handlelength=2.5)
+
+
+def _values(groups: Sequence[Sequence[PointResult]], what: Quantity) -> list[float]:
+    return [e.value for group in groups for p in group if (e := p.estimate(what)) is not None]
+
+
+def _lines(ax: Axes, group: Series, what: Quantity, first: int, *, dark: bool = False) -> None:
+    for i, (label, points) in enumerate(group.items()):
+        found = [(p.n, e) for p in points if (e := p.estimate(what)) is not None]
+        if not found:
+            continue
+        style = series_style(first + i)
+        keywords: dict[str, Any] = dict(style.keywords)
+        if dark:
+            keywords |= {"color": "black", "markerfacecolor": "white"}
+        ax.errorbar(
+            [n for n, _ in found],
+            [e.value for _, e in found],
+            yerr=whiskers([e for _, e in found]),
+            capsize=2,
+            elinewidth=1,
+            label=label,
+            **keywords,
+        )
+
+
+def _context(ax: Axes, group: Series, what: Quantity) -> None:
+    """Lines of another family, in the background."""
+    for points in group.values():
+        found = [(p.n, e.value) for p in points if (e := p.estimate(what)) is not None]
+        ax.plot(*zip(*found, strict=True), color=GREY, alpha=0.3, linewidth=0.8) if found else None
+
+
+def _sizes(ax: Axes, groups: Sequence[Sequence[PointResult]]) -> None:
+    sizes = sorted({p.n for group in groups for p in group})
+    ax.set_xticks(sizes, [str(n) for n in sizes])
+    if sizes:
+        ax.set_xlim(sizes[0] - 0.3, sizes[-1] + 0.3)

@@ -108,16 +108,12 @@ def finish(
 def save(drawing: Drawing, path: Path, source: Source) -> None:
     """Write one format, chosen by the ending; the same input gives the same bytes."""
     about = f"{drawing.title}. {source}. Made by: {source.command}"
-    metadata: dict[str, Any] = {
-        ".svg": {"Date": None, "Creator": "nqbench", "Title": drawing.title, "Description": about},
-        ".pdf": {
-            "CreationDate": None,
-            "Creator": "nqbench",
-            "Title": drawing.title,
-            "Subject": about,
-        },
-        ".png": {"Software": "nqbench", "Title": drawing.title, "Description": about},
-    }[path.suffix]
+    by_suffix: dict[str, dict[str, Any]] = {
+        ".svg": {"Date": None, "Creator": "nqbench", "Description": about},
+        ".pdf": {"CreationDate": None, "Creator": "nqbench", "Subject": about},
+        ".png": {"Software": "nqbench", "Description": about},
+    }
+    metadata = by_suffix[path.suffix] | {"Title": drawing.title}
     if path.suffix == ".svg":
         text = io.StringIO()
         drawing.figure.savefig(text, format="svg", metadata=metadata)
