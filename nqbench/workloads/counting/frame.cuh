@@ -108,33 +108,33 @@ public:
     __device__ void push(int cursor, unsigned value) { free_[cursor] = value; }
 };
 
-// Candidates in shared memory, the three masks thread-local (feinbube2010, Listing 5).
+// Candidates in shared memory, the three masks thread-local (feinbube2010, Listing 5). No member but
+// the arrays: a scalar beside an array that is indexed at run time would end up in local memory too.
 template <class P> class Frame<P, Memory::shared_stack> {
     using O = Order<P>;
-    unsigned* words_;
-    int origin_;
     unsigned columns_[P::kRows], left_[P::kRows], right_[P::kRows];
 
 public:
     static constexpr int kStep = 1;
     static constexpr int kStackStep = O::kRowStride;
 
-    __device__ explicit Frame(unsigned*)
-        : words_(shared_words<P>()), origin_(static_cast<int>(threadIdx.x) * O::kThreadStride) {}
+    __device__ explicit Frame(unsigned*) {}
     __device__ int row(int number) const { return number; }
-    __device__ int stack(int number) const { return origin_ + number * kStackStep; }
+    __device__ int stack(int number) const {
+        return static_cast<int>(threadIdx.x) * O::kThreadStride + number * kStackStep;
+    }
     template <Quantity Q> __device__ unsigned load(int cursor) const {
         if constexpr (Q == kColumns) return columns_[cursor];
         if constexpr (Q == kLeft) return left_[cursor];
         if constexpr (Q == kRight) return right_[cursor];
-        if constexpr (Q == kFree) return words_[stack(cursor)];
+        if constexpr (Q == kFree) return pop(stack(cursor));
     }
     template <Quantity Q> __device__ void store(int cursor, unsigned value) {
         if constexpr (Q == kColumns) columns_[cursor] = value;
         if constexpr (Q == kLeft) left_[cursor] = value;
         if constexpr (Q == kRight) right_[cursor] = value;
-        if constexpr (Q == kFree) words_[stack(cursor)] = value;
+        if constexpr (Q == kFree) push(stack(cursor), value);
     }
-    __device__ unsigned pop(int cursor) const { return words_[cursor]; }
-    __device__ void push(int cursor, unsigned value) { words_[cursor] = value; }
+    __device__ unsigned pop(int cursor) const { return shared_words<P>()[cursor]; }
+    __device__ void push(int cursor, unsigned value) { shared_words<P>()[cursor] = value; }
 };

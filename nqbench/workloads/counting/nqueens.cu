@@ -4,10 +4,9 @@
 // follows are feinbube2010 (4 to 9), tanaka2011 (Figures 2 to 4) and zhang2011 (Figures 1, 3, 5).
 #include "search.cuh"
 
-constexpr unsigned kWarp = 32;
-
 // Sum over the block; the value is complete in thread 0. All threads of the block take part.
 template <class P> __device__ __forceinline__ Total block_sum(Total value) {
+    constexpr unsigned kWarp = 32;
     constexpr unsigned kBlock = P::kBlockSize;
     constexpr unsigned kWarps = (kBlock + kWarp - 1) / kWarp;
     const unsigned lane = threadIdx.x % kWarp;
