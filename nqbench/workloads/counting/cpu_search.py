@@ -13,45 +13,50 @@ from numpy.typing import NDArray
 
 from nqbench.workloads.counting.compiled import compiled
 
+Bits = int | np.int64
+
 
 @compiled
-def solutions_below(n: int, row: int, columns: int, left: int, right: int, free: int) -> int:
+def solutions_below(n: int, row: int, columns: Bits, left: Bits, right: Bits, free: Bits) -> int:
     """Solutions of the sub-tree at ``row`` whose next queen may stand in ``free``.
 
     ``columns, left, right`` are the columns attacked in that row.
     """
     board = (1 << n) - 1
-    last = n - 1
     column_masks = np.zeros(n, np.int64)
     left_masks = np.zeros(n, np.int64)
     right_masks = np.zeros(n, np.int64)
     stack = np.zeros(n, np.int64)
-    column_masks[row] = columns
-    left_masks[row] = left
-    right_masks[row] = right
-    top = row
+    # Unsigned, since signed indices would be tested for wrapping around (20% of the time).
+    one = np.uint64(1)
+    top = np.uint64(row)
+    last = np.uint64(n - 1)
+    here = top
+    column_masks[here] = columns
+    left_masks[here] = left
+    right_masks[here] = right
     count = 0
     while True:
         if free == 0:
-            if row == top:
+            if here == top:
                 return count
-            row -= 1
-            free = stack[row]
-            continue
-        if row == last:
-            count += 1  # at most one column is open in the last row
-            free = 0
-            continue
-        queen = free & -free
-        stack[row] = free ^ queen
-        columns = column_masks[row] | queen
-        left = (left_masks[row] | queen) << 1
-        right = (right_masks[row] | queen) >> 1
-        row += 1
-        column_masks[row] = columns
-        left_masks[row] = left
-        right_masks[row] = right
-        free = board & ~(columns | left | right)
+            here -= one
+            free = stack[here]
+        elif here == last:
+            count += 1  # no other column can be open in the last row
+            here -= one
+            free = stack[here]
+        else:
+            queen = free & -free
+            stack[here] = free ^ queen
+            columns = column_masks[here] | queen
+            left = (left_masks[here] | queen) << 1
+            right = (right_masks[here] | queen) >> 1
+            here += one
+            column_masks[here] = columns
+            left_masks[here] = left
+            right_masks[here] = right
+            free = board & ~(columns | left | right)
 
 
 @compiled

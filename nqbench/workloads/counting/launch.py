@@ -84,9 +84,9 @@ def geometry(config: Configuration, jobs: int, device: DeviceFacts) -> Geometry:
 
 def _fitting_block(levels: Levels, device: DeviceFacts) -> int:
     """The default block size, or the largest multiple of a warp below it that fits."""
-    default: int = cast(int, levels["block_size"])
-    wanted = min(default, device.max_threads_per_block)
-    for size in (wanted, *range((wanted - 1) // _WARP * _WARP, 0, -_WARP)):
+    wanted = min(cast(int, levels["block_size"]), device.max_threads_per_block)
+    sizes = [wanted, *range((wanted - 1) // _WARP * _WARP, 0, -_WARP)]
+    for size in sizes:
         config = Configuration.from_levels(dict(levels) | {"block_size": size})
         if (
             config.static_shared_bytes <= device.shared_per_block
