@@ -80,7 +80,7 @@ def prepare(venv: Path, dev: bool) -> None:
     key = fingerprint(extra, driver, lacks)
     done = read_stamp(venv)
     if done.get("key") == key and (done.get("dev") or not dev):
-        if done.get("gpu"):
+        if done.get("gpu") and (not driver or setup_gpu.pycuda_fault(venv)):
             say(str(done["gpu"]))
         return
     dev = dev or bool(done.get("dev"))
@@ -173,23 +173,20 @@ def why_pip_failed(output: str, log: Path) -> str:
 
 def add_pycuda(venv: Path, driver: setup_gpu.Driver, lacks: str) -> str:
     """Build PyCUDA into the environment; a sentence if that cannot be done, else empty."""
-    if driver.problem:
-        gpu = driver.problem
-    elif lacks:
-        gpu = lacks
-    elif setup_gpu.pycuda_works(venv):
-        return ""
-    else:
+    problem = driver.problem or (setup_gpu.pycuda_fault(venv) and lacks)
+    if not problem and setup_gpu.pycuda_fault(venv):
         say(f"building PyCUDA for CUDA {driver.cuda[0]}.{driver.cuda[1]} (one to two minutes)")
+        again = f"the log is {venv / LOG}, and deleting {venv / STAMP} makes the next run try again"
         try:
             setup_gpu.build_pycuda(venv, driver, ROOT / "pyproject.toml", install)
         except SetupError as error:
-            gpu = f"PyCUDA could not be built: {error}"
+            problem = f"PyCUDA could not be built: {error}"
         else:
-            if setup_gpu.pycuda_works(venv):
-                return ""
-            gpu = f"PyCUDA was built but cannot be imported; the log is {venv / LOG}"
-    sentence = f"no GPU will be used: {gpu}"
+            fault = setup_gpu.pycuda_fault(venv)
+            problem = fault and f"PyCUDA was built but does not start ({fault}); {again}"
+    if not problem:
+        return ""
+    sentence = f"no GPU will be used: {problem}"
     say(sentence)
     return sentence
 

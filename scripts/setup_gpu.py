@@ -108,11 +108,15 @@ def lacking() -> str:
     return f"PyCUDA needs {' and '.join(missing)}; install and run make again"
 
 
-def pycuda_works(venv: Path) -> bool:
-    """Whether the environment's PyCUDA starts with this driver."""
+def pycuda_fault(venv: Path) -> str:
+    """Why the environment's PyCUDA does not start with this driver; empty if it does."""
     code = "import pycuda.driver as driver; driver.init()"
-    run = subprocess.run([str(venv / "bin" / "python"), "-c", code], capture_output=True)
-    return run.returncode == 0
+    command = [str(venv / "bin" / "python"), "-c", code]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode == 0:
+        return ""
+    lines = [line for line in run.stderr.splitlines() if line.strip()]
+    return lines[-1] if lines else f"exit code {run.returncode}"
 
 
 def header_packages(driver: Driver) -> list[str]:
@@ -134,7 +138,12 @@ def build_pycuda(venv: Path, driver: Driver, pyproject: Path, install: Install) 
         headers = folder / "headers"
         target = ["--target", str(headers), "--no-deps", *header_packages(driver)]
         install(venv, target, None)
-        install(venv, pycuda_requirement(pyproject), build_environment(folder, headers, driver))
+        wanted = pycuda_requirement(pyproject)
+        # No cache and no mercy for what is installed: a wheel built for another driver imports
+        # with undefined symbols.
+        fresh = ["--no-cache-dir", "--force-reinstall", "--no-deps", *wanted]
+        install(venv, fresh, build_environment(folder, headers, driver))
+        install(venv, wanted, None)  # what it depends on
 
 
 def pycuda_requirement(pyproject: Path) -> list[str]:
