@@ -85,7 +85,7 @@ def geometry(config: Configuration, jobs: int, device: DeviceFacts) -> Geometry:
 def _fitting_block(levels: Levels, device: DeviceFacts) -> int:
     """The default block size, or the largest multiple of a warp below it that fits."""
     wanted = min(cast(int, levels["block_size"]), device.max_threads_per_block)
-    sizes = [wanted, *range((wanted - 1) // _WARP * _WARP, 0, -_WARP)]
+    sizes: list[int] = [wanted, *range((wanted - 1) // _WARP * _WARP, 0, -_WARP)]
     for size in sizes:
         config = Configuration.from_levels(dict(levels) | {"block_size": size})
         if (
