@@ -181,3 +181,17 @@ class Dataset:
 def missing(value: Any) -> bool:
     """Whether a cell of a frame says nothing."""
     return value is None or (isinstance(value, float) and math.isnan(value)) or value == ""
+
+
+def point_ratio(one: PointResult, two: PointResult, what: Quantity) -> Estimate:
+    """Value of ``one`` over that of ``two``, paired by round.
+
+    Without a common round the ratio of the two values has no interval. Both must have a value.
+    """
+    first, second = one.values(what), two.values(what)
+    shared = sorted(set(first) & set(second))
+    exact = what.kind == "counter"
+    if shared:
+        return combine([first[r] / second[r] for r in shared], exact=exact)
+    values = (combine(list(first.values())).value, combine(list(second.values())).value)
+    return Estimate(values[0] / values[1], exact=exact)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.analysis.collect import load_dataset
-from nqbench.analysis.dataset import Dataset, PointResult
+from nqbench.analysis.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.design import swept_factors
 from nqbench.analysis.effects import Effect, Interaction, effects, interactions
-from nqbench.analysis.estimate import Estimate, combine
+from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import Quantity, quantity
 from nqbench.analysis.wording import describe, interval_note, number, ratio, time
 from nqbench.errors import AnalysisError
@@ -141,7 +141,9 @@ def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
     best, second, worst = ranked[0], ranked[1], ranked[-1]
     if what.kind == "counter" and 0 in (_value(best, what), _value(worst, what)):
         return None  # zero against something is said by the strongest factor
-    gap = _against(worst, best, what) if what.better == "lower" else _against(best, worst, what)
+    gap = (
+        point_ratio(worst, best, what) if what.better == "lower" else point_ratio(best, worst, what)
+    )
     if not gap.differs_from(1, len(ranked)):
         return None
     words = "as fast as" if what.kind == "time" else f"{what.better} than that of"
@@ -160,7 +162,7 @@ def _runner_up(
 ) -> str:
     if what.kind != "time":
         return ""
-    lead = _against(second, best, what)
+    lead = point_ratio(second, best, what)
     name = describe(second, factors)
     if lead.differs_from(1):
         return f"; the next ({name}) takes {ratio(lead)} times as long"
@@ -175,7 +177,7 @@ def _baseline(data: Dataset, best: PointResult, what: Quantity) -> str:
     if not hosts:
         return ""
     host = min(hosts, key=lambda p: _value(p, what))
-    gain = _against(host, best, what)
+    gain = point_ratio(host, best, what)
     return (
         f"; {host.system} on the host CPU takes {ratio(gain)} times as long (whole count, against"
         " the kernel alone)"
@@ -205,15 +207,6 @@ def telling_interaction(data: Dataset, sweep: str, what: Quantity) -> str | None
         f" {ratio(best.at_level)} with {best.other} {best.other_level}"
         f" ({interval_note(best.ratio)})."
     )
-
-
-def _against(one: PointResult, two: PointResult, what: Quantity) -> Estimate:
-    """Ratio of two points, paired by round where they share rounds."""
-    first, second = one.values(what), two.values(what)
-    shared = sorted(set(first) & set(second))
-    if not shared:
-        return Estimate(_value(one, what) / _value(two, what))
-    return combine([first[r] / second[r] for r in shared], exact=what.kind == "counter")
 
 
 def _value(point: PointResult, what: Quantity) -> float:

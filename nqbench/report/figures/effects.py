@@ -29,7 +29,8 @@ from nqbench.study.report import ReportItem
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROW_IN = 0.3
+_DOT_IN = 0.075
+"""Height that one size takes within a row."""
 _FRAME_IN = 0.75
 
 
@@ -46,7 +47,7 @@ def effects(data: Dataset, item: ReportItem) -> list[Drawing]:
     shown = data.quantities(item.value)
     mains = {what: _mains(data, sweep, what, item) for what in shown}
     crossed = {what: found for what in shown if (found := _crossed(data, sweep, what, item))}
-    title = item.title or f"Main effects of sweep {sweep}"
+    title = item.title or f"Effects of sweep {sweep}"
     name = slug("effects", sweep, item.value or "")
     if len(shown) == 1:
         return [_single(data, name, title, shown[0], mains[shown[0]], crossed.get(shown[0], []))]
@@ -85,7 +86,8 @@ def _single(
 ) -> Drawing:
     panels = [part for part in (mains, crossed) if part]
     rows = max(len(_rows(part)) for part in panels)
-    figure = new_figure(_FRAME_IN + 0.9 + _ROW_IN * max(rows, 4))
+    row_in = 0.12 + _DOT_IN * len({r.n for r in mains})
+    figure = new_figure(_FRAME_IN + 0.9 + row_in * max(rows, 4))
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     below = " (below 1: faster)" if what.unit == "s" else ""
     heads = ("Main effects", "Interactions")
@@ -109,7 +111,8 @@ def _multiples(
 ) -> Drawing:
     lines, columns = grid_shape(len(parts))
     rows = max(len(_rows(part)) for part in parts.values())
-    figure = new_figure(_FRAME_IN + lines * (0.75 + 0.24 * max(rows, 3)))
+    row_in = 0.1 + _DOT_IN * len({r.n for part in parts.values() for r in part})
+    figure = new_figure(_FRAME_IN + lines * (0.75 + row_in * max(rows, 3)))
     axes = figure.subplots(lines, columns, squeeze=False)
     flat = list(axes.flat)
     labels = _rows([ratio for part in parts.values() for ratio in part])
@@ -147,7 +150,7 @@ def _draw(
     low, high = ratio_axis(ax, bounds)
     for i, n in enumerate(sizes):
         style = series_style(i)
-        offset = 0 if len(sizes) == 1 else (i / (len(sizes) - 1) - 0.5) * 0.5
+        offset = 0 if len(sizes) == 1 else (i / (len(sizes) - 1) - 0.5) * 0.6
         here = [r for r in part if r.n == n]
         plain = [r for r in here if 0 < r.ratio.value < math.inf]
         ax.errorbar(
@@ -156,7 +159,7 @@ def _draw(
             xerr=whiskers([r.ratio for r in plain]),
             fmt=style.marker,
             color=style.colour,
-            markersize=4.5,
+            markersize=4.2,
             capsize=2,
             elinewidth=1,
             label=f"N={n}",

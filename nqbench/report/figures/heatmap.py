@@ -59,7 +59,7 @@ def _one(
     flat = list(figure.subplots(lines, columns, squeeze=False).flat)
     for i, (ax, what) in enumerate(zip(flat, shown, strict=False)):
         _panel(ax, grid, xs, ys, what)
-        ax.set_ylabel(y)
+        ax.set_ylabel(y, labelpad=6)
         if i + columns >= len(shown):
             ax.set_xlabel(x)
     for ax in flat[len(shown) :]:
@@ -105,7 +105,9 @@ def _panel(ax: Axes, grid: Grid, xs: Sequence[Level], ys: Sequence[Level], what:
                 _missing_cell(ax, i, j, planned=(level_x, level_y) in grid)
                 continue
             shade = _shade(value, positive)
-            text = digits(value / scale) if unit is not None else short(value, what)
+            text = (
+                digits(value / scale, keep_zeros=True) if unit is not None else short(value, what)
+            )
             _cell(ax, i, j, colours, shade, text)
     _mark_best(ax, values, xs, ys, what)
     ax.set_xlim(-0.5, len(xs) - 0.5)

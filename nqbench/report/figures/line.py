@@ -50,7 +50,7 @@ def line(data: Dataset, item: ReportItem) -> list[Drawing]:
     for i, (ax, (what, n, head)) in enumerate(zip(flat, panels, strict=False)):
         here = [p for p in points if p.n == n]
         _panel(ax, data, sweep, here, item.x, series, what)
-        ax.set_title(head)
+        ax.set_title(head if len(panels) > 1 else "")
         ax.set_ylabel(axis_label(what) if len(shown) == 1 and i % columns == 0 else "")
         if i + columns >= len(panels):
             ax.set_xlabel(item.x)

@@ -32,12 +32,12 @@ def short(value: float, what: Quantity) -> str:
     return digits(value)
 
 
-def digits(value: float) -> str:
-    """Three significant digits without an exponent."""
+def digits(value: float, *, keep_zeros: bool = False) -> str:
+    """Three significant digits without an exponent; zeros at the end only where asked for."""
     if value >= 99.95 or value == 0:
         return f"{value:.0f}"
     text = f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return text if keep_zeros or "." not in text else text.rstrip("0").rstrip(".")
 
 
 def value_axis(

@@ -6,15 +6,18 @@ stand in rows of their own, and the CPU's times in a panel of their own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.dataset import INAPPLICABLE, Dataset, PointResult
+from nqbench.analysis.dataset import INAPPLICABLE, Dataset, PointResult, point_ratio
+from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.scale import axis_label, value_axis
 from nqbench.report.figures.style import (
     GREY,
+    MARKERS,
     Drawing,
     finish,
     new_figure,
@@ -97,8 +100,14 @@ def _measured(
     hosts: Series,
 ) -> Drawing:
     columns: dict[str, Series] = dict(families) or {"CPU": {}}
-    figure = new_figure(5.4)
-    axes = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
+    first_host = max(len(MARKERS) - 2, *(len(group) for group in columns.values()))
+    compared = bool(families)
+    figure = new_figure(7.0 if compared else 5.0)
+    rows = 2 if compared else 1
+    grid = figure.subplots(
+        rows, len(columns), sharey="row", squeeze=False, height_ratios=[1.4, 1][:rows]
+    )
+    axes = grid[0]
     values = _values([s for f in columns.values() for s in f.values()], what)
     values += _values(list(hosts.values()), what)
     for ax, (family, group) in zip(axes, columns.items(), strict=True):
@@ -106,11 +115,15 @@ def _measured(
             if other != family:
                 _context(ax, rest, what)
         _lines(ax, group, what, 0)
-        _lines(ax, hosts, what, len(group), dark=True)
+        _lines(ax, hosts, what, first_host, dark=True)
         ax.set_title(family or data.name)
-        ax.set_xlabel("N")
         _sizes(ax, [*group.values(), *hosts.values()])
-        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.13), ncols=1, borderaxespad=0)
+    for ax, bottom in zip(axes, grid[-1], strict=True):
+        bottom.set_xlabel("N")
+        handles, labels = ax.get_legend_handles_labels()
+        bottom.legend(handles, labels, loc="upper left", bbox_to_anchor=(0, -0.24), borderaxespad=0)
+    if compared:
+        _relative(grid[1], columns, what)
     value_axis(axes[0], "y", values, what, log=True)
     axes[0].set_ylabel(axis_label(what))
     notes = ["the other families in grey"] if len(columns) > 1 else []
@@ -119,6 +132,23 @@ def _measured(
     subtitle = "; ".join(notes)
     alt = f"{what.label} against N for {', '.join(families) or 'the CPU baselines'}."
     return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
+
+
+def _relative(axes: Sequence[Axes], columns: Mapping[str, Series], what: Quantity) -> None:
+    """Each kernel's time over that of the fastest kernel at the same size."""
+    everyone = [p for group in columns.values() for points in group.values() for p in points]
+    fastest: dict[int, PointResult] = {}
+    for point in everyone:
+        best = fastest.get(point.n)
+        if best is None or _value(point, what) < _value(best, what):
+            fastest[point.n] = point
+    for ax, group in zip(axes, columns.values(), strict=True):
+        for i, points in enumerate(group.values()):
+            ratios = [(p.n, point_ratio(p, fastest[p.n], what)) for p in points if p.values(what)]
+            _curve(ax, ratios, dict(series_style(i).keywords), "")
+        _sizes(ax, list(group.values()))
+        ax.axhline(1, color="#333333", linewidth=0.9, zorder=1)
+    axes[0].set_ylabel("times the fastest kernel")
 
 
 def _simulated(
@@ -172,6 +202,8 @@ def _host_panel(ax: Axes, hosts: Series) -> None:
     _lines(ax, hosts, TIME, 0, dark=True)
     value_axis(ax, "y", _values(list(hosts.values()), TIME), TIME, log=True)
     _sizes(ax, list(hosts.values()))
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high * (high / low) ** 0.45)  # room for the legend above the lines
     ax.set_title("CPU time, measured")
     ax.set_xlabel("N")
     ax.legend(loc="upper left", handlelength=2.5)
@@ -181,31 +213,42 @@ def _values(groups: Sequence[Sequence[PointResult]], what: Quantity) -> list[flo
     return [e.value for group in groups for p in group if (e := p.estimate(what)) is not None]
 
 
+def _value(point: PointResult, what: Quantity) -> float:
+    estimate = point.estimate(what)
+    return math.inf if estimate is None else estimate.value
+
+
 def _lines(ax: Axes, group: Series, what: Quantity, first: int, *, dark: bool = False) -> None:
     for i, (label, points) in enumerate(group.items()):
         found = [(p.n, e) for p in points if (e := p.estimate(what)) is not None]
-        if not found:
-            continue
-        style = series_style(first + i)
-        keywords: dict[str, Any] = dict(style.keywords)
+        keywords = dict(series_style(first + i).keywords)
         if dark:
             keywords |= {"color": "black", "markerfacecolor": "white"}
-        ax.errorbar(
-            [n for n, _ in found],
-            [e.value for _, e in found],
-            yerr=whiskers([e for _, e in found]),
-            capsize=2,
-            elinewidth=1,
-            label=label,
-            **keywords,
-        )
+        _curve(ax, found, keywords, label)
+
+
+def _curve(
+    ax: Axes, found: Sequence[tuple[int, Estimate]], keywords: dict[str, Any], label: str
+) -> None:
+    if not found:
+        return
+    ax.errorbar(
+        [n for n, _ in found],
+        [e.value for _, e in found],
+        yerr=whiskers([e for _, e in found]),
+        capsize=2,
+        elinewidth=1,
+        label=label,
+        **keywords,
+    )
 
 
 def _context(ax: Axes, group: Series, what: Quantity) -> None:
     """Lines of another family, in the background."""
     for points in group.values():
         found = [(p.n, e.value) for p in points if (e := p.estimate(what)) is not None]
-        ax.plot(*zip(*found, strict=True), color=GREY, alpha=0.3, linewidth=0.8) if found else None
+        if found:
+            ax.plot(*zip(*found, strict=True), color=GREY, alpha=0.3, linewidth=0.8)
 
 
 def _sizes(ax: Axes, groups: Sequence[Sequence[PointResult]]) -> None:
