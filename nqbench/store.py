@@ -181,9 +181,8 @@ class RunWriter:
         line = json.dumps(record.as_json(), separators=(",", ":"), ensure_ascii=False) + "\n"
         try:
             if self._descriptor is None:
-                self._descriptor = os.open(
-                    self.path / RECORDS, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-                )
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+                self._descriptor = os.open(self.path / RECORDS, flags, 0o666)
             data = line.encode()
             while data:  # a full disk or a signal may cut a write short
                 data = data[os.write(self._descriptor, data) :]

@@ -55,9 +55,12 @@ def _kernel_parts(plan: KernelPlan) -> object:
 def facts_from_json(data: Mapping[str, Any]) -> DeviceFacts:
     """Inverse of ``DeviceFacts.as_dict``; facts that this version does not know are left out."""
     known = {f.name for f in fields(DeviceFacts)}
-    values = {name: value for name, value in data.items() if name in known}
-    major, minor = values["compute_capability"]
-    return DeviceFacts(**{**values, "compute_capability": (major, minor)})
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in data.items()
+        if name in known
+    }
+    return DeviceFacts(**values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,4 +109,4 @@ class Budget:
 
 
 def _text(seconds: float) -> str:
-    return f"{seconds:.3g} s"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -166,4 +166,5 @@ class Crew:
         pid = seat.worker.pid
         ended = seat.worker.kill()
         seat.worker, seat.job = None, None
-        return job, Reply({"status": status, "reason": reason or ended}, pid)
+        reason = reason or f"{ended}; run again to try this point once more"
+        return job, Reply({"status": status, "reason": reason}, pid)

@@ -23,9 +23,9 @@ from nqbench.point import Point
 LENGTH: Final = 20  # hex digits: no collision among billions of points
 MEASURING: Final = ("measure/session.py", "measure/sampling.py", "measure/statistics.py")
 """The code between a request and a number."""
-COMPILING: Final = ("compile.py", "nvrtc.py")
+COMPILING: Final = ("compile*.py", "nvrtc.py")
 DEVICE_SOURCES: Final[Mapping[str, tuple[str, ...]]] = {
-    "cuda": ("devices/cuda.py", *COMPILING),
+    "cuda": ("devices/cuda*.py", *COMPILING),
     "sim": ("devices/sim", "devices/models", *COMPILING),
     "cpu": ("devices/cpu.py",),
     "fake": ("devices/fake.py",),
@@ -36,8 +36,6 @@ COMPILERS: Final = (
     "pycuda",
 )
 HOST_COMPILERS: Final = ("numba", "llvmlite", "numpy")
-VOLATILE: Final = ("clock", "temperature", "power_draw", "power_mw", "free_bytes", "utilization")
-"""Parts of names of readings that change while nothing was changed; limits and modes stay in."""
 
 
 class Keys:
@@ -49,10 +47,9 @@ class Keys:
         A deterministic device is not sampled, so the protocol does not enter its keys.
         """
         family = str(hello["spec"]).partition(":")[0]
-        identity = {k: v for k, v in hello["identity"].items() if not _volatile(k)}
         self._device = _hash(
             {
-                "identity": identity,
+                "identity": hello["identity"],
                 "facts": hello["facts"],
                 "sources": _sources(family),
                 "versions": versions(COMPILERS),
@@ -86,17 +83,14 @@ def _hash(parts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
 
-def _volatile(name: str) -> bool:
-    return any(part in name for part in VOLATILE)
-
-
 @cache
 def _digest_once(paths: tuple[Path, ...]) -> str:
     return digest(paths)
 
 
 def _sources(family: str) -> str:
-    return _digest_once(tuple(PACKAGE / name for name in (*MEASURING, *DEVICE_SOURCES[family])))
+    patterns = (*MEASURING, *DEVICE_SOURCES[family])
+    return _digest_once(tuple(path for pattern in patterns for path in PACKAGE.glob(pattern)))
 
 
 def _workload_sources(name: str) -> str:

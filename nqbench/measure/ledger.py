@@ -60,7 +60,7 @@ class Ledger:
 
     def add(self, task: Task, round_: int, order: int, reply: Reply) -> Record:
         """Store what came back for a block; it is on disk when this returns."""
-        fields = {"device": task.device, **reply.fields}
+        fields = {"device": task.device, "about": dict(task.point.derived), **reply.fields}
         fields["samples_s"] = tuple(fields.get("samples_s", ()))
         record = Record(
             key=task.key,

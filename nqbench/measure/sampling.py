@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from nqbench.measure.statistics import median_interval
+from nqbench.measure.statistics import median_interval, median_rank
 
 LONG_LAUNCH_S: Final = 0.5
 """A launch this long averages over enough of its own jitter to stand for itself."""
@@ -63,6 +63,7 @@ def sample(
 
     ``launch`` runs the kernel once and returns its seconds; ``clock`` gives the wall time.
     """
+    median_rank(policy.samples)  # imports scipy, which must not eat into the share
     started = clock()
     values: list[float] = []
     ordered: list[float] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
@@ -123,6 +123,7 @@ class Session:
             block.fail("compile_error", str(error))
         except LaunchTimeout as error:
             block.fail("timeout", str(error))
+            block.fatal = error.fatal
         except LaunchError as error:
             block.fail("launch_error", str(error))
             block.fatal = error.fatal
@@ -144,6 +145,8 @@ class Session:
         if isinstance(device, RoundAware):
             device.begin_round(request["round"])
         block.about = {**point.derived, **plan.about, FINGERPRINT: fingerprint(plan)}
+        # The test device picks its victims by size; a real one ignores what a plan is about.
+        plan = replace(plan, about={"n": point.n, **plan.about})
         with device.prepare(plan) as prepared:
             block.resources = dict(prepared.resources)
             self._launch(workload, point, plan, prepared, request, block)

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Final
 from nqbench.errors import NqbenchError
 
 PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
+CHUNK: Final = 1 << 16
 GRACE_S: Final = 2.0
 """How long a worker may go on after its input closed: enough to release a GPU, not to linger."""
 
@@ -42,9 +43,15 @@ def private_output() -> BinaryIO:
 
 
 def follow_input(requests: queue.Queue[dict[str, Any] | None]) -> None:
-    """Read requests until the input closes, then end the process even if it is busy."""
-    for line in sys.stdin.buffer:
-        requests.put(json.loads(line))
+    """Read requests until the input closes, then end the process even if it is busy.
+
+    Unbuffered: a thread inside a buffered read makes Python abort when the process ends.
+    """
+    rest = b""
+    while chunk := os.read(0, CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            requests.put(json.loads(line))
     requests.put(None)
     time.sleep(GRACE_S)
     os._exit(1)

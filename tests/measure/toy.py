@@ -1,0 +1,142 @@
+"""A tiny workload and study for tests: sizes 1 to 40, answer 2**n, quick to import in a worker."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nqbench.facts import DeviceFacts
+from nqbench.plan import Buffer, HostPlan, KernelPlan, Outputs, Plan
+from nqbench.point import Level, Point
+from nqbench.study import Measure
+from nqbench.workloads.protocol import Factor, Resolved
+
+NAME = "tests.measure.toy:TOY"
+
+
+def power(n: int) -> int:
+    """The host plan."""
+    return int(2**n)
+
+
+def nap(n: int) -> int:
+    """A host plan that takes n milliseconds."""
+    time.sleep(n / 1000)
+    return power(n)
+
+
+def chatty(n: int) -> int:
+    """A host plan that prints where the protocol would be, in Python and below it."""
+    print("printed by a library")  # noqa: T201 (the point of it)
+    os.write(1, b"written below Python\n")
+    return power(n)
+
+
+def quits(n: int) -> int:
+    """A host plan that ends the process when n is 13."""
+    if n == 13:
+        sys.stderr.write("no more paper\n")
+        sys.stderr.flush()
+        os._exit(3)
+    return power(n)
+
+
+def fails(n: int) -> int:
+    """A host plan with a mistake in it."""
+    raise ZeroDivisionError("a mistake in the host plan")
+
+
+class Toy:
+    """Two raised to n."""
+
+    name = NAME
+    factors: Mapping[str, Factor] = {"flavour": Factor("flavour", "none", ("plain", "salted"))}
+    systems: Mapping[str, Mapping[str, Level]] = {
+        f"cpu.{name}": {} for name in ("power", "nap", "chatty", "quits", "fails")
+    }
+
+    def resolve(
+        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
+    ) -> Resolved:
+        return Resolved(dict(given), {"jobs": 1})
+
+    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+        n = factors["n"]
+        assert isinstance(n, int)
+        if system is not None:
+            return HostPlan(f"tests.measure.toy:{system.partition('.')[2]}", (n,))
+        return KernelPlan(
+            source=Path("toy.cu"),
+            entry=f"toy<{n}, {factors.get('flavour', 'plain')}>",
+            arguments=("out",),
+            buffers=(Buffer("out", "uint64", 1, output=True),),
+            grid=(1, 1, 1),
+            block=(32, 1, 1),
+            split_s=0.001,
+            about={"n": n, "answer": 2**n},
+        )
+
+    def answer(self, plan: Plan, outputs: Outputs) -> int:
+        return int(outputs["answer"][0])
+
+    def expected(self, factors: Mapping[str, Level]) -> int | None:
+        n = factors["n"]
+        assert isinstance(n, int)
+        return int(2**n)
+
+    def work(self, factors: Mapping[str, Level]) -> float:
+        n = factors["n"]
+        assert isinstance(n, int)
+        return float(4**n)
+
+
+TOY = Toy()
+
+
+def point(n: int, *, system: str | None = None, skip: str = "", **factors: Level) -> Point:
+    """One point of the toy study."""
+    return Point("toy", "sizes", NAME, system, {"n": n, **factors}, {"jobs": 1}, skip)
+
+
+@dataclass
+class ToyStudy:
+    """A study over given points, without a file."""
+
+    points: Sequence[Point]
+    measure: Measure = field(default_factory=lambda: Measure(rounds=3, samples=5, budget_s=3.0))
+    name: str = "toy"
+    text: str = "name: toy\n"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "report": []}
+
+    def expand(self, study: object, facts: DeviceFacts) -> list[Point]:
+        """Stand-in for ``nqbench.study.expand``."""
+        return list(self.points)
+
+
+class Recorder:
+    """A listener that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.stages: list[tuple[str, int]] = []
+        self.messages: list[str] = []
+        self.records: list[Any] = []
+        self.outcomes: list[Any] = []
+
+    def stage(self, name: str, total: int) -> None:
+        self.stages.append((name, total))
+
+    def advanced(self, record: Any = None) -> None:
+        self.records.append(record)
+
+    def message(self, text: str) -> None:
+        self.messages.append(text)
+
+    def finished(self, outcome: Any) -> None:
+        self.outcomes.append(outcome)
