@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 Level = int | str | Mapping[str, int]
 """A factor's value: a number, a level's name, or ``{"per_sm": k}``."""
@@ -54,3 +54,37 @@ class Point:
     def from_json(cls, data: Mapping[str, Any]) -> Point:
         """Inverse of :meth:`as_json`."""
         return cls(**data)
+
+
+LAUNCH: Final = ("depth", "block_size", "blocks", "pool_size", "jobs_per_thread")
+"""Factors that a system's name leaves open: its launch."""
+
+
+def text(level: Level) -> str:
+    """A level as people write it: ``{per_sm: 2}`` becomes ``2/SM``."""
+    return f"{level['per_sm']}/SM" if isinstance(level, Mapping) else str(level)
+
+
+def varied(points: Sequence[Point]) -> list[str]:
+    """Names of the factors that tell the points apart (``n`` first, always)."""
+    names = dict.fromkeys(name for point in points for name in point.factors if name != "n")
+    return ["n", *(k for k in names if len({str(p.factors.get(k)) for p in points}) > 1)]
+
+
+def labels(points: Sequence[Point]) -> list[str]:
+    """One text per point that tells it from the others of its sweep."""
+    told = {s: varied([p for p in points if p.sweep == s]) for s in {p.sweep for p in points}}
+    return [
+        f"{point.system or point.sweep} N={point.n}"
+        + "".join(f" {name}={text(point.factors[name])}" for name in _beyond(point, told))
+        for point in points
+    ]
+
+
+def _beyond(point: Point, told: Mapping[str, list[str]]) -> list[str]:
+    """The varied factors that the system's name does not already say."""
+    return [
+        name
+        for name in told[point.sweep][1:]
+        if point.factors.get(name) not in (None, "-") and (not point.system or name in LAUNCH)
+    ]

@@ -1,0 +1,147 @@
+"""What the commands do, without printing: the seam between the command line and the rooms."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.errors import StudyError
+from nqbench.point import labels
+
+if TYPE_CHECKING:
+    from nqbench.devices.registry import Choice
+    from nqbench.facts import DeviceFacts
+    from nqbench.measure.events import RunOutcome
+    from nqbench.plan import Plan
+    from nqbench.point import Point
+    from nqbench.static import StaticRow
+    from nqbench.study import Study
+    from nqbench.workloads.protocol import Workload
+
+LOCAL_RESULTS: Final = Path("results") / "local"
+UNITS_S: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The files of a report and the findings that matter, in words."""
+
+    paths: tuple[Path, ...]
+    findings: tuple[str, ...]
+
+
+def choose(device: str) -> Choice:
+    """Turn ``auto`` into a device, and say why."""
+    from nqbench.devices.registry import choose_device
+
+    return choose_device(device)
+
+
+def plan_points(study: Study, spec: str) -> list[Point]:
+    """The points of a study on a device."""
+    from nqbench.devices.registry import facts_for
+    from nqbench.study import expand
+
+    facts, _ = facts_for(spec)
+    return expand(study, facts)
+
+
+def estimate(points: Sequence[Point], study: Study, spec: str) -> float | None:
+    """Seconds that measuring the points may take, or ``None`` if that cannot be told."""
+    from nqbench.measure.predict import estimate as predict
+
+    return predict(points, study, spec)
+
+
+def seconds(text: str) -> float:
+    """A duration such as ``90s``, ``10m`` or ``1h`` in seconds."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh])\s*", text)
+    if not match or float(match[1]) == 0:
+        raise StudyError(f"--budget {text!r} is not a duration; write 90s, 10m or 1h")
+    return float(match[1]) * UNITS_S[match[2]]
+
+
+def run_folder(study: Study, spec: str) -> Path:
+    """Where a user's own run goes: ``results/local/DEVICE/STUDY``."""
+    return LOCAL_RESULTS / re.sub(r"[^\w.-]+", "-", spec) / study.name
+
+
+def measure(
+    study: Study,
+    spec: str,
+    *,
+    out: Path | None,
+    fresh: bool,
+    budget: str | None,
+    listener: Any,
+    command: Sequence[str],
+) -> RunOutcome:
+    """Measure a study on a device into its run folder."""
+    from nqbench.measure.runner import run_study
+
+    return run_study(
+        study,
+        spec,
+        out or run_folder(study, spec),
+        fresh=fresh,
+        budget_s=seconds(budget) if budget else None,
+        listener=listener,
+        command=command,
+    )
+
+
+def report(runs: Sequence[Path], out: Path | None, formats: tuple[str, ...]) -> Written:
+    """Write the tables and figures of runs."""
+    from nqbench.report import default_out, findings_of, write_report
+
+    target = out or default_out(runs[0])
+    chosen = formats or ("md", "csv", "tex")
+    paths = write_report(runs, target, chosen)
+    return Written(tuple(paths), tuple(findings_of(runs)))
+
+
+def static_rows(study: Study, archs: Sequence[str], listener: Any) -> list[StaticRow]:
+    """Compiler resources of every distinct kernel of a study, per architecture."""
+    from nqbench.devices.models import load_model
+    from nqbench.plan import KernelPlan
+    from nqbench.static import static_report
+    from nqbench.study import expand
+
+    rows: list[StaticRow] = []
+    for arch in archs:
+        # A chip's model file describes a simulated device; here it stands for the chip itself.
+        facts = replace(load_model(arch).facts, kind="cuda")
+        points = [point for point in expand(study, facts) if not point.skip]
+        plans = [
+            (label, plan)
+            for label, point in zip(labels(points), points, strict=True)
+            if isinstance(plan := _plan(study, point, facts), KernelPlan)
+        ]
+        rows += static_report(plans, [arch], listener=listener)
+    return rows
+
+
+def _plan(study: Study, point: Point, facts: DeviceFacts) -> Plan:
+    from nqbench.workloads import get
+
+    return get(study.workload).plan(point.factors, point.system, facts)
+
+
+def find_system(name: str | None) -> tuple[Workload, str | None]:
+    """The workload that has the system ``name``; without a name, the first workload."""
+    from nqbench.workloads import get, names
+
+    workloads = [get(known) for known in names()]
+    if name is None:
+        return workloads[0], None
+    for workload in workloads:
+        if name in workload.systems:
+            return workload, name
+    known = [system for workload in workloads for system in workload.systems]
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.3)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise StudyError(f"no system {name!r}: {hint}`nqbench kernels` lists them")

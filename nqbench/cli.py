@@ -1,0 +1,190 @@
+"""The command line: each command parses, calls one function, prints.
+
+Exit codes are a contract: 0 all points measured and verified; 1 some points failed; 2 the study or
+the command line is wrong (nothing was run); 130 interrupted (what was measured is kept).
+Everything heavy is imported inside the commands, so that ``nqbench --help`` stays quick.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nqbench.errors import (
+    CompileError,
+    DeviceUnavailable,
+    InfeasibleError,
+    NqbenchError,
+    StudyError,
+)
+
+app = typer.Typer(
+    help="Reproducible benchmarks and ablations of irregular search on GPUs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+EXIT_FAILED = 1
+EXIT_WRONG = 2
+EXIT_INTERRUPTED = 130
+
+Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="A study file (YAML).")]
+DeviceOption = Annotated[
+    str, typer.Option("--device", "-d", help="auto, cuda:0, sim:NAME, cpu or replay:RUN.")
+]
+OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write into.")]
+
+
+@app.command()
+def run(
+    config: Config,
+    device: DeviceOption = "auto",
+    out: OutOption = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over instead of resuming (old records are kept).")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the points and an estimate; run nothing.")
+    ] = False,
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="Time for the whole run: 90s, 10m, 1h.")
+    ] = None,
+    no_report: Annotated[
+        bool, typer.Option("--no-report", help="Measure only; draw nothing.")
+    ] = False,
+) -> None:
+    """Measure a study and write its tables and figures."""
+    from nqbench import actions, terminal
+    from nqbench.study import load_study
+
+    study = load_study(config)
+    choice = actions.choose(device)
+    terminal.note(choice.why)
+    if dry_run:
+        points = actions.plan_points(study, choice.spec)
+        terminal.show_points(points, actions.estimate(points, study, choice.spec))
+        return
+    outcome = actions.measure(
+        study,
+        choice.spec,
+        out=out,
+        fresh=fresh,
+        budget=budget,
+        listener=terminal.listener(),
+        command=_command(),
+    )
+    terminal.show_outcome(outcome)
+    if not no_report and outcome.counts.get("ok", 0):
+        terminal.show_report(actions.report([outcome.path], None, ()))
+    if outcome.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if outcome.failures:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
+    out: OutOption = None,
+    formats: Annotated[
+        list[str] | None, typer.Option("--format", "-f", help="md, csv, tex, html; repeatable.")
+    ] = None,
+) -> None:
+    """Write the tables and figures of recorded runs."""
+    from nqbench import actions, terminal
+
+    terminal.show_report(actions.report(runs, out, tuple(formats or ())))
+
+
+@app.command()
+def count(
+    n: Annotated[int, typer.Argument(metavar="N", help="Board size, 1 to 27.")],
+    device: DeviceOption = "auto",
+) -> None:
+    """Count the solutions for N queens by the fastest verified path."""
+    from nqbench import actions, terminal
+    from nqbench.count import count_solutions
+
+    choice = actions.choose(device)
+    terminal.note(choice.why)
+    terminal.show_count(count_solutions(n, choice.spec))
+
+
+@app.command()
+def static(
+    config: Config,
+    arch: Annotated[
+        str, typer.Option("--arch", help="Architectures, separated by commas.")
+    ] = "sm_75,sm_80,sm_90,sm_120",
+    csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values.")] = False,
+) -> None:
+    """Registers, spills, shared memory and occupancy of every point; needs no GPU."""
+    from nqbench import actions, terminal
+    from nqbench.study import load_study
+
+    archs = [a.strip() for a in arch.split(",") if a.strip()]
+    rows = actions.static_rows(load_study(config), archs, listener=terminal.listener())
+    terminal.show_static(rows, csv=csv)
+
+
+@app.command()
+def kernels(
+    system: Annotated[str | None, typer.Argument(metavar="[SYSTEM]")] = None,
+) -> None:
+    """List the systems; with a name, show what that one is made of."""
+    from nqbench import actions, terminal
+
+    terminal.show_kernels(*actions.find_system(system))
+
+
+@app.command()
+def devices() -> None:
+    """List where plans can run here, and what is missing for the rest."""
+    from nqbench import terminal
+    from nqbench.devices.registry import list_devices
+
+    terminal.show_devices(list_devices())
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of study files."""
+    import json
+
+    from nqbench.study import schema as study_schema
+
+    typer.echo(json.dumps(study_schema(), indent=2))
+
+
+def _command() -> list[str]:
+    """The command line as a user would type it again."""
+    return ["nqbench", *sys.argv[1:]]
+
+
+def _say(error: NqbenchError) -> None:
+    typer.echo(f"nqbench: {error}", err=True)
+
+
+def main() -> None:
+    """Entry point: turn expected errors into one sentence and the contract's exit code."""
+    try:
+        app()
+    except (StudyError, DeviceUnavailable, InfeasibleError) as error:
+        _say(error)
+        sys.exit(EXIT_WRONG)
+    except (CompileError, NqbenchError) as error:
+        _say(error)
+        sys.exit(EXIT_FAILED)
+    except KeyboardInterrupt:
+        typer.echo(f"nqbench: interrupted: {shlex.join(_command())}", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader went away (``nqbench ... | head``): nothing to say, and nowhere to say it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
