@@ -144,8 +144,8 @@ def _check_expression(source: Source, factor: Factor, item: Item, workload: Work
         )
     with source.at(item.path, f"'{factor.name}': "):
         parsed = expressions.parse(text)
-    known = (*workload.factors, *words, "n")
-    for name in sorted(parsed.names - set(workload.factors) - {"n"}):
+    known = (*workload.factors, "n")
+    for name in sorted(parsed.names - set(known)):
         raise source.error(
             f"'{factor.name}': {expressions.unknown_name(text, name, known)}", item.path
         )
@@ -163,6 +163,12 @@ def _check_condition(source: Source, condition: Condition, workload: Workload) -
                 check_level(source, factor, item, workload, expression=False)
     if condition.expression is None:
         return
+    levels = {level for factor in workload.factors.values() for level in factor.levels}
+    for name in sorted((condition.names & levels) - workload.factors.keys()):
+        raise source.error(
+            f"in `{condition.expression.text}`, {name} is a level: write it in quotes, '{name}'",
+            condition.path,
+        )
     for name, constant in expressions.comparisons(condition.expression):
         item = Item(constant, condition.path)
         with source.at(condition.path):

@@ -36,7 +36,8 @@ def expand(study: Study, facts: DeviceFacts, *, workload: Workload | None = None
         points += _Expansion(study, sweep, chosen, facts).points()
     if not points:
         raise study.source.error(
-            f"nothing would run: no sweep gives values for a device of kind '{facts.kind}'",
+            f"nothing would run: no sweep gives values for a device of kind '{facts.kind}';"
+            f" add {facts.kind}: [...] to n, or choose another device",
             ("n",),
         )
     if all(point.skip for point in points):
@@ -104,7 +105,8 @@ class _Expansion:
         skip = ""
         try:
             asked = {f: level for f, level in levels.items() if level != NOT_APPLICABLE}
-            resolved = self.workload.resolve(asked, system, self.device)
+            with source.at(self.sweep.path):
+                resolved = self.workload.resolve(asked, system, self.device)
         except InfeasibleError as error:
             if self.sweep.infeasible == "error" and not isinstance(error, WrongDeviceError):
                 raise self.infeasible(error, given) from error

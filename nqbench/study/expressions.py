@@ -109,7 +109,7 @@ def unknown_name(text: str, name: str, known: Mapping[str, Any] | tuple[str, ...
     elif name in DEVICE_FACTS or nearest(name, DEVICE_FACTS):
         hint = f"did you mean 'device.{nearest(name, DEVICE_FACTS)}'?"
     else:
-        hint = f"known here: {listing(sorted(known), 'and')}, and device.*; a level needs quotes"
+        hint = f"it may use {listing(sorted(set(known)))}, or device.*"
     return f"the expression `{text}` uses the unknown name '{name}'; {hint}"
 
 

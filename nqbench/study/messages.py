@@ -76,10 +76,8 @@ def _keys(parent: KeyPath) -> list[str]:
         "report": ReportFile,
     }
     chosen = models.get(str(parent[0]), StudyFile) if parent else StudyFile
-    keys = list(chosen.model_fields)
-    if chosen is StudyFile:  # its own keys first, those of a single sweep last
-        keys.sort(key=lambda name: name in SweepKeys.model_fields)
-    return keys
+    own_first = sorted(chosen.model_fields, key=lambda name: name in SweepKeys.model_fields)
+    return own_first if issubclass(chosen, SweepKeys) else list(chosen.model_fields)
 
 
 def _where(parent: KeyPath) -> str:

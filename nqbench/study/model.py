@@ -40,7 +40,8 @@ class Axis:
 
     def items(self) -> list[Item]:
         """Every value written, for any kind of device."""
-        return list({item.path: item for items in self.by_kind.values() for item in items}.values())
+        written = (item for items in self.by_kind.values() for item in items)
+        return list({(item.path, str(item.value)): item for item in written}.values())
 
 
 @dataclass(frozen=True, slots=True)

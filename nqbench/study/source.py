@@ -29,6 +29,12 @@ MAX_BYTES: Final = 1_000_000
 MAX_NODES: Final = 100_000
 """Values in a file after its anchors are expanded (a few nested anchors can stand for billions)."""
 
+_READINGS: Final = {
+    "bool": "a truth value; put it in quotes if it is a name",
+    "timestamp": "a date; put it in quotes if it is text",
+    "int": "a number in base 8 or 60; write a plain decimal number",
+    "float": "a number in base 60; write a plain decimal number",
+}
 _TAG: Final = "tag:yaml.org,2002:"
 _PLAIN_INT: Final = re.compile(r"[-+]?(0|[1-9][0-9_]{0,18})|0x[0-9a-fA-F]{1,15}")
 
@@ -226,17 +232,8 @@ class _Reader:
             number = SafeConstructor().construct_object(node)
             if isinstance(number, float) and ":" not in written:
                 return number
-        readings = {
-            "bool": "a truth value",
-            "timestamp": "a date",
-            "int": "a number in base 8 or 60",
-        }
-        if kind in readings or kind == "float":
-            raise self.error(
-                f"YAML reads {written} at '{_name(path)}' as {readings.get(kind, 'a time')};"
-                " put it in quotes if it is a name, or write a plain decimal number",
-                node,
-            )
+        if kind in _READINGS:
+            raise self.error(f"YAML reads {written} at '{_name(path)}' as {_READINGS[kind]}", node)
         raise self.error(f"the YAML tag {shown(node.tag)} has no meaning in a study", node)
 
 

@@ -59,7 +59,7 @@ class FakeWorkload:
         if system == "cpu.plain":
             if given.keys() - {"n"}:
                 raise InfeasibleError("cpu.plain takes only n")
-            return Resolved({name: "-" for name in self.factors} | {"n": n}, {"jobs": 1})
+            return Resolved(dict.fromkeys(self.factors, "-") | {"n": n}, {"jobs": 1})
         if device.kind == "cpu":
             raise WrongDeviceError("a GPU kernel cannot run on a CPU; choose a GPU")
         if n < 5:

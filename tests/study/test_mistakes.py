@@ -85,7 +85,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "per_sm of zero": (HEAD + "fixed: {blocks: {per_sm: 0}} #!", "per_sm from 1"),
     "unknown kind": (
         "name: s\nn: {sim: [10], gpu: [12]} #!\nfixed: {depth: 4}",
-        "'gpu' is not a kind of device",
+        "'gpu' is not a kind of device cuda",
     ),
     "system list": (HEAD + "system: [alpha2010.base] #!", "'system' one systems: [...]"),
     "system and systems": (
@@ -161,6 +161,8 @@ MISTAKES: dict[str, tuple[str, str]] = {
         "'blocks' 'from_job' 'from_jobs'?",
     ),
     "block too large": (HEAD + "matrix: {block_size: [64, 2048]} #!", "2048 1 to 1024"),
+    "range too large": (HEAD + "matrix: {block_size: {range: [1000, 1030]}} #!", "1025 1 to 1024"),
+    "range too small": (HEAD + "matrix: {depth: {range: [0, 5]}} #!", "'depth' is 0 2 to 24"),
     "size too large": ("name: s\nn: [10, 28] #!\nfixed: {depth: 4}", "n is 28 from 1 to 27"),
     "wrong on another device": (
         "name: s\nn: {sim: [10], cuda: [99]} #!\nfixed: {depth: 4}",
@@ -194,7 +196,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "single equals": (HEAD + "fixed: {depth: 4}\nwhere: n = 10 #!", "== to compare"),
     "ampersands": (HEAD + "fixed: {depth: 4}\nwhere: n > 3 && n < 9 #!", "and, or, not"),
     "where without comparison": (HEAD + "fixed: {depth: 4}\nwhere: n + 1 #!", "11 true or false"),
-    "unquoted level": (HEAD + "fixed: {depth: 4}\nwhere: memory == shared #!", "'shared'"),
+    "unquoted level": (
+        HEAD + "fixed: {depth: 4}\nwhere: memory == shared #!",
+        "level quotes 'shared'",
+    ),
     "unknown derived": (
         HEAD + "fixed: {depth: 4}\nwhere: sharedbytes < 5 #!",
         "'sharedbytes' 'shared_bytes'?",

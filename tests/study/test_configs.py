@@ -1,0 +1,78 @@
+"""The studies that come with nqbench, on every kind of device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nqbench import workloads
+from nqbench.facts import DeviceFacts
+from nqbench.point import Point
+from nqbench.study import REPORT_KINDS, expand, load_study
+from tests.study.fake import CPU
+
+FOLDER = Path(__file__).parents[2] / "configs"
+# A simulated device with the 64 KiB of shared memory that the smallest current GPUs have, and an
+# H100's limits for the GPU.
+SIM = DeviceFacts("sim", "sim", (7, 5), 40, shared_per_block_optin=65536)
+GPU = DeviceFacts("GPU", "cuda", (9, 0), 132, shared_per_block_optin=232448)
+
+
+def points(name: str, facts: DeviceFacts) -> dict[str, list[Point]]:
+    found: dict[str, list[Point]] = {}
+    for point in expand(load_study(FOLDER / f"{name}.yaml"), facts):
+        found.setdefault(point.sweep, []).append(point)
+    return found
+
+
+@pytest.mark.parametrize("facts", [SIM, GPU], ids=lambda facts: facts.kind)
+def test_ablation(facts: DeviceFacts) -> None:
+    sweeps = points("ablation", facts)
+    sizes = {"sim": [10, 12, 13], "cuda": [15, 16, 17, 18]}[facts.kind]
+    assert len(sweeps["factorial"]) == 24 * len(sizes)
+    assert not any(p.skip for p in sweeps["factorial"])
+    assert {p.factors["depth"] for p in sweeps["factorial"]} == {max(4, n - 11) for n in sizes}
+    assert len(sweeps["launch"]) == 5 * 13
+    systems = set(workloads.get("counting").systems)
+    assert {(p.system, p.n) for p in sweeps["systems"]} == {(s, n) for s in systems for n in sizes}
+    assert len(systems) == 18
+    reference, *pools = sweeps["pool"]
+    assert (reference.system, reference.factors["pool_size"]) == ("zhang2011.low_divergence", "-")
+    assert {p.system for p in pools} == {"zhang2011.pool_distributed"}
+    assert len(pools) >= 7
+    for pool in pools:
+        block, size, jobs = (
+            pool.factors["block_size"],
+            pool.factors["pool_size"],
+            pool.derived["jobs"],
+        )
+        assert isinstance(block, int)
+        assert isinstance(size, int)
+        assert isinstance(jobs, int)
+        assert block < size < jobs, "a pool matters only between a block and all jobs"
+
+
+def test_launch_sweep_lists_what_does_not_fit() -> None:
+    skipped = [p for p in points("ablation", SIM)["launch"] if p.skip]
+    assert {p.factors["block_size"] for p in skipped} == {448, 512}
+    assert all("65536" in p.skip for p in skipped)
+
+
+def test_the_host_programs_run_on_a_cpu() -> None:
+    for name in ("ablation", "scaling"):
+        left = [p for group in points(name, CPU).values() for p in group if not p.skip]
+        assert {p.system for p in left} == {"cpu.somers", "cpu.multicore"}
+
+
+def test_the_ablation_draws_everything_there_is() -> None:
+    report = load_study(FOLDER / "ablation.yaml").report
+    assert {(i.form, i.name) for i in report} == {(k.form, k.name) for k in REPORT_KINDS}
+
+
+@pytest.mark.parametrize("name", ["quick", "scaling"])
+def test_others(name: str) -> None:
+    for facts in (SIM, GPU):
+        found = points(name, facts)
+        assert not any(p.skip for group in found.values() for p in group)
+        assert load_study(FOLDER / f"{name}.yaml").report

@@ -1,0 +1,245 @@
+"""From a study to its points: products, order, conditions, devices, skips."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nqbench.errors import StudyError
+from nqbench.point import Point
+from nqbench.study import MAX_POINTS, expand
+from tests.study.fake import CPU, CUDA, SIM, FakeWorkload, points_of, study_of
+
+HEAD = "name: s\nn: [10]\n"
+
+
+def column(points: list[Point], *factors: str) -> list[tuple[object, ...]]:
+    return [tuple(point.factors[factor] for factor in factors) for point in points]
+
+
+def test_matrix_is_the_cartesian_product_with_the_last_factor_fastest(tmp_path: Path) -> None:
+    text = "name: s\nn: [12, 10]\nmatrix: {memory: [shared, global], depth: {range: [3, 5]}}"
+    points = points_of(tmp_path, text)
+    expected = [(n, m, d) for n in (10, 12) for m in ("shared", "global") for d in (3, 4, 5)]
+    assert column(points, "n", "memory", "depth") == expected
+
+
+def test_zip_runs_side_by_side_inside_the_matrix(tmp_path: Path) -> None:
+    text = HEAD + "matrix: {memory: [shared, global]}\nzip: {depth: [3, 4], block_size: [32, 64]}"
+    points = points_of(tmp_path, text)
+    assert column(points, "memory", "depth", "block_size") == [
+        ("shared", 3, 32),
+        ("shared", 4, 64),
+        ("global", 3, 32),
+        ("global", 4, 64),
+    ]
+
+
+def test_ranges_include_both_ends(tmp_path: Path) -> None:
+    text = "name: s\nn: {range: [8, 14], step: 3}\nmatrix: {depth: {range: [2, 2]}}"
+    assert column(points_of(tmp_path, text), "n", "depth") == [(8, 2), (11, 2), (14, 2)]
+
+
+def test_sweeps_keep_the_order_of_the_file_and_their_own_sizes(tmp_path: Path) -> None:
+    text = (
+        "name: s\nn: [11]\nsweeps:\n"
+        "- {name: z, n: 10, fixed: {depth: 4}}\n- {name: a, system: beta2011.pool}\n"
+    )
+    points = points_of(tmp_path, text)
+    assert [(p.sweep, p.n, p.system) for p in points] == [
+        ("z", 10, None),
+        ("a", 11, "beta2011.pool"),
+    ]
+    assert {p.study for p in points} == {"s"}
+    assert {p.workload for p in points} == {"counting"}
+
+
+def test_a_single_sweep_takes_the_name_of_the_study(tmp_path: Path) -> None:
+    assert [p.sweep for p in points_of(tmp_path, HEAD + "fixed: {depth: 4}")] == ["s"]
+
+
+def test_factors_override_the_levels_of_a_system(tmp_path: Path) -> None:
+    text = HEAD + "system: alpha2010.opt1_shared\nmatrix: {block_size: [32, 96]}"
+    points = points_of(tmp_path, text)
+    assert column(points, "memory", "layout", "block_size") == [
+        ("shared", "per_thread", 32),
+        ("shared", "per_thread", 96),
+    ]
+
+
+@pytest.mark.parametrize(
+    "axis",
+    [
+        "systems: [beta2011.pool, cpu.plain]",
+        "matrix: {system: [beta2011.pool, cpu.plain]}",
+        "zip: {system: [beta2011.pool, cpu.plain]}",
+    ],
+)
+def test_systems_as_an_axis(tmp_path: Path, axis: str) -> None:
+    points = points_of(tmp_path, "name: s\nn: [11, 10]\n" + axis)
+    expected = [(n, s) for n in (10, 11) for s in ("beta2011.pool", "cpu.plain")]
+    assert [(p.n, p.system) for p in points] == expected
+
+
+def test_sizes_as_part_of_a_zip(tmp_path: Path) -> None:
+    text = "name: s\nzip: {n: [12, 10], depth: [5, 3]}"
+    assert column(points_of(tmp_path, text), "n", "depth") == [(10, 3), (12, 5)]
+
+
+def test_values_by_kind_of_device(tmp_path: Path) -> None:
+    text = (
+        "name: s\nn: {sim: [10], cuda: {range: [15, 16]}}\n"
+        "system: {sim: beta2011.pool, cuda: alpha2010.base}\n"
+        "fixed: {depth: {sim: 3, cuda: 'n - 11'}}\n"
+        "matrix: {block_size: {sim: [32], cuda: [64, 128]}}"
+    )
+    sim = points_of(tmp_path, text, SIM)
+    assert column(sim, "n", "depth", "block_size") == [(10, 3, 32)]
+    cuda = points_of(tmp_path, text, CUDA)
+    assert column(cuda, "n", "depth", "block_size") == [
+        (15, 4, 64),
+        (15, 4, 128),
+        (16, 5, 64),
+        (16, 5, 128),
+    ]
+    assert {p.system for p in cuda} == {"alpha2010.base"}
+
+
+def test_a_sweep_without_values_for_the_device_stays_out(tmp_path: Path) -> None:
+    text = (
+        "name: s\nn: [10]\nsweeps:\n- {name: a, fixed: {depth: 4}}\n"
+        "- {name: b, n: {cuda: [16]}, fixed: {depth: 4}}"
+    )
+    assert [p.sweep for p in points_of(tmp_path, text, SIM)] == ["a"]
+    assert [p.sweep for p in points_of(tmp_path, text, CUDA)] == ["a", "b"]
+
+
+def test_expressions_see_n_other_factors_the_system_and_the_device(tmp_path: Path) -> None:
+    text = (
+        "name: s\nn: [10, 16]\nsystem: alpha2010.opt1_shared\n"
+        "fixed:\n  pool_size: block_size * depth\n  depth: 'max(4, n - 11)'\n"
+        "  blocks: 2 * device.multiprocessors"
+    )
+    points = points_of(tmp_path, text)
+    assert column(points, "depth", "pool_size", "blocks") == [(4, 256, 8), (5, 320, 8)]
+
+
+def test_auto_and_per_sm_reach_the_workload(tmp_path: Path) -> None:
+    workload = FakeWorkload()
+    text = HEAD + "fixed: {depth: auto, blocks: {per_sm: 2}}"
+    point = expand(study_of(tmp_path, text), SIM, workload=workload)[0]
+    assert workload.asked == [{"n": 10, "depth": "auto", "blocks": {"per_sm": 2}}]
+    assert point.factors["depth"] == 2, "resolved by the workload"
+    assert point.derived == {"jobs": 100, "shared_bytes": 16 * 8 * 128}
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        ("exclude: {memory: global}", [("shared", 3), ("shared", 4)]),
+        ("exclude: {memory: global, depth: 3}", [("shared", 3), ("shared", 4), ("global", 4)]),
+        ("exclude: {depth: [3, 9]}", [("shared", 4), ("global", 4)]),
+        ("exclude: {depth: {range: [4, 9]}}", [("shared", 3), ("global", 3)]),
+        ("exclude:\n  - {memory: global}\n  - depth == 4", [("shared", 3)]),
+        ("where: depth < 4", [("shared", 3), ("global", 3)]),
+        ("where:\n  - depth < 4\n  - memory in ['global', 'local']", [("global", 3)]),
+        ("where: shared_bytes > 0", [("shared", 3), ("shared", 4)]),
+        ("where: jobs >= 10000 and not memory == 'shared'", [("global", 4)]),
+        ("where: shared_bytes <= device.shared_per_block // 4", None),
+        ("where: device.compute_capability >= 90", None),
+        ("where: device.arch == 'sm_90' and device.kind != 'cuda'", None),
+    ],
+)
+def test_conditions(tmp_path: Path, condition: str, left: list[tuple[object, ...]] | None) -> None:
+    text = HEAD + "fixed: {block_size: 64}\nmatrix: {memory: [shared, global], depth: [3, 4]}\n"
+    points = points_of(tmp_path, text + condition)
+    everything: list[tuple[object, ...]] = [
+        ("shared", 3),
+        ("shared", 4),
+        ("global", 3),
+        ("global", 4),
+    ]
+    assert column(points, "memory", "depth") == (everything if left is None else left)
+
+
+def test_exclude_removes_what_would_be_infeasible(tmp_path: Path) -> None:
+    text = HEAD + "matrix: {memory: [local, shared], layout: [per_thread]}\n"
+    with pytest.raises(StudyError, match="layout has no meaning for local"):
+        points_of(tmp_path, text)
+    for condition in ("exclude: {memory: local}", "where: memory != 'local'"):
+        assert column(points_of(tmp_path, text + condition), "memory") == [("shared",)]
+
+
+def test_an_excluded_level_matches_as_written_and_as_resolved(tmp_path: Path) -> None:
+    text = HEAD + "matrix: {depth: [auto, 5]}\n"
+    for condition in ("exclude: {depth: auto}", "exclude: {depth: 2}"):
+        assert column(points_of(tmp_path, text + condition), "depth") == [(5,)]
+
+
+def test_infeasible_points_are_kept_with_their_reason(tmp_path: Path) -> None:
+    text = HEAD + "matrix: {block_size: [128, 512]}\ninfeasible: skip"
+    fits, skipped = points_of(tmp_path, text)
+    assert fits.skip == ""
+    assert "49152" in skipped.skip
+    assert skipped.factors == {"n": 10, "block_size": 512}
+    assert skipped.label() == "s N=10"
+
+
+def test_skipped_points_show_the_levels_of_their_system(tmp_path: Path) -> None:
+    text = HEAD + "system: beta2011.pool\nmatrix: {block_size: [128, 512]}\ninfeasible: skip"
+    assert points_of(tmp_path, text)[1].factors["pool_size"] == 256
+
+
+def test_kernels_are_skipped_on_a_cpu_whatever_the_study_says(tmp_path: Path) -> None:
+    text = HEAD + "systems: [beta2011.pool, cpu.plain]"
+    kernel, host = points_of(tmp_path, text, CPU)
+    assert "cannot run on a CPU" in kernel.skip
+    assert host.skip == ""
+
+
+def test_equal_points_are_merged_after_resolving(tmp_path: Path) -> None:
+    text = HEAD + "matrix: {depth: [auto, 2, 3, 3]}"
+    assert column(points_of(tmp_path, text), "depth") == [(2,), (3,)]
+    two = HEAD + "sweeps:\n- {name: a, fixed: {depth: 2}}\n- {name: b, fixed: {depth: 2}}"
+    assert [p.sweep for p in points_of(tmp_path, two)] == ["a", "b"], "but not across sweeps"
+
+
+def test_a_dash_leaves_a_factor_to_the_system_without_it(tmp_path: Path) -> None:
+    text = HEAD + (
+        "matrix:\n  system: [alpha2010.base, beta2011.pool]\n  pool_size: ['-', 64, 128]\n"
+        "where: (system == 'alpha2010.base') == (pool_size == '-')"
+    )
+    points = points_of(tmp_path, text)
+    assert [(p.system, p.factors["pool_size"]) for p in points] == [
+        ("alpha2010.base", "-"),
+        ("beta2011.pool", 64),
+        ("beta2011.pool", 128),
+    ]
+
+
+def test_the_limit_of_points(tmp_path: Path) -> None:
+    text = HEAD + "fixed: {memory: global}\nmatrix: {pool_size: {range: [1, %d]}}"
+    small = study_of(tmp_path, text % 3000)
+    assert len(expand(small, SIM, workload=FakeWorkload())) == 3000
+    beside = text.replace("matrix:", "matrix: {memory: [global, shared]}\nzip:").replace(
+        "fixed: {memory: global}\n", ""
+    )
+    with pytest.raises(StudyError, match=rf"20,002 combinations.*{MAX_POINTS:,}"):
+        points_of(tmp_path, beside % 10_001)
+
+
+def test_expansion_is_repeatable(tmp_path: Path) -> None:
+    study = study_of(tmp_path, HEAD + "matrix: {memory: [shared, global], depth: [3, 4]}")
+    first = expand(study, SIM, workload=FakeWorkload())
+    assert first == expand(study, SIM, workload=FakeWorkload())
+    assert first == [Point.from_json(point.as_json()) for point in first]
+
+
+def test_limits_come_from_the_device(tmp_path: Path) -> None:
+    study = study_of(tmp_path, HEAD + "fixed: {block_size: 512}")
+    large = replace(SIM, shared_per_block=232_448)
+    assert len(expand(study, large, workload=FakeWorkload())) == 1
+    with pytest.raises(StudyError, match="65536 bytes"):
+        expand(study, SIM, workload=FakeWorkload())

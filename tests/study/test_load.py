@@ -1,0 +1,113 @@
+"""What a loaded study holds, and its plain form."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+from nqbench.errors import StudyError
+from nqbench.study import Measure, ReportItem, load_study
+from nqbench.study.units import duration_s, fraction
+from tests.study.fake import points_of, study_of
+
+
+def test_defaults(tmp_path: Path) -> None:
+    study = study_of(tmp_path, "name: s\nn: 10\nfixed: {depth: 4}")
+    assert study.measure == Measure(0.005, 5, 10.0, 10, 1, 60.0)
+    assert (study.about, study.workload, study.report) == ("", "counting", ())
+    assert study.path == tmp_path / "study.yaml"
+    assert study.text.startswith("name: s")
+
+
+def test_measure_and_report(tmp_path: Path) -> None:
+    study = study_of(
+        tmp_path,
+        "name: s\nn: 10\nmatrix: {depth: [4], block_size: [32]}\n"
+        "measure: {target: 2 %, rounds: 3, budget: 1m30s, samples: 5, warmup: 0, timeout: 500ms}\n"
+        "report:\n- {figure: heatmap, x: depth, y: block_size, value: kernel, n: [10, 12]}\n"
+        "- {table: results}\n- {table: effects, n: {range: [10, 12]}}",
+    )
+    assert study.measure == Measure(0.02, 3, 90.0, 5, 0, 0.5)
+    heatmap, results, effects = study.report
+    assert heatmap == ReportItem(
+        "figure", "heatmap", of="s", x="depth", y="block_size", value="kernel", n=(10, 12)
+    )
+    assert results == ReportItem("table", "results")
+    assert effects.n == (10, 11, 12)
+    assert heatmap.as_json() == {
+        "figure": "heatmap",
+        "of": "s",
+        "x": "depth",
+        "y": "block_size",
+        "value": "kernel",
+        "n": [10, 12],
+    }
+
+
+def test_plain_form_is_json_without_the_folder(tmp_path: Path) -> None:
+    text = "name: s\nn: {sim: [10]}\nfixed: {depth: 'n - 6'}\nmeasure: {budget: 2s}"
+    study = study_of(tmp_path, text)
+    plain = json.loads(json.dumps(study.as_json()))
+    assert plain["sweeps"] == [{"name": "s", "fixed": {"depth": "n - 6"}}]
+    assert plain["measure"]["budget_s"] == 2.0
+    assert plain["n"] == {"sim": [10]}
+    assert str(tmp_path) not in json.dumps(plain)
+
+
+def test_a_study_can_be_sent_to_another_process(tmp_path: Path) -> None:
+    study = study_of(tmp_path, "name: s\nn: 10\nfixed: {depth: 4}\nwhere: n > 3")
+    assert pickle.loads(pickle.dumps(study)) == study
+
+
+def test_anchors_and_merge_keys(tmp_path: Path) -> None:
+    text = (
+        "name: s\nn: 10\nsweeps:\n"
+        "- name: a\n  fixed: &base {depth: 4, memory: shared}\n"
+        "- name: b\n  fixed: {<<: *base, memory: global}\n"
+    )
+    points = points_of(tmp_path, text)
+    assert [(p.factors["memory"], p.factors["depth"]) for p in points] == [
+        ("shared", 4),
+        ("global", 4),
+    ]
+
+
+def test_a_mistake_behind_an_alias_is_shown_where_the_alias_stands(tmp_path: Path) -> None:
+    text = "name: s\nn: 10\nmatrix:\n  depth: &d [4]\n  memory: *d\n"
+    with pytest.raises(StudyError, match=r"study\.yaml:\d+: 'memory' takes .* not the number 4"):
+        points_of(tmp_path, text)
+
+
+def test_windows_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_bytes("\ufeffname: s\r\nn: 10\r\nfixd: {depth: 4}\r\n".encode())
+    with pytest.raises(StudyError, match=r"study\.yaml:3: unknown key 'fixd'"):
+        load_study(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("10s", 10), ("500ms", 0.5), ("2m", 120), ("1.5h", 5400), ("1m30s", 90), ("3 min", 180)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert duration_s(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "10", "s", "-1s", "1d", "0s", "9999h", "1e3s", 10, None])
+def test_bad_durations(text: object) -> None:
+    with pytest.raises(StudyError, match="duration"):
+        duration_s(text)
+
+
+@pytest.mark.parametrize(("text", "value"), [("0.5%", 0.005), ("1 %", 0.01), ("50%", 0.5)])
+def test_percentages(text: str, value: float) -> None:
+    assert fraction(text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("text", ["", "1", "0%", "51%", "-1%", "1%%", 0.5, None])
+def test_bad_percentages(text: object) -> None:
+    with pytest.raises(StudyError, match="percentage"):
+        fraction(text)

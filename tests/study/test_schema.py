@@ -1,0 +1,101 @@
+"""The JSON Schema: what it accepts is what the reader accepts, and every key is described."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from nqbench.study import REPORT_KINDS, schema
+from nqbench.study.source import read
+from tests.study.fake import FakeWorkload
+
+CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def real() -> dict[str, Any]:
+    return schema()
+
+
+def errors(form: dict[str, Any], study: object) -> list[str]:
+    found = jsonschema.Draft202012Validator(form).iter_errors(study)
+    return [error.message for error in found]
+
+
+def test_is_a_schema(real: dict[str, Any]) -> None:
+    jsonschema.Draft202012Validator.check_schema(real)
+    assert real["title"] == "nqbench study"
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+def test_accepts_the_configs(real: dict[str, Any], path: Path) -> None:
+    assert CONFIGS
+    assert errors(real, read(path).data) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"matrx": {}},
+        {"name": "a/b"},
+        {"name": 3},
+        {"fixed": {"blocksize": 3}},
+        {"fixed": {"block_size": 1.5}},
+        {"fixed": {"block_size": [1]}},
+        {"matrix": {"block_size": 3}},
+        {"matrix": {}},
+        {"matrix": {"block_size": {"range": [1]}}},
+        {"n": []},
+        {"n": {"gpu": [1]}},
+        {"n": None},
+        {"infeasible": "skipp"},
+        {"measure": {"rounds": 0}},
+        {"measure": {"target": "5"}},
+        {"report": [{"table": "nothing"}]},
+        {"report": [{"table": "effects", "value": "colour"}]},
+        {"workload": "countin"},
+        {"sweeps": []},
+        {"where": 3},
+    ],
+    ids=str,
+)
+def test_refuses(real: dict[str, Any], change: dict[str, Any]) -> None:
+    study = {"name": "s", "n": [10], "fixed": {"block_size": 64}}
+    assert errors(real, study) == []
+    assert errors(real, study | change)
+
+
+def described(form: Any, path: str = "") -> Iterator[tuple[str, bool]]:
+    if isinstance(form, dict):
+        for name, inner in form.get("properties", {}).items():
+            if not path.endswith(("/range", "/step")):
+                yield f"{path}/{name}", "description" in inner or "$ref" in inner
+        for key, inner in form.items():
+            yield from described(inner, f"{path}/{key}")
+
+
+def test_every_key_of_the_grammar_is_described(real: dict[str, Any]) -> None:
+    inner = ("sim", "cuda", "cpu", "range", "step", "per_sm")
+    keys = [(path, ok) for path, ok in described(real) if path.rsplit("/", 1)[-1] not in inner]
+    assert len(keys) > 40
+    assert [path for path, ok in keys if not ok] == []
+
+
+def test_factors_and_systems_are_spelt_out() -> None:
+    form = schema([FakeWorkload()])
+    matrix = form["$defs"]["SweepFile"]["properties"]["matrix"]["properties"]
+    assert set(matrix) == {"system", *FakeWorkload().factors}
+    assert "threads per block" in matrix["block_size"]["description"]
+    assert "alpha2010.base" in matrix["system"]["description"]
+    assert "system" not in form["properties"]["fixed"]["properties"]
+
+
+def test_report_names_are_unique_and_options_known() -> None:
+    names = [(kind.form, kind.name) for kind in REPORT_KINDS]
+    assert len(names) == len(set(names))
+    for kind in REPORT_KINDS:
+        assert set(kind.required) <= set(kind.options)
