@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from nqbench.point import Point
     from nqbench.static import StaticRow
 
+PIPE_WIDTH = 220
+"""Columns of a table that goes into a file or a pipe: wide enough not to fold a name."""
 PLAIN_INTERVAL_S = 10.0
 """Seconds between two progress lines in a log: often enough to see life, rare enough to read."""
 
@@ -32,7 +35,7 @@ PLAIN_INTERVAL_S = 10.0
 def console(stderr: bool = False) -> Console:
     """A console; wide when piped, so that tables are not folded in a log."""
     made = Console(stderr=stderr, highlight=False)
-    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=160)
+    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
 
 
 def note(text: str) -> None:
@@ -192,7 +195,7 @@ def show_kernels(workload: Any, system: str | None) -> None:
     if system is None:
         factors = list(dict.fromkeys(k for levels in workload.systems.values() for k in levels))
         rows = [
-            [name, *(str(levels.get(f, "")) for f in factors)]
+            [name, *(text(levels.get(f, "")) for f in factors)]
             for name, levels in workload.systems.items()
         ]
         _print_table(["system", *factors], rows)
@@ -204,9 +207,9 @@ def show_kernels(workload: Any, system: str | None) -> None:
 
 
 def _print_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    table = Table()
-    for name in names:
-        table.add_column(name)
+    table = Table(box=SIMPLE_HEAD)
+    for index, name in enumerate(names):
+        table.add_column(name, no_wrap=index == 0, overflow="fold")
     for row in rows:
         table.add_row(*map(escape, row))
     console().print(table)
