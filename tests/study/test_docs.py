@@ -1,0 +1,75 @@
+"""The documentation's examples run, and it names every key, fact and report there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nqbench.facts import DeviceFacts
+from nqbench.study import MAX_POINTS, OPTIONS, REPORT_KINDS, Measure, ReportKind, expand
+from nqbench.study.expressions import DEVICE_FACTS, FUNCTIONS
+from nqbench.study.schema import MeasureFile, StudyFile, SweepFile
+from tests.study.fake import study_of
+
+TEXT = (Path(__file__).parents[2] / "docs" / "study-format.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE)
+SIM = DeviceFacts("sim", "sim", (7, 5), 40, shared_per_block_optin=65536)
+GPU = DeviceFacts("GPU", "cuda", (9, 0), 132, shared_per_block_optin=232448)
+
+
+def complete(example: str) -> str:
+    """A fragment of a study, with what it leaves out."""
+    if example.startswith("name:"):
+        return example
+    if not re.search(r"^ *n:", example, flags=re.MULTILINE):
+        example = f"n: [12]\n{example}"
+    if not re.search(r"^(system|systems|fixed|matrix|zip|sweeps):", example, flags=re.MULTILINE):
+        example = f"system: zhang2011.low_divergence\n{example}"
+    return f"name: example\n{example}"
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+@pytest.mark.parametrize("facts", [SIM, GPU], ids=lambda facts: facts.kind)
+def test_example(number: int, facts: DeviceFacts, tmp_path: Path) -> None:
+    points = expand(study_of(tmp_path, complete(EXAMPLES[number])), facts)
+    assert any(not point.skip for point in points)
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 10
+
+
+def test_measure_example_shows_the_defaults(tmp_path: Path) -> None:
+    example = next(text for text in EXAMPLES if text.startswith("measure:"))
+    assert study_of(tmp_path, complete(example)).measure == Measure()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *StudyFile.model_fields,
+        *SweepFile.model_fields,
+        *OPTIONS,
+        *FUNCTIONS,
+        *(f"device.{fact}" for fact in DEVICE_FACTS),
+        *(f"{kind.form}: {kind.name}" for kind in REPORT_KINDS),
+    ],
+)
+def test_everything_is_named(name: str) -> None:
+    assert f"`{name}`" in TEXT
+
+
+def test_measure_keys_and_limits_are_named() -> None:
+    for name in MeasureFile.model_fields:
+        assert f"\n  {name}: " in TEXT
+    assert f"{MAX_POINTS:,}" in TEXT
+
+
+@pytest.mark.parametrize("kind", REPORT_KINDS, ids=lambda kind: f"{kind.form} {kind.name}")
+def test_options_of_reports(kind: ReportKind) -> None:
+    start = f"| `{kind.form}: {kind.name}`"
+    options = ", ".join(f"`{option}`" for option in kind.options)
+    row = next(line for line in TEXT.splitlines() if line.startswith(start))
+    assert row.endswith(f"| {options} |")
