@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -71,7 +71,8 @@ class Budget:
     def plan_rounds(self, tasks: Sequence[Task]) -> tuple[int, dict[str, str]]:
         """How many rounds fit, and why some points (by key) have to be left out.
 
-        With too little time the rounds are cut first, then the longest points are left out.
+        With too little time the rounds are cut first, then the longest points are left out; a
+        single round is the last resort.
         """
         rounds = self.measure.rounds
         if self._end is None or not tasks:
@@ -81,17 +82,26 @@ class Budget:
         round_s = WORKER_START_S + sum(costs.values())
         if round_s * rounds <= left_s:
             return rounds, {}
-        least = min(MIN_ROUNDS, rounds)
-        dropped: dict[str, str] = {}
-        for key in sorted(costs, key=lambda k: costs[k], reverse=True):
-            if round_s * least <= left_s:
+        for least in (min(MIN_ROUNDS, rounds), 1):
+            dropped = self._drop_longest(costs, least)
+            if len(dropped) < len(costs):
                 break
-            round_s -= costs[key]
+        round_s = WORKER_START_S + sum(s for key, s in costs.items() if key not in dropped)
+        return max(least, min(rounds, int(left_s / round_s))), dropped
+
+    def _drop_longest(self, costs: Mapping[str, float], rounds: int) -> dict[str, str]:
+        """The longest points, by key, that must go for ``rounds`` rounds of the others to fit."""
+        round_s = WORKER_START_S + sum(costs.values())
+        dropped: dict[str, str] = {}
+        for key, cost_s in sorted(costs.items(), key=lambda item: item[1], reverse=True):
+            if round_s * rounds <= self.left_s():
+                break
+            round_s -= cost_s
             dropped[key] = (
-                f"{least} rounds of this point take about {_text(least * costs[key])}, which does"
+                f"{rounds} rounds of this point take about {_text(rounds * cost_s)}, which does"
                 f" not fit --budget {_text(self.total_s or 0)} beside the shorter points; raise it"
             )
-        return max(least, min(rounds, int(left_s / round_s))), dropped
+        return dropped
 
     def cost_s(self, task: Task) -> float:
         """Expected seconds of one block of a verified point."""

@@ -6,15 +6,13 @@ import json
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nqbench.devices.cpu import cpu_count
 from nqbench.errors import DeviceError
+from nqbench.measure.study import StudyLike
 from nqbench.measure.workload import find_workload, runs_on_host
 from nqbench.point import Point
-
-if TYPE_CHECKING:
-    from nqbench.study import Study
 
 WORKER_START_S: Final = 2.0
 """Imports, the device's start and the first use of compiled host code, per worker process."""
@@ -83,7 +81,7 @@ def block_s(launch_s: float, share_s: float, samples: int) -> float:
     return BLOCK_OVERHEAD_S + max(2 * launch_s, min(share_s, wanted))
 
 
-def estimate(points: Sequence[Point], study: Study, spec: str) -> float | None:
+def estimate(points: Sequence[Point], study: StudyLike, spec: str) -> float | None:
     """Rough seconds for measuring ``points`` on the device ``spec``, for a dry run.
 
     From nominal rates, so good to a factor of a few; ``None`` if the device cannot be asked.

@@ -1,0 +1,247 @@
+"""From points to records: what is verified, timed, skipped, resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from nqbench.errors import DeviceUnavailable, StoreError
+from nqbench.measure.events import RunOutcome
+from nqbench.measure.runner import run_study
+from nqbench.point import Point
+from nqbench.store import RECORDS, load, read_manifest, read_records
+from nqbench.study import Measure
+from tests.measure.toy import Recorder, ToyStudy, point
+
+NOISY = "fake:noise=0.003,round=0.004,seed=5"
+QUICK = Measure(rounds=3, samples=6, budget_s=3.0, target=0.01)
+
+
+def measure(
+    out: Path,
+    points: Sequence[Point],
+    device: str = NOISY,
+    how: Measure = QUICK,
+    *,
+    isolate: bool = False,
+    listener: Any = None,
+    **more: Any,
+) -> RunOutcome:
+    """Run a toy study, in this process unless told otherwise."""
+    study = ToyStudy(points, how)
+    return run_study(
+        study, device, out, isolate=isolate, listener=listener, expand=study.expand, **more
+    )
+
+
+def sizes(*numbers: int) -> list[Point]:
+    """Points of the toy study."""
+    return [point(n) for n in numbers]
+
+
+def test_every_point_is_verified_once_going_up_and_timed_once_per_round(tmp_path: Path) -> None:
+    listener = Recorder()
+    outcome = measure(tmp_path / "r", sizes(9, 6, 8, 7), listener=listener)
+    assert outcome.counts == {"ok": 4}
+    assert listener.outcomes == [outcome]
+    assert listener.stages == [("verify", 4)] + [(f"round {r} of 3", 4) for r in (1, 2, 3)]
+    table = load(tmp_path / "r")
+    verified = table[table["round"] == 0]
+    assert list(verified["n"]) == [6, 7, 8, 9]
+    assert verified["value_s"].isna().all()
+    timed = table[table["round"] > 0]
+    assert (timed.groupby("n")["round"].apply(sorted) == [[1, 2, 3]] * 4).all()
+    assert (timed["samples"] >= 6).all()
+    assert (timed["answer"] == timed["expected"]).all()
+
+
+def test_a_block_keeps_every_sample_and_its_phases_add_up(tmp_path: Path) -> None:
+    measure(tmp_path / "r", sizes(8))
+    for record in read_records(tmp_path / "r").records[1:]:
+        assert record.value_s == pd.Series(record.samples_s).median()
+        assert record.ended_by == "target"
+        phases = dict(record.phases)
+        assert phases["kernel"] == record.value_s
+        assert phases["split"] == 0.001
+        assert phases["total"] == pytest.approx(sum(phases.values()) - phases["total"])
+
+
+def test_each_round_has_its_own_recorded_order(tmp_path: Path) -> None:
+    measure(tmp_path / "r", sizes(*range(1, 9)))
+    table = load(tmp_path / "r")
+    orders = []
+    for round_ in (1, 2, 3):
+        block = table[table["round"] == round_]
+        assert list(block["order"]) == list(range(8))  # visited as recorded
+        orders.append(tuple(block["n"]))
+        assert sorted(orders[-1]) == list(range(1, 9))
+    assert len(set(orders)) == 3
+
+
+def test_rounds_are_fresh_processes(tmp_path: Path) -> None:
+    outcome = measure(tmp_path / "r", sizes(6, 7), isolate=True)
+    assert outcome.counts == {"ok": 2}
+    workers = load(tmp_path / "r").groupby("round")["worker"].unique()
+    assert all(len(pids) == 1 for pids in workers)
+    assert len({pids[0] for pids in workers}) == 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "words"),
+    [
+        ("wrong=7", "wrong", "the answer is 129, but the known one is 128"),
+        ("fail=7", "launch_error", "launch failed"),
+        ("refuse=7", "compile_error", "toy.cu:1"),
+    ],
+)
+def test_a_point_that_fails_its_verification_is_never_timed(
+    tmp_path: Path, fault: str, status: str, words: str
+) -> None:
+    outcome = measure(tmp_path / "r", sizes(6, 7, 8), f"fake:{fault}")
+    assert outcome.counts == {"ok": 2, status: 1}
+    [failure] = outcome.failures
+    assert words in failure.reason
+    rows = load(tmp_path / "r").query("n == 7")
+    assert list(rows["round"]) == [0]
+    assert rows["value_s"].isna().all()
+    assert list(rows["samples"]) == [0]
+
+
+def test_an_answer_that_turns_wrong_while_timed_loses_its_time(tmp_path: Path) -> None:
+    outcome = measure(tmp_path / "r", sizes(6, 7), "fake:wrong=7,from_round=2")
+    assert outcome.counts == {"ok": 1, "wrong": 1}
+    rows = load(tmp_path / "r").query("n == 7")
+    assert list(rows["round"]) == [0, 1, 2]  # and round 3 does not try it again
+    assert list(rows["status"]) == ["ok", "ok", "wrong"]
+    assert list(rows["samples"] > 0) == [False, True, False]
+
+
+def test_a_point_that_crashes_is_tried_in_one_more_round_only(tmp_path: Path) -> None:
+    how = replace(QUICK, rounds=4)
+    outcome = measure(tmp_path / "r", sizes(6, 7), "fake:crash=7,from_round=1", how, isolate=True)
+    assert outcome.counts == {"ok": 1, "crashed": 1}
+    assert list(load(tmp_path / "r").query("n == 7")["round"]) == [0, 1, 2]
+
+
+def test_what_cannot_run_here_is_listed_with_its_reason(tmp_path: Path) -> None:
+    outcome = measure(tmp_path / "r", [point(6), point(30, skip="n is over the limit of 27")])
+    assert outcome.counts == {"ok": 1, "skipped": 1}
+    assert list(outcome.skipped.values()) == ["n is over the limit of 27"]
+    row = load(tmp_path / "r").query("n == 30").iloc[0]
+    assert (row["status"], row["reason"]) == ("skipped", "n is over the limit of 27")
+
+
+def test_a_deterministic_device_gives_one_block_with_counters_and_no_time(tmp_path: Path) -> None:
+    points = [*sizes(9, 8, 7), point(5, system="cpu.power")]
+    listener = Recorder()
+    outcome = measure(tmp_path / "r", points, "fake:deterministic=1", listener=listener)
+    assert outcome.counts == {"ok": 4}
+    assert listener.stages[0] == ("count", 3)
+    table = load(tmp_path / "r")
+    counted = table[table["simulated"]]
+    assert list(counted["round"]) == [1, 1, 1]
+    assert counted["warp_instructions"].gt(0).all()
+    assert counted[["value_s", "kernel_s", "total_s"]].isna().all(axis=None)
+    host = table[~table["simulated"]]
+    assert set(host["device"]) == {"cpu"}
+    assert list(host["round"]) == [0, 1, 2, 3]
+    assert host.query("round > 0")["value_s"].gt(0).all()
+
+
+def test_counters_do_not_depend_on_how_many_workers_count(tmp_path: Path) -> None:
+    points = sizes(*range(1, 9))
+    measure(tmp_path / "one", points, "fake:deterministic=1")
+    measure(tmp_path / "many", points, "fake:deterministic=1", isolate=True)
+    one, many = (
+        load(tmp_path / name).sort_values("n")["warp_instructions"].tolist()
+        for name in ("one", "many")
+    )
+    assert one == many
+
+
+def test_an_absent_device_creates_nothing(tmp_path: Path) -> None:
+    with pytest.raises(DeviceUnavailable):
+        measure(tmp_path / "r", sizes(6), "fake:colour=1")
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_reference_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="reference run"):
+        measure(tmp_path / "results" / "reference" / "x", sizes(6))
+    assert not (tmp_path / "results" / "reference").exists()
+
+
+def test_the_manifest_says_what_was_run_where_and_with_what(tmp_path: Path) -> None:
+    measure(tmp_path / "r", sizes(6), command=("nqbench", "run", "toy.yaml"))
+    manifest = read_manifest(tmp_path / "r")
+    assert manifest["command"] == ["nqbench", "run", "toy.yaml"]
+    assert manifest["study"]["text"] == "name: toy\n"
+    assert manifest["device"]["kind"] == "cuda"
+    assert manifest["device"]["identity"]["noise"] == 0.003
+    assert manifest["protocol"]["share_s"] == 1.0
+    assert len(manifest["environment"]["source_sha256"]) == 16
+    assert manifest["environment"]["packages"]["numpy"]
+    [listed] = manifest["points"]
+    assert listed["factors"] == {"n": 6}
+    assert listed["key"] == read_records(tmp_path / "r").records[0].key
+
+
+def test_a_finished_run_has_nothing_left_to_do(tmp_path: Path) -> None:
+    first = measure(tmp_path / "r", sizes(6, 7))
+    before = (tmp_path / "r" / RECORDS).read_bytes()
+    listener = Recorder()
+    again = measure(tmp_path / "r", sizes(6, 7), listener=listener)
+    assert (tmp_path / "r" / RECORDS).read_bytes() == before
+    assert again.counts == first.counts
+    assert listener.stages == []
+    assert listener.messages == ["going on: 8 blocks are already recorded"]
+
+
+def test_failed_points_are_tried_again_and_the_rest_is_kept(tmp_path: Path) -> None:
+    measure(tmp_path / "r", sizes(6, 7), NOISY + ",wrong=7")
+    listener = Recorder()
+    outcome = measure(tmp_path / "r", sizes(6, 7), NOISY, listener=listener)
+    assert outcome.counts == {"ok": 2}
+    assert listener.stages[0] == ("verify", 1)
+    assert set(load(tmp_path / "r")["status"]) == {"ok"}
+
+
+def test_more_rounds_are_added_to_those_there_are(tmp_path: Path) -> None:
+    measure(tmp_path / "r", sizes(6), how=replace(QUICK, rounds=2, budget_s=2.0))
+    listener = Recorder()
+    measure(tmp_path / "r", sizes(6), listener=listener)  # the same share for each round
+    assert listener.stages == [("round 3 of 3", 1)]
+
+
+def test_a_changed_protocol_is_a_new_measurement(tmp_path: Path) -> None:
+    measure(tmp_path / "r", sizes(6))
+    listener = Recorder()
+    measure(tmp_path / "r", sizes(6), how=replace(QUICK, samples=8), listener=listener)
+    assert "4 earlier records no longer apply" in listener.messages[0]
+    table = load(tmp_path / "r")
+    assert len(table) == 4
+    assert table.query("round > 0")["samples"].min() >= 8
+
+
+def test_starting_over_keeps_the_old_records_aside(tmp_path: Path) -> None:
+    measure(tmp_path / "r", sizes(6))
+    before = (tmp_path / "r" / RECORDS).read_bytes()
+    listener = Recorder()
+    measure(tmp_path / "r", sizes(6), fresh=True, listener=listener)
+    assert listener.stages[0] == ("verify", 1)
+    [aside] = (tmp_path / "r" / "old").iterdir()
+    assert (aside / RECORDS).read_bytes() == before
+
+
+def test_a_folder_holds_one_study_on_one_device(tmp_path: Path) -> None:
+    measure(tmp_path / "r", sizes(6))
+    other = ToyStudy(sizes(6), QUICK, name="other")
+    with pytest.raises(StoreError, match=r"holds a run of study 'toy', not 'other'.*--fresh"):
+        run_study(other, NOISY, tmp_path / "r", isolate=False, expand=other.expand)
+    with pytest.raises(StoreError, match="holds a run of device 'fake"):
+        measure(tmp_path / "r", [point(5, system="cpu.power")], "cpu")
