@@ -1,0 +1,103 @@
+"""Devices by name: the automatic choice, the list, and what a wrong name is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from nqbench.devices import cuda, registry
+from nqbench.devices.cuda_query import Gpu
+from nqbench.devices.registry import choose_device, facts_for, list_devices, open_device
+from nqbench.errors import DeviceUnavailable
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> list[Gpu]:
+        raise DeviceUnavailable("there is no NVIDIA driver on this machine")
+
+    monkeypatch.setattr(cuda, "find_gpus", absent)
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Gpu("cuda:0", "H100", "132 multiprocessors"), Gpu("cuda:1", "T4", "40")]
+    monkeypatch.setattr(cuda, "find_gpus", lambda: found)
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_auto_without_a_gpu_is_the_default_model_and_says_why() -> None:
+    choice = choose_device("auto")
+    assert choice.spec == "sim:mini"
+    assert "no NVIDIA driver" in choice.why
+    facts, kind = facts_for("auto")
+    assert (kind, facts.multiprocessors) == ("sim", 4)
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_auto_takes_the_first_gpu() -> None:
+    choice = choose_device()
+    assert choice.spec == "cuda:0"
+    assert "H100" in choice.why
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        ("cuda", "cuda:0"),
+        ("cuda:3", "cuda:3"),
+        ("sim", "sim:mini"),
+        ("sim:sm_80", "sim:sm_80"),
+        ("cpu", "cpu"),
+        ("replay:results/x", "replay:results/x"),
+        ("fake:seed=1", "fake:seed=1"),
+    ],
+)
+def test_other_specs_get_their_full_form(short: str, full: str) -> None:
+    assert choose_device(short).spec == full
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("cdua:0", "'cdua:0', perhaps 'cuda'"),
+        ("gpu", "no device is called 'gpu'"),
+        ("cuda:first", "numbered, e.g. cuda:0"),
+        ("cpu:2", "nothing can follow 'cpu'"),
+        ("auto:1", "nothing can follow 'auto'"),
+        ("replay", "needs a run folder"),
+        ("sim:sm_99", "'sm_99'"),
+    ],
+)
+def test_a_wrong_spec_is_one_sentence(spec: str, said: str) -> None:
+    with pytest.raises(DeviceUnavailable, match=said) as caught:
+        facts_for(spec)
+    assert "\n" not in str(caught.value)
+
+
+def test_cpu_opens_with_its_own_facts() -> None:
+    device = open_device("cpu")
+    assert device.spec == "cpu"
+    assert device.facts.kind == "cpu"
+    assert facts_for("cpu")[1] == "cpu"
+    device.close()
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_the_list_names_what_is_absent() -> None:
+    rows = list_devices()
+    (gpu,) = [row for row in rows if row.kind == "cuda"]
+    assert not gpu.available
+    assert "no NVIDIA driver" in gpu.note
+    sims = [row.spec for row in rows if row.kind == "sim"]
+    assert sims[0] == "sim:mini"
+    assert len(sims) == 8
+    assert all(row.available for row in rows if row.kind in ("sim", "cpu"))
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_the_list_starts_with_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_compiler_absence", lambda: "NVRTC is missing; install it")
+    rows = list_devices()
+    assert [row.spec for row in rows[:2]] == ["cuda:0", "cuda:1"]
+    sims = [row for row in rows if row.kind == "sim"]
+    assert all(not row.available and "NVRTC is missing" in row.note for row in sims)
