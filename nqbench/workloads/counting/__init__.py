@@ -10,12 +10,15 @@ import numpy as np
 from nqbench.facts import DeviceFacts
 from nqbench.plan import HostPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.counting.factors import FACTORS, NOT_APPLICABLE
+from nqbench.workloads.counting.factors import CUDA_NAMES, FACTORS, NOT_APPLICABLE
 from nqbench.workloads.counting.known import SOLUTIONS, nodes
 from nqbench.workloads.counting.systems import SYSTEMS, is_host
 from nqbench.workloads.protocol import Factor, Resolved
 
-__all__ = ["NOT_APPLICABLE", "WORKLOAD", "Counting"]
+__all__ = ["FACTORS_OF_THE_KERNEL", "NOT_APPLICABLE", "WORKLOAD", "Counting"]
+
+FACTORS_OF_THE_KERNEL: Final = tuple(CUDA_NAMES)
+"""Factors that select another instance of the kernel; the rest are numbers and launch settings."""
 
 
 class Counting:

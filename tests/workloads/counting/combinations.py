@@ -1,0 +1,89 @@
+"""The factor space as the tests walk it: every feasible combination, and a pairwise cover."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from itertools import combinations, product
+
+import numpy as np
+
+from nqbench.errors import InfeasibleError
+from nqbench.facts import DeviceFacts
+from nqbench.point import Level
+from nqbench.workloads.counting import FACTORS_OF_THE_KERNEL, NOT_APPLICABLE, WORKLOAD
+
+Levels = dict[str, Level]
+
+SHAPES: Mapping[str, tuple[Level, ...]] = {
+    "cache": ("default", "prefer_l1", "prefer_shared"),
+    "depth": (2, 3, 5),
+    "block_size": (1, 32, 33, 64),
+}
+"""Numbers beside the kernel's own factors; 33 leaves a warp of one thread, 1 makes one of all."""
+
+_PLACE = ("memory", "allocation", "storage", "layout")
+
+
+def feasible_places(n: int, device: DeviceFacts) -> list[Levels]:
+    """Every combination of where and how the words lie that `resolve` accepts; factors that do not
+    apply have no level. What the other factors are makes no difference to this."""
+    places: dict[tuple[Level, ...], Levels] = {}
+    choices = [(*WORKLOAD.factors[name].levels, NOT_APPLICABLE) for name in _PLACE]
+    for levels in product(*choices):
+        given: Levels = {"n": n, "block_size": 32}
+        given |= dict(zip(_PLACE, levels, strict=True))
+        with suppress(InfeasibleError):
+            factors = WORKLOAD.resolve(given, None, device).factors
+            place = {name: factors[name] for name in _PLACE}
+            places.setdefault(tuple(place.values()), place)
+    return list(places.values())
+
+
+def feasible_kernels(n: int, device: DeviceFacts) -> list[Levels]:
+    """Every feasible combination of the factors that select an instance of the kernel."""
+    others = [name for name in FACTORS_OF_THE_KERNEL if name not in _PLACE]
+    choices = [WORKLOAD.factors[name].levels for name in others]
+    return [
+        place | dict(zip(others, levels, strict=True)) | {"n": n}
+        for place in feasible_places(n, device)
+        for levels in product(*choices)
+    ]
+
+
+@cache
+def pairwise_cover(n: int, device: DeviceFacts, seed: int = 1) -> tuple[Levels, ...]:
+    """Kernels, greedily chosen, in which every feasible pair of levels of two factors occurs."""
+    draw = random.Random(seed)
+    candidates = [
+        kernel | {name: draw.choice(SHAPES[name]) for name in SHAPES}
+        for kernel in feasible_kernels(n, device)
+    ]
+    pairs = _pair_numbers(candidates)
+    covered = np.zeros(pairs.max() + 1, bool)
+    chosen: list[Levels] = []
+    while not covered.all():
+        best = int((~covered[pairs]).sum(axis=1).argmax())
+        covered[pairs[best]] = True
+        chosen.append(candidates[best])
+    return tuple(chosen)
+
+
+def _pair_numbers(candidates: list[Levels]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Row i: numbers of the pairs of levels in candidate i; only pairs that occur have one."""
+    numbers: dict[tuple[str, Level, str, Level], int] = {}
+    rows = [
+        [
+            numbers.setdefault((a, candidate[a], b, candidate[b]), len(numbers))
+            for a, b in combinations(candidate, 2)
+        ]
+        for candidate in candidates
+    ]
+    return np.array(rows)
+
+
+def label(levels: Mapping[str, Level]) -> str:
+    """Short name of a combination, for test ids."""
+    return "-".join(str(level) for level in levels.values())

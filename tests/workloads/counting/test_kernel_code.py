@@ -1,0 +1,92 @@
+"""What the compiler makes of the kernels: memory as planned, and no other."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from nqbench.compile import compile_ptx
+from nqbench.plan import KernelPlan
+from nqbench.point import Level
+from nqbench.workloads.counting import WORKLOAD
+from nqbench.workloads.counting.systems import SYSTEMS, is_host
+from tests.workloads.counting.combinations import label, pairwise_cover
+from tests.workloads.counting.facts import GPU
+
+_SHARED = re.compile(r"^\s*\.shared \.align (\d+) \.([a-z]\d+) [^\[;\n]+(?:\[(\d+)\])?;", re.M)
+_SIZES = {"b8": 1, "u8": 1, "b32": 4, "u32": 4, "b64": 8, "u64": 8}
+_GENERIC = re.compile(r"\b(?:ld|st|atom)(?:\.volatile)?(?:\.v\d)?\.[bus]\d+\s")
+_COVER = pairwise_cover(8, GPU)
+
+
+def ptx_of(given: dict[str, Level], system: str | None) -> tuple[str, KernelPlan]:
+    plan = WORKLOAD.plan(given, system, GPU)
+    assert isinstance(plan, KernelPlan)
+    compiled = compile_ptx(plan.source, plan.entry, "sm_90", plan.options)
+    assert not compiled.log, compiled.log
+    return compiled.image.decode(), plan
+
+
+def declared_shared_bytes(ptx: str) -> int:
+    total = 0
+    for align, kind, length in _SHARED.findall(ptx):
+        total = -(-total // int(align)) * int(align) + _SIZES[kind] * int(length or 1)
+    return total
+
+
+def check(given: dict[str, Level], system: str | None) -> None:
+    ptx, plan = ptx_of(given, system)
+    memory = WORKLOAD.resolve(given, system, GPU).factors["memory"]
+    assert declared_shared_bytes(ptx) == plan.static_shared_bytes
+    assert (".extern .shared" in ptx) == (plan.shared_bytes > 0)
+    assert ("__local_depot" in ptx) == (memory in ("local", "shared_stack"))
+    assert not _GENERIC.search(ptx), "an access whose address space the compiler did not see"
+
+
+@pytest.mark.parametrize("system", [system for system in SYSTEMS if not is_host(system)])
+@pytest.mark.parametrize("n", [8, 15])
+def test_systems_use_the_memory_they_name(system: str, n: int) -> None:
+    check({"n": n}, system)
+
+
+@pytest.mark.parametrize("given", _COVER, ids=label)
+def test_combinations_use_the_memory_they_name(given: dict[str, Level]) -> None:
+    check(given, None)
+
+
+def loop_of(ptx: str) -> str:
+    """Text between the first backward branch's target and the branch: the search loop."""
+    lines = ptx.splitlines()
+    places = {line[:-1]: i for i, line in enumerate(lines) if line.startswith("$L")}
+    for i, line in enumerate(lines):
+        jump = re.search(r"\bbra(?:\.uni)?\s+(\$L\w+)", line)
+        if jump and places[jump[1]] < i:
+            last = max(
+                j
+                for j, other in enumerate(lines)
+                if re.search(rf"\bbra(?:\.uni)?\s+{re.escape(jump[1])};", other)
+            )
+            return "\n".join(lines[places[jump[1]] : last + 1])
+    raise AssertionError("no loop")
+
+
+@pytest.mark.parametrize(
+    ("system", "space"),
+    [
+        ("feinbube2010.base", "local"),
+        ("feinbube2010.opt4_compact", "shared"),
+        ("tanaka2011.both", "shared"),
+        ("zhang2011.naive_l1_16k", "global"),
+        ("zhang2011.low_divergence", "shared"),
+    ],
+)
+def test_the_search_loop_touches_only_its_frame(system: str, space: str) -> None:
+    """One job per thread: every access of the loop goes to the frame, and a step down takes three
+    loads of the row above (four where the open columns are there too) and four stores."""
+    ptx, _ = ptx_of({"n": 15, "assignment": "one_per_thread"}, system)
+    accesses = re.findall(r"\b(ld|st|atom)\.(?:volatile\.)?(\w+)", loop_of(ptx))
+    assert {where for _, where in accesses} == {space}
+    assert {what for what, _ in accesses} == {"ld", "st"}
+    stores = sum(what == "st" for what, _ in accesses)
+    assert stores == (4 if system.startswith("feinbube") else 5)
