@@ -1,0 +1,5 @@
+"""SIMT simulator: runs the same kernels without a GPU and counts what a profiler would."""
+
+from nqbench.devices.sim.device import ORDERS, SimDevice, SimPrepared
+
+__all__ = ["ORDERS", "SimDevice", "SimPrepared"]

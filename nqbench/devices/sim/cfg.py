@@ -1,0 +1,225 @@
+"""Control flow: basic blocks in loop-nested topological order, one synthetic latch per loop.
+
+A warp always runs its earliest non-empty block. With loop bodies contiguous and loop exits after
+them, lanes that leave a branch or a loop early wait where the others will come by, which is where
+a GPU lets them meet again (the immediate post-dominator, or earlier). All jumps back to a loop's
+head go through a latch placed last in the loop: without it, lanes that ``continue`` early would
+start the next iteration alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from nqbench.devices.sim.operands import Name, Register, Vector
+from nqbench.devices.sim.ptx import Instruction, Kernel, Label, UnsupportedPtx
+
+Ending = Literal["jump", "branch", "switch", "exit", "barrier"]
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """A basic block.
+
+    ``targets``  jump: (next,); branch: (taken, otherwise); switch: the table; barrier: (next,)
+    ``closing``  the branch, switch, exit or barrier instruction (also counted in the block)
+    ``latch``    synthetic, without instructions
+    ``gathers``  starts with a collective that waits for its member lanes
+    """
+
+    index: int = -1
+    instructions: list[Instruction] = field(default_factory=list)
+    ending: Ending = "jump"
+    targets: list[Block] = field(default_factory=list)
+    closing: Instruction | None = None
+    latch: bool = False
+    gathers: bool = False
+
+    @property
+    def length(self) -> int:
+        """Instructions in the block, the closing one included."""
+        return len(self.instructions) + (self.closing is not None)
+
+
+BARRIER_OPCODES = ("bar", "barrier")
+
+
+def is_barrier(instruction: Instruction) -> bool:
+    """Whether the instruction waits for other warps of the block."""
+    return instruction.opcode in BARRIER_OPCODES and "warp" not in instruction.modifiers
+
+
+def is_collective(instruction: Instruction) -> bool:
+    """Whether the instruction waits for member lanes of its own warp."""
+    if instruction.opcode in BARRIER_OPCODES:
+        return "warp" in instruction.modifiers
+    return instruction.opcode in ("shfl", "vote", "match", "redux") and (
+        "sync" in instruction.modifiers
+    )
+
+
+def build(kernel: Kernel) -> list[Block]:
+    """The kernel's blocks in execution order; ``blocks[i].index == i`` and ``blocks[0]`` enters."""
+    entry = _split(kernel)
+    ordered = _order(_reachable(entry), entry)
+    for index, block in enumerate(ordered):
+        block.index = index
+    return ordered
+
+
+def _split(kernel: Kernel) -> Block:
+    """Cut the body into blocks and connect them; returns the first."""
+    labels = {item.name: Block() for item in kernel.body if isinstance(item, Label)}
+    leave = Block(ending="exit")
+    entry = current = Block()
+
+    def go(name: str, at: Instruction) -> Block:
+        if name not in labels:
+            raise UnsupportedPtx(f"jump to {name}, which does not exist", at.line, at.source_line)
+        return labels[name]
+
+    def fall(block: Block, into: Block) -> None:
+        if not block.targets and block.ending == "jump":
+            block.targets = [into]
+
+    for item in kernel.body:
+        if isinstance(item, Label):
+            fall(current, labels[item.name])
+            current = labels[item.name]
+            continue
+        if current.targets or current.ending != "jump":
+            current = Block()  # code behind an unconditional jump, reachable only by a label
+        if is_collective(item):
+            if item.guard is not None:
+                raise UnsupportedPtx(
+                    f"predicated {item.full_opcode}", item.line, item.source_line
+                )
+            if current.instructions:
+                following = Block()
+                fall(current, following)
+                current = following
+            current.gathers = True
+            current.instructions.append(item)
+            # A second collective must wait for its own members: it cannot share the block.
+            following = Block()
+            fall(current, following)
+            current = following
+            continue
+        following = Block()
+        if item.opcode == "bra":
+            target = go(_label(item), item)
+            current.closing = item
+            if item.guard is None:
+                current.targets = [target]
+            else:
+                current.ending, current.targets = "branch", [target, following]
+        elif item.opcode == "brx":
+            current.closing, current.ending = item, "switch"
+            current.targets = [go(name, item) for name in _table(kernel, item)]
+        elif item.opcode in ("ret", "exit"):
+            current.closing = item
+            if item.guard is None:
+                current.ending = "exit"
+            else:
+                current.ending, current.targets = "branch", [leave, following]
+        elif is_barrier(item):
+            if item.guard is not None:
+                raise UnsupportedPtx(
+                    f"predicated {item.full_opcode}", item.line, item.source_line
+                )
+            current.closing, current.ending, current.targets = item, "barrier", [following]
+        else:
+            current.instructions.append(item)
+            continue
+        current = following
+    if not current.targets and current.ending == "jump":
+        current.ending = "exit"
+    return entry
+
+
+def _label(branch: Instruction) -> str:
+    target = branch.operands[0] if branch.operands else None
+    if not isinstance(target, Name):
+        raise UnsupportedPtx("a branch without a label", branch.line, branch.source_line)
+    return target.name
+
+
+def _table(kernel: Kernel, branch: Instruction) -> Iterable[str]:
+    table = branch.operands[-1]
+    if isinstance(table, Vector):
+        return [item.name for item in table.items if isinstance(item, Name)]
+    if isinstance(table, Name) and table.name in kernel.targets:
+        return kernel.targets[table.name]
+    raise UnsupportedPtx("an indexed branch without a table", branch.line, branch.source_line)
+
+
+def _reachable(entry: Block) -> list[Block]:
+    found: dict[Block, None] = {entry: None}
+    stack = [entry]
+    while stack:
+        for target in stack.pop().targets:
+            if target not in found:
+                found[target] = None
+                stack.append(target)
+    return list(found)
+
+
+def _order(nodes: Iterable[Block], entry: Block) -> list[Block]:
+    """Topological order of ``nodes`` with every loop contiguous and closed by its latch."""
+    inside = set(nodes)
+    ordered: list[Block] = []
+    for component in reversed(_components(inside, entry)):
+        loops = len(component) > 1 or component[0] in component[0].targets
+        if not loops:
+            ordered.append(component[0])
+            continue
+        members = set(component)
+        head = entry if entry in members else _head(inside, members, component)
+        latch = Block(latch=True, targets=[head])
+        for block in component:
+            block.targets = [latch if target is head else target for target in block.targets]
+        ordered += [*_order(component, head), latch]
+    return ordered
+
+
+def _head(inside: set[Block], members: set[Block], component: list[Block]) -> Block:
+    """The loop's entry. A loop with several (not from structured code) takes the first found."""
+    entries = {t for b in inside - members for t in b.targets if t in members}
+    return next(block for block in reversed(component) if block in entries)
+
+
+def _components(inside: set[Block], entry: Block) -> list[list[Block]]:
+    """Strongly connected components in reverse topological order (Tarjan, without recursion)."""
+    number: dict[Block, int] = {entry: 0}
+    low: dict[Block, int] = {entry: 0}
+    path, on_path = [entry], {entry}
+    work = [(entry, iter([t for t in entry.targets if t in inside]))]
+    found: list[list[Block]] = []
+    while work:
+        block, targets = work[-1]
+        for target in targets:
+            if target not in number:
+                number[target] = low[target] = len(number)
+                path.append(target)
+                on_path.add(target)
+                work.append((target, iter([t for t in target.targets if t in inside])))
+                break
+            if target in on_path:
+                low[block] = min(low[block], number[target])
+        else:
+            work.pop()
+            if work:
+                low[work[-1][0]] = min(low[work[-1][0]], low[block])
+            if low[block] == number[block]:
+                cut = path.index(block)
+                component, path = path[cut:], path[:cut]
+                on_path -= set(component)
+                found.append(component[::-1])
+    return found
+
+
+def guard_of(block: Block) -> Register | None:
+    """The predicate that the block's closing branch tests."""
+    return block.closing.guard if block.closing is not None else None

@@ -1,0 +1,170 @@
+"""Logic, shifts, bit fields and bit counts."""
+
+from __future__ import annotations
+
+from nqbench.devices.sim.codegen.types import Handler, kinds
+from nqbench.devices.sim.codegen.writer import KernelWriter
+from nqbench.devices.sim.ir import V32, V64, Value, const
+from nqbench.devices.sim.operands import Immediate, Register
+from nqbench.devices.sim.ptx import Instruction
+
+BYTE = 0xFF
+
+
+def logic(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i, allow="bp")
+    if kind.bits == 1:
+        values = [k.predicate(operand) for operand in i.operands[1:]]
+    else:
+        values = [k.read(operand, kind.bits) for operand in i.operands[1:]]
+    if i.opcode == "not":
+        result = k.f.not_(values[0])
+    elif i.opcode == "cnot":
+        nothing = k.f.compare("eq", values[0], const(values[0].type, 0))
+        result = k.f.cast("zext", nothing, values[0].type)
+    else:
+        result = k.f.op(i.opcode, values[0], values[1])
+    k.write(i.operands[0], result)
+
+
+def shift(k: KernelWriter, i: Instruction) -> None:
+    """Amounts beyond the width shift everything out."""
+    (kind,) = kinds(k, i)
+    a = k.read(i.operands[1], kind.bits)
+    how = "shl" if i.opcode == "shl" else "ashr" if kind.signed else "lshr"
+    k.write(i.operands[0], _shifted(k, how, a, k.read(i.operands[2], 32)), kind.signed)
+
+
+def _shifted(k: KernelWriter, how: str, a: Value, amount: Value) -> Value:
+    """Shift every lane of ``a`` by its own 32-bit amount, clamped as PTX does."""
+    f = k.f
+    bits = int(a.type[1:-1].split(" x i")[1])
+    limit = const(V32, bits - 1)
+    inside = f.compare("ule", amount, limit)
+    if how == "ashr":
+        least = f.select(inside, amount, limit)
+        return f.op("ashr", a, f.resize(least, bits))
+    by = f.resize(f.and_(amount, limit), bits)
+    return f.select(inside, f.op(how, a, by), const(a.type, 0))
+
+
+def funnel_shift(k: KernelWriter, i: Instruction) -> None:
+    """``shf``: the upper (left) or lower (right) word of a shifted pair."""
+    f = k.f
+    kinds(k, i, ("l", "r", "wrap", "clamp"))
+    left = "l" in i.modifiers
+    low, high, amount = (k.read(operand, 32) for operand in i.operands[1:4])
+    result = f.intrinsic("fshl" if left else "fshr", high, low, amount)
+    if "clamp" in i.modifiers:
+        beyond = f.compare("uge", amount, const(V32, 32))
+        result = f.select(beyond, low if left else high, result)
+    k.write(i.operands[0], result)
+
+
+def lop3(k: KernelWriter, i: Instruction) -> None:
+    """Any function of three bits, given by its truth table."""
+    f = k.f
+    kinds(k, i)
+    table = i.operands[4]
+    if not isinstance(table, Immediate) or isinstance(i.operands[0], type(None)):
+        raise k.unsupported(i, "table is not a constant")
+    values = [k.read(operand, 32) for operand in i.operands[1:4]]
+    result = const(V32, 0)
+    for row in range(8):
+        if table.value >> row & 1:
+            term = const(V32, -1)
+            for place, value in zip((4, 2, 1), values, strict=True):
+                term = f.and_(term, value if row & place else f.not_(value))
+            result = f.or_(result, term)
+    k.write(i.operands[0], result)
+
+
+def extract_field(k: KernelWriter, i: Instruction) -> None:
+    """``bfe``: bits beyond the top are the sign (signed) or zero."""
+    f = k.f
+    (kind,) = kinds(k, i)
+    a = k.read(i.operands[1], kind.bits)
+    position, length = (
+        f.and_(k.read(operand, 32), const(V32, BYTE)) for operand in i.operands[2:4]
+    )
+    how = "ashr" if kind.signed else "lshr"
+    field = _shifted(k, how, a, position)
+    spare = f.intrinsic("usub.sat", const(V32, kind.bits), length)
+    moved = _shifted(k, "shl", field, spare)
+    # An empty field is zero: shifting out everything leaves nothing to move back.
+    k.write(i.operands[0], _shifted(k, how, moved, spare), kind.signed)
+
+
+def insert_field(k: KernelWriter, i: Instruction) -> None:
+    """``bfi``: replace ``length`` bits of b at ``position`` by the low bits of a."""
+    f = k.f
+    (kind,) = kinds(k, i)
+    a, b = (k.read(operand, kind.bits) for operand in i.operands[1:3])
+    position, length = (
+        f.and_(k.read(operand, 32), const(V32, BYTE)) for operand in i.operands[3:5]
+    )
+    ones = f.not_(_shifted(k, "shl", const(a.type, -1), length))
+    mask = _shifted(k, "shl", ones, position)
+    moved = _shifted(k, "shl", a, position)
+    k.write(i.operands[0], f.or_(f.and_(moved, mask), f.and_(b, f.not_(mask))))
+
+
+def permute(k: KernelWriter, i: Instruction) -> None:
+    """``prmt``: pick four of the eight bytes of b:a; bit 3 of a selector copies the byte's sign."""
+    f = k.f
+    kinds(k, i)
+    a, b, selector = (k.read(operand, 32) for operand in i.operands[1:4])
+    pair = f.or_(f.resize(a, 64), f.op("shl", f.resize(b, 64), const(V64, 32)))
+    result = const(V32, 0)
+    for place in range(4):
+        nibble = f.op("lshr", selector, const(V32, 4 * place))
+        which = f.op("shl", f.and_(nibble, const(V32, 7)), const(V32, 3))
+        byte = f.resize(f.resize(f.op("lshr", pair, f.resize(which, 64)), 32), 8)
+        sign = f.op("ashr", byte, const(byte.type, 7))
+        wants_sign = f.nonzero(f.and_(nibble, const(V32, 8)))
+        picked = f.resize(f.select(wants_sign, sign, byte), 32)
+        result = f.or_(result, f.op("shl", picked, const(V32, 8 * place)))
+    k.write(i.operands[0], result)
+
+
+def count_bits(k: KernelWriter, i: Instruction) -> None:
+    """``popc`` and ``clz``; the result has 32 bits whatever the operand has."""
+    (kind,) = kinds(k, i)
+    a = k.read(i.operands[1], kind.bits)
+    if i.opcode == "popc":
+        result = k.f.popcount(a)
+    else:
+        result = k.f.intrinsic("ctlz", a, const("i1", 0))
+    k.write(i.operands[0], k.f.resize(result, 32))
+
+
+def reverse(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i)
+    a = k.read(i.operands[1], kind.bits)
+    k.write(i.operands[0], k.f.intrinsic("bitreverse", a))
+
+
+def find_top(k: KernelWriter, i: Instruction) -> None:
+    """``bfind``: place of the highest bit (signed: that differs from the sign), -1 if none;
+    ``shiftamt``: how far to shift it to the top instead."""
+    f = k.f
+    (kind,) = kinds(k, i, ("shiftamt",))
+    a = k.read(i.operands[1], kind.bits)
+    if kind.signed:
+        a = f.xor(a, f.op("ashr", a, const(a.type, kind.bits - 1)))
+    zeros = f.resize(f.intrinsic("ctlz", a, const("i1", 0)), 32)
+    place = zeros if "shiftamt" in i.modifiers else f.sub(const(V32, kind.bits - 1), zeros)
+    k.write(i.operands[0], f.select(f.nonzero(a), place, const(V32, -1)))
+
+
+def is_predicate(i: Instruction) -> bool:
+    """Whether the instruction works on predicates."""
+    target = i.operands[0] if i.operands else None
+    return isinstance(target, Register) and target.width == 1
+
+
+BITS: dict[str, Handler] = {
+    "and": logic, "or": logic, "xor": logic, "not": logic, "cnot": logic, "shl": shift,
+    "shr": shift, "shf": funnel_shift, "lop3": lop3, "bfe": extract_field, "bfi": insert_field,
+    "prmt": permute, "popc": count_bits, "clz": count_bits, "brev": reverse, "bfind": find_top,
+}  # fmt: skip

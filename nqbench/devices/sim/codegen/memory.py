@@ -1,0 +1,301 @@
+"""Loads, stores and the shadow that finds reads of shared memory never written.
+
+Shared memory starts filled with one byte value. A loaded word that has that pattern asks the
+shadow whether it was stored on purpose; a stored word that has it tells the shadow. Kernels that
+access shared memory in parts of words keep an exact shadow byte per byte instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from nqbench.devices.sim.codegen import reach
+from nqbench.devices.sim.codegen.reach import WORD, Places, Span
+from nqbench.devices.sim.codegen.types import Handler, Kind, kinds
+from nqbench.devices.sim.codegen.writer import KernelWriter, Site
+from nqbench.devices.sim.faults import Fault
+from nqbench.devices.sim.ir import I8, I32, I64, MASK, V32, V64, Value, const, like, vector
+from nqbench.devices.sim.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, UNWRITTEN_BYTE, Warp
+from nqbench.devices.sim.operands import Memory, Name, Operand, Register, Vector
+from nqbench.devices.sim.ptx import Instruction
+
+SPACES = ("shared", "local", "global", "const", "param")
+QUALIFIERS = frozenset(
+    {"volatile", "relaxed", "acquire", "release", "acq_rel", "weak", "cta", "cluster", "gpu", "sys",
+     "ca", "cg", "cs", "cv", "lu", "wb", "wt", "nc", "v2", "v4", "L1::no_allocate",
+     "L1::evict_first", "L1::evict_last", "L1::evict_unchanged", "L1::evict_normal", "L2::64B",
+     "L2::128B", "L2::256B", "shared::cta", "param::entry"}
+)  # fmt: skip
+"""Order, scope and cache hints: they change no value here, because lanes run one access at a time."""
+
+
+def space_of(i: Instruction) -> str:
+    """The memory space that an access names, or ``generic``."""
+    for modifier in i.modifiers:
+        name = modifier.split("::")[0]
+        if name in SPACES:
+            return name
+    return "generic"
+
+
+def address_of(k: KernelWriter, operand: Operand) -> Value:
+    """The address operand of an access in every lane."""
+    if not isinstance(operand, Memory):
+        raise ValueError("the address is not in brackets")
+    base = operand.base
+    bits = base.width if isinstance(base, Register) else 64
+    value = k.read(base, bits)
+    return k.f.add(value, const(value.type, operand.offset)) if operand.offset else value
+
+
+def _span(k: KernelWriter, i: Instruction) -> tuple[Kind, Span]:
+    (kind,) = kinds(k, i, QUALIFIERS | set(SPACES), allow="usbf")
+    count = 4 if "v4" in i.modifiers else 2 if "v2" in i.modifiers else 1
+    return kind, Span(kind.bits, count)
+
+
+def _items(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+@contextmanager
+def visits(
+    k: KernelWriter, i: Instruction, address: Value
+) -> Iterator[list[tuple[str, Value, Value]]]:
+    """The spaces an access may reach: (space, lanes that go there, addresses in it)."""
+    space = space_of(i)
+    if space != "generic":
+        yield [(space, k.active, address)]
+        return
+    f = k.f
+    window = f.op("lshr", address, const(V64, 40))
+    in_shared = f.compare("eq", window, const(V64, SHARED_WINDOW >> 40))
+    in_local = f.compare("eq", window, const(V64, LOCAL_WINDOW >> 40))
+    elsewhere = f.not_(f.or_(in_shared, in_local))
+    yield [
+        ("shared", f.and_(k.active, in_shared), f.sub(address, const(V64, SHARED_WINDOW))),
+        ("local", f.and_(k.active, in_local), f.sub(address, const(V64, LOCAL_WINDOW))),
+        ("global", f.and_(k.active, elsewhere), address),
+    ]
+
+
+def places(
+    k: KernelWriter, i: Instruction, space: str, address: Value, span: Span, broadcast: bool = True
+) -> Places:
+    """Check, count and locate an access by ``k.lanes`` (not empty) in one space."""
+    if space == "const":
+        return reach.global_(k, i, address, span, None)
+    always = not k.narrowed and space_of(i) != "generic"
+    site = k.site(i, space, always)
+    if not always:
+        k.count(site, k.lanes)
+    if space == "shared":
+        return reach.shared(k, i, address, span, site, broadcast)
+    if space == "local":
+        return reach.local(k, i, address, span, site)
+    return reach.global_(k, i, address, span, site)
+
+
+@contextmanager
+def visiting(k: KernelWriter, i: Instruction, active: Value) -> Iterator[None]:
+    """Code for the lanes that go to one space; skipped if there are none."""
+    if not k.narrowed and space_of(i) != "generic":
+        yield  # the lanes of a block are never none
+        return
+    with k.f.when(k.f.nonzero(k.f.as_bits(active))), k.only(active):
+        yield
+
+
+def load(k: KernelWriter, i: Instruction) -> None:
+    kind, span = _span(k, i)
+    targets = _items(i.operands[0])
+    if len(targets) != span.count:
+        raise k.unsupported(i, "number of results")
+    if space_of(i) == "param":
+        for place, target in enumerate(targets):
+            if isinstance(target, Register) and target not in k.file.remade:
+                k.write(target, k.parameter(i, target.width, place), kind.signed)
+        return
+    type_ = vector(f"i{span.bits}")
+    slots = [k.f.slot(type_) for _ in targets]
+    for slot in slots:
+        k.f.store(const(type_, 0), slot, CACHE_LINE)
+    with visits(k, i, address_of(k, i.operands[1])) as spaces:
+        for space, active, address in spaces:
+            with visiting(k, i, active):
+                found = places(k, i, space, address, span)
+                values = [fetch(k, found, e) for e in range(span.count)]
+                if space == "shared":
+                    check_written(k, i, found, span, values)
+                for slot, value in zip(slots, values, strict=True):
+                    merged = value
+                    if space_of(i) == "generic":
+                        merged = k.f.select(k.active, value, k.f.load(type_, slot, CACHE_LINE))
+                    k.f.store(merged, slot, CACHE_LINE)
+    for target, slot in zip(targets, slots, strict=True):
+        k.write(target, k.f.load(type_, slot, CACHE_LINE), kind.signed)
+
+
+def store(k: KernelWriter, i: Instruction) -> None:
+    kind, span = _span(k, i)
+    items = _items(i.operands[1])
+    if len(items) != span.count or space_of(i) in ("const", "param"):
+        raise k.unsupported(i)
+    values = [k.read(item, kind.bits, kind.name) for item in items]
+    with visits(k, i, address_of(k, i.operands[0])) as spaces:
+        for space, active, address in spaces:
+            with visiting(k, i, active):
+                found = places(k, i, space, address, span)
+                for e, value in enumerate(values):
+                    put(k, found, e, value)
+                if space == "shared":
+                    note_written(k, found, span, values)
+
+
+def fetch(k: KernelWriter, found: Places, e: int) -> Value:
+    """Element ``e`` in the active lanes, 0 in the others."""
+    parts = [_gather(k, pointers, found.bits) for pointers in found.pieces[e]]
+    if len(parts) == 1:
+        return parts[0]
+    low, high = (k.f.resize(part, 64) for part in parts)
+    return k.f.or_(low, k.f.op("shl", high, const(V64, 32)))
+
+
+def _gather(k: KernelWriter, pointers: Value, bits: int) -> Value:
+    type_ = vector(f"i{bits}")
+    if bits < 32:
+        slot = k.f.slot(type_)
+        k.f.store(const(type_, 0), slot, CACHE_LINE)
+        copy = _spilled(k, pointers)
+        with k.f.each_lane(k.lanes) as lane:
+            pointer = k.f.load("ptr", k.f.offset(copy, lane, "ptr"), 8)
+            value = k.f.load(f"i{bits}", pointer)
+            k.f.store(value, k.f.offset(slot, lane, f"i{bits}"))
+        return k.f.load(type_, slot, CACHE_LINE)
+    return k.f.call(
+        type_,
+        f"llvm.masked.gather.v32i{bits}.v32p0",
+        pointers,
+        const(I32, bits // 8),
+        k.active,
+        const(type_, 0),
+        declare=True,
+    )
+
+
+def _spilled(k: KernelWriter, value: Value) -> Value:
+    """A vector in memory, for access by lane."""
+    slot = k.f.slot(value.type)
+    k.f.store(value, slot, CACHE_LINE)
+    return slot
+
+
+def put(k: KernelWriter, found: Places, e: int, value: Value) -> None:
+    """Store element ``e`` in the active lanes; of lanes with the same address the highest wins."""
+    f = k.f
+    parts = [value]
+    if len(found.pieces[e]) == 2:
+        parts = [f.resize(value, 32), f.resize(f.op("lshr", value, const(V64, 32)), 32)]
+    for pointers, part in zip(found.pieces[e], parts, strict=True):
+        if found.bits >= 32 and k.scatter:
+            name = f"llvm.masked.scatter.v32i{found.bits}.v32p0"
+            size = const(I32, found.bits // 8)
+            f.call("void", name, part, pointers, size, k.active, declare=True)
+            continue
+        copy, places_ = _spilled(k, part), _spilled(k, pointers)
+        with f.each_lane(k.lanes) as lane:
+            pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
+            f.store(f.load(f"i{found.bits}", f.offset(copy, lane, f"i{found.bits}")), pointer)
+
+
+def _suspicious(k: KernelWriter, values: list[Value]) -> Value:
+    """Lanes (<32 x i1>) where a word has the pattern of unwritten memory."""
+    pattern = int.from_bytes(bytes([UNWRITTEN_BYTE] * WORD), "little")
+    found = const(MASK, 0)
+    for value in values:
+        words = [value]
+        if value.type == V64:
+            words = [k.f.resize(value, 32), k.f.resize(k.f.op("lshr", value, const(V64, 32)), 32)]
+        for word in words:
+            found = k.f.or_(found, k.f.compare("eq", word, const(V32, pattern)))
+    return k.f.and_(found, k.active)
+
+
+def check_written(
+    k: KernelWriter, i: Instruction, found: Places, span: Span, values: list[Value]
+) -> None:
+    """Stop if a lane read shared memory that nothing was ever stored to."""
+    suspects = k.lanes if k.exact_shadow else k.f.as_bits(_suspicious(k, values))
+    f = k.f
+    with f.when(f.nonzero(suspects), likely=False if not k.exact_shadow else None):
+        bad = f.slot(I32)
+        f.store(const(I32, 0), bad, 4)
+        _each_shadow(k, found, span, values, suspects, bad)
+        assert found.offset is not None
+        k.fault_if(Fault.UNWRITTEN, f.load(I32, bad, 4), i, f.resize(found.offset, 64))
+
+
+def _each_shadow(
+    k: KernelWriter, found: Places, span: Span, values: list[Value], lanes: Value, bad: Value
+) -> None:
+    """Set the bits of ``bad`` whose lanes read an unwritten word (or byte, if exact)."""
+    f = k.f
+    assert found.offset is not None
+    assert found.words is not None
+    shadow = k.pointer(Warp.SHADOW)
+    where = _spilled(k, found.offset if k.exact_shadow else found.words)
+    copies = [_spilled(k, value) for value in values]
+    pattern = int.from_bytes(bytes([UNWRITTEN_BYTE] * WORD), "little")
+    with f.each_lane(lanes) as lane:
+        start = f.resize(f.load(I32, f.offset(where, lane, I32), 4), 64)
+        missing = const("i1", 0)
+        if k.exact_shadow:
+            for byte in range(span.nbytes):
+                mark = f.load(I8, f.offset(shadow, f.add(start, const(I64, byte))))
+                missing = f.or_(missing, f.compare("eq", mark, const(I8, 0)))
+        else:
+            per = span.bits // 32
+            for e, copy in enumerate(copies):
+                for j in range(per):
+                    at = f.add(f.op("mul", lane, const(I32, per)), const(I32, j))
+                    word = f.load(I32, f.offset(copy, at, I32), 4)
+                    mark = f.load(I8, f.offset(shadow, f.add(start, const(I64, e * per + j))))
+                    none = f.compare("eq", mark, const(I8, 0))
+                    same = f.compare("eq", word, const(I32, pattern))
+                    missing = f.or_(missing, f.and_(none, same))
+        bit = f.op("shl", f.resize(f.cast("zext", missing, I32), 32), lane)
+        f.store(f.or_(f.load(I32, bad, 4), bit), bad, 4)
+
+
+def note_written(k: KernelWriter, found: Places, span: Span, values: list[Value]) -> None:
+    """Tell the shadow about a store to shared memory (only of the pattern, unless exact)."""
+    f = k.f
+    assert found.offset is not None
+    assert found.words is not None
+    lanes = k.lanes if k.exact_shadow else f.as_bits(_suspicious(k, values))
+    with f.when(f.nonzero(lanes), likely=False if not k.exact_shadow else None):
+        shadow = k.pointer(Warp.SHADOW)
+        where = _spilled(k, found.offset if k.exact_shadow else found.words)
+        marks = span.nbytes if k.exact_shadow else span.nbytes // WORD
+        with f.each_lane(lanes) as lane:
+            start = f.resize(f.load(I32, f.offset(where, lane, I32), 4), 64)
+            ones = const(f"i{8 * marks}", int.from_bytes(b"\1" * marks, "little"))
+            f.store(ones, f.offset(shadow, start))
+
+
+def nothing(k: KernelWriter, i: Instruction) -> None:
+    """Fences and prefetches: memory is consistent and has no cache here."""
+
+
+def is_sink(operand: Operand) -> bool:
+    """Whether a result is thrown away."""
+    return isinstance(operand, Name) and operand.name == "_"
+
+
+MEMORY: dict[str, Handler] = {
+    "ld": load, "ldu": load, "st": store, "membar": nothing, "fence": nothing,
+    "prefetch": nothing, "prefetchu": nothing, "nanosleep": nothing,
+}  # fmt: skip
+
+

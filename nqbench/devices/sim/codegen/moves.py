@@ -1,0 +1,152 @@
+"""Moves, conversions, selections and comparisons."""
+
+from __future__ import annotations
+
+from nqbench.devices.sim.codegen.types import Handler, Kind, as_bits, as_float, kinds
+from nqbench.devices.sim.codegen.writer import KernelWriter
+from nqbench.devices.sim.ir import Value, const, like, vector
+from nqbench.devices.sim.layout import LOCAL_WINDOW, SHARED_WINDOW
+from nqbench.devices.sim.operands import Operand, Pair, Vector
+from nqbench.devices.sim.ptx import Instruction
+
+ROUNDINGS = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
+INTEGER_TESTS = {
+    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+    "lo": "lt", "ls": "le", "hi": "gt", "hs": "ge",
+}  # fmt: skip
+FLOAT_TESTS = {
+    "eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "equ": "ueq",
+    "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge", "num": "ord", "nan": "uno",
+}  # fmt: skip
+COMBINATIONS = ("and", "or", "xor")
+
+
+def move(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i, allow="usbfp")
+    target, source = i.operands
+    if isinstance(target, Vector):
+        _unpack(k, i, kind, target)
+    elif isinstance(source, Vector):
+        k.write(target, _packed(k, i, kind, source))
+    elif kind.bits == 1:
+        k.write(target, k.predicate(source))
+    else:
+        k.write(target, k.read(source, kind.bits, kind.name))
+
+
+def _unpack(k: KernelWriter, i: Instruction, kind: Kind, target: Vector) -> None:
+    value = k.read(i.operands[1], kind.bits)
+    part = kind.bits // len(target.items)
+    for place, item in enumerate(target.items):
+        shifted = k.f.op("lshr", value, const(value.type, place * part))
+        k.write(item, k.f.resize(shifted, part))
+
+
+def _packed(k: KernelWriter, i: Instruction, kind: Kind, source: Vector) -> Value:
+    part = kind.bits // len(source.items)
+    result = const(vector(f"i{kind.bits}"), 0)
+    for place, item in enumerate(source.items):
+        wide = k.f.resize(k.read(item, part), kind.bits)
+        result = k.f.or_(result, k.f.op("shl", wide, const(wide.type, place * part)))
+    return result
+
+
+def convert(k: KernelWriter, i: Instruction) -> None:
+    f = k.f
+    to, source = kinds(k, i, (*ROUNDINGS, "rn", "rz", "sat"), allow="usbf")
+    if "sat" in i.modifiers or ("rz" in i.modifiers):
+        raise k.unsupported(i, "saturation and this rounding are not simulated")
+    value = k.read(i.operands[1], source.bits, source.name)
+    rounding = next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "")
+    if not to.float and not source.float:
+        value = f.resize(value, to.bits, source.signed)
+    elif to.float and not source.float:
+        how = "sitofp" if source.signed else "uitofp"
+        value = as_bits(k, f.cast(how, value, _float_type(value, to)))
+    elif to.float:
+        number = as_float(k, value)
+        if rounding:
+            number = f.intrinsic(rounding, number)
+        if to.bits != source.bits:
+            how = "fpext" if to.bits > source.bits else "fptrunc"
+            number = f.cast(how, number, _float_type(value, to))
+        value = as_bits(k, number)
+    else:
+        value = _to_integer(k, i, as_float(k, value), rounding, to)
+    k.write(i.operands[0], value, to.signed)
+
+
+def _float_type(value: Value, kind: Kind) -> str:
+    return like(value.type, "float" if kind.bits == 32 else "double")
+
+
+def _to_integer(k: KernelWriter, i: Instruction, number: Value, rounding: str, to: Kind) -> Value:
+    """Out of range gives the nearest integer, NaN gives 0."""
+    if not rounding:
+        raise k.unsupported(i, "no rounding")
+    whole = k.f.intrinsic(rounding, number)
+    type_ = like(number.type, f"i{to.bits}")
+    sign = "s" if to.signed else "u"
+    short = {"float": "f32", "double": "f64"}["float" if "float" in number.type else "double"]
+    name = f"llvm.fpto{sign}i.sat.v32i{to.bits}.v32{short}"
+    return k.f.call(type_, name, whole, declare=True)
+
+
+def to_generic(k: KernelWriter, i: Instruction) -> None:
+    """``cvta``: between a space's own addresses and generic ones."""
+    (kind,) = kinds(k, i, ("to", "global", "shared", "local", "const", "param"))
+    space = next(m for m in i.modifiers if m != "to")
+    window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space, 0)
+    if space == "param" or (window and kind.bits != 64):
+        raise k.unsupported(i)
+    value = k.read(i.operands[1], kind.bits)
+    how = "sub" if "to" in i.modifiers else "add"
+    k.write(i.operands[0], k.f.op(how, value, const(value.type, window)))
+
+
+def select(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i, allow="usbf")
+    a, b = (k.read(operand, kind.bits, kind.name) for operand in i.operands[1:3])
+    k.write(i.operands[0], k.f.select(k.predicate(i.operands[3]), a, b))
+
+
+def compare(k: KernelWriter, i: Instruction) -> None:
+    """``setp``, also with two results and combined with a third predicate."""
+    known = (*INTEGER_TESTS, *FLOAT_TESTS, *COMBINATIONS)
+    (kind,) = kinds(k, i, known, allow="usbf")
+    result = _tested(k, i, kind)
+    target = i.operands[0]
+    first, second = (target.first, target.second) if isinstance(target, Pair) else (target, None)
+    opposite = k.f.not_(result)
+    if len(i.modifiers) == 3:
+        extra = k.predicate(i.operands[3])
+        result = k.f.op(i.modifiers[1], result, extra)
+        opposite = k.f.op(i.modifiers[1], opposite, extra)
+    if not _sink(first):
+        k.write(first, result)
+    if second is not None and not _sink(second):
+        k.write(second, opposite)
+
+
+def _sink(operand: Operand) -> bool:
+    return getattr(operand, "name", "") == "_"
+
+
+def _tested(k: KernelWriter, i: Instruction, kind: Kind) -> Value:
+    test = i.modifiers[0]
+    a, b = (k.read(operand, kind.bits, kind.name) for operand in i.operands[1:3])
+    if kind.float:
+        x, y = as_float(k, a), as_float(k, b)
+        return k.f.emit(vector("i1"), f"fcmp {FLOAT_TESTS[test]} {x}, {y.text}")
+    if test not in INTEGER_TESTS:
+        raise k.unsupported(i)
+    name = INTEGER_TESTS[test]
+    if name not in ("eq", "ne"):
+        unsigned = test in ("lo", "ls", "hi", "hs") or not kind.signed
+        name = ("u" if unsigned else "s") + name
+    return k.f.compare(name, a, b)
+
+
+MOVES: dict[str, Handler] = {
+    "mov": move, "cvt": convert, "cvta": to_generic, "selp": select, "setp": compare,
+}  # fmt: skip

@@ -1,0 +1,289 @@
+"""State shared by all instruction handlers: registers, lane masks, counting sites, faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from nqbench.devices.sim.cfg import Block
+from nqbench.devices.sim.faults import Fault
+from nqbench.devices.sim.ir import (
+    I32,
+    I64,
+    MASK,
+    PTR,
+    V64,
+    Function,
+    Value,
+    const,
+    element,
+    vector,
+)
+from nqbench.devices.sim.layout import CACHE_LINE, Context, Warp, WarpLayout
+from nqbench.devices.sim.liveness import RegisterFile
+from nqbench.devices.sim.operands import Immediate, Name, Negated, Operand, Register
+from nqbench.devices.sim.ptx import WIDTHS, Instruction, UnsupportedPtx, float_bits
+from nqbench.devices.sim.rules import MemoryRules
+from nqbench.devices.sim.symbols import Symbols
+
+SITE_FIELDS = ("requests", "lanes", "passes", "sectors")
+"""Counters of a site, in memory order (64-bit each)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the code with counters of its own: a memory access (one per memory space it may
+    reach), or a predicated instruction (space ``""``: only ``requests`` and ``lanes``)."""
+
+    index: int
+    instruction: Instruction
+    block: int
+    space: str
+    always: bool = False
+    """Runs whenever its block does, so that requests and lanes follow from the block's counts."""
+
+
+@dataclass(slots=True)
+class KernelWriter:
+    """Everything a handler needs to translate one instruction.
+
+    ``lanes`` (i32) and ``active`` (<32 x i1>) are the lanes that execute it, its guard included.
+    """
+
+    f: Function
+    context: Value
+    warp: Value
+    layout: WarpLayout
+    file: RegisterFile
+    symbols: Symbols
+    rules: MemoryRules
+    exact_shadow: bool
+    scatter: bool
+    special: Callable[[KernelWriter, str], Value]
+    values: dict[Register, Value] = field(default_factory=dict)
+    written: set[Register] = field(default_factory=set)
+    sites: list[Site] = field(default_factory=list)
+    instructions: list[Instruction] = field(default_factory=list)
+    block: Block = field(default_factory=Block)
+    lanes: Value = const(I32, 0)
+    active: Value = const(MASK, 0)
+    pointers: dict[str, Value] = field(default_factory=dict)
+    narrowed: bool = False
+
+    # blocks
+
+    def begin(self, block: Block, lanes: Value) -> None:
+        """Start a block; registers are read from the register file again."""
+        self.block = block
+        self.values.clear()
+        self.written.clear()
+        self.lanes = lanes
+        self.active = self.f.as_lanes(lanes)
+
+    def end(self) -> None:
+        """Write back what later blocks may read, in the executing lanes only."""
+        for register in sorted(self.written, key=lambda r: r.name):
+            if register not in self.file.live_out[self.block.index]:
+                continue
+            place = self._place(register)
+            value = self.values[register]
+            if register.width == 1:
+                old = self.f.load(I32, place, 4)
+                new = self.f.as_bits(value)
+                kept = self.f.and_(old, self.f.not_(self.lanes))
+                self.f.store(self.f.or_(kept, self.f.and_(new, self.lanes)), place, 4)
+            else:
+                previous = self.f.load(value.type, place, CACHE_LINE)
+                self.f.store(self.f.select(self.active, value, previous), place, CACHE_LINE)
+
+    @contextmanager
+    def guarded(self, instruction: Instruction) -> Iterator[None]:
+        """Narrow the lanes to those whose guard holds; counts them."""
+        if instruction.guard is None:
+            yield
+            return
+        lanes, active = self.lanes, self.active
+        holds = self.predicate(instruction.guard, instruction.guard_negated)
+        self.active = self.f.and_(active, holds)
+        self.lanes = self.f.as_bits(self.active)
+        self.count(self.site(instruction, ""), self.lanes)
+        self.narrowed = True
+        yield
+        self.narrowed = False
+        self.lanes, self.active = lanes, active
+
+    # registers and operands
+
+    def _place(self, register: Register) -> Value:
+        offset = self.layout.registers + self.file.slots[register]
+        return self.f.offset(self.warp, offset)
+
+    def register(self, register: Register) -> Value:
+        """A register's value: <32 x iN>, or <32 x i1> for a predicate."""
+        if register in self.values:
+            return self.values[register]
+        type_ = vector(f"i{register.width}")
+        if register in self.file.remade:
+            value = self._remake(self.file.remade[register], register.width)
+        elif register not in self.file.slots:
+            value = const(type_, 0)  # never written on any path here: any value is right
+        elif register.width == 1:
+            value = self.f.as_lanes(self.f.load(I32, self._place(register), 4))
+        else:
+            value = self.f.load(type_, self._place(register), CACHE_LINE)
+        self.values[register] = value
+        return value
+
+    def _remake(self, instruction: Instruction, width: int) -> Value:
+        source = instruction.operands[1]
+        if instruction.opcode == "ld":
+            return self.parameter(instruction, width)
+        return self.read(source, width)
+
+    def parameter(self, instruction: Instruction, width: int, place: int = 0) -> Value:
+        """``ld.param``, the ``place``-th element: the same scalar in every lane."""
+        kind = instruction.modifiers[-1]
+        if kind not in WIDTHS:
+            raise self.unsupported(instruction)
+        bits = WIDTHS[kind]
+        source = instruction.operands[1]
+        offset = self.symbols.parameter(source, place * bits // 8, bits // 8, instruction)
+        base = self.pointer(Context.PARAMETERS)
+        scalar = self.f.load(f"i{bits}", self.f.offset(base, offset), 1)
+        return self.f.splat(self.f.resize(scalar, width, kind.startswith("s")))
+
+    def read(self, operand: Operand, bits: int, kind: str = "") -> Value:
+        """An operand as <32 x iN>; ``kind`` is the PTX type for float immediates."""
+        type_ = vector(f"i{bits}")
+        if isinstance(operand, Register):
+            value = self.register(operand)
+            if operand.width == 1:
+                raise ValueError(f"predicate {operand.name} used as a number")
+            return self.f.resize(value, bits)
+        if isinstance(operand, Immediate):
+            if operand.kind == "int" and kind in ("f32", "f64"):
+                return const(type_, float_bits(float(operand.value), bits))
+            if operand.kind == "f64" and bits == 32:
+                import struct
+
+                as_float = struct.unpack("<d", operand.value.to_bytes(8, "little"))[0]
+                return const(type_, float_bits(as_float, 32))
+            return const(type_, operand.value)
+        if isinstance(operand, Name):
+            address = self.symbols.address(operand)
+            if address is not None:
+                return const(type_, address)
+            return self.f.resize(self.special(self, operand.name), bits)
+        raise ValueError("operand of an unexpected form")
+
+    def predicate(self, operand: Operand, negated: bool = False) -> Value:
+        """A predicate operand as <32 x i1>."""
+        if isinstance(operand, Negated):
+            return self.predicate(operand.register, not negated)
+        if isinstance(operand, Immediate):
+            return const(MASK, int(bool(operand.value)) ^ negated)
+        if not isinstance(operand, Register) or operand.width != 1:
+            raise ValueError("a predicate register was expected")
+        value = self.register(operand)
+        return self.f.not_(value) if negated else value
+
+    def write(self, operand: Operand, value: Value, signed: bool = False) -> None:
+        """Give a register its value (in the executing lanes, if guarded), fitted to its width."""
+        if isinstance(operand, Name) and operand.name == "_":
+            return
+        if not isinstance(operand, Register):
+            raise ValueError("the destination is not a register")
+        if (operand.width == 1) != (element(value.type) == "i1"):
+            raise ValueError(f"{operand.name} has the wrong width for this result")
+        if operand in self.file.remade:
+            return
+        value = self.f.resize(value, operand.width, signed)
+        if self.narrowed:
+            value = self.f.select(self.active, value, self.register(operand))
+        self.values[operand] = value
+        self.written.add(operand)
+
+    # context
+
+    def pointer(self, field_: Context | Warp) -> Value:
+        """A pointer out of the context or the warp, loaded once at the kernel's entry."""
+        return self.pointers[f"{type(field_).__name__}.{field_.name}"]
+
+    def number(self, field_: Context) -> Value:
+        """A context field as i64."""
+        return self.f.load(I64, self.f.offset(self.context, 8 * field_), 8)
+
+    def warp_number(self, field_: Warp) -> Value:
+        """A field of the warp as i64."""
+        return self.f.load(I64, self.f.offset(self.warp, 8 * field_), 8)
+
+    def warp_number_at(self, index: int) -> Value:
+        """A field of the warp by number, for those that repeat."""
+        return self.f.load(I64, self.f.offset(self.warp, 8 * index), 8)
+
+    # counting and faults
+
+    def site(self, instruction: Instruction, space: str, always: bool = False) -> Site:
+        """A new counting site."""
+        site = Site(len(self.sites), instruction, self.block.index, space, always)
+        self.sites.append(site)
+        return site
+
+    def tally(self, site: Site, name: str, amount: Value) -> None:
+        """Add to one of the site's counters."""
+        offset = 8 * (len(SITE_FIELDS) * site.index + SITE_FIELDS.index(name))
+        self.f.bump(self.f.offset(self.pointer(Context.SITE_COUNTS), offset), amount)
+
+    def count(self, site: Site, lanes: Value) -> None:
+        """Count one execution by these lanes (a request only if there are any)."""
+        some = self.f.nonzero(lanes)
+        self.tally(site, "requests", self.f.resize(some, 64))
+        self.tally(site, "lanes", self.f.popcount(lanes))
+
+    @contextmanager
+    def only(self, active: Value) -> Iterator[None]:
+        """Narrow the lanes further, without counting and without changing how results are written."""
+        before = self.lanes, self.active
+        self.active = active
+        self.lanes = self.f.as_bits(active)
+        yield
+        self.lanes, self.active = before
+
+    def fault_if(
+        self, fault: Fault, bad: Value, instruction: Instruction, address: Value | None = None
+    ) -> None:
+        """Stop the launch if any bit of ``bad`` (i32 lane mask) is set."""
+        with self.f.when(self.f.nonzero(bad), likely=False):
+            self.fault(fault, bad, instruction, address)
+            dead = self.f.fresh("dead")
+            self.f.label(dead)
+
+    def fault(
+        self, fault: Fault, bad: Value, instruction: Instruction, address: Value | None = None
+    ) -> None:
+        """Record a fault of the lowest lane in ``bad`` and leave the kernel."""
+        where = const(I64, len(self.instructions))
+        self.instructions.append(instruction)
+        if address is None:
+            address = const(V64, 0)
+        lane = self.f.call(I32, "llvm.cttz.i32", bad, const("i1", 0), declare=True)
+        first = self.f.extract(address, self.f.and_(lane, const(I32, 31)))
+        for field_, value in (
+            (Context.FAULT_KIND, const(I64, fault)),
+            (Context.FAULT_INSTRUCTION, where),
+            (Context.FAULT_LANE, self.f.resize(lane, 64)),
+            (Context.FAULT_LANES, self.f.resize(bad, 64)),
+            (Context.FAULT_ADDRESS, first),
+        ):
+            self.f.store(value, self.f.offset(self.context, 8 * field_), 8)
+        self.f.store(self.warp, self.f.offset(self.context, 8 * Context.FAULT_WARP), 8)
+        self.f.jump("faulted")
+
+    def unsupported(self, instruction: Instruction, why: str = "") -> UnsupportedPtx:
+        """An error that names the instruction."""
+        text = instruction.full_opcode + (f" ({why})" if why else "")
+        return UnsupportedPtx(f"instruction {text}", instruction.line, instruction.source_line)
+
+
+__all__ = ["PTR", "SITE_FIELDS", "KernelWriter", "Site"]

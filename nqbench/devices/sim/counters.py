@@ -1,0 +1,122 @@
+"""From the counts of blocks and sites to the counters of a launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.devices.sim.codegen.kernel import BLOCK_FIELDS, BLOCK_STRIDE
+from nqbench.devices.sim.codegen.writer import SITE_FIELDS
+from nqbench.devices.sim.engine import WARP_SIZE, Run
+from nqbench.devices.sim.ptx import Instruction
+from nqbench.devices.sim.rules import SECTOR_BITS
+
+ATOMIC_OPCODES = ("atom", "red")
+
+
+class Tally:
+    """A launch's counts, by block and by site."""
+
+    def __init__(self, run: Run) -> None:
+        self.program = run.program
+        blocks = run.block_counts.view(np.int64).reshape(-1, BLOCK_STRIDE // 8)
+        self.executions, self.lanes, self.divergent = (
+            blocks[:, i] for i in range(len(BLOCK_FIELDS))
+        )
+        sites = run.site_counts.view(np.int64).reshape(-1, len(SITE_FIELDS)).copy()
+        for site in self.program.sites:
+            if site.always:
+                sites[site.index, 0] = self.executions[site.block]
+                sites[site.index, 1] = self.lanes[site.block]
+        self.sites: NDArray[np.int64] = sites
+
+    def totals(self) -> dict[str, int | float]:
+        """Every counter of ``vocabulary.COUNTERS``."""
+        blocks = self.program.blocks
+        lengths = np.array([block.length for block in blocks])
+        warp = int(self.executions @ lengths)
+        thread = int(self.lanes @ lengths)
+        for site in self.program.sites:
+            if site.space == "":  # predicated: only the lanes whose guard holds
+                thread -= int(self.lanes[site.block] - self.sites[site.index, 1])
+        branches = [b.index for b in blocks if b.ending in ("branch", "switch")]
+        shared, local, global_ = (self._space(s) for s in ("shared", "local", "global"))
+        conflicts = shared["passes"] - shared["requests"]
+        replays = sum(s["passes"] - s["requests"] for s in (local, global_))
+        return {
+            "warp_instructions": warp,
+            "thread_instructions": thread,
+            "issue_slots": warp + conflicts + replays,
+            "lane_efficiency": thread / (WARP_SIZE * warp) if warp else 0.0,
+            "branches": int(self.executions[branches].sum()),
+            "divergent_branches": int(self.divergent.sum()),
+            "loop_iterations": int(self.executions[[b.index for b in blocks if b.latch]].sum()),
+            "shared_requests": shared["requests"],
+            "shared_passes": shared["passes"],
+            "bank_conflicts": conflicts,
+            "local_requests": local["requests"],
+            "local_sectors": local["sectors"],
+            "local_bytes": local["sectors"] << SECTOR_BITS,
+            "global_requests": global_["requests"],
+            "global_sectors": global_["sectors"],
+            "global_bytes": global_["sectors"] << SECTOR_BITS,
+            "shared_atomics": self._space("shared", ATOMIC_OPCODES)["requests"],
+            "global_atomics": self._space("global", ATOMIC_OPCODES)["requests"],
+            "barriers": int(self.executions[[b.block for b in self.program.barriers]].sum()),
+        }
+
+    def _space(self, space: str, opcodes: tuple[str, ...] = ()) -> dict[str, int]:
+        chosen = [
+            s.index
+            for s in self.program.sites
+            if s.space == space and (not opcodes or s.instruction.opcode in opcodes)
+        ]
+        sums = self.sites[chosen].sum(axis=0)
+        return dict(zip(SITE_FIELDS, map(int, sums), strict=True))
+
+    def lines(self, names: dict[Instruction, str]) -> list[dict[str, Any]]:
+        """One entry per memory access and conditional branch; ``names`` tells what an access
+        reaches (a buffer or a shared variable) where that can be seen from the code."""
+        found = []
+        for site in self.program.sites:
+            if site.space:
+                requests, lanes, passes, sectors = map(int, self.sites[site.index])
+                found.append(
+                    _place(site.instruction)
+                    | {
+                        "space": site.space,
+                        "buffer": names.get(site.instruction, ""),
+                        "executions": requests,
+                        "lanes": lanes,
+                        "requests": requests,
+                        "passes": passes,
+                        "sectors": sectors,
+                        "divergent": 0,
+                    }
+                )
+        for block in self.program.blocks:
+            if block.ending in ("branch", "switch") and block.closing is not None:
+                found.append(
+                    _place(block.closing)
+                    | {
+                        "space": "",
+                        "buffer": "",
+                        "executions": int(self.executions[block.index]),
+                        "lanes": int(self.lanes[block.index]),
+                        "requests": 0,
+                        "passes": 0,
+                        "sectors": 0,
+                        "divergent": int(self.divergent[block.index]),
+                    }
+                )
+        return sorted(found, key=lambda entry: (entry["ptx_line"], entry["space"]))
+
+
+def _place(instruction: Instruction) -> dict[str, Any]:
+    return {
+        "ptx_line": instruction.line,
+        "source_line": instruction.source_line,
+        "opcode": instruction.full_opcode,
+    }

@@ -1,0 +1,241 @@
+"""Runs a program: memory, resident blocks, the loop around the native code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.devices.sim.codegen.kernel import BLOCK_STRIDE
+from nqbench.devices.sim.codegen.writer import SITE_FIELDS
+from nqbench.devices.sim.layout import (
+    CACHE_LINE,
+    GLOBAL_BASE,
+    PAGE_BITS,
+    Context,
+    Outcome,
+    Slot,
+    align,
+)
+from nqbench.devices.sim.program import Program
+from nqbench.devices.sim.symbols import pages
+from nqbench.errors import DeviceError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import Buffer
+
+WARP_SIZE: Final = 32
+UNDEFINED_BYTE: Final = 0xA5
+"""Contents of buffers that start undefined: a value that is unlikely to look right."""
+
+MAX_MEMORY: Final = 1 << 31
+"""Simulated global memory in bytes: sector numbers must fit the counters' 26 bits."""
+
+STEPS_PER_SLICE: Final = 1 << 20
+"""Loop iterations between two looks at the clock and at Ctrl-C: about a tenth of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a buffer lies in simulated memory: offsets from ``GLOBAL_BASE``."""
+
+    name: str
+    low: int
+    high: int
+
+
+class GlobalMemory:
+    """All buffers and the kernel's own variables in one flat space, with empty pages between."""
+
+    def __init__(self, program: Program, buffers: tuple[Buffer, ...]) -> None:
+        self.spans: list[Span] = []
+        page = 1
+        sizes = [(v.name, v.nbytes) for v in program.symbols.module]
+        sizes += [(b.name, b.nbytes) for b in buffers]
+        for name, nbytes in sizes:
+            low = page << PAGE_BITS
+            self.spans.append(Span(name, low, low + nbytes))
+            page += pages(nbytes)
+        if page << PAGE_BITS > MAX_MEMORY:
+            raise DeviceError(
+                f"the plan's buffers take {sum(n for _, n in sizes):,} bytes; the simulator has"
+                f" {MAX_MEMORY:,}. Use fewer threads or a smaller problem"
+            )
+        self.data = np.zeros(page << PAGE_BITS, np.uint8)
+        self.low = np.zeros(page, np.int64)
+        self.high = np.zeros(page, np.int64)
+        for span in self.spans:
+            covered = slice(span.low >> PAGE_BITS, -(-span.high // (1 << PAGE_BITS)))
+            self.low[covered], self.high[covered] = span.low, span.high
+        for span, variable in zip(self.spans, program.symbols.module, strict=False):
+            initial = np.frombuffer(variable.initial, np.uint8)
+            self.data[span.low : span.low + len(initial)] = initial
+        self.by_name = {span.name: span for span in self.spans[len(program.symbols.module) :]}
+
+    def bytes_of(self, name: str) -> NDArray[np.uint8]:
+        """A buffer's memory."""
+        span = self.by_name[name]
+        return self.data[span.low : span.high]
+
+    def address(self, name: str) -> int:
+        """A buffer's simulated address."""
+        return GLOBAL_BASE + self.by_name[name].low
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A launch's shape. ``order`` is ``round_robin``, ``reverse`` or ``greedy``."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    dynamic_shared_bytes: int
+    resident_blocks: int
+    multiprocessors: int
+    order: str
+    quantum: int
+
+    @property
+    def threads(self) -> int:
+        """Threads per block."""
+        return int(np.prod(self.block))
+
+    @property
+    def warps(self) -> int:
+        """Warps per block."""
+        return -(-self.threads // WARP_SIZE)
+
+
+def resident_blocks(facts: DeviceFacts, threads: int, shared_bytes: int, grid_blocks: int) -> int:
+    """How many blocks the device holds at a time: threads, warps, blocks and shared memory limit
+    it. Registers do not, because PTX has no register count."""
+    warps = -(-threads // facts.warp_size)
+    unit = facts.shared_allocation_unit
+    shared = align(shared_bytes + facts.shared_reserved_per_block, unit)
+    limits = [
+        facts.max_blocks_per_multiprocessor,
+        facts.max_warps_per_multiprocessor // warps,
+        facts.max_threads_per_multiprocessor // (warps * facts.warp_size),
+    ]
+    if shared_bytes:
+        limits.append(facts.shared_per_multiprocessor // shared)
+    return min(max(min(limits), 1) * facts.multiprocessors, grid_blocks)
+
+
+class Run:
+    """One launch: its state, its counters."""
+
+    def __init__(
+        self, program: Program, memory: GlobalMemory, parameters: bytes, geometry: Geometry
+    ) -> None:
+        self.program = program
+        self.memory = memory
+        self.geometry = g = geometry
+        layout = program.layout
+        self.context = np.zeros(len(Context) + 8, np.int64)
+        self.block_counts = _zeros(len(program.blocks) * BLOCK_STRIDE)
+        self.site_counts = _zeros(max(len(program.sites), 1) * 8 * len(SITE_FIELDS))
+        self.parameters = np.frombuffer(parameters + bytes(8), np.uint8).copy()
+        stride = align(g.threads, WARP_SIZE)
+        self.indices = _zeros(4 * 3 * stride).view(np.int32)
+        thread = np.arange(g.threads)
+        x, y, _ = g.block
+        for row, index in enumerate((thread % x, thread // x % y, thread // (x * y))):
+            self.indices[row * stride : row * stride + g.threads] = index
+        self.shared_stride = 2 * align(max(g.shared_bytes, 1))
+        self.shared = _zeros(g.resident_blocks * self.shared_stride)
+        self.slot_stride = align(8 * Slot.END)
+        self.slots = _zeros(g.resident_blocks * self.slot_stride)
+        self.warps = _zeros(g.resident_blocks * g.warps * layout.nbytes)
+        self._fill(stride)
+
+    def _fill(self, stride: int) -> None:
+        g, m = self.geometry, self.memory
+        values: dict[int, int] = {
+            Context.GLOBAL: m.data.ctypes.data,
+            Context.PAGE_LOW: m.low.ctypes.data,
+            Context.PAGE_HIGH: m.high.ctypes.data,
+            Context.PAGES: len(m.low),
+            Context.PARAMETERS: self.parameters.ctypes.data,
+            Context.THREAD_INDICES: self.indices.ctypes.data,
+            Context.THREAD_STRIDE: stride,
+            Context.SHARED_BYTES: g.shared_bytes,
+            Context.DYNAMIC_SHARED_BYTES: g.dynamic_shared_bytes,
+            Context.BLOCK_COUNTS: self.block_counts.ctypes.data,
+            Context.SITE_COUNTS: self.site_counts.ctypes.data,
+            Context.WARPS: self.warps.ctypes.data,
+            Context.WARP_STRIDE: self.program.layout.nbytes,
+            Context.WARPS_PER_BLOCK: g.warps,
+            Context.SLOTS: self.slots.ctypes.data,
+            Context.SLOT_STRIDE: self.slot_stride,
+            Context.SLOT_COUNT: g.resident_blocks,
+            Context.SHARED: self.shared.ctypes.data,
+            Context.SHARED_STRIDE: self.shared_stride,
+            Context.TOTAL_BLOCKS: int(np.prod(g.grid)),
+            Context.THREADS_PER_BLOCK: g.threads,
+            Context.QUANTUM: g.quantum,
+            Context.REVERSE: int(g.order == "reverse"),
+            Context.MULTIPROCESSORS: g.multiprocessors,
+        }
+        for field, number in values.items():
+            self.context[field] = number
+        self.context[Context.GRID_X : Context.GRID_Z + 1] = g.grid
+        self.context[Context.BLOCK_X : Context.BLOCK_Z + 1] = g.block
+
+    def go(self, max_steps: int, timeout_s: float | None) -> Outcome:
+        """Run to the end, a fault, a deadlock, or (``PAUSE``) a limit."""
+        native, context = self.program.native, self.context.ctypes.data
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        native.start(context)
+        outcome = Outcome.PAUSE
+        while outcome is Outcome.PAUSE:
+            outcome = Outcome(native.run(context, min(STEPS_PER_SLICE, max_steps)))
+            late = deadline is not None and time.monotonic() > deadline
+            if outcome is Outcome.PAUSE and (late or self.steps >= max_steps):
+                break
+        return outcome
+
+    @property
+    def steps(self) -> int:
+        """Turns and loop iterations so far."""
+        return int(self.context[Context.STEPS])
+
+    def warp_state(self, address: int) -> NDArray[np.uint8]:
+        """The state of the warp at a native address, as bytes."""
+        offset = address - self.warps.ctypes.data
+        return self.warps[offset : offset + self.program.layout.nbytes]
+
+
+def _zeros(nbytes: int) -> NDArray[np.uint8]:
+    """Zeroed bytes that start on a cache line, as the generated code assumes."""
+    raw = np.zeros(nbytes + CACHE_LINE, np.uint8)
+    shift = -raw.ctypes.data % CACHE_LINE
+    return raw[shift : shift + nbytes]
+
+
+def parameter_bytes(
+    program: Program, arguments: tuple[Any, ...], addresses: Mapping[str, int]
+) -> bytes:
+    """The kernel's parameter memory. Raises ``DeviceError`` if the arguments do not fit it."""
+    places = list(program.kernel.parameters.values())
+    if len(places) != len(arguments):
+        raise DeviceError(
+            f"the kernel takes {len(places)} arguments and the plan gives {len(arguments)}"
+        )
+    memory = bytearray(program.kernel.parameter_bytes)
+    for number, ((offset, nbytes), argument) in enumerate(zip(places, arguments, strict=True), 1):
+        if isinstance(argument, str):
+            if argument not in addresses:
+                raise DeviceError(f"argument {number} names buffer {argument!r}, which is not there")
+            data = addresses[argument].to_bytes(8, "little")
+        else:
+            data = argument.tobytes()
+        if len(data) != nbytes:
+            raise DeviceError(
+                f"argument {number} has {len(data)} bytes and the kernel's parameter {nbytes}"
+            )
+        memory[offset : offset + nbytes] = data
+    return bytes(memory)

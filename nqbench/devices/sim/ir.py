@@ -1,0 +1,308 @@
+"""Writing LLVM IR as text: values with their types, one function at a time.
+
+Text instead of an object tree because a kernel has thousands of instructions and LLVM's own parser
+reads them faster than Python can build and print objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+LANES = 32
+I1, I8, I16, I32, I64, PTR = "i1", "i8", "i16", "i32", "i64", "ptr"
+
+
+def vector(element: str, lanes: int = LANES) -> str:
+    """Type of a vector with one element per lane."""
+    return f"<{lanes} x {element}>"
+
+
+MASK = vector(I1)
+V8, V16, V32, V64 = vector(I8), vector(I16), vector(I32), vector(I64)
+
+
+def element(type_: str) -> str:
+    """Element type of a vector type, or the type itself."""
+    return type_[1:-1].split(" x ", 1)[1] if type_.startswith("<") else type_
+
+
+def like(type_: str, new_element: str) -> str:
+    """``type_`` with another element type."""
+    if not type_.startswith("<"):
+        return new_element
+    return f"<{type_[1:-1].split(' x ', 1)[0]} x {new_element}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An LLVM value: its type and how to write it."""
+
+    type: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+def const(type_: str, number: int) -> Value:
+    """An integer constant; the same in every lane of a vector type."""
+    if element(type_) == I1:
+        text = "true" if number else "false"
+    else:
+        bits = int(element(type_)[1:])
+        number &= (1 << bits) - 1
+        text = str(number - (1 << bits) if number >> (bits - 1) else number)
+    if type_.startswith("<"):
+        return Value(type_, f"splat ({element(type_)} {text})" if number else "zeroinitializer")
+    return Value(type_, text)
+
+
+def lanes_of(type_: str, numbers: list[int]) -> Value:
+    """A constant vector."""
+    inner = element(type_)
+    return Value(type_, "<" + ", ".join(f"{inner} {n}" for n in numbers) + ">")
+
+
+class Declarations:
+    """Functions that the module uses but does not define (LLVM intrinsics)."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, None] = {}
+
+    def add(self, result: str, name: str, arguments: list[str]) -> None:
+        self.lines[f"declare {result} @{name}({', '.join(arguments)})"] = None
+
+
+class Function:
+    """One function being written. Call ``label`` to begin each block."""
+
+    def __init__(
+        self,
+        name: str,
+        result: str,
+        parameters: list[tuple[str, str]],
+        declarations: Declarations,
+        attributes: str = "",
+    ) -> None:
+        self.name = name
+        self.result = result
+        self.parameters = [Value(t, f"%{n}") for t, n in parameters]
+        self.declarations = declarations
+        self.attributes = attributes
+        self.lines: list[str] = []
+        self.stack: list[str] = []
+        self.count = 0
+        self.current = "entry"
+
+    def text(self) -> str:
+        """The finished function."""
+        arguments = ", ".join(map(str, self.parameters))
+        body = "\n".join(["entry:", *self.stack, *self.lines])
+        return f"define {self.result} @{self.name}({arguments}) {self.attributes} {{\n{body}\n}}\n"
+
+    def fresh(self, stem: str = "v") -> str:
+        """A name that is not in use."""
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def emit(self, type_: str, text: str) -> Value:
+        name = f"%{self.fresh()}"
+        self.lines.append(f"  {name} = {text}")
+        return Value(type_, name)
+
+    def do(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    # values
+
+    def op(self, name: str, a: Value, b: Value) -> Value:
+        return self.emit(a.type, f"{name} {a}, {b.text}")
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self.op("add", a, b)
+
+    def sub(self, a: Value, b: Value) -> Value:
+        return self.op("sub", a, b)
+
+    def and_(self, a: Value, b: Value) -> Value:
+        return self.op("and", a, b)
+
+    def or_(self, a: Value, b: Value) -> Value:
+        return self.op("or", a, b)
+
+    def xor(self, a: Value, b: Value) -> Value:
+        return self.op("xor", a, b)
+
+    def not_(self, a: Value) -> Value:
+        return self.op("xor", a, const(a.type, 1 if element(a.type) == I1 else -1))
+
+    def compare(self, how: str, a: Value, b: Value) -> Value:
+        return self.emit(like(a.type, I1), f"icmp {how} {a}, {b.text}")
+
+    def nonzero(self, a: Value) -> Value:
+        return self.compare("ne", a, const(a.type, 0))
+
+    def select(self, c: Value, a: Value, b: Value) -> Value:
+        return self.emit(a.type, f"select {c}, {a}, {b}")
+
+    def cast(self, how: str, a: Value, type_: str) -> Value:
+        return a if a.type == type_ else self.emit(type_, f"{how} {a} to {type_}")
+
+    def resize(self, a: Value, bits: int, signed: bool = False) -> Value:
+        """Truncate or extend every lane to ``bits``."""
+        have = int(element(a.type)[1:])
+        if have == bits:
+            return a
+        how = "trunc" if have > bits else "sext" if signed else "zext"
+        return self.cast(how, a, like(a.type, f"i{bits}"))
+
+    def splat(self, a: Value, lanes: int = LANES) -> Value:
+        """The same scalar in every lane."""
+        type_ = vector(a.type, lanes)
+        one = self.emit(type_, f"insertelement {type_} poison, {a}, i32 0")
+        return self.emit(
+            type_, f"shufflevector {one}, {type_} poison, <{lanes} x i32> zeroinitializer"
+        )
+
+    def shuffle(self, a: Value, b: Value, places: list[int]) -> Value:
+        indices = lanes_of(vector(I32, len(places)), places)
+        return self.emit(
+            vector(element(a.type), len(places)), f"shufflevector {a}, {b}, {indices}"
+        )
+
+    def extract(self, a: Value, lane: Value) -> Value:
+        return self.emit(element(a.type), f"extractelement {a}, {lane}")
+
+    def as_bits(self, mask: Value) -> Value:
+        """A lane predicate as a 32-bit mask."""
+        return self.cast("bitcast", mask, I32)
+
+    def as_lanes(self, bits: Value) -> Value:
+        """A 32-bit mask as a lane predicate."""
+        return self.cast("bitcast", bits, MASK)
+
+    def call(self, result: str, name: str, *arguments: Value, declare: bool = False) -> Value:
+        """Call a function; ``declare`` it if it is not part of the module."""
+        if declare:
+            self.declarations.add(result, name, [a.type for a in arguments])
+        text = f"call {result} @{name}({', '.join(map(str, arguments))})"
+        if result == "void":
+            self.do(text)
+            return Value("void", "")
+        return self.emit(result, text)
+
+    def intrinsic(self, name: str, *arguments: Value, result: str | None = None) -> Value:
+        """An LLVM intrinsic overloaded on its first argument's type, e.g. ``ctpop``."""
+        type_ = arguments[0].type
+        return self.call(
+            result or type_, f"llvm.{name}.{overload(type_)}", *arguments, declare=True
+        )
+
+    def popcount(self, bits: Value) -> Value:
+        return self.intrinsic("ctpop", bits)
+
+    def lowest(self, bits: Value) -> Value:
+        """Index of the lowest set bit of a non-zero scalar."""
+        return self.intrinsic("cttz", bits, const(I1, 1))
+
+    def reduce(self, how: str, a: Value) -> Value:
+        """Combine all lanes (``or``, ``and``, ``add``, ``umax``, ...)."""
+        return self.intrinsic(f"vector.reduce.{how}", a, result=element(a.type))
+
+    # memory
+
+    def slot(self, type_: str, count: int = 1) -> Value:
+        """Stack memory of the function, 64-byte aligned."""
+        name = f"%{self.fresh('s')}"
+        self.stack.append(f"  {name} = alloca {type_}, i32 {count}, align 64")
+        return Value(PTR, name)
+
+    def load(self, type_: str, pointer: Value, align: int = 1) -> Value:
+        return self.emit(type_, f"load {type_}, {pointer}, align {align}")
+
+    def store(self, value: Value, pointer: Value, align: int = 1) -> None:
+        self.do(f"store {value}, {pointer}, align {align}")
+
+    def offset(self, pointer: Value, index: Value | int, type_: str = I8) -> Value:
+        """``pointer + index`` elements of ``type_`` (one pointer per lane if index is a vector)."""
+        where = index if isinstance(index, Value) else const(I64, index)
+        result = like(where.type, PTR)
+        return self.emit(result, f"getelementptr {type_}, {pointer}, {where}")
+
+    def bump(self, pointer: Value, amount: Value) -> None:
+        """``*pointer += amount`` (64-bit)."""
+        old = self.load(I64, pointer, 8)
+        self.store(self.add(old, self.resize(amount, 64)), pointer, 8)
+
+    # control
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self.current = name
+
+    def jump(self, name: str) -> None:
+        self.do(f"br label %{name}")
+
+    def branch(self, condition: Value, yes: str, no: str, likely: bool | None = None) -> None:
+        hint = "" if likely is None else f", !prof !{0 if likely else 1}"
+        self.do(f"br {condition}, label %{yes}, label %{no}{hint}")
+
+    def ret(self, value: Value | None = None) -> None:
+        self.do("ret void" if value is None else f"ret {value}")
+
+    @contextmanager
+    def when(self, condition: Value, likely: bool | None = None) -> Iterator[None]:
+        """Code that runs only if the condition holds."""
+        inside, after = self.fresh("then"), self.fresh("after")
+        self.branch(condition, inside, after, likely)
+        self.label(inside)
+        yield
+        self.jump(after)
+        self.label(after)
+
+    @contextmanager
+    def each_lane(self, bits: Value) -> Iterator[Value]:
+        """Code that runs once per set bit of a lane mask, in lane order; gives the lane (i32)."""
+        left = self.slot(I32)
+        self.store(bits, left, 4)
+        head, body, after = self.fresh("lanes"), self.fresh("lane"), self.fresh("after")
+        self.jump(head)
+        self.label(head)
+        now = self.load(I32, left, 4)
+        self.branch(self.nonzero(now), body, after)
+        self.label(body)
+        lane = self.lowest(now)
+        self.store(self.and_(now, self.sub(now, const(I32, 1))), left, 4)
+        yield lane
+        self.jump(head)
+        self.label(after)
+
+    @contextmanager
+    def counted(self, count: Value) -> Iterator[Value]:
+        """Code that runs for 0, 1, ..., count - 1."""
+        at = self.slot(count.type)
+        self.store(const(count.type, 0), at, 8)
+        head, body, after = self.fresh("for"), self.fresh("body"), self.fresh("after")
+        self.jump(head)
+        self.label(head)
+        now = self.load(count.type, at, 8)
+        self.branch(self.compare("ult", now, count), body, after)
+        self.label(body)
+        yield now
+        self.store(self.add(now, const(count.type, 1)), at, 8)
+        self.jump(head)
+        self.label(after)
+
+
+def overload(type_: str) -> str:
+    """How LLVM spells a type inside an intrinsic's name."""
+    if type_.startswith("<"):
+        count, inner = type_[1:-1].split(" x ", 1)
+        return f"v{count}{overload(inner)}"
+    return {"ptr": "p0", "float": "f32", "double": "f64"}.get(type_, type_)
+
+
+METADATA = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}\n'
+"""Weights for ``likely=True`` and ``likely=False``."""

@@ -1,0 +1,166 @@
+"""Where the engine's state lies in memory: shared by the generated code and by Python.
+
+Every field is 8 bytes. Three kinds of record: one context per launch, one slot per resident block,
+one state per resident warp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from nqbench.devices.sim.cfg import Block
+
+GLOBAL_BASE = 1 << 44
+"""First address of global memory. Far from 0, so that an index mistaken for a pointer faults."""
+
+SHARED_WINDOW = 1 << 40
+LOCAL_WINDOW = 2 << 40
+"""Generic addresses of shared and local memory; bits 40 and up tell the space."""
+
+PAGE_BITS = 16
+"""Buffers start on pages of 64 KiB and are followed by at least one empty page."""
+
+BARRIERS = 16
+"""Named barriers of a block (PTX ISA, bar)."""
+
+UNWRITTEN_BYTE = 0xA7
+"""Shared memory is filled with this when a block starts; a load that sees it asks the shadow."""
+
+CACHE_LINE = 64
+
+
+class Context(IntEnum):
+    """Fields of a launch."""
+
+    GLOBAL = 0
+    PAGE_LOW = 1
+    PAGE_HIGH = 2
+    PAGES = 3
+    PARAMETERS = 4
+    THREAD_INDICES = 5
+    THREAD_STRIDE = 6
+    GRID_X = 7
+    GRID_Y = 8
+    GRID_Z = 9
+    BLOCK_X = 10
+    BLOCK_Y = 11
+    BLOCK_Z = 12
+    SHARED_BYTES = 13
+    BLOCK_COUNTS = 14
+    SITE_COUNTS = 15
+    WARPS = 16
+    WARP_STRIDE = 17
+    WARPS_PER_BLOCK = 18
+    SLOTS = 19
+    SLOT_STRIDE = 20
+    SLOT_COUNT = 21
+    SHARED = 22
+    SHARED_STRIDE = 23
+    NEXT_BLOCK = 24
+    TOTAL_BLOCKS = 25
+    LIVE_SLOTS = 26
+    THREADS_PER_BLOCK = 27
+    QUANTUM = 28
+    REVERSE = 29
+    STEPS = 30
+    MULTIPROCESSORS = 31
+    DYNAMIC_SHARED_BYTES = 32
+    FAULT_KIND = 33
+    FAULT_INSTRUCTION = 34
+    FAULT_LANE = 35
+    FAULT_ADDRESS = 36
+    FAULT_WARP = 37
+    FAULT_LANES = 38
+
+
+class Slot(IntEnum):
+    """Fields of a resident block; the barrier fields have one word per barrier."""
+
+    ALIVE = 0
+    WARPS_LEFT = 1
+    ARRIVED = 2
+    EXPECTED = ARRIVED + BARRIERS
+    TRUE_LANES = EXPECTED + BARRIERS
+    RESULT_TRUE = TRUE_LANES + BARRIERS
+    RESULT_ALL = RESULT_TRUE + BARRIERS
+    END = RESULT_ALL + BARRIERS
+
+
+class Warp(IntEnum):
+    """Fields of a resident warp; BITS is followed by one word per 64 basic blocks."""
+
+    STATE = 0
+    ALIVE = 1
+    WAITING = 2
+    SLOT = 3
+    SHARED = 4
+    SHADOW = 5
+    INDEX = 6
+    CTAID_X = 7
+    CTAID_Y = 8
+    CTAID_Z = 9
+    SMID = 10
+    CLOCK = 11
+    BITS = 12
+
+
+class State(IntEnum):
+    """What a warp is doing. EMPTY is 0: a slot that never got a block has such warps."""
+
+    EMPTY = 0
+    READY = 1
+    PARKED = 2
+    DONE = 3
+
+
+class Step(IntEnum):
+    """Why a warp came back to the scheduler."""
+
+    QUANTUM = 0
+    IDLE = 1
+    FAULT = 2
+
+
+class Outcome(IntEnum):
+    """Why the scheduler came back to Python."""
+
+    DONE = 0
+    PAUSE = 1
+    FAULT = 2
+    DEADLOCK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WarpLayout:
+    """Byte offsets in a warp's state: lane masks per block, barrier waits, registers, local memory.
+
+    ``local_bytes`` is per lane; local memory is interleaved by 4-byte words between lanes.
+    """
+
+    words: int
+    masks: int
+    waits: int
+    registers: int
+    local: int
+    nbytes: int
+    local_bytes: int
+
+
+def warp_layout(blocks: list[Block], register_bytes: int, local_bytes: int) -> WarpLayout:
+    """Lay out a warp's state for one kernel."""
+    words = -(-len(blocks) // 64)
+    masks = 8 * (Warp.BITS + words)
+    waits = masks + 4 * len(blocks)
+    barriers = sum(block.ending == "barrier" for block in blocks)
+    registers = align(waits + 4 * barriers)
+    local = align(registers + register_bytes)
+    local_bytes = align(local_bytes, 16)
+    return WarpLayout(
+        words, masks, waits, registers, local, align(local + 32 * local_bytes), local_bytes
+    )
+
+
+def align(value: int, step: int = CACHE_LINE) -> int:
+    """The next multiple of ``step``."""
+    return -(-value // step) * step

@@ -1,0 +1,99 @@
+"""A kernel made executable: PTX text in, native code and the tables to read its counters out."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from nqbench.devices.sim import cfg, liveness, ptx, symbols
+from nqbench.devices.sim.cfg import Block
+from nqbench.devices.sim.codegen import reach
+from nqbench.devices.sim.codegen.kernel import BarrierSite, translate
+from nqbench.devices.sim.codegen.scheduler import scheduler
+from nqbench.devices.sim.codegen.specials import special
+from nqbench.devices.sim.codegen.writer import KernelWriter, Site
+from nqbench.devices.sim.ir import I32, I64, METADATA, PTR, Declarations, Function
+from nqbench.devices.sim.jit import Host, NativeKernel, compile_native, host
+from nqbench.devices.sim.layout import WarpLayout, warp_layout
+from nqbench.devices.sim.ptx import Instruction, Kernel
+from nqbench.devices.sim.rules import MemoryRules, memory_rules
+from nqbench.devices.sim.symbols import Symbols
+
+PARTS_OF_WORDS = ("u8", "s8", "b8", "u16", "s16", "b16")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """``instructions`` are those that may fault, by the number that a fault records."""
+
+    kernel: Kernel
+    blocks: list[Block]
+    symbols: Symbols
+    layout: WarpLayout
+    sites: list[Site]
+    barriers: list[BarrierSite]
+    instructions: list[Instruction]
+    native: NativeKernel
+
+
+def build(
+    text: str, entry: str, memory: tuple[tuple[str, int | str], ...], machine: Host | None = None
+) -> Program:
+    """Translate the kernel ``entry`` (mangled) of a PTX module and compile it for this CPU.
+
+    Raises ``ptx.UnsupportedPtx`` for anything that the simulator does not know."""
+    return _build(text, entry, memory, machine or host())
+
+
+@functools.lru_cache(maxsize=64)
+def _build(
+    text: str, entry: str, memory: tuple[tuple[str, int | str], ...], machine: Host
+) -> Program:
+    kernel = ptx.parse(text, entry)
+    blocks = cfg.build(kernel)
+    placed = symbols.assign(kernel)
+    file = liveness.analyse(blocks)
+    layout = warp_layout(blocks, file.nbytes, placed.local_bytes)
+    declarations = Declarations()
+    rules = memory_rules(dict(memory))
+    k = _writer(declarations, layout, file, placed, rules, _exact(blocks), machine.scatter)
+    barriers = translate(k, blocks)
+    functions = [
+        *rules.helpers(declarations),
+        reach.outside(declarations),
+        k.f.text().replace("define ", "define internal ", 1),
+        *scheduler(declarations, layout, barriers),
+    ]
+    module = "\n".join([*declarations.lines, *functions, METADATA])
+    return Program(
+        kernel, blocks, placed, layout, k.sites, barriers, k.instructions,
+        compile_native(module, machine),
+    )  # fmt: skip
+
+
+def _writer(
+    declarations: Declarations,
+    layout: WarpLayout,
+    file: liveness.RegisterFile,
+    placed: Symbols,
+    rules: MemoryRules,
+    exact_shadow: bool,
+    scatter: bool,
+) -> KernelWriter:
+    parameters = [(PTR, "context"), (PTR, "warp"), (I64, "quantum")]
+    f = Function("sim_warp", I32, parameters, declarations, "noinline nounwind")
+    return KernelWriter(
+        f, f.parameters[0], f.parameters[1], layout, file, placed, rules, exact_shadow, scatter,
+        special,
+    )  # fmt: skip
+
+
+def _exact(blocks: list[Block]) -> bool:
+    """Whether shared memory is accessed in parts of words anywhere."""
+    return any(
+        i.opcode in ("ld", "st")
+        and not {"global", "local", "param", "const"} & {m.split("::")[0] for m in i.modifiers}
+        and bool(set(PARTS_OF_WORDS) & set(i.modifiers))
+        for block in blocks
+        for i in block.instructions
+    )

@@ -1,0 +1,144 @@
+"""What went wrong in a launch, as one sentence for a person."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nqbench.devices.sim.engine import WARP_SIZE, Geometry, Run
+from nqbench.devices.sim.faults import TEXT, Fault
+from nqbench.devices.sim.layout import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, Context, Warp
+from nqbench.devices.sim.ptx import Instruction
+from nqbench.errors import KernelFault
+
+NEAR = 1 << 16
+"""Bytes: an address this close to a buffer is described by it."""
+
+
+def fault(run: Run, entry: str) -> KernelFault:
+    """The fault that the context records."""
+    kind = Fault(int(run.context[Context.FAULT_KIND]))
+    state = run.warp_state(int(run.context[Context.FAULT_WARP])).view(np.int64)
+    block, warp = _block(state), int(state[Warp.INDEX])
+    if kind is Fault.BARRIER_SPLIT:
+        lanes = int(run.context[Context.FAULT_LANES])
+        return KernelFault(
+            f"kernel {entry}: {TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x});"
+            " every lane of a warp must reach the same one"
+        )
+    lane = int(run.context[Context.FAULT_LANE])
+    instruction = run.program.instructions[int(run.context[Context.FAULT_INSTRUCTION])]
+    address = int(run.context[Context.FAULT_ADDRESS])
+    what = TEXT[kind]
+    detail = ""
+    if kind in (Fault.OUT_OF_BOUNDS, Fault.UNWRITTEN, Fault.SPACE):
+        what, detail = _access(run, kind, instruction, address)
+    elif kind is Fault.INACTIVE_SOURCE:
+        detail = f" (source lane {address})"
+    thread = _thread(run.geometry, warp * WARP_SIZE + lane)
+    return KernelFault(
+        f"kernel {entry}: {what}{detail}; block {block}, thread {thread}, warp {warp}, lane {lane};"
+        f" {_where(instruction)}"
+    )
+
+
+def _access(run: Run, kind: Fault, instruction: Instruction, address: int) -> tuple[str, str]:
+    """The kind of fault and a description of the address."""
+    if instruction.opcode == "brx":
+        return "jump outside the table of a switch", f" (index {address})"
+    nbytes = _size(instruction)
+    if kind is Fault.UNWRITTEN:
+        return TEXT[kind], f", address {address:#x}{_shared_name(run, address)}"
+    space = next((m.split("::")[0] for m in instruction.modifiers if m.split("::")[0] in _SPACES), "")
+    if kind is Fault.OUT_OF_BOUNDS and address % nbytes:
+        return (
+            TEXT[Fault.MISALIGNED],
+            f": address {address:#x} is not a multiple of {nbytes}{_nearest(run, address)}",
+        )
+    if space == "shared" or (not space and address < NEAR):
+        total = run.geometry.shared_bytes
+        return (
+            "access outside the shared memory of the block",
+            f": address {address:#x}, {total} bytes of shared memory",
+        )
+    if space == "local":
+        total = run.program.layout.local_bytes
+        return "access outside local memory", f": address {address:#x}, {total} bytes per thread"
+    return TEXT[kind], f": address {address:#x}{_nearest(run, address)}"
+
+
+_SPACES = ("shared", "local", "global", "const")
+
+
+def _size(instruction: Instruction) -> int:
+    width = next((int(m[1:]) for m in instruction.modifiers if m[1:].isdigit() and m[0] in "usbf"), 8)
+    count = 4 if "v4" in instruction.modifiers else 2 if "v2" in instruction.modifiers else 1
+    return width // 8 * count
+
+
+def _nearest(run: Run, address: int) -> str:
+    """`` (8 bytes beyond the end of buffer 'jobs' of 96 bytes)``, or nothing."""
+    offset = address - GLOBAL_BASE
+    for span in run.memory.spans:
+        size = span.high - span.low
+        if span.low <= offset < span.high:
+            return f", byte {offset - span.low} of buffer {span.name!r} of {size} bytes"
+        if 0 <= offset - span.high < NEAR:
+            beyond = offset - span.high
+            return f", {beyond} bytes beyond the end of buffer {span.name!r} of {size} bytes"
+        if 0 < span.low - offset < NEAR // 2:
+            return f", {span.low - offset} bytes before buffer {span.name!r} of {size} bytes"
+    if address in range(SHARED_WINDOW, SHARED_WINDOW + NEAR) or address in range(
+        LOCAL_WINDOW, LOCAL_WINDOW + NEAR
+    ):
+        return " (a generic address of shared or local memory)"
+    return ""
+
+
+def _shared_name(run: Run, address: int) -> str:
+    for name, offset, nbytes in run.program.symbols.shared:
+        if offset <= address < offset + nbytes:
+            return f", byte {address - offset} of {name}"
+    return ""
+
+
+def deadlock(run: Run, entry: str) -> KernelFault:
+    """Who waits for what when nothing can run any more."""
+    layout, program = run.program.layout, run.program
+    resident = run.warps.reshape(-1, layout.nbytes)
+    for memory in resident:
+        state = memory[: layout.masks].view(np.int64)
+        masks = memory[layout.masks : layout.waits].view(np.int32)
+        where = f"block {_block(state)}, warp {int(state[Warp.INDEX])}"
+        for block in program.blocks:
+            if block.gathers and masks[block.index] and state[Warp.ALIVE]:
+                lanes = int(masks[block.index]) & 0xFFFFFFFF
+                return KernelFault(
+                    f"kernel {entry}: deadlock: lanes {lanes:#010x} of {where} wait at"
+                    f" {_where(block.instructions[0])} for members that never come"
+                )
+    for memory in resident:
+        state = memory[: layout.masks].view(np.int64)
+        waits = memory[layout.waits : layout.waits + 4 * len(program.barriers)].view(np.int32)
+        for site in program.barriers:
+            closing = program.blocks[site.block].closing
+            if waits[site.index] and closing is not None:
+                return KernelFault(
+                    f"kernel {entry}: deadlock: block {_block(state)} waits at barrier"
+                    f" {site.barrier} ({_where(closing)}) for threads that never come"
+                )
+    return KernelFault(f"kernel {entry}: deadlock: no warp can run")
+
+
+def _where(instruction: Instruction) -> str:
+    source = f", source line {instruction.source_line}" if instruction.source_line else ""
+    return f"{instruction.full_opcode} at PTX line {instruction.line}{source}"
+
+
+def _block(state: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int, int, int]:
+    x, y, z = (int(state[field]) for field in (Warp.CTAID_X, Warp.CTAID_Y, Warp.CTAID_Z))
+    return x, y, z
+
+
+def _thread(geometry: Geometry, number: int) -> tuple[int, int, int]:
+    x, y, _ = geometry.block
+    return number % x, number // x % y, number // (x * y)
