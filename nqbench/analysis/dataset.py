@@ -111,6 +111,8 @@ class Dataset:
         """``simulated`` or ``measured``, with the number of rounds."""
         if self.simulated:
             return "simulated"
+        if str(self._device.get("spec", "")).startswith("fake"):
+            return "invented by the fake test device, not measured"
         return f"measured, {self.rounds} round{'' if self.rounds == 1 else 's'}"
 
     @property

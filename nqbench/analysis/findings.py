@@ -105,15 +105,12 @@ def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
     also = ""
     if others:
         sizes = ", ".join(str(e.n) for e in others)
-        also = (
-            f"; the same direction at N={sizes}"
-            if len(agree) == len(others)
-            else f"; not in the same direction at every other size (N={sizes})"
-        )
+        same = len(agree) == len(others)
+        also = f", {'and' if same else 'but not always'} in the same direction at N={sizes}"
     return (
-        f"Strongest factor for {what.label}{_where(data, sweep, largest)}: {best.factor}."
-        f" {best.level} instead of {best.base} {_changes(best, what)}"
-        f" ({_basis(best)}; {interval_note(best.ratio)}{also})."
+        f"Strongest factor for {what.label}: {best.factor}. {best.level} instead of {best.base}"
+        f" {_changes(best, what)}{also}"
+        f" ({_where(data, sweep, largest)}; {_basis(best)}; {interval_note(best.ratio)})."
     )
 
 
@@ -122,8 +119,8 @@ def _no_effect(data: Dataset, sweep: str, what: Quantity, here: Sequence[Effect]
         return None
     n = here[0].n
     return (
-        f"No factor changes the {what.label} by more than its interval"
-        f"{_where(data, sweep, n)} ({len(here)} effects compared, {interval_note(here[0].ratio)})."
+        f"No factor changes the {what.label} by more than its interval ({_where(data, sweep, n)};"
+        f" {len(here)} effects compared; {interval_note(here[0].ratio)})."
     )
 
 
@@ -150,10 +147,10 @@ def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
     value = _value(best, what)
     said = time(value) if what.unit == "s" else number(value)
     return (
-        f"Best {what.label} of {len(ranked)} points{_where(data, sweep, n)}:"
-        f" {describe(best, factors)} with {said}, {ratio(gap)} times {words} the worst"
-        f" ({describe(worst, factors)}; {interval_note(gap)})"
-        f"{_runner_up(best, second, what, factors)}{_baseline(data, best, what)}."
+        f"Best {what.label} of {len(ranked)} points: {describe(best, factors)} with {said},"
+        f" {ratio(gap)} times {words} the worst ({describe(worst, factors)})"
+        f"{_runner_up(best, second, what, factors)}{_baseline(data, best, what)}"
+        f" ({_where(data, sweep, n)}; {interval_note(gap)})."
     )
 
 
@@ -201,11 +198,10 @@ def telling_interaction(data: Dataset, sweep: str, what: Quantity) -> str | None
     change = f"{best.factor} {best.level} instead of {best.base}"
     verb = "turns round with" if best.factor in best.reversed else "depends on"
     return (
-        f"What {change} does to the {what.label} {verb} {best.other}{_where(data, sweep, n)}:"
-        f" it multiplies it"
+        f"What {change} does to the {what.label} {verb} {best.other}: it multiplies it"
         f" by {ratio(best.at_base)} with {best.other} {best.other_base}, but by"
         f" {ratio(best.at_level)} with {best.other} {best.other_level}"
-        f" ({interval_note(best.ratio)})."
+        f" ({_where(data, sweep, n)}; {interval_note(best.ratio)})."
     )
 
 
@@ -227,7 +223,7 @@ def _same_change(one: Effect, two: Effect) -> bool:
 
 
 def _where(data: Dataset, sweep: str, n: int) -> str:
-    return f" at N={n} in sweep {sweep} on {data.device}, {data.manner}"
+    return f"N={n}, sweep {sweep}, {data.device}, {data.manner}"
 
 
 def _basis(effect: Effect) -> str:

@@ -24,7 +24,7 @@ def markdown_page(sections: Sequence[Section], out: Path) -> str:
     for section in sections:
         lines += [f"# {escape(section.title)}: {escape(section.source.device)}", ""]
         if section.about:
-            lines += [f"{escape(section.about)}.", ""]
+            lines += [escape(section.about), ""]
         facts = f"**{escape(section.source.manner)}** on {escape(section.source.device)}"
         lines += [f"{facts}; {section.counts}. Made by {code(section.source.command)}.", ""]
         lines += ["## Findings", "", *(f"- {escape(f)}" for f in section.findings), ""]

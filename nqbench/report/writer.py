@@ -161,7 +161,9 @@ def _section(
             entries.append(Entry(f"{item.form}: {what}", missing=_sentence(data, item, error)))
     ok = sum(p.ok for p in data.points)
     counts = f"{ok} of {len(data.points)} points ok"
-    about = str(data.study.get("about") or "")
+    about = str(data.study.get("about") or "").strip()
+    if about and about[-1] not in ".!?":
+        about += "."
     told = tuple(findings(data))
     return Section(data.name, about, source_of(data), counts, told, tuple(entries))
 

@@ -169,9 +169,14 @@ def ratio_axis(ax: Axes, values: Sequence[float]) -> tuple[float, float]:
     ax.set_xlim(low, high)
     ax.xaxis.set_major_locator(FixedLocator(_ratio_ticks(low, high)))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _plain(v)))
     ax.axvline(1, color="#333333", linewidth=0.9, zorder=1)
     return low, high
+
+
+def _plain(value: float) -> str:
+    """A ratio in few characters."""
+    return f"{value:g}" if value >= 0.01 else f"{value:.0e}".replace("e-0", "e-")
 
 
 def _ratio_ticks(low: float, high: float) -> list[float]:

@@ -1,0 +1,170 @@
+"""From blocks to points: which blocks count, what a failed point is, the order of points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from nqbench.analysis.collect import collect
+from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.design import swept_factors
+from nqbench.analysis.quantities import TIME, quantity
+from tests.analysis.builder import H100, MINI, Builder, ablation, factorial
+
+
+def one_point(**changes: Any) -> tuple[Builder, dict[str, Any]]:
+    builder = Builder(H100, rounds=3)
+    levels = {"n": 15, "memory": "shared"}
+    builder.time("s", levels, 0.5)
+    return builder, levels
+
+
+def test_a_point_is_the_combination_of_its_rounds() -> None:
+    builder, _ = one_point()
+    (point,) = collect(builder.frame()).points
+    assert point.ok
+    assert (point.n, point.levels) == (15, {"memory": "shared"})
+    assert sorted(point.values(TIME)) == [1, 2, 3]
+    blocks = [row["value_s"] for row in builder.rows[1:]]
+    estimate = point.estimate(TIME)
+    assert estimate is not None
+    assert min(blocks) < estimate.value < max(blocks)
+
+
+def test_one_wrong_answer_condemns_the_point() -> None:
+    builder, _ = one_point()
+    builder.rows[2] |= {"status": "wrong", "value_s": None, "answer": "1", "expected": "2"}
+    (point,) = collect(builder.frame()).points
+    assert point.status == "wrong"
+    assert "answer 1, expected 2" in point.reason
+    assert point.estimate(TIME) is None
+
+
+def test_a_crashed_round_is_said_but_costs_only_itself() -> None:
+    builder, _ = one_point()
+    builder.rows[2] |= {"status": "crashed", "reason": "signal 9", "value_s": None}
+    (point,) = collect(builder.frame()).points
+    assert point.ok
+    assert sorted(point.blocks) == [1, 3]
+    assert "signal 9" in point.reason
+
+
+def test_a_throttled_block_does_not_count() -> None:
+    builder, _ = one_point()
+    builder.rows[1] |= {"status": "throttled", "value_s": 9.0}
+    (point,) = collect(builder.frame()).points
+    assert point.ok
+    assert sorted(point.blocks) == [2, 3]
+
+
+def test_verified_only_is_not_a_result() -> None:
+    builder, _ = one_point()
+    builder.rows = builder.rows[:1]
+    (point,) = collect(builder.frame()).points
+    assert point.status == "unfinished"
+
+
+def test_planned_but_skipped_or_never_reached() -> None:
+    builder, _ = one_point()
+    builder.skip("s", {"n": 15, "memory": "local"}, "too large")
+    builder.skip("s", {"n": 16, "memory": "local"}, "")
+    _, skipped, unreached = collect(builder.frame()).points
+    assert (skipped.status, skipped.reason) == ("skipped", "too large")
+    assert unreached.status == "unfinished"
+
+
+def test_blocks_of_an_older_key_do_not_count() -> None:
+    builder, _ = one_point()
+    for row in builder.rows[:2]:
+        row["key"] = "old"
+    (point,) = collect(builder.frame()).points
+    assert sorted(point.blocks) == [2, 3]
+
+
+def test_the_order_of_lines_changes_nothing() -> None:
+    frame = factorial(sizes=(15,)).frame()
+    mixed = frame.sample(frac=1, random_state=3)
+    mixed.attrs = frame.attrs
+    one, two = collect(frame), collect(mixed)
+    assert [p.levels for p in one.points] == [p.levels for p in two.points]
+    assert [p.estimate(TIME) for p in one.points] == [p.estimate(TIME) for p in two.points]
+
+
+def test_a_simulated_point_has_counters_and_no_time() -> None:
+    data = collect(factorial(MINI, (10,)).frame())
+    point = data.points[0]
+    assert data.manner == "simulated"
+    assert point.estimate(TIME) is None
+    estimate = point.estimate(quantity("warp_instructions"))
+    assert estimate is not None
+    assert estimate.exact
+
+
+def test_cpu_baselines_of_a_simulated_run_have_times_and_no_counters() -> None:
+    data = collect(ablation(MINI).frame())
+    hosts = data.select("systems", host=True)
+    assert {p.system for p in hosts} == {"cpu.somers", "cpu.multicore"}
+    assert all(p.estimate(TIME) for p in hosts)
+    assert not any(p.values(quantity("warp_instructions")) for p in hosts)
+
+
+def test_factors_that_do_not_apply_are_left_out_whatever_their_form() -> None:
+    builder = Builder(H100, rounds=2)
+    builder.time("s", {"n": 15, "memory": "shared", "pool_size": 256}, 1.0)
+    builder.time("s", {"n": 15, "memory": "local", "pool_size": "-"}, 1.0)
+    builder.time("s", {"n": 15, "memory": "global", "blocks": {"per_sm": 2}}, 1.0)
+    pooled, local, spread = collect(builder.frame()).points
+    assert pooled.levels["pool_size"] == 256
+    assert "pool_size" not in local.levels
+    assert spread.level("blocks") == "2/SM"
+
+
+def test_without_planned_points_rows_are_grouped_by_their_factors() -> None:
+    frame = factorial(sizes=(15,)).frame()
+    planned = collect(frame)
+    bare = pd.DataFrame(frame)
+    bare.attrs = {"manifest": {**frame.attrs["manifest"], "points": []}}
+    grouped = collect(bare)
+    assert [p.estimate(TIME) for p in grouped.points] == [p.estimate(TIME) for p in planned.points]
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["/opt/venv/bin/nqbench", "run", "a b.yaml"], "nqbench run 'a b.yaml'"),
+        (["/x/nqbench/__main__.py", "run", "c.yaml"], "nqbench run c.yaml"),
+        ([], "nqbench run"),
+    ],
+)
+def test_command_names_no_folder_of_the_program(command: list[str], shown: str) -> None:
+    assert Dataset("x", {"command": command}, (), 0).command == shown
+
+
+def test_the_fake_device_never_says_measured() -> None:
+    data = Dataset("x", {"device": {"spec": "fake:seed=1", "kind": "cuda"}}, (), 5)
+    assert "not measured" in data.manner
+
+
+def test_swept_factors_come_from_the_study() -> None:
+    data = collect(ablation().frame())
+    assert swept_factors(data, "factorial") == ("memory", "layout", "loop", "assignment")
+    assert swept_factors(data, "systems") == ("system",)
+    assert set(swept_factors(data, "launch")) == {"depth", "block_size"}
+
+
+def test_a_factor_that_follows_another_is_not_swept() -> None:
+    builder = Builder(H100, rounds=2)
+    for memory, words in (("shared", 4), ("global", 1)):
+        for loop in ("branchy", "irrc"):
+            builder.time("s", {"n": 9, "memory": memory, "words": words, "loop": loop}, 1.0)
+    found = swept_factors(collect(builder.frame()), "s")
+    assert len(found) == 2
+    assert "loop" in found
+
+
+def test_levels_stand_in_the_order_of_the_study() -> None:
+    data = collect(factorial().frame())
+    assert data.order("factorial", "memory") == ["global", "shared"]
+    assert data.order("factorial", "assignment")[0] == "one_per_thread"

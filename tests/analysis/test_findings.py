@@ -1,0 +1,100 @@
+"""Findings: true sentences, with their basis, and none that the intervals do not carry."""
+
+from __future__ import annotations
+
+import pytest
+
+from nqbench.analysis.collect import collect
+from nqbench.analysis.findings import findings
+from tests.analysis.builder import (
+    H100,
+    MINI,
+    SYSTEMS,
+    Builder,
+    ablation,
+    factorial,
+    truth_s,
+)
+
+
+def test_measured_findings_name_factor_best_point_and_reversal() -> None:
+    data = collect(ablation().frame())
+    strongest, best, crossed = findings(data)
+    assert "assignment. block_pool instead of one_per_thread is 1.4" in strongest
+    assert "memory shared, layout per_thread, loop irrc, assignment block_pool" in best
+    assert "cpu.multicore" in best
+    assert "layout interleaved instead of per_thread" in crossed
+    assert "turns round with memory" in crossed
+
+
+@pytest.mark.parametrize("builder", [ablation(), ablation(MINI)], ids=["measured", "simulated"])
+def test_every_finding_says_size_device_and_manner(builder: Builder) -> None:
+    data = collect(builder.frame())
+    for sentence in findings(data):
+        assert "N=" in sentence
+        assert data.device in sentence
+        assert ("simulated" if data.simulated else "measured, 5 rounds") in sentence
+
+
+def test_simulated_findings_speak_of_counters_only() -> None:
+    told = findings(collect(ablation(MINI).frame()))
+    assert len(told) == 3
+    assert any("brings the bank conflicts to 0" in s for s in told)
+    assert not any(word in s for s in told for word in ("time", "fast", "slow", " ms", "cost"))
+
+
+def test_noise_alone_is_not_a_finding() -> None:
+    data = collect(factorial(noise=0.02, seed=5, value=lambda levels: 0.01).frame())
+    told = findings(data)
+    assert any("No factor changes the kernel time" in s for s in told)
+    assert not any("Strongest factor" in s or "turns round" in s for s in told)
+
+
+def test_identical_code_is_rarely_called_different() -> None:
+    """With no true effect at most about one run in twenty may name a strongest factor."""
+    false = sum(
+        "Strongest"
+        in findings(
+            collect(factorial(sizes=(15,), noise=0.01, seed=s, value=lambda lv: 0.01).frame())
+        )[0]
+        for s in range(40)
+    )
+    assert false <= 6  # binomial(40, 0.05): more than three standard deviations above 2
+
+
+def test_one_round_supports_no_claim() -> None:
+    (only,) = findings(collect(factorial(rounds=1).frame()))
+    assert only.startswith("No finding")
+
+
+def test_failed_points_are_not_the_best() -> None:
+    builder = factorial(sizes=(15,), value=truth_s)
+    best = min(builder.rows[1:], key=lambda r: r.get("value_s") or 9)
+    for row in builder.rows:
+        if row["key"] == best["key"]:
+            row["status"] = "wrong"
+    sentence = next(s for s in findings(collect(builder.frame())) if s.startswith("Best"))
+    assert "of 23 points" in sentence
+
+
+def test_systems_alone_are_ranked() -> None:
+    builder = Builder(H100, sweeps=[{"name": "systems", "systems": list(SYSTEMS)}])
+    for i, system in enumerate(SYSTEMS):
+        builder.time("systems", {"n": 15}, 0.1 + i, system)
+    (best,) = [s for s in findings(collect(builder.frame())) if s.startswith("Best")]
+    assert SYSTEMS[0] in best
+    assert SYSTEMS[-1] in best
+
+
+def test_a_tie_with_the_runner_up_is_said() -> None:
+    builder = Builder(H100, noise=0.01)
+    for i, value in enumerate((1.0, 1.0001, 3.0)):
+        builder.time("s", {"n": 15, "depth": i + 2}, value)
+    assert any("not told apart from the next" in s for s in findings(collect(builder.frame())))
+
+
+def test_an_empty_run_says_so() -> None:
+    builder = Builder(H100)
+    builder.fail("s", {"n": 15, "depth": 3}, "compile_error")
+    (only,) = findings(collect(builder.frame()))
+    assert "of 1 points 0 finished" in only
