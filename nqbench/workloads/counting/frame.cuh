@@ -49,6 +49,16 @@ template <class P> __device__ __forceinline__ unsigned* shared_words() {
     }
 }
 
+// The same pointer to global memory, its origin hidden from the optimizer. Otherwise the offset of
+// the block is merged with the cursor, and every access pays for 64-bit arithmetic on a number that
+// is the same for the whole block.
+__device__ __forceinline__ unsigned* opaque(unsigned* global) {
+    unsigned* same;
+    asm("mov.u64 %0, %1;" : "=l"(same) : "l"(global));
+    __builtin_assume(__isGlobal(same));
+    return same;
+}
+
 // All four quantities in shared memory, or in the block's region of a global buffer.
 template <class P, Memory M = P::kMemory> class Frame {
     using O = Order<P>;
@@ -63,7 +73,7 @@ public:
         if constexpr (M == Memory::shared) {
             words_ = shared_words<P>();
         } else {
-            words_ = scratch + static_cast<size_t>(blockIdx.x) * O::kWords;
+            words_ = opaque(scratch + static_cast<size_t>(blockIdx.x) * O::kWords);
         }
         origin_ = static_cast<int>(threadIdx.x) * O::kThreadStride;
     }
