@@ -93,9 +93,7 @@ def _split(kernel: Kernel) -> Block:
             current = Block()  # code behind an unconditional jump, reachable only by a label
         if is_collective(item):
             if item.guard is not None:
-                raise UnsupportedPtx(
-                    f"predicated {item.full_opcode}", item.line, item.source_line
-                )
+                raise UnsupportedPtx(f"predicated {item.full_opcode}", item.line, item.source_line)
             if current.instructions:
                 following = Block()
                 fall(current, following)
@@ -126,9 +124,7 @@ def _split(kernel: Kernel) -> Block:
                 current.ending, current.targets = "branch", [leave, following]
         elif is_barrier(item):
             if item.guard is not None:
-                raise UnsupportedPtx(
-                    f"predicated {item.full_opcode}", item.line, item.source_line
-                )
+                raise UnsupportedPtx(f"predicated {item.full_opcode}", item.line, item.source_line)
             current.closing, current.ending, current.targets = item, "barrier", [following]
         else:
             current.instructions.append(item)

@@ -79,44 +79,34 @@ class Tally:
     def lines(self, names: dict[Instruction, str]) -> list[dict[str, Any]]:
         """One entry per memory access and conditional branch; ``names`` tells what an access
         reaches (a buffer or a shared variable) where that can be seen from the code."""
-        found = []
-        for site in self.program.sites:
-            if site.space:
-                requests, lanes, passes, sectors = map(int, self.sites[site.index])
-                found.append(
-                    _place(site.instruction)
-                    | {
-                        "space": site.space,
-                        "buffer": names.get(site.instruction, ""),
-                        "executions": requests,
-                        "lanes": lanes,
-                        "requests": requests,
-                        "passes": passes,
-                        "sectors": sectors,
-                        "divergent": 0,
-                    }
-                )
-        for block in self.program.blocks:
-            if block.ending in ("branch", "switch") and block.closing is not None:
-                found.append(
-                    _place(block.closing)
-                    | {
-                        "space": "",
-                        "buffer": "",
-                        "executions": int(self.executions[block.index]),
-                        "lanes": int(self.lanes[block.index]),
-                        "requests": 0,
-                        "passes": 0,
-                        "sectors": 0,
-                        "divergent": int(self.divergent[block.index]),
-                    }
-                )
+        found = [
+            _entry(site.instruction, site.space, names.get(site.instruction, ""))
+            | dict(zip(SITE_FIELDS, map(int, self.sites[site.index]), strict=True))
+            | {"executions": int(self.sites[site.index][0])}
+            for site in self.program.sites
+            if site.space
+        ]
+        found += [
+            _entry(block.closing, "", "")
+            | {
+                "executions": int(self.executions[block.index]),
+                "lanes": int(self.lanes[block.index]),
+                "divergent": int(self.divergent[block.index]),
+            }
+            for block in self.program.blocks
+            if block.ending in ("branch", "switch") and block.closing is not None
+        ]
         return sorted(found, key=lambda entry: (entry["ptx_line"], entry["space"]))
 
 
-def _place(instruction: Instruction) -> dict[str, Any]:
+def _entry(instruction: Instruction, space: str, buffer: str) -> dict[str, Any]:
     return {
         "ptx_line": instruction.line,
         "source_line": instruction.source_line,
         "opcode": instruction.full_opcode,
+        "space": space,
+        "buffer": buffer,
+        "executions": 0,
+        "divergent": 0,
+        **dict.fromkeys(SITE_FIELDS, 0),
     }

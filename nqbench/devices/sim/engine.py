@@ -229,7 +229,9 @@ def parameter_bytes(
     for number, ((offset, nbytes), argument) in enumerate(zip(places, arguments, strict=True), 1):
         if isinstance(argument, str):
             if argument not in addresses:
-                raise DeviceError(f"argument {number} names buffer {argument!r}, which is not there")
+                raise DeviceError(
+                    f"argument {number} names buffer {argument!r}, which is not there"
+                )
             data = addresses[argument].to_bytes(8, "little")
         else:
             data = argument.tobytes()

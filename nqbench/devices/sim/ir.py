@@ -168,9 +168,7 @@ class Function:
 
     def shuffle(self, a: Value, b: Value, places: list[int]) -> Value:
         indices = lanes_of(vector(I32, len(places)), places)
-        return self.emit(
-            vector(element(a.type), len(places)), f"shufflevector {a}, {b}, {indices}"
-        )
+        return self.emit(vector(element(a.type), len(places)), f"shufflevector {a}, {b}, {indices}")
 
     def extract(self, a: Value, lane: Value) -> Value:
         return self.emit(element(a.type), f"extractelement {a}, {lane}")
@@ -304,5 +302,7 @@ def overload(type_: str) -> str:
     return {"ptr": "p0", "float": "f32", "double": "f64"}.get(type_, type_)
 
 
-METADATA = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}\n'
+METADATA = (
+    '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}\n'
+)
 """Weights for ``likely=True`` and ``likely=False``."""

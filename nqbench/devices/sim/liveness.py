@@ -30,7 +30,7 @@ def results(instruction: Instruction) -> list[Register]:
 
 
 def sources(instruction: Instruction) -> list[Register]:
-    """Registers that the instruction reads; a predicated write keeps, and so reads, the old value."""
+    """Registers that the instruction reads; a predicated write reads the value it may keep."""
     written = results(instruction)
     read = [r for operand in _sources(instruction, bool(written)) for r in registers(operand)]
     if instruction.guard is not None:
@@ -82,7 +82,9 @@ def analyse(blocks: list[Block]) -> RegisterFile:
         changed = False
         for block in reversed(blocks):
             i = block.index
-            out = set().union(*(live_in[t.index] for t in block.targets)) if block.targets else set()
+            out = (
+                set().union(*(live_in[t.index] for t in block.targets)) if block.targets else set()
+            )
             if block.ending == "barrier" and block.closing is not None:
                 # A reducing barrier's result is written when the warp resumes.
                 out |= set(results(block.closing))

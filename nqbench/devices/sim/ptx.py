@@ -107,7 +107,11 @@ def parse(text: str, entry: str) -> Kernel:
     """
     lines = text.split("\n")
     start = next(
-        (i for i, line in enumerate(lines) if re.search(rf"\.entry\s+{re.escape(entry)}\s*\(", line)),
+        (
+            i
+            for i, line in enumerate(lines)
+            if re.search(rf"\.entry\s+{re.escape(entry)}\s*\(", line)
+        ),
         None,
     )
     if start is None:

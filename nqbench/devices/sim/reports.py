@@ -48,7 +48,9 @@ def _access(run: Run, kind: Fault, instruction: Instruction, address: int) -> tu
     nbytes = _size(instruction)
     if kind is Fault.UNWRITTEN:
         return TEXT[kind], f", address {address:#x}{_shared_name(run, address)}"
-    space = next((m.split("::")[0] for m in instruction.modifiers if m.split("::")[0] in _SPACES), "")
+    space = next(
+        (m.split("::")[0] for m in instruction.modifiers if m.split("::")[0] in _SPACES), ""
+    )
     if kind is Fault.OUT_OF_BOUNDS and address % nbytes:
         return (
             TEXT[Fault.MISALIGNED],
@@ -70,7 +72,9 @@ _SPACES = ("shared", "local", "global", "const")
 
 
 def _size(instruction: Instruction) -> int:
-    width = next((int(m[1:]) for m in instruction.modifiers if m[1:].isdigit() and m[0] in "usbf"), 8)
+    width = next(
+        (int(m[1:]) for m in instruction.modifiers if m[1:].isdigit() and m[0] in "usbf"), 8
+    )
     count = 4 if "v4" in instruction.modifiers else 2 if "v2" in instruction.modifiers else 1
     return width // 8 * count
 

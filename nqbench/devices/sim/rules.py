@@ -31,7 +31,7 @@ SECTORS_PER_SLOT: Final = 4
 
 
 class MemoryRules(Protocol):
-    """Emits the code that counts one access. ``lanes`` is the 32-bit mask of lanes that take part."""
+    """Emits the code that counts one access; ``lanes`` (i32) is the mask of who takes part."""
 
     def helpers(self, declarations: Declarations) -> list[str]:
         """Functions that the other methods call, as LLVM IR."""
@@ -129,9 +129,7 @@ def _first_of_kind(f: Function, values: Value, active: Value) -> Value:
 def _conflicts(declarations: Declarations) -> str:
     """Passes of an access where some bank is wanted twice: for each bank the number of different
     words, and of these the greatest. Shared memory has fewer than 2^16 - 64 words."""
-    f = Function(
-        "sim_conflicts", I32, [(V32, "words"), (I32, "lanes")], declarations, "noinline"
-    )
+    f = Function("sim_conflicts", I32, [(V32, "words"), (I32, "lanes")], declarations, "noinline")
     words, lanes = f.parameters
     active = f.as_lanes(lanes)
     unique = lanes_of(V16, [-2 - lane for lane in range(LANES)])
@@ -146,9 +144,7 @@ def _crowding(declarations: Declarations) -> str:
 
     Bit-sliced counters, one per bank and all in parallel: lane i starts as a 32-bit word with its
     bank's bit set; halves of the warp are added like numbers whose digits are whole words."""
-    f = Function(
-        "sim_crowding", I32, [(V32, "words"), (I32, "lanes")], declarations, "noinline"
-    )
+    f = Function("sim_crowding", I32, [(V32, "words"), (I32, "lanes")], declarations, "noinline")
     words, lanes = f.parameters
     bank = f.op("shl", const(V32, 1), f.and_(words, const(V32, 31)))
     digits = [f.select(f.as_lanes(lanes), bank, const(V32, 0))]
@@ -183,9 +179,7 @@ def _crowding(declarations: Declarations) -> str:
 
 def _spread(declarations: Declarations) -> str:
     """Number of different values among the active lanes, by comparing all pairs."""
-    f = Function(
-        "sim_spread", I32, [(V32, "values"), (I32, "lanes")], declarations, "noinline"
-    )
+    f = Function("sim_spread", I32, [(V32, "values"), (I32, "lanes")], declarations, "noinline")
     values, lanes = f.parameters
     active = f.as_lanes(lanes)
     unique = lanes_of(V32, [-2 - lane for lane in range(LANES)])

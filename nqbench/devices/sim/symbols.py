@@ -27,9 +27,7 @@ class Symbols:
         base = self.addresses.get(name.name)
         return None if base is None else base + name.offset
 
-    def parameter(
-        self, source: Operand, extra: int, nbytes: int, instruction: Instruction
-    ) -> int:
+    def parameter(self, source: Operand, extra: int, nbytes: int, instruction: Instruction) -> int:
         """Byte offset of a parameter access; raises ``UnsupportedPtx`` if it is not plain."""
         if isinstance(source, Memory) and isinstance(source.base, Name):
             place = self.parameters.get(source.base.name)
@@ -63,9 +61,7 @@ def assign(kernel: Kernel) -> Symbols:
     for variable in module:
         addresses[variable.name] = GLOBAL_BASE + (page << PAGE_BITS)
         page += pages(variable.nbytes)
-    return Symbols(
-        addresses, kernel.parameters, static, ends["local"], module, tuple(shared)
-    )
+    return Symbols(addresses, kernel.parameters, static, ends["local"], module, tuple(shared))
 
 
 def pages(nbytes: int) -> int:

@@ -24,9 +24,7 @@ def _product(k: KernelWriter, a: Value, b: Value, kind: Kind, part: str) -> Valu
     if part == "lo":
         return k.f.op("mul", a, b)
     double = 2 * kind.bits
-    whole = k.f.op(
-        "mul", k.f.resize(a, double, kind.signed), k.f.resize(b, double, kind.signed)
-    )
+    whole = k.f.op("mul", k.f.resize(a, double, kind.signed), k.f.resize(b, double, kind.signed))
     if part == "wide":
         return whole
     return k.f.resize(k.f.op("lshr", whole, const(whole.type, kind.bits)), kind.bits)

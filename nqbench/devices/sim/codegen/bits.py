@@ -5,7 +5,7 @@ from __future__ import annotations
 from nqbench.devices.sim.codegen.types import Handler, kinds
 from nqbench.devices.sim.codegen.writer import KernelWriter
 from nqbench.devices.sim.ir import V32, V64, Value, const
-from nqbench.devices.sim.operands import Immediate, Register
+from nqbench.devices.sim.operands import Immediate
 from nqbench.devices.sim.ptx import Instruction
 
 BYTE = 0xFF
@@ -66,7 +66,7 @@ def lop3(k: KernelWriter, i: Instruction) -> None:
     f = k.f
     kinds(k, i)
     table = i.operands[4]
-    if not isinstance(table, Immediate) or isinstance(i.operands[0], type(None)):
+    if not isinstance(table, Immediate):
         raise k.unsupported(i, "table is not a constant")
     values = [k.read(operand, 32) for operand in i.operands[1:4]]
     result = const(V32, 0)
@@ -131,10 +131,8 @@ def count_bits(k: KernelWriter, i: Instruction) -> None:
     """``popc`` and ``clz``; the result has 32 bits whatever the operand has."""
     (kind,) = kinds(k, i)
     a = k.read(i.operands[1], kind.bits)
-    if i.opcode == "popc":
-        result = k.f.popcount(a)
-    else:
-        result = k.f.intrinsic("ctlz", a, const("i1", 0))
+    zeros = () if i.opcode == "popc" else (const("i1", 0),)
+    result = k.f.intrinsic("ctlz" if zeros else "ctpop", a, *zeros)
     k.write(i.operands[0], k.f.resize(result, 32))
 
 
@@ -155,12 +153,6 @@ def find_top(k: KernelWriter, i: Instruction) -> None:
     zeros = f.resize(f.intrinsic("ctlz", a, const("i1", 0)), 32)
     place = zeros if "shiftamt" in i.modifiers else f.sub(const(V32, kind.bits - 1), zeros)
     k.write(i.operands[0], f.select(f.nonzero(a), place, const(V32, -1)))
-
-
-def is_predicate(i: Instruction) -> bool:
-    """Whether the instruction works on predicates."""
-    target = i.operands[0] if i.operands else None
-    return isinstance(target, Register) and target.width == 1
 
 
 BITS: dict[str, Handler] = {

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from nqbench.devices.sim.codegen.types import Handler, kinds
 from nqbench.devices.sim.codegen.writer import KernelWriter
 from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import I32, LANES, MASK, V32, Value, const, lanes_of, vector
+from nqbench.devices.sim.ir import I32, LANES, V32, Value, const, lanes_of
 from nqbench.devices.sim.layout import CACHE_LINE
 from nqbench.devices.sim.operands import Operand, Pair
 from nqbench.devices.sim.ptx import Instruction
@@ -59,9 +59,8 @@ def vote(k: KernelWriter, i: Instruction) -> None:
         raise k.unsupported(i, "only the .sync form exists since compute capability 7.0")
     f = k.f
     ballot = "ballot" in i.modifiers
-    type_ = V32 if ballot else V32
-    slot = f.slot(type_)
-    f.store(const(type_, 0), slot, CACHE_LINE)
+    slot = f.slot(V32)
+    f.store(const(V32, 0), slot, CACHE_LINE)
     says = f.as_bits(k.predicate(i.operands[1]))
     with _groups(k, i) as (group, lanes):
         yes = f.and_(says, group)
@@ -77,7 +76,7 @@ def vote(k: KernelWriter, i: Instruction) -> None:
                 truth = f.or_(every, none)
             answer = f.cast("zext", truth, I32)
         _keep(k, slot, lanes, f.splat(answer))
-    result = f.load(type_, slot, CACHE_LINE)
+    result = f.load(V32, slot, CACHE_LINE)
     k.write(i.operands[0], result if ballot else f.nonzero(result))
 
 
@@ -176,10 +175,6 @@ def active_mask(k: KernelWriter, i: Instruction) -> None:
     k.write(i.operands[0], k.f.splat(k.lanes))
 
 
-def elect(k: KernelWriter, i: Instruction) -> None:
-    raise k.unsupported(i)
-
-
 def warp_barrier(k: KernelWriter, i: Instruction) -> None:
     """``bar.warp.sync``: meeting was all there is to do."""
 
@@ -188,5 +183,3 @@ COLLECTIVES: dict[str, Handler] = {
     "vote": vote, "shfl": shuffle, "match": match, "redux": reduce, "activemask": active_mask,
     "bar": warp_barrier, "barrier": warp_barrier,
 }  # fmt: skip
-
-__all__ = ["COLLECTIVES", "MASK", "members_of", "vector"]

@@ -1,4 +1,4 @@
-"""Floating point. Only operations whose result IEEE 754 fixes: what a GPU approximates is refused."""
+"""Floating point: operations whose result IEEE 754 fixes; what a GPU approximates is refused."""
 
 from __future__ import annotations
 

@@ -101,9 +101,7 @@ class _Translation:
         f, k = self.f, self.k
         f.store(f.parameters[2], self.left, 8)
         for field in POINTERS:
-            k.pointers[f"Context.{field.name}"] = f.emit(
-                PTR, f"inttoptr {k.number(field)} to ptr"
-            )
+            k.pointers[f"Context.{field.name}"] = f.emit(PTR, f"inttoptr {k.number(field)} to ptr")
         for place in (Warp.SHARED, Warp.SHADOW, Warp.SLOT):
             k.pointers[f"Warp.{place.name}"] = f.emit(
                 PTR, f"inttoptr {k.warp_number(place)} to ptr"
@@ -203,9 +201,7 @@ class _Translation:
         self._bump_block(block, "executions", const(I64, 1))
         self._bump_block(block, "lanes", self.f.popcount(self.k.lanes))
         if self.clocked:
-            self.f.bump(
-                self.f.offset(self.k.warp, 8 * Warp.CLOCK), const(I64, block.length)
-            )
+            self.f.bump(self.f.offset(self.k.warp, 8 * Warp.CLOCK), const(I64, block.length))
 
     def _bump_block(self, block: Block, name: str, amount: Value) -> None:
         offset = BLOCK_STRIDE * block.index + 8 * BLOCK_FIELDS.index(name)
@@ -216,7 +212,11 @@ class _Translation:
         table = FLOATS if is_float(i) and i.opcode in FLOATS else HANDLERS
         handler = table.get(i.opcode)
         if handler is None:
-            why = "calls are not simulated; the function must be inlined" if i.opcode == "call" else ""
+            why = (
+                "calls are not simulated; the function must be inlined"
+                if i.opcode == "call"
+                else ""
+            )
             raise k.unsupported(i, why)
         try:
             with k.guarded(i):
@@ -365,9 +365,7 @@ def _barrier_site(k: KernelWriter, block: Block, index: int) -> BarrierSite:
     if not isinstance(number, Immediate) or not 0 <= number.value < BARRIERS:
         raise k.unsupported(closing, "the barrier must be a constant from 0 to 15")
     aligned = closing.opcode == "bar" or "aligned" in closing.modifiers
-    return BarrierSite(
-        index, number.value, block.targets[0].index, aligned, reduces, block.index
-    )
+    return BarrierSite(index, number.value, block.targets[0].index, aligned, reduces, block.index)
 
 
 def _barrier_count(closing: Instruction) -> Operand | None:

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from nqbench.devices.sim.codegen import reach
 from nqbench.devices.sim.codegen.reach import WORD, Places, Span
 from nqbench.devices.sim.codegen.types import Handler, Kind, kinds
-from nqbench.devices.sim.codegen.writer import KernelWriter, Site
+from nqbench.devices.sim.codegen.writer import KernelWriter
 from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import I8, I32, I64, MASK, V32, V64, Value, const, like, vector
+from nqbench.devices.sim.ir import I8, I32, I64, MASK, V32, V64, Value, const, vector
 from nqbench.devices.sim.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, UNWRITTEN_BYTE, Warp
 from nqbench.devices.sim.operands import Memory, Name, Operand, Register, Vector
 from nqbench.devices.sim.ptx import Instruction
@@ -27,7 +27,7 @@ QUALIFIERS = frozenset(
      "L1::evict_first", "L1::evict_last", "L1::evict_unchanged", "L1::evict_normal", "L2::64B",
      "L2::128B", "L2::256B", "shared::cta", "param::entry"}
 )  # fmt: skip
-"""Order, scope and cache hints: they change no value here, because lanes run one access at a time."""
+"""Order, scope and cache hints: they change no value, since accesses happen one at a time."""
 
 
 def space_of(i: Instruction) -> str:
@@ -297,5 +297,3 @@ MEMORY: dict[str, Handler] = {
     "ld": load, "ldu": load, "st": store, "membar": nothing, "fence": nothing,
     "prefetch": nothing, "prefetchu": nothing, "nanosleep": nothing,
 }  # fmt: skip
-
-

@@ -16,7 +16,8 @@ INTEGER_TESTS = {
 }  # fmt: skip
 FLOAT_TESTS = {
     "eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "equ": "ueq",
-    "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge", "num": "ord", "nan": "uno",
+    "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge",
+    "num": "ord", "nan": "uno",
 }  # fmt: skip
 COMBINATIONS = ("and", "or", "xor")
 
@@ -27,7 +28,7 @@ def move(k: KernelWriter, i: Instruction) -> None:
     if isinstance(target, Vector):
         _unpack(k, i, kind, target)
     elif isinstance(source, Vector):
-        k.write(target, _packed(k, i, kind, source))
+        k.write(target, _packed(k, kind, source))
     elif kind.bits == 1:
         k.write(target, k.predicate(source))
     else:
@@ -42,7 +43,7 @@ def _unpack(k: KernelWriter, i: Instruction, kind: Kind, target: Vector) -> None
         k.write(item, k.f.resize(shifted, part))
 
 
-def _packed(k: KernelWriter, i: Instruction, kind: Kind, source: Vector) -> Value:
+def _packed(k: KernelWriter, kind: Kind, source: Vector) -> Value:
     part = kind.bits // len(source.items)
     result = const(vector(f"i{kind.bits}"), 0)
     for place, item in enumerate(source.items):

@@ -27,6 +27,8 @@ from nqbench.devices.sim.ptx import WIDTHS, Instruction, UnsupportedPtx, float_b
 from nqbench.devices.sim.rules import MemoryRules
 from nqbench.devices.sim.symbols import Symbols
 
+NO_LANES, NOBODY = const(I32, 0), const(MASK, 0)
+
 SITE_FIELDS = ("requests", "lanes", "passes", "sectors")
 """Counters of a site, in memory order (64-bit each)."""
 
@@ -66,8 +68,8 @@ class KernelWriter:
     sites: list[Site] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
     block: Block = field(default_factory=Block)
-    lanes: Value = const(I32, 0)
-    active: Value = const(MASK, 0)
+    lanes: Value = NO_LANES
+    active: Value = NOBODY
     pointers: dict[str, Value] = field(default_factory=dict)
     narrowed: bool = False
 
@@ -243,7 +245,7 @@ class KernelWriter:
 
     @contextmanager
     def only(self, active: Value) -> Iterator[None]:
-        """Narrow the lanes further, without counting and without changing how results are written."""
+        """Narrow the lanes for an access; results are still written as before."""
         before = self.lanes, self.active
         self.active = active
         self.lanes = self.f.as_bits(active)
