@@ -1,0 +1,83 @@
+"""A key changes with everything that can change the number, and with nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nqbench.measure import keys as keys_module
+from nqbench.measure.environment import digest
+from nqbench.measure.keys import Keys
+from nqbench.point import Point
+from tests.measure.toy import point
+
+HELLO: dict[str, Any] = {
+    "spec": "cuda:0",
+    "deterministic": False,
+    "identity": {"name": "GPU", "driver": "580.1"},
+    "facts": {"multiprocessors": 4},
+    "host": {"name": "CPU", "governor": "performance"},
+}
+PROTOCOL = {"target": 0.005, "samples": 10}
+
+
+def key(where: Point, protocol: Any = PROTOCOL, **hello: Any) -> str:
+    """The key of a point on a device."""
+    return Keys({**HELLO, **hello}, protocol).of(where)
+
+
+def test_the_same_measurement_has_the_same_key() -> None:
+    assert key(point(8)) == key(point(8))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        key(point(9)),
+        key(point(8, flavour="salted")),
+        key(point(8), {**PROTOCOL, "samples": 11}),
+        key(point(8), identity={"name": "GPU", "driver": "580.2"}),
+        key(point(8), facts={"multiprocessors": 5}),
+        key(point(8, system="cpu.power")),
+    ],
+)
+def test_point_protocol_driver_and_device_enter(other: str) -> None:
+    assert other != key(point(8))
+
+
+def test_sources_and_versions_enter(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key(point(8))
+    with monkeypatch.context() as patch:
+        patch.setattr(keys_module, "_digest_once", lambda paths: "edited")
+        assert key(point(8)) != before
+    with monkeypatch.context() as patch:
+        patch.setattr(keys_module, "versions", lambda names: {"nvidia-cuda-nvrtc": "99"})
+        assert key(point(8)) != before
+    assert key(point(8)) == before
+
+
+def test_a_host_point_depends_on_the_host_only() -> None:
+    host = point(8, system="cpu.power")
+    assert key(host) == key(host, identity={"name": "other GPU"})
+    assert key(host) != key(host, host={"name": "CPU", "governor": "powersave"})
+
+
+def test_how_blocks_are_sampled_does_not_matter_where_nothing_is_sampled() -> None:
+    assert key(point(8), deterministic=True) == key(point(8), {}, deterministic=True)
+
+
+def test_sweeps_keep_their_own_blocks() -> None:
+    moved = Point("toy", "another sweep", point(8).workload, None, {"n": 8})
+    assert key(moved) != key(point(8))
+
+
+def test_editing_a_kernel_changes_the_digest_of_its_folder(tmp_path: Any) -> None:
+    kernel = tmp_path / "inner" / "kernel.cuh"
+    kernel.parent.mkdir()
+    kernel.write_text("int a;")
+    before = digest((tmp_path,))
+    (tmp_path / "notes.txt").write_text("not a source")
+    assert digest((tmp_path,)) == before
+    kernel.write_text("int b;")
+    assert digest((tmp_path,)) != before
