@@ -58,6 +58,7 @@ class _Seat:
     worker: WorkerProcess | None = None
     job: Job | None = None
     deadline: float = 0.0
+    accepted: bool = False
     launching: bool = False
 
 
@@ -108,13 +109,12 @@ class Crew:
         return next((seat for seat in self._seats if seat.job is None), None)
 
     def _give(self, seat: _Seat, job: Job) -> None:
-        # A worker that died between two jobs was not killed by the next one: take a new one.
         if seat.worker is None or not seat.worker.send(job.request):
             if seat.worker is not None:
                 seat.worker.kill()
             seat.worker = WorkerProcess(self.spec)
             seat.worker.send(job.request)
-        seat.job, seat.launching = job, False
+        seat.job, seat.accepted, seat.launching = job, False, False
         seat.deadline = time.monotonic() + PREPARE_LIMIT_S
 
     def _collect(self) -> Iterator[tuple[Job, Reply]]:
@@ -137,11 +137,14 @@ class Crew:
         assert seat.worker is not None
         assert seat.job is not None
         for message in seat.worker.receive():
-            if "beat" in message:
+            if "accepted" in message:
+                seat.accepted = True
+            elif "beat" in message:
                 seat.launching = True
                 seat.deadline = time.monotonic() + seat.job.limit_s
             elif "done" in message:
                 job, seat.job = seat.job, None
+                seat.worker.fresh = False
                 fields = dict(message["done"])
                 pid = seat.worker.pid
                 if fields.pop("fatal", False):
@@ -150,7 +153,13 @@ class Crew:
                 yield job, Reply(fields, pid)
                 return
         if seat.worker.ended:
-            yield self._lost(seat, seat.job, "crashed", "")
+            if seat.accepted or seat.worker.fresh:
+                yield self._lost(seat, seat.job, "crashed", "")
+            else:
+                # It died between two jobs: not this one's doing, so a new worker gets it.
+                seat.worker.kill()
+                seat.worker = None
+                self._give(seat, seat.job)
 
     def _overdue(self, seat: _Seat, job: Job) -> tuple[Job, Reply]:
         what = (

@@ -46,6 +46,8 @@ class WorkerProcess:
         self.output = self._process.stdout
         self.pid = self._process.pid
         self.ended = False
+        self.fresh = True
+        """No job of it is done yet: if it dies now, another one would too."""
         self._rest = b""
         try:
             self.hello: Mapping[str, Any] = self._open(spec)

@@ -74,6 +74,7 @@ def serve(requests: queue.Queue[dict[str, Any] | None], output: BinaryIO) -> Non
 
         send({"hello": {"pid": os.getpid()}})
         while (request := requests.get()) is not None:
+            send({"accepted": True})
             send({"done": compile_point(request)})
         return
     from nqbench.measure.session import Session
@@ -87,6 +88,7 @@ def serve(requests: queue.Queue[dict[str, Any] | None], output: BinaryIO) -> Non
     with closing(session):
         send({"hello": hello})
         while (request := requests.get()) is not None:
+            send({"accepted": True})
             send({"done": session.block(request)})
 
 
