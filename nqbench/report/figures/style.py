@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 WIDTH_IN: Final = 9.0
 """Width of a figure in inches: 8-point type stays legible when a README scales it down."""
-FOOTER_IN: Final = 0.3
+FOOTER_LINE_IN: Final = 0.11
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 LINES: Final[tuple[Any, ...]] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
@@ -89,17 +90,16 @@ def finish(
     head = f"{title}\n{subtitle}" if subtitle else title
     lines = head.count("\n") + 1
     top = (0.12 + 0.17 * lines) / height
-    bottom = FOOTER_IN / height
+    room = int(width * 18.5)  # characters of 6.5-point type in one line
+    footer = textwrap.wrap(f"{source}  |  {source.command}", room) or [""]
+    bottom = (0.2 + FOOTER_LINE_IN * len(footer)) / height
     engine: Any = figure.get_layout_engine()
     engine.set(rect=(0, bottom, 1, 1 - bottom - top), h_pad=0.06, w_pad=0.06)
     figure.text(0.01, 1 - 0.08 / height, title, fontsize=10, fontweight="bold", va="top")
     if subtitle:
         figure.text(0.01, 1 - 0.29 / height, subtitle, fontsize=8, color=GREY, va="top")
-    footer = f"{source}  |  {source.command}"
-    room = int(width * 18.5)  # characters of 6.5-point type in one line
-    if len(footer) > room:
-        footer = footer[: room - 1] + "…"
-    figure.text(0.01, 0.08 / height, footer, fontsize=6.5, color=GREY, va="bottom")
+    lowest = {"fontsize": 6.5, "color": GREY, "va": "bottom"}
+    figure.text(0.01, 0.08 / height, "\n".join(footer), **lowest)
     engine.execute(figure)
     figure.set_layout_engine("none")
     return Drawing(name, title, f"{alt} {source}.", figure)

@@ -1,0 +1,305 @@
+"""Figures: what they say, that series differ without colour, that nothing is drawn that failed."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nqbench.analysis.collect import collect
+from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.quantities import TIME, quantity
+from nqbench.errors import AnalysisError
+from nqbench.report.figures import FIGURES
+from nqbench.report.figures.scale import digits, short
+from nqbench.report.figures.style import COLOURS, Drawing, save, series_style, styled
+from nqbench.report.items import items_of, source_of
+from nqbench.study.report import ReportItem, kinds
+from tests.analysis.builder import H100, MINI, Builder, ablation, factorial
+
+ITEMS = {
+    "effects": {"of": "factorial"},
+    "ranking": {"of": "factorial"},
+    "heatmap": {"of": "launch", "x": "block_size", "y": "depth"},
+    "line": {"of": "pool", "x": "pool_size", "series": "system"},
+    "scaling": {"of": "systems", "series": "system"},
+}
+
+
+@pytest.fixture(scope="module")
+def measured() -> Dataset:
+    return collect(ablation().frame())
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Dataset:
+    return collect(ablation(MINI).frame())
+
+
+@pytest.fixture(autouse=True)
+def look() -> Iterator[None]:
+    with styled():
+        yield
+
+
+def draw(data: Dataset, name: str, **options: Any) -> list[Drawing]:
+    return FIGURES[name](data, ReportItem("figure", name, **options))
+
+
+def svg(drawing: Drawing, data: Dataset, folder: Path) -> str:
+    path = folder / f"{drawing.name}.svg"
+    save(drawing, path, source_of(data))
+    return path.read_text(encoding="utf-8")
+
+
+def test_every_figure_a_study_may_name_exists() -> None:
+    assert set(FIGURES) == set(kinds("figure"))
+
+
+@pytest.mark.parametrize("kind", ["measured", "simulated"])
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_figure_names_device_manner_and_command(
+    name: str, kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    data: Dataset = request.getfixturevalue(kind)
+    for drawing in draw(data, name, **ITEMS[name]):
+        text = svg(drawing, data, tmp_path)
+        shown = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", text))
+        assert data.device in shown
+        assert kind in shown
+        assert "nqbench run configs/ablation.yaml" in shown
+        assert drawing.title in shown
+        for other in {"measured", "simulated"} - {kind}:
+            footer = next(t for t in re.findall(r">([^<]*)</text>", text) if "nqbench run" in t)
+            assert other not in footer
+
+
+@pytest.mark.parametrize("kind", ["measured", "simulated"])
+@pytest.mark.parametrize("name", ITEMS)
+def test_no_text_is_cut_off_and_no_two_collide(
+    name: str, kind: str, request: pytest.FixtureRequest
+) -> None:
+    data: Dataset = request.getfixturevalue(kind)
+    for drawing in draw(data, name, **ITEMS[name]):
+        figure = drawing.figure
+        renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+        figure.draw(renderer)
+        width, height = figure.canvas.get_width_height()
+        for text in _drawn_texts(figure):
+            box = text.get_window_extent(renderer)
+            assert box.x0 >= -1, text
+            assert box.x1 <= width + 1, text
+            assert box.y0 >= -1, text
+            assert box.y1 <= height + 1, text
+        texts = _drawn_texts(figure)
+        boxes = [text.get_window_extent(renderer) for text in texts]
+        for (one, a), (two, b) in itertools.combinations(zip(texts, boxes, strict=True), 2):
+            assert not _overlap(a, b), (drawing.name, one.get_text(), two.get_text())
+
+
+def _drawn_texts(figure: Any) -> list[Any]:
+    """Every text that is drawn: titles, labels, ticks in view, legends, annotations, footer."""
+    texts = [*figure.texts, *(t for legend in figure.legends for t in legend.get_texts())]
+    for ax in figure.axes:
+        if ax.get_legend():
+            texts += ax.get_legend().get_texts()
+        texts += [*ax.texts, ax._left_title]
+        if ax.axison:
+            texts += [ax.xaxis.label, ax.yaxis.label]
+            texts += [*_tick_labels(ax.xaxis), *_tick_labels(ax.yaxis)]
+    return [t for t in texts if t.get_visible() and t.get_text().strip()]
+
+
+def _tick_labels(axis: Any) -> list[Any]:
+    """Labels of the ticks in view; those beyond the limits exist, but are not drawn."""
+    low, high = sorted(axis.get_view_interval())
+    ticks = [t for t in axis.get_major_ticks() if low <= t.get_loc() <= high]
+    return [t.label1 for t in ticks if t.label1.get_visible() and t.label1.get_text()]
+
+
+def _overlap(one: Any, two: Any) -> bool:
+    across = min(one.x1, two.x1) - max(one.x0, two.x0)
+    down = min(one.y1, two.y1) - max(one.y0, two.y0)
+    return bool(across > 1 and down > 1)
+
+
+def test_series_differ_in_marker_or_line_without_colour() -> None:
+    styles = [(s.marker, str(s.line)) for s in map(series_style, range(45))]
+    assert len(set(styles)) == 45
+
+
+def test_colours_differ_for_colour_blind_eyes() -> None:
+    """Simulated deuteranopia and protanopia (Vienot, Brettel and Mollon 1999): distances stay."""
+    for matrix in (
+        [[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]],
+        [[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]],
+    ):
+        seen = [np.asarray(matrix) @ _linear(colour) for colour in COLOURS]
+        for one, two in itertools.combinations(seen[:5], 2):
+            assert np.abs(one - two).max() > 0.04
+
+
+def _linear(colour: str) -> Any:
+    return np.asarray([(int(colour[i : i + 2], 16) / 255) ** 2.2 for i in (1, 3, 5)])
+
+
+def _line(container: Any) -> Any:
+    """The line of an error-bar container."""
+    return container.lines[0]
+
+
+def test_lines_of_a_panel_are_told_apart_in_grey(measured: Dataset) -> None:
+    (drawing,) = draw(measured, "scaling", **ITEMS["scaling"])
+    for ax in drawing.figure.axes[:3]:
+        looks = [
+            (line.get_marker(), line.get_linestyle())
+            for container in ax.containers
+            if (line := _line(container)) is not None
+        ]
+        assert len(looks) >= 6
+        assert len(set(looks)) == len(looks)
+
+
+def test_scaling_draws_cpu_times_with_measured_kernels_but_apart_from_counters(
+    measured: Dataset, simulated: Dataset
+) -> None:
+    (together,) = draw(measured, "scaling", **ITEMS["scaling"])
+    labels = together.figure.axes[0].get_legend_handles_labels()[1]
+    assert {"cpu.somers", "cpu.multicore", "base"} <= set(labels)
+    (apart,) = draw(simulated, "scaling", **ITEMS["scaling"])
+    for ax in apart.figure.axes:
+        labels = ax.get_legend_handles_labels()[1]
+        hosts = [label for label in labels if label.startswith("cpu.")]
+        assert not hosts or (hosts == labels and ax.get_title(loc="left") == "CPU time, measured")
+
+
+def test_output_is_the_same_every_time(measured: Dataset, tmp_path: Path) -> None:
+    for suffix in ("svg", "pdf", "png"):
+        seen = set()
+        for _ in range(2):
+            (drawing,) = draw(measured, "heatmap", **ITEMS["heatmap"])
+            path = tmp_path / f"x.{suffix}"
+            save(drawing, path, source_of(measured))
+            seen.add(path.read_bytes())
+        assert len(seen) == 1, suffix
+
+
+def test_heatmap_hatches_what_does_not_fit_and_outlines_the_best(measured: Dataset) -> None:
+    (drawing,) = draw(measured, "heatmap", **ITEMS["heatmap"])
+    ax = drawing.figure.axes[0]
+    points = measured.select("launch")
+    assert sum(bool(p.get_hatch()) for p in ax.patches) == sum(not p.ok for p in points)
+    (outline,) = [p for p in ax.patches if not p.get_fill()]
+    estimates = {p: p.estimate(TIME) for p in points if p.ok}
+    best = min(estimates, key=lambda p: estimates[p].value)  # type: ignore[union-attr]
+    xs = [t.get_text() for t in ax.get_xticklabels()]
+    ys = [t.get_text() for t in ax.get_yticklabels()]
+    x, y = round(outline.get_x()), round(outline.get_y())  # type: ignore[attr-defined]
+    assert (xs[x], ys[y]) == (str(best.level("block_size")), str(best.level("depth")))
+
+
+def test_a_failed_point_is_hatched_like_one_that_does_not_fit() -> None:
+    builder = Builder(H100, rounds=2)
+    for depth, block in itertools.product((2, 3), (32, 64)):
+        levels = {"n": 15, "depth": depth, "block_size": block}
+        if (depth, block) == (3, 64):
+            builder.fail("s", levels, "wrong")
+        else:
+            builder.time("s", levels, 0.1 * depth)
+    (drawing,) = draw(collect(builder.frame()), "heatmap", x="block_size", y="depth")
+    texts = [t.get_text() for t in drawing.figure.axes[0].texts]
+    assert len(texts) == 3
+    assert sum(bool(p.get_hatch()) for p in drawing.figure.axes[0].patches) == 1
+
+
+def test_ranking_is_sorted_and_has_the_levels_beside_it(measured: Dataset) -> None:
+    (drawing,) = draw(measured, "ranking", **ITEMS["ranking"])
+    matrix, values = drawing.figure.axes
+    spots = sorted(
+        (y, x) for c in values.containers for x, y in zip(*_line(c).get_data(), strict=True)
+    )
+    assert len(spots) == 24
+    assert [x for _, x in spots] == sorted(x for _, x in spots)
+    names = [t.get_text() for t in matrix.get_xticklabels()]
+    assert names[:2] == ["global", "shared"]
+    assert {t.get_text() for t in matrix.texts} >= {"memory", "layout", "loop", "assignment"}
+
+
+def test_line_has_a_reference_for_what_lacks_the_factor(measured: Dataset) -> None:
+    (drawing,) = draw(measured, "line", **ITEMS["line"])
+    labels = drawing.figure.axes[0].get_legend_handles_labels()[1]
+    assert labels == ["zhang2011.low_divergence (no pool_size)", "zhang2011.pool_distributed"]
+
+
+def test_zero_counters_say_so_on_their_axis(simulated: Dataset) -> None:
+    drawings = draw(simulated, "line", **ITEMS["line"], value="bank_conflicts")
+    texts = [t.get_text() for t in drawings[0].figure.axes[0].texts]
+    assert texts == ["0 at every point"]
+    ranking = draw(simulated, "ranking", **ITEMS["ranking"], value="bank_conflicts")
+    assert ranking[0].figure.axes[1].get_xscale() == "symlog"
+
+
+def test_effects_to_zero_are_said_in_words(simulated: Dataset) -> None:
+    main, crossed = draw(simulated, "effects", **ITEMS["effects"])
+    (ax,) = [ax for ax in main.figure.axes if ax.get_title(loc="left") == "bank conflicts"]
+    texts = [t.get_text() for t in ax.texts]
+    assert any("to 0" in t for t in texts)
+    assert any("from 0" in t for t in texts)
+    assert "interactions" in crossed.name
+
+
+def test_no_counter_is_called_the_cost(simulated: Dataset) -> None:
+    for item in items_of(simulated):
+        if item.form == "figure":
+            for drawing in FIGURES[item.name](simulated, item):
+                assert "cost" not in drawing.title.lower()
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_nothing_finished_is_a_sentence(name: str) -> None:
+    builder = Builder(H100)
+    for depth in (2, 3):
+        builder.fail("s", {"n": 15, "depth": depth, "block_size": 32}, "launch_error")
+    options = {k: v for k, v in ITEMS[name].items() if k in {"x", "y"}}
+    with pytest.raises(AnalysisError, match="no finished point"):
+        draw(collect(builder.frame()), name, **options)
+
+
+def test_sizes_may_be_chosen() -> None:
+    data = collect(factorial(sizes=(15, 16)).frame())
+    one, two = draw(data, "ranking", of="factorial", n=(15, 16))
+    assert (one.title[-4:], two.title[-4:]) == ("N=15", "N=16")
+    assert one.name != two.name
+
+
+def test_two_factors_are_not_folded_into_one_line() -> None:
+    data = collect(factorial(sizes=(15,)).frame())
+    with pytest.raises(AnalysisError, match="another factor varies too"):
+        draw(data, "line", of="factorial", x="memory", series="layout")
+    with pytest.raises(AnalysisError, match="another factor varies too"):
+        draw(data, "heatmap", of="factorial", x="memory", y="layout")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (0.012345, "12.3 ms"), (1.0, "1 s"), (250.0, "250 s"), (3.2e-7, "320 ns")],
+)
+def test_times_in_few_characters(value: float, text: str) -> None:
+    assert short(value, TIME) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (999, "999"), (1000, "1k"), (1234567, "1.23M"), (0.25, "0.25")]
+)
+def test_counts_in_few_characters(value: float, text: str) -> None:
+    assert short(value, quantity("branches")) == text
+
+
+def test_digits_keep_zeros_where_a_column_needs_them() -> None:
+    assert digits(24.0, keep_zeros=True) == "24.0"
+    assert digits(24.0) == "24"

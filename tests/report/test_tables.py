@@ -1,0 +1,141 @@
+"""Tables: every point is there, failed ones without a value, times and counters apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nqbench.analysis.collect import collect
+from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.estimate import Estimate
+from nqbench.errors import AnalysisError
+from nqbench.report.table import Table
+from nqbench.report.tables import TABLES
+from nqbench.study.report import ReportItem, kinds
+from tests.analysis.builder import H100, MINI, TRUTH, Builder, ablation
+
+
+@pytest.fixture(scope="module")
+def measured() -> Dataset:
+    return collect(ablation().frame())
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Dataset:
+    return collect(ablation(MINI).frame())
+
+
+def make(data: Dataset, name: str, of: str | None = None, **options: Any) -> list[Table]:
+    return TABLES[name](data, ReportItem("table", name, of=of, **options))
+
+
+def cells(table: Table, column: str) -> list[object]:
+    i = [c.name for c in table.columns].index(column)
+    return [row[i] for row in table.rows]
+
+
+def test_every_table_a_study_may_name_exists() -> None:
+    assert set(TABLES) == set(kinds("table"))
+
+
+def test_results_list_every_point(measured: Dataset) -> None:
+    tables = make(measured, "results")
+    assert [t.name for t in tables] == [
+        *("results-factorial", "results-launch", "results-pool", "results-systems"),
+    ]
+    assert sum(len(t.rows) for t in tables) == len(measured.points)
+
+
+def test_failed_points_are_listed_without_a_value() -> None:
+    builder = Builder(H100, rounds=2)
+    builder.time("s", {"n": 15, "depth": 3}, 1.0)
+    builder.fail("s", {"n": 15, "depth": 4}, "wrong", "answer 1, expected 2")
+    (table,) = make(collect(builder.frame()), "results")
+    assert cells(table, "status") == ["ok", "wrong"]
+    assert cells(table, "kernel time")[1] is None
+    (skipped,) = make(collect(builder.frame()), "skipped")
+    assert skipped.rows == (("s", "depth 4", 15, "wrong", "answer 1, expected 2"),)
+
+
+def test_simulated_counters_and_cpu_times_never_share_a_table(simulated: Dataset) -> None:
+    for name in ("results", "systems"):
+        tables = make(simulated, name, of="systems")
+        assert len(tables) == 2
+        counters, times = tables
+        assert not any(c.kind == "time" for c in counters.columns)
+        assert "lane efficiency" not in [c.name for c in times.columns]
+        assert "CPU baselines, measured" in times.title
+
+
+def test_effects_table_holds_the_truth_with_intervals(measured: Dataset) -> None:
+    (table,) = make(measured, "effects", of="factorial")
+    loops = [r for r in table.rows if r[4] == "irrc"]
+    assert [r[1] for r in loops] == [15, 16, 17, 18]
+    for row in loops:
+        assert isinstance(row[5], Estimate)
+        assert row[5].bounded
+        assert row[5].value == pytest.approx(TRUTH["irrc"], rel=0.01)
+
+
+def test_interactions_name_what_reverses(measured: Dataset) -> None:
+    (table,) = make(measured, "interactions", of="factorial")
+    turned = [(r[2], r[8]) for r in table.rows if r[8]]
+    assert turned == [("memory: global → shared", "layout")] * 4
+
+
+def test_systems_stand_beside_each_other_by_size(measured: Dataset) -> None:
+    (table,) = make(measured, "systems", of="systems")
+    assert [c.name for c in table.columns] == ["system", "N=15", "N=16", "N=17", "N=18"]
+    assert len(table.rows) == 18
+    assert any("whole count" in note for note in table.notes)
+
+
+def test_a_value_may_be_asked_for(simulated: Dataset) -> None:
+    (table, _) = make(simulated, "results", of="systems", value="barriers")
+    assert "barriers" in [c.name for c in table.columns]
+
+
+def test_time_of_a_simulated_run_is_refused(simulated: Dataset) -> None:
+    with pytest.raises(AnalysisError, match="no finished point with a kernel time"):
+        make(simulated, "effects", of="factorial", value="time")
+
+
+def test_resources_merge_sizes_that_agree(measured: Dataset) -> None:
+    (table,) = make(measured, "resources", of="factorial")
+    assert len(table.rows) == 24
+    assert set(cells(table, "N")) == {"15, 16, 17, 18"}
+
+
+def test_no_resources_says_where_to_find_them() -> None:
+    builder = Builder(MINI)
+    builder.count("s", {"n": 9, "depth": 3}, {"warp_instructions": 5})
+    frame = builder.frame().drop(columns=["registers", "occupancy"])
+    frame.attrs = builder.frame().attrs
+    with pytest.raises(AnalysisError, match="nqbench static"):
+        make(collect(frame), "resources")
+
+
+def test_skipped_table_says_why(measured: Dataset) -> None:
+    (table,) = make(measured, "skipped")
+    assert len(table.rows) == sum(not p.ok for p in measured.points)
+    assert all("bytes of shared memory" in str(reason) for reason in cells(table, "reason"))
+
+
+def test_unknown_sweep_names_those_there_are(measured: Dataset) -> None:
+    with pytest.raises(AnalysisError, match=r"no sweep 'factorail' \(it has: factorial, launch"):
+        make(measured, "effects", of="factorail")
+
+
+def test_several_sweeps_need_of(measured: Dataset) -> None:
+    with pytest.raises(AnalysisError, match="say which with `of`"):
+        make(measured, "effects")
+
+
+def test_every_table_carries_its_source(measured: Dataset, simulated: Dataset) -> None:
+    for data, word in ((measured, "measured, 5 rounds"), (simulated, "simulated")):
+        for name in TABLES:
+            of = None if name in {"results", "resources", "skipped"} else "factorial"
+            for table in make(data, name, of=of):
+                assert table.source.manner == word
+                assert table.source.command == "nqbench run configs/ablation.yaml"

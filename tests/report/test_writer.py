@@ -1,0 +1,193 @@
+"""The whole report: which files, what the index says, what happens when something is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import nqbench.store
+from nqbench.errors import StoreError, StudyError
+from nqbench.report import default_out, findings_of, write_report
+from tests.analysis.builder import H100, MINI, Builder, ablation, factorial
+
+Serve = Callable[..., list[Path]]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """Makes frames loadable under made-up run folders."""
+    frames: dict[Path, pd.DataFrame] = {}
+    monkeypatch.setattr(nqbench.store, "load", lambda run: frames[Path(run)])
+
+    def add(*builders: Builder) -> list[Path]:
+        paths = [Path(f"run{len(frames) + i}") for i in range(len(builders))]
+        frames.update(zip(paths, (b.frame() for b in builders), strict=True))
+        return paths
+
+    return add
+
+
+EFFECTS = [{"table": "effects", "of": "factorial"}, {"figure": "heatmap", "of": "factorial"}]
+
+
+def test_every_item_is_written_and_linked(serve: Serve, tmp_path: Path) -> None:
+    written = write_report(serve(ablation(rounds=2)), tmp_path, ("md", "csv", "tex", "html"))
+    assert written[0] == tmp_path / "report.md"
+    assert sorted(written) == sorted(tmp_path.iterdir())
+    assert all(path.stat().st_size > 0 for path in written)
+    stems = {path.stem for path in written}
+    assert {"table-effects-factorial", "figure-ranking-factorial", "report"} <= stems
+    for stem in stems:
+        if stem.startswith("figure-"):
+            assert {p.suffix for p in written if p.stem == stem} == {".svg", ".pdf", ".png"}
+    index = (tmp_path / "report.md").read_text()
+    links = re.findall(r"\]\(<([^>]*)>\)", index)
+    assert set(links) == {p.name for p in written} - {"report.md", "report.html"}
+    page = (tmp_path / "report.html").read_text()
+    assert all((tmp_path / link).exists() for link in re.findall(r'(?:href|src)="([^"]*)"', page))
+    for text in (index, page):
+        assert "NVIDIA H100 PCIe (cuda:0)" in text
+        assert "measured, 2 rounds" in text
+        assert "nqbench run configs/ablation.yaml" in text
+        assert "Strongest factor" in text
+
+
+def test_simulated_report_never_says_measured_of_kernels(serve: Serve, tmp_path: Path) -> None:
+    runs = serve(factorial(MINI, (9, 10), report=[{"table": "results"}, {"table": "skipped"}]))
+    write_report(runs, tmp_path, figure_formats=("svg",))
+    text = (tmp_path / "report.md").read_text()
+    assert "**simulated**" in text
+    assert "measured" not in text
+
+
+def test_what_lacks_data_is_a_sentence_not_a_crash(serve: Serve, tmp_path: Path) -> None:
+    builder = Builder(H100, report=[*EFFECTS, {"table": "skipped"}])
+    builder.fail("factorial", {"n": 15, "memory": "shared"}, "launch_error", "out of memory")
+    written = write_report(serve(builder), tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert text.count("Not made: ") == 2
+    assert "0 of 1 points ok" in text
+    assert "out of memory" in text
+    assert {p.stem for p in written} == {"report", "table-skipped"}
+
+
+def test_time_asked_of_a_simulated_run_says_why_not(serve: Serve, tmp_path: Path) -> None:
+    report = [{"figure": "ranking", "of": "factorial", "value": "time"}]
+    write_report(serve(factorial(MINI, (9,), report=report)), tmp_path)
+    assert "a simulator counts, it does not time" in (tmp_path / "report.md").read_text()
+
+
+def test_an_item_of_a_newer_study_is_a_sentence(serve: Serve, tmp_path: Path) -> None:
+    report = [{"figure": "hologram", "of": "factorial"}, {"table": "results"}]
+    written = write_report(serve(factorial(sizes=(15,), report=report)), tmp_path)
+    assert "no figure is called 'hologram'" in (tmp_path / "report.md").read_text().replace(
+        "\\", ""
+    )
+    assert any(p.stem == "table-results-factorial" for p in written)
+
+
+def test_the_same_item_twice_makes_two_files(serve: Serve, tmp_path: Path) -> None:
+    report = [{"table": "effects", "of": "factorial"}] * 2
+    written = write_report(serve(factorial(sizes=(15,), report=report)), tmp_path, ("csv",))
+    assert {p.name for p in written[1:]} == {
+        "table-effects-factorial.csv",
+        "table-effects-factorial-2.csv",
+    }
+
+
+def test_several_runs_get_a_folder_each(serve: Serve, tmp_path: Path) -> None:
+    runs = serve(
+        factorial(sizes=(15,), report=EFFECTS[:1]), factorial(MINI, (9,), report=EFFECTS[:1])
+    )
+    written = write_report(runs, tmp_path, ("md",))
+    folders = {p.parent.name for p in written[1:]}
+    assert folders == {"ablation-nvidia-h100-pcie-cuda-0", "ablation-mini-sm-90-rules-sim-mini"}
+    text = (tmp_path / "report.md").read_text()
+    for link in re.findall(r"\]\(<([^>]*)>\)", text):
+        assert (tmp_path / link).exists()
+
+
+def test_a_study_without_a_list_still_gets_its_results(serve: Serve, tmp_path: Path) -> None:
+    written = write_report(serve(factorial(sizes=(15,), report=[])), tmp_path, ("md",))
+    assert "table-results-factorial.md" in {p.name for p in written}
+
+
+def test_writing_twice_changes_no_byte(serve: Serve, tmp_path: Path) -> None:
+    runs = serve(factorial(sizes=(15,), report=[{"figure": "effects", "of": "factorial"}]))
+    before = {p: p.read_bytes() for p in write_report(runs, tmp_path)}
+    after = {p: p.read_bytes() for p in write_report(runs, tmp_path)}
+    assert before == after
+
+
+def test_no_half_written_file_is_left(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, text: str) -> None:
+        with path.open("w") as file:
+            file.write(text[:5])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("nqbench.report.writer._write_text", full)
+    with pytest.raises(StoreError, match=r"No space left on device; give another folder"):
+        write_report(serve(factorial(sizes=(15,), report=EFFECTS)), tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(serve: Serve, tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    with pytest.raises(StoreError, match="the report cannot be written to"):
+        write_report(serve(factorial(sizes=(15,), report=EFFECTS)), blocker / "out")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_is_a_sentence(serve: Serve, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(StoreError, match="Permission denied"):
+        write_report(serve(factorial(sizes=(15,), report=EFFECTS)), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"formats": ("docx",)}, "'docx'"),
+        ({"figure_formats": ("gif",)}, "'gif'"),
+    ],
+)
+def test_unknown_formats_are_refused_before_anything_is_written(
+    serve: Serve, tmp_path: Path, options: dict[str, Any], match: str
+) -> None:
+    with pytest.raises(StudyError, match=match):
+        write_report(serve(factorial(sizes=(15,))), tmp_path, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="at least one run"):
+        write_report([], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("run", "out"),
+    [
+        ("results/local/cuda-0/ablation", "plots/local/cuda-0/ablation"),
+        ("results/reference/h100/ablation", "plots/reference/h100/ablation"),
+        ("/data/results/local/sim/quick", "/data/plots/local/sim/quick"),
+        ("elsewhere/run", "elsewhere/run/report"),
+        ("results/other/run", "results/other/run/report"),
+    ],
+)
+def test_default_folder_follows_the_run(run: str, out: str) -> None:
+    assert default_out(Path(run)) == Path(out)
+
+
+def test_findings_of_runs(serve: Serve) -> None:
+    told = findings_of(serve(factorial(sizes=(15,)), factorial(MINI, (9,))))
+    assert any("measured" in s for s in told)
+    assert any("simulated" in s for s in told)
