@@ -106,7 +106,8 @@ class OccupancyProbe:
             (_MAX_DYNAMIC_SHARED, shared_bytes),
         ):
             _checked(
-                driver.cuFuncSetAttribute(self._function, attribute[name], value), f"set {name}"
+                driver.cuFuncSetAttribute(self._function, getattr(attribute, name), value),
+                f"set {name}",
             )
         return int(
             _checked(
