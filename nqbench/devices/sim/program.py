@@ -11,7 +11,7 @@ from nqbench.devices.sim.codegen import reach
 from nqbench.devices.sim.codegen.kernel import BarrierSite, translate
 from nqbench.devices.sim.codegen.scheduler import scheduler
 from nqbench.devices.sim.codegen.specials import special
-from nqbench.devices.sim.codegen.writer import KernelWriter, Site
+from nqbench.devices.sim.codegen.writer import KernelWriter, Site, fault_recorder
 from nqbench.devices.sim.ir import I32, I64, METADATA, PTR, Declarations, Function
 from nqbench.devices.sim.jit import Host, NativeKernel, compile_native, host
 from nqbench.devices.sim.layout import WarpLayout, warp_layout
@@ -68,6 +68,7 @@ def _build(
     functions = [
         *rules.helpers(declarations),
         reach.outside(declarations),
+        fault_recorder(declarations),
         k.f.text().replace("define ", "define internal ", 1),
         *scheduler(declarations, layout, barriers),
     ]

@@ -13,7 +13,7 @@ from nqbench.devices.sim.ir import (
     I64,
     MASK,
     PTR,
-    V64,
+    Declarations,
     Function,
     Value,
     const,
@@ -267,19 +267,11 @@ class KernelWriter:
         """Record a fault of the lowest lane in ``bad`` and leave the kernel."""
         where = const(I64, len(self.instructions))
         self.instructions.append(instruction)
-        if address is None:
-            address = const(V64, 0)
-        lane = self.f.call(I32, "llvm.cttz.i32", bad, const("i1", 0), declare=True)
-        first = self.f.extract(address, self.f.and_(lane, const(I32, 31)))
-        for field_, value in (
-            (Context.FAULT_KIND, const(I64, fault)),
-            (Context.FAULT_INSTRUCTION, where),
-            (Context.FAULT_LANE, self.f.resize(lane, 64)),
-            (Context.FAULT_LANES, self.f.resize(bad, 64)),
-            (Context.FAULT_ADDRESS, first),
-        ):
-            self.f.store(value, self.f.offset(self.context, 8 * field_), 8)
-        self.f.store(self.warp, self.f.offset(self.context, 8 * Context.FAULT_WARP), 8)
+        lane = self.f.lowest(bad)
+        first = const(I64, 0) if address is None else self.f.extract(address, lane)
+        kind = const(I64, fault)
+        arguments = (self.context, self.warp, kind, where, bad, lane, first)
+        self.f.call("void", "sim_fault", *arguments)
         self.f.jump("faulted")
 
     def unsupported(self, instruction: Instruction, why: str = "") -> UnsupportedPtx:
@@ -288,4 +280,20 @@ class KernelWriter:
         return UnsupportedPtx(f"instruction {text}", instruction.line, instruction.source_line)
 
 
-__all__ = ["PTR", "SITE_FIELDS", "KernelWriter", "Site"]
+def fault_recorder(declarations: Declarations) -> str:
+    """``sim_fault``: store what is known about a fault in the context."""
+    parameters = [(PTR, "context"), (PTR, "warp"), (I64, "kind"), (I64, "where")]
+    parameters += [(I32, "lanes"), (I32, "lane"), (I64, "address")]
+    f = Function("sim_fault", "void", parameters, declarations, "cold noinline nounwind")
+    context, warp, kind, where, lanes, lane, address = f.parameters
+    for field_, value in (
+        (Context.FAULT_KIND, kind),
+        (Context.FAULT_INSTRUCTION, where),
+        (Context.FAULT_LANE, f.resize(lane, 64)),
+        (Context.FAULT_LANES, f.resize(lanes, 64)),
+        (Context.FAULT_ADDRESS, address),
+        (Context.FAULT_WARP, f.emit(I64, f"ptrtoint {warp} to i64")),
+    ):
+        f.store(value, f.offset(context, 8 * field_), 8)
+    f.ret()
+    return f.text().replace("define ", "define internal ", 1)
