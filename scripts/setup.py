@@ -28,7 +28,7 @@ LOG = "nqbench-setup.log"
 
 NO_NETWORK = re.compile(
     r"NewConnectionError|ConnectTimeout|ReadTimeout|name resolution|Network is unreachable"
-    r"|ProxyError|Connection refused|Max retries exceeded"
+    r"|ProxyError|Connection refused|Max retries exceeded|\(from versions: none\)"
 )
 ERROR_LINE = re.compile(r"^(?:ERROR|error):.*$", re.MULTILINE)
 

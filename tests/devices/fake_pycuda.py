@@ -1,0 +1,263 @@
+"""A ``pycuda.driver`` that keeps device memory in bytearrays and records every call, for tests.
+
+It has what the CUDA device uses and nothing else, so that using more fails here too. ``kernel`` is
+a Python function called as ``kernel(memory, *arguments)`` in place of the compiled one.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nqbench.devices.models import load_model
+
+MODEL = load_model("sm_90").facts
+DRIVER_VERSION = 13000
+
+
+class Error(Exception):
+    """Base of the driver's errors."""
+
+
+class OutOfMemory(Error):
+    """``pycuda.driver.MemoryError``."""
+
+
+class LogicError(Error):
+    """``pycuda.driver.LogicError``."""
+
+
+class LaunchError(Error):
+    """``pycuda.driver.LaunchError``."""
+
+
+class FakeDriver:
+    """State of one pretended GPU."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self.memory: dict[int, bytearray] = {}
+        self.kernel: Callable[..., None] = lambda memory, *arguments: None
+        self.capacity = 1 << 30
+        self.failures: dict[str, Error] = {}
+        self.polls_until_done = 0
+        self.kernel_ms = 2.5
+        self.attributes = {"NUM_REGS": 24, "SHARED_SIZE_BYTES": 0, "LOCAL_SIZE_BYTES": 0}
+        self.contexts = 0
+
+    def note(self, name: str, *details: Any) -> None:
+        """Record a call, and fail it if the test wants that."""
+        self.calls.append((name, *details))
+        if name in self.failures:
+            raise self.failures[name]
+
+    def names(self) -> list[str]:
+        """Names of the calls so far."""
+        return [call[0] for call in self.calls]
+
+    def used(self) -> int:
+        """Bytes allocated."""
+        return sum(len(block) for block in self.memory.values())
+
+
+def make_module(gpu: FakeDriver) -> types.ModuleType:
+    """The module ``pycuda.driver`` for this GPU."""
+    module = types.ModuleType("pycuda.driver")
+    for name, value in {
+        "Error": Error,
+        "MemoryError": OutOfMemory,
+        "LogicError": LogicError,
+        "LaunchError": LaunchError,
+        "init": lambda: gpu.note("init"),
+        "get_version": lambda: (13, 0, 0),
+        "get_driver_version": lambda: DRIVER_VERSION,
+        "Device": _device(gpu),
+        "Context": _context(gpu),
+        "Event": _event(gpu),
+        "device_attribute": _Names(),
+        "function_attribute": _Names(),
+        "func_cache": _Names(),
+        "module_from_buffer": lambda image: _Module(gpu, image),
+        **_memory(gpu),
+    }.items():
+        setattr(module, name, value)
+    return module
+
+
+class _Names:
+    """An enumeration whose members are their own names."""
+
+    def __getattr__(self, name: str) -> str:
+        return name
+
+
+_DEVICE_ATTRIBUTES = {
+    "MULTIPROCESSOR_COUNT": MODEL.multiprocessors,
+    "WARP_SIZE": 32,
+    "MAX_THREADS_PER_BLOCK": 1024,
+    "MAX_THREADS_PER_MULTIPROCESSOR": MODEL.max_threads_per_multiprocessor,
+    "MAX_BLOCKS_PER_MULTIPROCESSOR": MODEL.max_blocks_per_multiprocessor,
+    "MAX_GRID_DIM_X": MODEL.max_grid_x,
+    "MAX_REGISTERS_PER_MULTIPROCESSOR": MODEL.registers_per_multiprocessor,
+    "MAX_REGISTERS_PER_BLOCK": MODEL.registers_per_block,
+    "MAX_SHARED_MEMORY_PER_BLOCK": MODEL.shared_per_block,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": MODEL.shared_per_block_optin,
+    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": MODEL.shared_per_multiprocessor,
+    "RESERVED_SHARED_MEMORY_PER_BLOCK": MODEL.shared_reserved_per_block,
+}
+
+
+def _device(gpu: FakeDriver) -> type:
+    class Device:
+        def __init__(self, index: int) -> None:
+            self.index = index
+
+        @staticmethod
+        def count() -> int:
+            return 1
+
+        def name(self) -> str:
+            return "Pretended H100"
+
+        def pci_bus_id(self) -> str:
+            return "0000:01:00.0"
+
+        def compute_capability(self) -> tuple[int, int]:
+            return MODEL.compute_capability
+
+        def total_memory(self) -> int:
+            return gpu.capacity
+
+        def get_attribute(self, name: str) -> int:
+            return _DEVICE_ATTRIBUTES[name]
+
+        def make_context(self) -> Any:
+            gpu.note("make_context")
+            gpu.contexts += 1
+            return _context(gpu)()
+
+    return Device
+
+
+def _context(gpu: FakeDriver) -> type:
+    class Context:
+        @staticmethod
+        def synchronize() -> None:
+            gpu.note("synchronize")
+
+        @staticmethod
+        def pop() -> None:
+            gpu.note("pop")
+
+        def detach(self) -> None:
+            gpu.contexts -= 1
+            gpu.note("detach")
+
+    return Context
+
+
+def _event(gpu: FakeDriver) -> type:
+    class Event:
+        def record(self) -> None:
+            gpu.note("record")
+
+        def query(self) -> bool:
+            gpu.note("query")
+            gpu.polls_until_done -= 1
+            return gpu.polls_until_done < 0
+
+    return Event
+
+
+class _Allocation:
+    def __init__(self, gpu: FakeDriver, nbytes: int) -> None:
+        self.gpu = gpu
+        self.address = 0x1000 + 0x100000 * len(gpu.calls)
+        gpu.memory[self.address] = bytearray(b"\xab" * nbytes)  # undefined contents
+
+    def __int__(self) -> int:
+        return self.address
+
+    def free(self) -> None:
+        self.gpu.note("free", self.address)
+        del self.gpu.memory[self.address]
+
+
+def _memory(gpu: FakeDriver) -> dict[str, Callable[..., Any]]:
+    def mem_alloc(nbytes: int) -> _Allocation:
+        gpu.note("mem_alloc", nbytes)
+        if gpu.used() + nbytes > gpu.capacity:
+            raise OutOfMemory("cuMemAlloc failed: out of memory")
+        return _Allocation(gpu, nbytes)
+
+    def memcpy_htod(target: _Allocation, host: Any) -> None:
+        gpu.note("memcpy_htod", int(target))
+        gpu.memory[int(target)][: host.nbytes] = host.tobytes()
+
+    def memcpy_dtoh(host: Any, source: _Allocation) -> None:
+        gpu.note("memcpy_dtoh", int(source))
+        raw = bytes(gpu.memory[int(source)][: host.nbytes])
+        host[:] = np.frombuffer(raw, dtype=host.dtype)
+
+    def memcpy_dtod(target: _Allocation, source: _Allocation, nbytes: int) -> None:
+        gpu.note("memcpy_dtod", int(target), int(source))
+        gpu.memory[int(target)][:nbytes] = gpu.memory[int(source)][:nbytes]
+
+    def memset_d8(target: _Allocation, value: int, nbytes: int) -> None:
+        gpu.note("memset_d8", int(target))
+        gpu.memory[int(target)][:nbytes] = bytes([value]) * nbytes
+
+    return {
+        "mem_alloc": mem_alloc,
+        "mem_get_info": lambda: (gpu.capacity - gpu.used(), gpu.capacity),
+        "memcpy_htod": memcpy_htod,
+        "memcpy_dtoh": memcpy_dtoh,
+        "memcpy_dtod": memcpy_dtod,
+        "memset_d8": memset_d8,
+    }
+
+
+class _Module:
+    def __init__(self, gpu: FakeDriver, image: bytes) -> None:
+        gpu.note("module_from_buffer")
+        assert image.startswith(b"\x7fELF")
+        self.gpu, self.image = gpu, image
+
+    def get_function(self, symbol: str) -> _Function:
+        if symbol.encode() not in self.image:
+            raise LogicError("cuModuleGetFunction failed: named symbol not found")
+        return _Function(self.gpu)
+
+
+class _Function:
+    def __init__(self, gpu: FakeDriver) -> None:
+        self.gpu = gpu
+        self.codes: list[str] = []
+
+    def prepare(self, codes: list[str]) -> None:
+        self.codes = codes
+
+    def get_attribute(self, name: str) -> int:
+        return self.gpu.attributes[name]
+
+    def set_attribute(self, name: str, value: int) -> None:
+        self.gpu.note("set_attribute", name, value)
+
+    def set_cache_config(self, value: str) -> None:
+        self.gpu.note("set_cache_config", value)
+
+    def prepared_timed_call(
+        self, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any, shared_size: int
+    ) -> Callable[[], float]:
+        self.gpu.note("launch", grid, block, shared_size, tuple(self.codes))
+        assert len(arguments) == len(self.codes)
+        self.gpu.kernel(self.gpu.memory, *arguments)
+
+        def elapsed() -> float:
+            self.gpu.note("elapsed")
+            return self.gpu.kernel_ms * 1e-3
+
+        return elapsed

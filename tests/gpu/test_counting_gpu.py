@@ -1,0 +1,80 @@
+"""The papers' systems on a real GPU: right answers, and sane figures beside them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nqbench.plan import KernelPlan
+from nqbench.workloads import get
+
+if TYPE_CHECKING:
+    from nqbench.devices.cuda import CudaDevice
+
+COUNTING = get("counting")
+SYSTEMS = [name for name in COUNTING.systems if not name.startswith("cpu.")]
+TIMEOUT_S = 60.0
+
+A000170 = {
+    5: 10, 6: 4, 7: 40, 8: 92, 9: 352, 10: 724, 11: 2680, 12: 14200, 13: 73712,
+    14: 365596, 15: 2279184, 16: 14772512,
+}  # fmt: skip
+
+
+def make_plan(device: CudaDevice, system: str, n: int) -> KernelPlan:
+    resolved = COUNTING.resolve({"n": n}, system, device.facts)
+    plan = COUNTING.plan(resolved.factors, system, device.facts)
+    assert isinstance(plan, KernelPlan)
+    return plan
+
+
+def test_there_are_the_papers_sixteen_systems() -> None:
+    assert len(SYSTEMS) == 16
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_answers_equal_a000170_for_n_5_to_16(device: CudaDevice, system: str) -> None:
+    for n, expected in A000170.items():
+        plan = make_plan(device, system, n)
+        with device.prepare(plan) as prepared:
+            for _ in range(2):  # the second launch starts from renewed memory
+                launch = prepared.launch(TIMEOUT_S)
+                assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n}"
+                assert launch.kernel_s is not None
+                assert launch.kernel_s > 0
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_resources_are_complete_and_occupancy_is_the_drivers(
+    device: CudaDevice, system: str
+) -> None:
+    plan = make_plan(device, system, 14)
+    with device.prepare(plan) as prepared:
+        told = prepared.resources
+        assert told["registers"]
+        assert told["static_shared_bytes"] == plan.static_shared_bytes
+        assert told["occupancy"] == told["occupancy_computed"]
+        assert prepared.transfer_s is not None
+        assert 0 < prepared.transfer_s < 1
+
+
+@pytest.mark.parametrize("system", ["feinbube2010.base", "zhang2011.low_divergence"])
+def test_repeated_launches_agree(device: CudaDevice, system: str) -> None:
+    with device.prepare(make_plan(device, system, 15)) as prepared:
+        for _ in range(5):
+            prepared.launch(TIMEOUT_S)
+        times = [prepared.launch(TIMEOUT_S).kernel_s or math.inf for _ in range(20)]
+    times.sort()
+    assert times[-5] / times[4] < 1.1  # the middle of the samples; clocks may drift a little
+
+
+def test_time_grows_with_the_board(device: CudaDevice) -> None:
+    times = []
+    for n in (13, 14, 15, 16):
+        with device.prepare(make_plan(device, "zhang2011.low_divergence", n)) as prepared:
+            prepared.launch(TIMEOUT_S)
+            times.append(prepared.launch(TIMEOUT_S).kernel_s or 0.0)
+    assert times == sorted(times)
+    assert times[-1] > 3 * times[0]

@@ -1,0 +1,234 @@
+"""The CUDA device on a real GPU."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from nqbench.compile import compile_cubin
+from nqbench.devices.models import load_model, model_names
+from nqbench.plan import Argument, Buffer, CachePreference, KernelPlan
+from nqbench.static import resources_of
+
+if TYPE_CHECKING:
+    from nqbench.devices.cuda import CudaDevice
+
+CACHES: tuple[CachePreference, ...] = ("default", "prefer_l1", "prefer_shared")
+PRODUCT_FACTS = {"name", "kind", "multiprocessors", "memory_bytes", "max_grid_x"}
+
+
+def plan(
+    source: Path,
+    entry: str,
+    arguments: tuple[Argument, ...] = (),
+    buffers: tuple[Buffer, ...] = (),
+    *,
+    block: int = 32,
+    **more: Any,
+) -> KernelPlan:
+    return KernelPlan(source, entry, arguments, buffers, (1, 1, 1), (block, 1, 1), **more)
+
+
+def test_identity_is_complete(device: CudaDevice) -> None:
+    identity = device.identity()
+    assert json.loads(json.dumps(identity)) == identity == device.identity()
+    for key in ("name", "uuid", "driver", "cuda_driver", "nvrtc", "pycuda", "max_sm_mhz"):
+        assert identity[key], key
+
+
+def test_model_of_this_architecture_agrees_with_the_driver(device: CudaDevice) -> None:
+    if device.facts.arch not in model_names():
+        pytest.skip(f"no model of {device.facts.arch}")
+    model, real = load_model(device.facts.arch).facts.as_dict(), device.facts.as_dict()
+    differing = {
+        key: (model[key], real[key])
+        for key in model
+        if key not in PRODUCT_FACTS and model[key] != real[key]
+    }
+    assert not differing
+
+
+def test_every_launch_starts_from_the_same_memory(device: CudaDevice, kernels: Path) -> None:
+    jobs = np.arange(64, dtype=np.int32)
+    buffers = (
+        Buffer("jobs", "int32", 64, data=jobs, restore=True, output=True),
+        Buffer("total", "int32", 1, zero=True, output=True),
+    )
+    with device.prepare(
+        plan(kernels, "add", ("jobs", "total", np.int32(5)), buffers, block=64)
+    ) as prepared:
+        for _ in range(3):
+            prepared.launch()
+            outputs = prepared.fetch()
+            assert outputs["jobs"].tolist() == (jobs + 5).tolist()
+            assert outputs["total"].tolist() == [1]
+
+
+def test_what_is_neither_restored_nor_zeroed_keeps_its_contents(
+    device: CudaDevice, kernels: Path
+) -> None:
+    buffers = (
+        Buffer("jobs", "int32", 32, data=np.zeros(32, np.int32), output=True),
+        Buffer("total", "int32", 1, data=np.zeros(1, np.int32), output=True),
+    )
+    with device.prepare(plan(kernels, "add", ("jobs", "total", np.int32(5)), buffers)) as prepared:
+        for _ in range(3):
+            prepared.launch()
+        outputs = prepared.fetch()
+    assert outputs["jobs"].tolist() == [15] * 32
+    assert outputs["total"].tolist() == [3]
+
+
+def test_scalars_of_every_width_arrive(device: CudaDevice, kernels: Path) -> None:
+    scalars = (np.int32(-7), np.int64(2**40 + 1), np.float32(0.5), np.uint8(200))
+    buffers = (Buffer("out", "float64", 4, output=True),)
+    with device.prepare(plan(kernels, "mixed", ("out", *scalars), buffers, block=1)) as prepared:
+        prepared.launch()
+        assert prepared.fetch()["out"].tolist() == [-7.0, 2.0**40 + 1, 0.5, 200.0]
+
+
+def test_dynamic_shared_memory_up_to_the_opt_in_limit(device: CudaDevice, kernels: Path) -> None:
+    limit = device.facts.shared_per_block_optin
+    assert limit > 48 * 1024
+    for nbytes in (48 * 1024, 48 * 1024 + 4, limit):
+        words = nbytes // 4
+        buffers = (Buffer("sum", "uint64", 1, zero=True, output=True),)
+        with device.prepare(
+            plan(kernels, "turn", ("sum", np.int32(words)), buffers, block=256, shared_bytes=nbytes)
+        ) as prepared:
+            prepared.launch()
+            assert prepared.fetch()["sum"].tolist() == [words * (words - 1) // 2]
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_the_carveout_is_what_the_function_reports(
+    device: CudaDevice, kernels: Path, cache: CachePreference
+) -> None:
+    buffers = (Buffer("sum", "uint64", 1, zero=True),)
+    with device.prepare(
+        plan(kernels, "turn", ("sum", np.int32(8)), buffers, shared_bytes=32, cache=cache)
+    ) as prepared:
+        names = device.cuda.function_attribute
+        reported = prepared._function.get_attribute(names.PREFERRED_SHARED_MEMORY_CARVEOUT)
+        assert reported == prepared.resources["carveout_percent"]
+        prepared.launch()
+
+
+@pytest.mark.parametrize("cache", CACHES)
+@pytest.mark.parametrize("entry", ["loaded<4, 4>", "loaded<48, 512>", "loaded<100, 4000>"])
+def test_occupancy_equals_the_drivers(
+    device: CudaDevice, kernels: Path, entry: str, cache: CachePreference
+) -> None:
+    buffers = (Buffer("out", "uint32", 256 * 100, zero=True),)
+    for block in (1, 32, 33, 64, 128, 192, 256):
+        with device.prepare(
+            plan(kernels, entry, ("out", np.int32(1)), buffers, block=block, cache=cache)
+        ) as prepared:
+            told = prepared.resources
+            assert told["occupancy"] == told["occupancy_computed"], (block, dict(told))
+
+
+def test_the_compilers_report_equals_the_drivers(device: CudaDevice, kernels: Path) -> None:
+    for entry in ("loaded<4, 4>", "loaded<100, 4000>", "add"):
+        report = resources_of(compile_cubin(kernels, entry, device.facts.arch))
+        module = None
+        buffers = (Buffer("out", "uint32", 256 * 100), Buffer("total", "int32", 1))
+        arguments: tuple[Argument, ...] = ("out", np.int32(1))
+        if entry == "add":
+            arguments = ("out", "total", np.int32(1))
+        with device.prepare(plan(kernels, entry, arguments, buffers)) as prepared:
+            module = prepared.resources
+        assert module["registers"] == report.registers
+        assert module["static_shared_bytes"] == report.static_shared_bytes
+
+
+def test_time_is_that_of_the_kernel(device: CudaDevice, kernels: Path) -> None:
+    """The GPU's own nanosecond timer decides how long these kernels last."""
+    for wanted_s in (0.002, 0.02):
+        with device.prepare(plan(kernels, "wait", (np.uint64(wanted_s * 1e9),))) as prepared:
+            prepared.launch()
+            times = [prepared.launch(timeout_s=10).kernel_s or 0.0 for _ in range(5)]
+        # The timer ticks about every microsecond at worst every 32; events add some 10 us.
+        assert wanted_s * 0.98 <= statistics.median(times) <= wanted_s * 1.05 + 1e-4
+
+
+def test_an_empty_launch_is_short_and_repeats(device: CudaDevice, kernels: Path) -> None:
+    with device.prepare(plan(kernels, "wait", (np.uint64(0),))) as prepared:
+        prepared.launch()
+        times = sorted(prepared.launch().kernel_s or 0.0 for _ in range(50))
+    assert times[0] > 0
+    assert times[25] < 100e-6
+
+
+def test_closing_gives_the_memory_back(device: CudaDevice, kernels: Path) -> None:
+    def prepare_and_close() -> None:
+        big = Buffer("out", "uint32", 64 << 20, zero=True)
+        device.prepare(plan(kernels, "loaded<4, 4>", ("out", np.int32(1)), (big,))).close()
+
+    prepare_and_close()  # whatever the driver keeps for itself
+    before, _ = device.cuda.mem_get_info()
+    for _ in range(3):
+        prepare_and_close()
+    after, _ = device.cuda.mem_get_info()
+    assert after == before
+
+
+LOST = """
+    import os, sys
+    from pathlib import Path
+    import numpy as np
+    from nqbench.devices.cuda import CudaDevice
+    from nqbench.errors import LaunchError, LaunchTimeout
+    from nqbench.plan import Buffer, KernelPlan
+
+    arguments, buffers, entry, timeout_s = {what}
+    plan = KernelPlan(
+        Path(sys.argv[1]), entry, arguments, buffers, (1, 1, 1), (1, 1, 1)
+    )
+    device = CudaDevice(0)
+    prepared = device.prepare(plan)
+    try:
+        prepared.launch(timeout_s)
+    except (LaunchError, LaunchTimeout) as error:
+        print(type(error).__name__, error.fatal, error, flush=True)
+    prepared.close()
+    device.close()
+    os._exit(0)
+"""
+
+
+def run_lost(kernels: Path, what: str) -> str:
+    """Run a launch that spoils its process in a process of its own."""
+    code = textwrap.dedent(LOST).replace("{what}", what)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(kernels)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.usefixtures("device")
+def test_an_illegal_address_is_fatal_to_its_process_alone(
+    device: CudaDevice, kernels: Path
+) -> None:
+    what = '("out",), (Buffer("out", "int32", 1),), "stray", None'
+    said = run_lost(kernels, what)
+    assert said.startswith("LaunchError True")
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in said
+    with device.prepare(plan(kernels, "wait", (np.uint64(1000),))) as prepared:
+        assert prepared.launch().kernel_s
+
+
+@pytest.mark.usefixtures("device")
+def test_a_kernel_that_lasts_too_long_is_a_timeout(kernels: Path) -> None:
+    said = run_lost(kernels, '(np.uint64(5_000_000_000),), (), "wait", 0.2')
+    assert said.startswith("LaunchTimeout True")
+    assert "did not end within 0.2 s" in said
