@@ -14,8 +14,9 @@ template <class P> __device__ __forceinline__ Total block_sum(Total value) {
     const unsigned lanes = min(kBlock - warp * kWarp, kWarp);  // the last warp may be short
     const unsigned members = lanes == kWarp ? ~0u : (1u << lanes) - 1u;
     for (unsigned step = kWarp / 2; step > 0; step /= 2) {
-        const Total other = __shfl_down_sync(members, value, step);
-        if (lane + step < lanes) value += other;
+        const unsigned from = lane + step < lanes ? lane + step : lane;  // never an absent lane
+        const Total other = __shfl_sync(members, value, from);
+        if (from != lane) value += other;
     }
     if constexpr (kWarps > 1) {
         __shared__ Total warp_sums[kWarps];

@@ -27,7 +27,8 @@ SHAPES: Mapping[str, tuple[Level, ...]] = {
 _PLACE = ("memory", "allocation", "storage", "layout")
 
 
-def feasible_places(n: int, device: DeviceFacts) -> list[Levels]:
+@cache
+def feasible_places(n: int, device: DeviceFacts) -> tuple[Levels, ...]:
     """Every combination of where and how the words lie that `resolve` accepts; factors that do not
     apply have no level. What the other factors are makes no difference to this."""
     places: dict[tuple[Level, ...], Levels] = {}
@@ -39,17 +40,15 @@ def feasible_places(n: int, device: DeviceFacts) -> list[Levels]:
             factors = WORKLOAD.resolve(given, None, device).factors
             place = {name: factors[name] for name in _PLACE}
             places.setdefault(tuple(place.values()), place)
-    return list(places.values())
+    return tuple(places.values())
 
 
-def feasible_kernels(n: int, device: DeviceFacts) -> list[Levels]:
-    """Every feasible combination of the factors that select an instance of the kernel."""
+def kernels_at(place: Mapping[str, Level], n: int) -> list[Levels]:
+    """Every combination of the other factors that select an instance of the kernel."""
     others = [name for name in FACTORS_OF_THE_KERNEL if name not in _PLACE]
     choices = [WORKLOAD.factors[name].levels for name in others]
     return [
-        place | dict(zip(others, levels, strict=True)) | {"n": n}
-        for place in feasible_places(n, device)
-        for levels in product(*choices)
+        {**place, **dict(zip(others, levels, strict=True)), "n": n} for levels in product(*choices)
     ]
 
 
@@ -59,7 +58,8 @@ def pairwise_cover(n: int, device: DeviceFacts, seed: int = 1) -> tuple[Levels, 
     draw = random.Random(seed)
     candidates = [
         kernel | {name: draw.choice(SHAPES[name]) for name in SHAPES}
-        for kernel in feasible_kernels(n, device)
+        for place in feasible_places(n, device)
+        for kernel in kernels_at(place, n)
     ]
     pairs = _pair_numbers(candidates)
     covered = np.zeros(pairs.max() + 1, bool)
