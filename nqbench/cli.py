@@ -65,7 +65,8 @@ def run(
 
     study = load_study(config)
     choice = actions.choose(device)
-    terminal.note(choice.why)
+    if device == "auto":
+        terminal.note(choice.why)
     if dry_run:
         points = actions.plan_points(study, choice.spec)
         terminal.show_points(points, actions.estimate(points, study, choice.spec))
@@ -112,7 +113,8 @@ def count(
     from nqbench.count import count_solutions
 
     choice = actions.choose(device)
-    terminal.note(choice.why)
+    if device == "auto":
+        terminal.note(choice.why)
     terminal.show_count(count_solutions(n, choice.spec))
 
 
