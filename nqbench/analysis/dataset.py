@@ -107,6 +107,11 @@ class Dataset:
         return f"{name} ({spec})" if name and name != spec else spec
 
     @property
+    def device_short(self) -> str:
+        """Device within a sentence: a model's description is left out."""
+        return str(self._device.get("spec")) if self.simulated else self.device
+
+    @property
     def manner(self) -> str:
         """``simulated`` or ``measured``, with the number of rounds."""
         if self.simulated:

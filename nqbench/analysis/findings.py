@@ -32,6 +32,9 @@ COUNTERS_TOLD: Final = (
 """Counters that findings of a simulated run speak about: how full warps are, conflicts, work,
 traffic. Said one by one, because no single one is the cost."""
 
+NOTEWORTHY: Final = 1.02
+"""Smallest factor that is told: that exact counts differ by parts per million is true and idle."""
+
 Maker = Callable[[Dataset, str, Quantity], str | None]
 
 
@@ -96,7 +99,7 @@ def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
     largest = max((e.n for e in found), default=0)
     # What starts from 0 has no ratio; it only says that the base level lacks the mechanism.
     here = [e for e in found if e.n == largest and math.isfinite(e.ratio.value)]
-    clear = [e for e in here if e.ratio.differs_from(1, len(here))]
+    clear = [e for e in here if _tells(e.ratio, len(here))]
     if not clear:
         return _no_effect(data, sweep, what, here)
     best = max(clear, key=lambda e: _strength(e.ratio))
@@ -117,10 +120,10 @@ def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
 def _no_effect(data: Dataset, sweep: str, what: Quantity, here: Sequence[Effect]) -> str | None:
     if not here or not here[0].ratio.bounded:
         return None
-    n = here[0].n
     return (
-        f"No factor changes the {what.label} by more than its interval ({_where(data, sweep, n)};"
-        f" {len(here)} effects compared; {interval_note(here[0].ratio)})."
+        f"No factor clearly changes the {what.label} by {NOTEWORTHY - 1:.0%} or more"
+        f" ({_where(data, sweep, here[0].n)}; {len(here)} effects compared;"
+        f" {interval_note(here[0].ratio)})."
     )
 
 
@@ -141,7 +144,7 @@ def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
     gap = (
         point_ratio(worst, best, what) if what.better == "lower" else point_ratio(best, worst, what)
     )
-    if not gap.differs_from(1, len(ranked)):
+    if not _tells(gap, len(ranked)):
         return None
     words = "as fast as" if what.kind == "time" else f"{what.better} than that of"
     value = _value(best, what)
@@ -190,10 +193,12 @@ def telling_interaction(data: Dataset, sweep: str, what: Quantity) -> str | None
         return None
     n = max(i.n for i in found)
     here = [i for i in found if i.n == n and _finite(i)]
-    clear = [i for i in here if i.ratio.differs_from(1, len(here))]
+    clear = [i for i in here if _tells(i.ratio, len(here))]
     if not clear:
         return None
-    reversals = [i for i in clear if i.factor in i.reversed]
+    reversals = [
+        i for i in clear if i.factor in i.reversed and _large(i.at_base) and _large(i.at_level)
+    ]
     best = max(reversals or clear, key=lambda i: _strength(i.ratio))
     change = f"{best.factor} {best.level} instead of {best.base}"
     verb = "turns round with" if best.factor in best.reversed else "depends on"
@@ -214,6 +219,15 @@ def _strength(estimate: Estimate) -> float:
     return math.inf if estimate.value == 0 else abs(math.log(estimate.value))
 
 
+def _tells(estimate: Estimate, comparisons: int) -> bool:
+    """Whether a ratio is both sure and large enough to be told."""
+    return estimate.differs_from(1, comparisons) and _large(estimate)
+
+
+def _large(estimate: Estimate) -> bool:
+    return _strength(estimate) >= math.log(NOTEWORTHY)
+
+
 def _finite(found: Interaction) -> bool:
     return all(0 < e.value < math.inf for e in (found.ratio, found.at_base, found.at_level))
 
@@ -223,7 +237,7 @@ def _same_change(one: Effect, two: Effect) -> bool:
 
 
 def _where(data: Dataset, sweep: str, n: int) -> str:
-    return f"N={n}, sweep {sweep}, {data.device}, {data.manner}"
+    return f"N={n}, sweep {sweep}, {data.device_short}, {data.manner}"
 
 
 def _basis(effect: Effect) -> str:

@@ -150,7 +150,7 @@ def _draw(
     low, high = ratio_axis(ax, bounds)
     for i, n in enumerate(sizes):
         style = series_style(i)
-        offset = 0 if len(sizes) == 1 else (i / (len(sizes) - 1) - 0.5) * 0.6
+        offset = 0.75 * ((i + 0.5) / len(sizes) - 0.5)
         here = [r for r in part if r.n == n]
         plain = [r for r in here if 0 < r.ratio.value < math.inf]
         ax.errorbar(

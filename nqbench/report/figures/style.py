@@ -98,7 +98,7 @@ def finish(
     figure.text(0.01, 1 - 0.08 / height, title, fontsize=10, fontweight="bold", va="top")
     if subtitle:
         figure.text(0.01, 1 - 0.29 / height, subtitle, fontsize=8, color=GREY, va="top")
-    lowest = {"fontsize": 6.5, "color": GREY, "va": "bottom"}
+    lowest: dict[str, Any] = {"fontsize": 6.5, "color": GREY, "va": "bottom"}
     figure.text(0.01, 0.08 / height, "\n".join(footer), **lowest)
     engine.execute(figure)
     figure.set_layout_engine("none")
