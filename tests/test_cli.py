@@ -1,0 +1,157 @@
+"""The command line as scripts see it: exit codes, one sentence on errors, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TINY = """\
+name: tiny
+about: One kernel on one small board
+workload: counting
+n: {sim: [6], cuda: [6], cpu: [6]}
+system: zhang2011.low_divergence
+measure: {rounds: 2, budget: 1s}
+report:
+  - {table: results}
+"""
+HELP_LIMIT_S = 0.4
+"""Promised start-up time of ``nqbench --help``."""
+
+
+def nqbench(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "nqbench", *words],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "200"},
+        timeout=120,
+        check=False,
+    )
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "study.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_help_is_quick_and_names_every_command() -> None:
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        shown = nqbench("--help")
+        times.append(time.perf_counter() - started)
+    assert shown.returncode == 0
+    for command in ("run", "report", "count", "static", "kernels", "devices", "schema"):
+        assert command in shown.stdout
+    # The fastest of five: a busy machine can slow a process down, never speed it up.
+    assert min(times) < HELP_LIMIT_S
+
+
+def test_run_leaves_records_and_tables(tmp_path: Path) -> None:
+    done = nqbench("run", str(write(tmp_path, TINY)), "--device", "sim", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "results" / "local" / "sim-mini" / "tiny"
+    record = json.loads((folder / "records.jsonl").read_text().splitlines()[-1])
+    assert record["status"] == "ok"
+    assert record["answer"] == record["expected"] == "4"
+    assert str(folder.relative_to(tmp_path)) in done.stdout
+    written = [line for line in done.stdout.splitlines() if line.startswith("plots/local/")]
+    assert written
+    assert all((tmp_path / line).exists() for line in written)
+
+
+def test_dry_run_runs_nothing(tmp_path: Path) -> None:
+    shown = nqbench("run", str(write(tmp_path, TINY)), "--device", "sim", "--dry-run", cwd=tmp_path)
+    assert shown.returncode == 0
+    assert "1 points to measure" in shown.stdout
+    assert not (tmp_path / "results").exists()
+
+
+def test_resume_measures_nothing_twice(tmp_path: Path) -> None:
+    study = str(write(tmp_path, TINY))
+    nqbench("run", study, "--device", "sim", "--no-report", cwd=tmp_path)
+    records = tmp_path / "results" / "local" / "sim-mini" / "tiny" / "records.jsonl"
+    before = records.read_text()
+    again = nqbench("run", study, "--device", "sim", "--no-report", cwd=tmp_path)
+    assert again.returncode == 0
+    assert records.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (("run", "nowhere.yaml"), ("nowhere.yaml",)),
+        (("run", "study.yaml", "--device", "gpu:0"), ("gpu", "cuda")),
+        (("run", "study.yaml", "--device", "sim:gtx999"), ("gtx999",)),
+        (("run", "study.yaml", "--device", "sim", "--budget", "soon"), ("--budget", "10m")),
+        (("count", "28"), ("28", "27")),
+        (("count", "0"), ("1",)),
+        (("kernels", "zhang2011.low"), ("zhang2011.low_divergence",)),
+        (("static", "study.yaml", "--arch", "sm_91"), ("sm_91", "sm_90")),
+        (("run",), ("CONFIG",)),
+        (("fly",), ("fly",)),
+    ],
+)
+def test_wrong_command_lines_exit_with_2_and_a_sentence(
+    tmp_path: Path, words: tuple[str, ...], parts: tuple[str, ...]
+) -> None:
+    write(tmp_path, TINY)
+    done = nqbench(*words, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    for part in parts:
+        assert part in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_wrong_study_names_file_and_line(tmp_path: Path) -> None:
+    write(tmp_path, TINY.replace("system:", "sistem:"))
+    done = nqbench("run", "study.yaml", "--device", "sim", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "study.yaml:5" in done.stderr
+    assert "system" in done.stderr
+
+
+def test_report_of_something_that_is_no_run(tmp_path: Path) -> None:
+    done = nqbench("report", str(tmp_path))
+    assert done.returncode == 1
+    assert "not a run folder" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("n", [1, 4, 8])
+def test_count_on_the_cpu(n: int) -> None:
+    done = nqbench("count", str(n), "--device", "cpu")
+    assert done.returncode == 0
+    assert f"a({n}) = {({1: 1, 4: 2, 8: 92})[n]}" in done.stdout
+
+
+def test_count_in_the_simulator() -> None:
+    done = nqbench("count", "8", "--device", "sim")
+    assert done.returncode == 0
+    assert "a(8) = 92" in done.stdout
+    assert "simulated" in done.stdout
+
+
+def test_static_needs_no_gpu(tmp_path: Path) -> None:
+    write(tmp_path, TINY)
+    done = nqbench("static", "study.yaml", "--arch", "sm_80,sm_90", "--csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    header, *rows = done.stdout.splitlines()
+    assert "registers" in header
+    assert "occupancy" in header
+    assert [row.split(",")[1] for row in rows] == ["sm_80", "sm_90"]
+
+
+def test_schema_is_json() -> None:
+    shown = json.loads(nqbench("schema").stdout)
+    assert shown["properties"]["workload"]["description"]
