@@ -118,6 +118,17 @@ class Dataset:
             return "simulated"
         if str(self._device.get("spec", "")).startswith("fake"):
             return "invented by the fake test device, not measured"
+        return self.host_manner
+
+    @property
+    def host(self) -> str:
+        """The CPU that baselines were timed on, for people."""
+        host = self._device.get("host") or {}
+        return f"{host.get('name') or 'host CPU'} (cpu)"
+
+    @property
+    def host_manner(self) -> str:
+        """Baselines are always measured, also beside a simulated run."""
         return f"measured, {self.rounds} round{'' if self.rounds == 1 else 's'}"
 
     @property

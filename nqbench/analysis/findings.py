@@ -17,7 +17,15 @@ from nqbench.analysis.design import swept_factors
 from nqbench.analysis.effects import Effect, Interaction, effects, interactions
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import Quantity, quantity
-from nqbench.analysis.wording import describe, interval_note, number, ratio, time
+from nqbench.analysis.wording import (
+    describe,
+    effect_basis,
+    effect_says,
+    interval_note,
+    number,
+    ratio,
+    time,
+)
 from nqbench.errors import AnalysisError
 
 WANTED: Final = 3
@@ -100,20 +108,22 @@ def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
     # What starts from 0 has no ratio; it only says that the base level lacks the mechanism.
     here = [e for e in found if e.n == largest and math.isfinite(e.ratio.value)]
     clear = [e for e in here if _tells(e.ratio, len(here))]
+    if any(e.method == "totals" for e in here):
+        # Against a base that is nearly zero any growth looks huge; what removes it is the news.
+        clear = [e for e in clear if e.ratio.value < 1]
     if not clear:
         return _no_effect(data, sweep, what, here)
     best = max(clear, key=lambda e: _strength(e.ratio))
     others = [e for e in found if _same_change(e, best) and e.n != largest]
-    agree = [e for e in others if (e.ratio.value - 1) * (best.ratio.value - 1) > 0]
+    against = [e for e in others if (e.ratio.value - 1) * (best.ratio.value - 1) <= 0]
     also = ""
     if others:
-        sizes = ", ".join(str(e.n) for e in others)
-        same = len(agree) == len(others)
-        also = f", {'and' if same else 'but not always'} in the same direction at N={sizes}"
+        sizes = ", ".join(str(e.n) for e in against or others)
+        also = f", {'but not' if against else 'and'} in the same direction at N={sizes}"
     return (
         f"Strongest factor for {what.label}: {best.factor}. {best.level} instead of {best.base}"
-        f" {_changes(best, what)}{also}"
-        f" ({_where(data, sweep, largest)}; {_basis(best)}; {interval_note(best.ratio)})."
+        f" {effect_says(best)}{also}"
+        f" ({_where(data, sweep, largest)}; {effect_basis(best)}; {interval_note(best.ratio)})."
     )
 
 
@@ -238,22 +248,3 @@ def _same_change(one: Effect, two: Effect) -> bool:
 
 def _where(data: Dataset, sweep: str, n: int) -> str:
     return f"N={n}, sweep {sweep}, {data.device_short}, {data.manner}"
-
-
-def _basis(effect: Effect) -> str:
-    if effect.method == "least squares":
-        return "least squares over all combinations"
-    plural = "" if effect.pairs == 1 else "s"
-    return f"{effect.method} over {effect.pairs} otherwise equal pair{plural}"
-
-
-def _changes(effect: Effect, what: Quantity) -> str:
-    """``is 2.310 times as fast`` or ``multiplies the bank conflicts by 0.4300``."""
-    estimate = effect.ratio
-    if estimate.value == 0:
-        return f"brings the {what.label} to 0"
-    if what.kind == "time":
-        if estimate.value < 1:
-            return f"is {ratio(estimate.inverse())} times as fast"
-        return f"takes {ratio(estimate)} times as long"
-    return f"multiplies the {what.label} by {ratio(estimate)}"

@@ -6,7 +6,11 @@ import math
 from typing import Final
 
 from nqbench.analysis.dataset import PointResult
+from nqbench.analysis.effects import Effect
 from nqbench.analysis.estimate import CONFIDENCE, Estimate
+
+NEARLY_ALL: Final = 0.01
+"""Ratio of counts below which a percentage that is gone reads better than the ratio."""
 
 _TIME_UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
@@ -52,6 +56,28 @@ def describe(point: PointResult, factors: tuple[str, ...]) -> str:
         if point.level(f) != "-"
     ]
     return ", ".join(words) or point.system or point.sweep
+
+
+def effect_basis(effect: Effect) -> str:
+    """How many pairs an effect rests on, or which model."""
+    if effect.method == "least squares":
+        return "least squares over all combinations"
+    plural = "" if effect.pairs == 1 else "s"
+    return f"{effect.method} over {effect.pairs} otherwise equal pair{plural}"
+
+
+def effect_says(effect: Effect) -> str:
+    """``is 2.310 times as fast`` or ``multiplies the bank conflicts by 0.4300``."""
+    estimate, what = effect.ratio, effect.quantity
+    if estimate.value == 0:
+        return f"brings the {what.label} to 0"
+    if what.kind == "counter" and estimate.value < NEARLY_ALL:
+        return f"removes {100 * (1 - estimate.value):.6g}% of the {what.label}"
+    if what.kind == "time":
+        if estimate.value < 1:
+            return f"is {ratio(estimate.inverse())} times as fast"
+        return f"takes {ratio(estimate)} times as long"
+    return f"multiplies the {what.label} by {ratio(estimate)}"
 
 
 def _fixed(value: float, digits: int = 4) -> str:

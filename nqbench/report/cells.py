@@ -11,6 +11,8 @@ from nqbench.report.table import Cell, Column
 
 EMPTY: Final = "\u2013"
 """A dash: nothing is known here, which is not zero."""
+WIDE: Final = 0.1
+"""Half-width above which an interval is visibly lopsided and ``±`` would hide that."""
 
 
 def cell_text(cell: Cell, column: Column) -> str:
@@ -42,8 +44,12 @@ def _estimate(cell: Estimate, column: Column) -> str:
     if cell.low is None or cell.high is None:
         return _number(cell.value, column)
     if column.kind == "time":
-        percent = 100 * (math.sqrt(cell.high / cell.low) - 1)
-        return f"{wording.time(cell.value)} ±{percent:.2g}%"
+        half = math.sqrt(cell.high / cell.low) - 1
+        if half > WIDE:
+            return (
+                f"{wording.time(cell.value)} [{wording.time(cell.low)}, {wording.time(cell.high)}]"
+            )
+        return f"{wording.time(cell.value)} ±{100 * half:.2g}%"
     return wording.ratio(cell)
 
 

@@ -35,8 +35,10 @@ def _item(entry: Mapping[str, Any]) -> ReportItem:
     return ReportItem("table", str(entry["table"]), n=numbers, **options)
 
 
-def source_of(data: Dataset) -> Source:
-    """Device, manner and command of a run."""
+def source_of(data: Dataset, *, host: bool = False) -> Source:
+    """Device, manner and command of a run, or of its CPU baselines."""
+    if host:
+        return Source(data.host, data.host_manner, data.command)
     return Source(data.device, data.manner, data.command)
 
 

@@ -108,3 +108,24 @@ def test_differences_of_parts_per_thousand_are_not_told() -> None:
             builder.count("s", {"n": 9, "loop": loop, "memory": memory}, counters)
     (only,) = findings(collect(builder.frame()))
     assert only.startswith("No finding")
+
+
+def test_growth_from_nearly_nothing_is_not_the_strongest_factor() -> None:
+    """Conflicts that a base level hardly has grow by any ratio; what removes them is told."""
+    builder = Builder(MINI, sweeps=[{"name": "s", "matrix": {"memory": [], "layout": []}}])
+    table = {("global", "per_thread"): 3, ("global", "interleaved"): 0}
+    table |= {("shared", "per_thread"): 900000, ("shared", "interleaved"): 2}
+    for (memory, layout), conflicts in table.items():
+        counters = {"warp_instructions": 10, "lane_efficiency": 0.5, "bank_conflicts": conflicts}
+        builder.count("s", {"n": 9, "memory": memory, "layout": layout}, counters)
+    told = findings(collect(builder.frame()))
+    assert "layout. interleaved instead of per_thread removes 99.9998% of the bank" in told[0]
+
+
+def test_a_direction_that_changes_with_the_size_is_said() -> None:
+    builder = factorial(sizes=(15, 16, 17), noise=0.001)
+    for row in builder.rows:
+        if row["n"] == 15 and row["memory"] == "shared" and row["round"]:
+            row["value_s"] *= 4
+    told = findings(collect(builder.frame()))
+    assert "but not in the same direction at N=15" in told[0]

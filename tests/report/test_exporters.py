@@ -143,6 +143,11 @@ def test_people_see_units_and_intervals_and_a_dash_for_nothing() -> None:
     assert third[1:] == ["\u2013"] * 3
 
 
+def test_a_lopsided_interval_is_written_out() -> None:
+    ((_, text, *_),) = table(("x", Estimate(0.004, 0.002, 0.008, 5), None, None)).texts()
+    assert text == "4.000 ms [2.000 ms, 8.000 ms]"
+
+
 def test_a_row_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="3 cells"):
         table(("a", None, None))

@@ -76,10 +76,11 @@ def value_axis(
         )
     elif log and len(positive) < len(values):
         floor = 10 ** math.floor(math.log10(min(positive)))
-        set_scale("symlog", linthresh=floor, linscale=0.5)
+        decades = math.log10(max(positive) / floor)
+        # The linear part keeps zero and its label apart from the smallest power.
+        set_scale("symlog", linthresh=floor, linscale=max(0.5, 0.25 * decades))
         set_limits(-0.3 * floor, max(positive) * 2.5)
         axis.set_minor_locator(NullLocator())
-        decades = math.log10(max(positive) / floor)
         step = max(1, math.ceil(decades / 4))
         powers = [floor * 10**i for i in range(0, math.ceil(decades) + 1, step)]
         axis.set_major_locator(_fixed([0.0, *(p for p in powers if p <= max(positive) * 2.5)]))

@@ -193,7 +193,7 @@ def _simulated(
         ax.set_axis_off()
     subtitle = "Counters are exact and none is the cost"
     if hosts:
-        subtitle += "; the CPU's panel shows measured times of the host"
+        subtitle += f"; the CPU's panel shows measured times of {data.host}"
     alt = f"{', '.join(w.label for w in shown)} against N for {', '.join(families)}."
     return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
 

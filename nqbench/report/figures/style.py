@@ -187,8 +187,7 @@ def _ratio_ticks(low: float, high: float) -> list[float]:
         [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4],
         [0.1, 0.2, 0.5, 1, 2, 5, 10],
         [2.0**i for i in range(-8, 9)],
-        [10.0**i for i in range(-4, 5)],
-        [100.0**i for i in range(-6, 7)],
+        *([10.0 ** (step * i) for i in range(-6, 7)] for step in (1, 2, 3, 4, 6)),
     )
     for ladder in ladders:
         ticks = [t for t in ladder if low <= t <= high]

@@ -7,7 +7,7 @@ from typing import Final
 
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.estimate import combine
-from nqbench.analysis.quantities import TIME, Quantity, quantity
+from nqbench.analysis.quantities import HOST_TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.items import columns_of, slug, source_of, sweeps_of
 from nqbench.report.table import Cell, Column, Table
@@ -63,11 +63,12 @@ def _table(
         notes.append("Points that are not ok have no value: they are never plotted or compared")
     name = slug("results", sweep, part)
     heading = f"{title}: CPU baselines, measured times" if part else title
-    return [Table(name, heading, tuple(columns), tuple(rows), source_of(data), tuple(notes))]
+    source = source_of(data, host=bool(part))
+    return [Table(name, heading, tuple(columns), tuple(rows), source, tuple(notes))]
 
 
 def _shown(data: Dataset, item: ReportItem, part: str) -> tuple[Quantity, ...]:
-    return (TIME,) if part else data.quantities(item.value)
+    return (HOST_TIME,) if part else data.quantities(item.value)
 
 
 def _row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nqbench.analysis.dataset import Dataset, PointResult
-from nqbench.analysis.quantities import TIME, quantity
+from nqbench.analysis.quantities import HOST_TIME, TIME, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.items import columns_of, slug, source_of, sweep_of
 from nqbench.report.table import Cell, Column, Table
@@ -47,7 +47,9 @@ def _by_size(
     item: ReportItem,
 ) -> Table:
     factors = columns_of(data, sweep)
-    what = quantity(item.value) if item.value and not data.simulated else TIME
+    baselines = data.simulated  # a table of times in a simulated run holds nothing else
+    what = quantity(item.value) if item.value and not baselines else TIME
+    what = HOST_TIME if baselines else what
     sizes = sorted({p.n for p in points})
     rows: dict[tuple[Cell, ...], dict[int, Cell]] = {}
     for point in points:
@@ -59,7 +61,8 @@ def _by_size(
     if any(p.host for p in points):
         notes.append(HOST_NOTE)
     cells = tuple((*key, *(found.get(n) for n in sizes)) for key, found in rows.items())
-    return Table(name, title, columns, cells, source_of(data), tuple(notes))
+    source = source_of(data, host=baselines)
+    return Table(name, title, columns, cells, source, tuple(notes))
 
 
 def _by_counter(
