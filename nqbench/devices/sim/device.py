@@ -140,6 +140,7 @@ class SimPrepared:
     def launch(self, timeout_s: float | None = None) -> Launch:
         """Run the kernel once. The same plan gives the same counters, bit for bit."""
         memory = self._memory()
+        memory.renew_module()
         for buffer in self.plan.buffers:
             if buffer.zero:
                 memory.bytes_of(buffer.name)[:] = 0

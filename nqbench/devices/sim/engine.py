@@ -70,10 +70,17 @@ class GlobalMemory:
         for span in self.spans:
             covered = slice(span.low >> PAGE_BITS, -(-span.high // (1 << PAGE_BITS)))
             self.low[covered], self.high[covered] = span.low, span.high
-        for span, variable in zip(self.spans, program.symbols.module, strict=False):
-            initial = np.frombuffer(variable.initial, np.uint8)
-            self.data[span.low : span.low + len(initial)] = initial
+        self.module = program.symbols.module
+        self.renew_module()
         self.by_name = {span.name: span for span in self.spans[len(program.symbols.module) :]}
+
+    def renew_module(self) -> None:
+        """Give the kernel's own variables their initial values. (A GPU does this when it loads the
+        module; here every launch starts the same.)"""
+        for span, variable in zip(self.spans, self.module, strict=False):
+            memory = self.data[span.low : span.high]
+            memory[:] = 0
+            memory[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
 
     def bytes_of(self, name: str) -> NDArray[np.uint8]:
         """A buffer's memory."""

@@ -29,8 +29,9 @@ class Host:
     features: str
 
     @property
-    def scatter(self) -> bool:
-        """Whether storing one vector to 16 addresses is one instruction."""
+    def scatters(self) -> bool:
+        """Whether a vector is loaded from or stored to many addresses by one instruction. Where
+        it is not, LLVM unrolls each access into 32 branches; a loop over the lanes is shorter."""
         return "+avx512f" in self.features.split(",")
 
 

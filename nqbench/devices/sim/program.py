@@ -63,7 +63,7 @@ def _build(
     layout = warp_layout(blocks, file.nbytes, placed.local_bytes)
     declarations = Declarations()
     rules = memory_rules(dict(memory))
-    k = _writer(declarations, layout, file, placed, rules, _exact(blocks), machine.scatter)
+    k = _writer(declarations, layout, file, placed, rules, _exact(blocks), machine.scatters)
     barriers = translate(k, blocks)
     functions = [
         *rules.helpers(declarations),
@@ -86,12 +86,12 @@ def _writer(
     placed: Symbols,
     rules: MemoryRules,
     exact_shadow: bool,
-    scatter: bool,
+    scatters: bool,
 ) -> KernelWriter:
     parameters = [(PTR, "context"), (PTR, "warp"), (I64, "quantum")]
     f = Function("sim_warp", I32, parameters, declarations, "noinline nounwind")
     return KernelWriter(
-        f, f.parameters[0], f.parameters[1], layout, file, placed, rules, exact_shadow, scatter,
+        f, f.parameters[0], f.parameters[1], layout, file, placed, rules, exact_shadow, scatters,
         special,
     )  # fmt: skip
 

@@ -85,6 +85,8 @@ WIDTHS = {
     "b32": 32, "u32": 32, "s32": 32, "f32": 32, "b64": 64, "u64": 64, "s64": 64, "f64": 64,
 }  # fmt: skip
 
+NO_CALLS = "calls are not simulated; the function must be inlined"
+
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
 _LABEL = re.compile(r"\s*([\w$]+)\s*:(?!:)\s*")
 _OPCODE = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
@@ -252,6 +254,8 @@ class _Body:
             variable = _VARIABLE.match(text)
             if variable is not None:
                 self.kernel.variables[variable.group(4)] = _variable(variable, line)
+            elif text.startswith(".param"):
+                raise UnsupportedPtx(f"a call ({NO_CALLS})", line, self.source_line)
             elif not text.startswith(".pragma"):
                 raise UnsupportedPtx(f"directive {text.split()[0]}", line, self.source_line)
             return

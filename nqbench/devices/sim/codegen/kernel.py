@@ -25,7 +25,7 @@ from nqbench.devices.sim.ir import I1, I32, I64, MASK, PTR, V32, Value, const, l
 from nqbench.devices.sim.layout import BARRIERS, Context, Slot, Step, Warp
 from nqbench.devices.sim.liveness import CHANGING_SPECIALS
 from nqbench.devices.sim.operands import Immediate, Name, Operand
-from nqbench.devices.sim.ptx import Instruction
+from nqbench.devices.sim.ptx import NO_CALLS, Instruction
 
 HANDLERS: dict[str, Handler] = {
     **INTEGER, **BITS, **MOVES, **MEMORY, **ATOMICS, **COLLECTIVES,
@@ -212,12 +212,7 @@ class _Translation:
         table = FLOATS if is_float(i) and i.opcode in FLOATS else HANDLERS
         handler = table.get(i.opcode)
         if handler is None:
-            why = (
-                "calls are not simulated; the function must be inlined"
-                if i.opcode == "call"
-                else ""
-            )
-            raise k.unsupported(i, why)
+            raise k.unsupported(i, NO_CALLS if i.opcode == "call" else "")
         try:
             with k.guarded(i):
                 handler(k, i)

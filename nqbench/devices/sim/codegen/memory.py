@@ -164,7 +164,7 @@ def fetch(k: KernelWriter, found: Places, e: int) -> Value:
 
 def _gather(k: KernelWriter, pointers: Value, bits: int) -> Value:
     type_ = vector(f"i{bits}")
-    if bits < 32:
+    if bits < 32 or not k.scatters:
         slot = k.f.slot(type_)
         k.f.store(const(type_, 0), slot, CACHE_LINE)
         copy = _spilled(k, pointers)
@@ -198,7 +198,7 @@ def put(k: KernelWriter, found: Places, e: int, value: Value) -> None:
     if len(found.pieces[e]) == 2:
         parts = [f.resize(value, 32), f.resize(f.op("lshr", value, const(V64, 32)), 32)]
     for pointers, part in zip(found.pieces[e], parts, strict=True):
-        if found.bits >= 32 and k.scatter:
+        if found.bits >= 32 and k.scatters:
             name = f"llvm.masked.scatter.v32i{found.bits}.v32p0"
             size = const(I32, found.bits // 8)
             f.call("void", name, part, pointers, size, k.active, declare=True)

@@ -61,7 +61,7 @@ class KernelWriter:
     symbols: Symbols
     rules: MemoryRules
     exact_shadow: bool
-    scatter: bool
+    scatters: bool
     special: Callable[[KernelWriter, str], Value]
     values: dict[Register, Value] = field(default_factory=dict)
     written: set[Register] = field(default_factory=set)

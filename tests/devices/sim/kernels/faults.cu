@@ -1,0 +1,99 @@
+// Kernels with one mistake each.
+
+__global__ void beyond(const int* in, int* out) { out[threadIdx.x] = in[threadIdx.x + 8]; }
+
+__global__ void far_away(int* out) { out[threadIdx.x * 100000ll] = 1; }
+
+__global__ void before(int* out) { out[(int)threadIdx.x - 4] = 1; }
+
+__global__ void null_pointer(int* out, long long address) { *(int*)address = out[0]; }
+
+__global__ void misaligned(char* out) { *(int*)(out + 4 * threadIdx.x + (threadIdx.x == 9)) = 1; }
+
+__global__ void shared_beyond(int* out) {
+  __shared__ int box[32];
+  box[threadIdx.x] = 1;
+  __syncthreads();
+  out[threadIdx.x] = box[threadIdx.x + out[0]];
+}
+
+__global__ void unwritten(int* out) {
+  __shared__ int box[64];
+  box[2 * threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  out[threadIdx.x] = box[threadIdx.x + 1];
+}
+
+__global__ void unwritten_byte(unsigned char* out) {
+  __shared__ unsigned char box[64];
+  if (threadIdx.x != 5) box[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  out[threadIdx.x] = box[31 - threadIdx.x];
+}
+
+__global__ void unwritten_atomic(int* out) {
+  __shared__ int box[2];
+  if (threadIdx.x == 0) box[0] = 0;
+  __syncthreads();
+  atomicAdd(&box[threadIdx.x == 7], 1);
+  __syncthreads();
+  out[threadIdx.x] = box[0];
+}
+
+// Every stored word looks like memory that was never written, and is not.
+__global__ void looks_unwritten(unsigned* out, unsigned pattern) {
+  __shared__ unsigned box[64];
+  box[threadIdx.x] = pattern;
+  __syncthreads();
+  out[threadIdx.x] = box[threadIdx.x ^ 3];
+}
+
+__global__ void divide(int* out) { out[threadIdx.x] = 7 / (out[threadIdx.x] - 3); }
+
+__global__ void half_barrier(int* out) {
+  if (threadIdx.x < 32) {
+    asm volatile("bar.sync 1, 64;");
+  }
+  asm volatile("bar.sync 0;");
+  out[threadIdx.x] = 1;
+}
+
+__global__ void split_barrier(int* out) {
+  if (threadIdx.x < 16) {
+    asm volatile("bar.sync 0;");
+    out[0] = 1;
+  } else {
+    asm volatile("bar.sync 0;");
+    out[1] = 1;
+  }
+}
+
+__global__ void missing_members(int* out) {
+  if (threadIdx.x < 16) {
+    out[threadIdx.x] = __shfl_sync(0xffffffffu, threadIdx.x, 1);
+  } else {
+    out[threadIdx.x] = __ballot_sync(0xffffffffu, 1);
+  }
+}
+
+__global__ void not_a_member(int* out) {
+  out[threadIdx.x] = __shfl_sync(0x0000ffffu, threadIdx.x, 1);
+}
+
+__global__ void inactive_source(int* out) {
+  if (threadIdx.x < 20) out[threadIdx.x] = __shfl_down_sync(0x000fffffu, threadIdx.x, 1);
+}
+
+__global__ void endless(volatile int* out) {
+  while (out[0] == 0) {
+  }
+}
+
+__global__ void approximate(float* out) { out[threadIdx.x] = __fdividef(1.0f, out[threadIdx.x]); }
+
+__device__ __noinline__ int called(int x) { return x > 3 ? x * 7 : x + 2; }
+__global__ void calls(int* out) { out[threadIdx.x] = called(out[threadIdx.x]); }
+
+__global__ void traps(int* out) {
+  if (out[threadIdx.x] == 0 && threadIdx.x == 3) __trap();
+}
