@@ -15,6 +15,7 @@ from nqbench.errors import CompileError, DeviceUnavailable
 ImageKind = Literal["ptx", "cubin"]
 
 _TOOLS: Final = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)")
+_OWN_CACHE_SINCE: Final = (12, 9)  # NVRTC keeps compiled kernels itself from this version on
 _SHOWN_ERRORS: Final = 3  # later errors are mostly consequences of the first ones
 _ERROR: Final = re.compile(r"^.*(?:\berror\b|catastrophic|fatal).*$", re.IGNORECASE)
 _SUMMARY: Final = re.compile(r"\d+ errors? detected in the compilation of")
@@ -61,10 +62,16 @@ def _nvrtc() -> Any:
 
 
 @functools.cache
+def _version() -> tuple[int, int]:
+    _, major, minor = _nvrtc().nvrtcVersion()
+    return major, minor
+
+
+@functools.cache
 def compiler_version() -> str:
     """Full version of NVRTC, e.g. ``13.0.88``. Part of every cache key and every record."""
     nvrtc = _nvrtc()
-    _, major, minor = nvrtc.nvrtcVersion()
+    major, minor = _version()
     # nvrtcVersion hides the build number, on which code generation depends; PTX names it.
     program = _checked(nvrtc.nvrtcCreateProgram(b"", b"empty.cu", 0, [], []), "create a program")
     _checked(nvrtc.nvrtcCompileProgram(program, 0, []), "compile an empty program")
@@ -118,6 +125,8 @@ def _options(program: Program, kind: ImageKind) -> list[str]:
     own.append(f"--include-path={program.source.parent}")
     if kind == "cubin":
         own.append("--ptxas-options=-v")  # registers, stack and spills go to the log
+        if _version() >= _OWN_CACHE_SINCE:
+            own.append("--no-cache")  # a hit in the driver's cache leaves the log empty
     return [*own, *program.options]
 
 
