@@ -180,7 +180,7 @@ def _plain(value: float) -> str:
 
 
 def _ratio_ticks(low: float, high: float) -> list[float]:
-    """Three to seven round numbers, 1 among them."""
+    """Two to five round numbers, 1 among them."""
     ladders: tuple[Sequence[float], ...] = (
         [round(1 + 0.02 * i, 2) for i in range(-20, 21)],
         [round(0.5 + 0.1 * i, 1) for i in range(16)],
@@ -191,7 +191,7 @@ def _ratio_ticks(low: float, high: float) -> list[float]:
     )
     for ladder in ladders:
         ticks = [t for t in ladder if low <= t <= high]
-        if 2 <= len(ticks) <= 6 and ladder[0] < high and low < ladder[-1]:
+        if 2 <= len(ticks) <= 5 and ladder[0] < high and low < ladder[-1]:
             covers = math.log(ticks[-1] / ticks[0]) >= 0.5 * math.log(high / low)
             if covers:
                 return ticks
