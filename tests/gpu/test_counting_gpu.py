@@ -73,7 +73,7 @@ def test_repeated_launches_agree(device: CudaDevice, system: str) -> None:
 def test_time_grows_with_the_board(device: CudaDevice) -> None:
     times = []
     for n in (13, 14, 15, 16):
-        # One depth for all: the paper's rule leaves so few jobs at N=13 that it takes longer than 14.
+        # One depth for all: the paper's rule leaves so few jobs at N=13 that it outlasts N=14.
         plan = make_plan(device, "zhang2011.low_divergence", n, depth=5)
         with device.prepare(plan) as prepared:
             prepared.launch(TIMEOUT_S)
