@@ -74,12 +74,27 @@ def run(path: Path, *records: Record, keys: tuple[str, ...] = ("k",), kind: str 
     return path
 
 
-def test_a_record_is_on_disk_as_soon_as_append_returns(tmp_path: Path) -> None:
+def test_a_record_is_in_the_file_as_soon_as_append_returns(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "r") as writer:
         for round_ in range(3):
             writer.append(record(round_=round_))
             assert len((tmp_path / "r" / RECORDS).read_bytes().splitlines()) == round_ + 1
     assert read_records(tmp_path / "r").records == tuple(record(round_=r) for r in range(3))
+
+
+def test_the_disk_is_flushed_at_once_unless_records_come_in_a_burst(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[int] = []
+    now = [100.0]
+    monkeypatch.setattr("nqbench.store.os.fsync", flushed.append)
+    monkeypatch.setattr("nqbench.store.time.monotonic", lambda: now[0])
+    with RunWriter(tmp_path / "r") as writer:
+        for wait, count in [(1.0, 1), (0.2, 2), (0.01, 2), (0.01, 2), (0.2, 3)]:
+            now[0] += wait
+            writer.append(record())
+            assert len(flushed) == count
+    assert len(flushed) == 4  # and what a burst left, at the end
 
 
 @given(cut=st.integers(min_value=0))

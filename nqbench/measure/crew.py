@@ -17,6 +17,9 @@ from nqbench.vocabulary import Status
 
 PREPARE_LIMIT_S: Final = 300.0
 """Making a plan, compiling and copying it: minutes only for boards that nobody would study."""
+GRACE_S: Final = 1.0
+"""On top of a launch's limit: the last sign of life may be half a second old, and a device that
+notices the time limit itself gives the better reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ class Crew:
                 seat.accepted = True
             elif "beat" in message:
                 seat.launching = True
-                seat.deadline = time.monotonic() + seat.job.limit_s
+                seat.deadline = time.monotonic() + seat.job.limit_s + GRACE_S
             elif "done" in message:
                 job, seat.job = seat.job, None
                 seat.worker.fresh = False

@@ -59,7 +59,7 @@ class Ledger:
         return record is not None and record.status == "ok"
 
     def add(self, task: Task, round_: int, order: int, reply: Reply) -> Record:
-        """Store what came back for a block; it is on disk when this returns."""
+        """Store what came back for a block; it is in the file when this returns."""
         fields = {"device": task.device, "about": dict(task.point.derived), **reply.fields}
         fields["samples_s"] = tuple(fields.get("samples_s", ()))
         record = Record(

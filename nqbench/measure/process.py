@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from nqbench import errors
@@ -35,7 +36,9 @@ class WorkerProcess:
     def __init__(self, spec: str | None) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "nqbench.measure.worker"],
+            # -P: a file in the working directory must not stand in for a library's module.
+            [sys.executable, "-P", "-m", "nqbench.measure.worker"],
+            env=os.environ | {"PYTHONPATH": _import_path()},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -120,6 +123,11 @@ class WorkerProcess:
         self._errors.seek(max(0, size - TAIL_BYTES))
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return f"; it said: {lines[-1].strip()[:REASON_LENGTH]}" if lines else ""
+
+
+def _import_path() -> str:
+    """The runner's own import path, so that a worker finds the same workloads."""
+    return os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
 
 
 def _ending(code: int) -> str:

@@ -165,10 +165,11 @@ class Session:
             self._sample(timer, request, block)
         else:
             timer.launch()
-            # Not a time of the point: it tells the budget what the timed launches may take.
-            block.about["first_launch_s"] = timer.last_s
+            # Not a time of the point: it tells the budget what further launches may take.
+            untimed = timer.last.kernel_s is None
+            block.about["simulation_s" if untimed else "first_launch_s"] = timer.last_s
             block.counters = dict(timer.last.counters or {})
-            block.ended_by = "deterministic" if timer.last.kernel_s is None else "verification"
+            block.ended_by = "deterministic" if untimed else "verification"
         block.telemetry = scalars(timer.last.detail)
         started = time.perf_counter()
         if isinstance(prepared, KnowsAnswer):

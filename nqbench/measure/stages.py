@@ -206,7 +206,8 @@ class Stages:
                 self._note(task, record.as_json())
 
     def _note(self, task: Task, fields: Mapping[str, Any]) -> None:
-        launch_s = fields.get("about", {}).get("first_launch_s")
+        about = fields.get("about", {})
+        launch_s = about.get("first_launch_s", about.get("simulation_s"))
         if fields["status"] == "timeout":
             # At least as long as it was waited for: enough to leave larger boards alone.
             launch_s = self._measure.timeout_s

@@ -165,6 +165,15 @@ def test_a_worker_does_not_outlive_a_killed_runner() -> None:
     assert wait_gone(worker)
 
 
+def test_a_file_in_the_working_directory_does_not_stand_in_for_a_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "queue.py").write_text("raise SystemExit('the wrong module')")
+    monkeypatch.chdir(tmp_path)
+    with closing(Crew("fake")) as crew:
+        assert [r.fields["status"] for _, r in outcomes(crew, [job(point(6))])] == ["ok"]
+
+
 def test_a_worker_ends_when_its_input_closes() -> None:
     command = [sys.executable, "-m", "nqbench.measure.worker"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

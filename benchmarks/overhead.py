@@ -1,0 +1,84 @@
+"""What a point costs besides its launches: planning, checking, statistics, storing.
+
+    python -m benchmarks.overhead [--points 300] [--rounds 2] [--least 200] [--isolate]
+
+The test device's launches take no time, so everything measured here is nqbench itself: the
+counting workload's plans for one small board, sampling, and a flushed record for every block. Work
+is done in this process, or with ``--isolate`` in worker processes as in a real run. Exits with 1 if
+fewer than ``--least`` points per second go through (a point is its verification and all rounds).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nqbench.facts import DeviceFacts
+from nqbench.measure.runner import run_study
+from nqbench.point import Point
+from nqbench.study import Measure
+from nqbench.workloads import get
+
+SYSTEM = "zhang2011.low_divergence"
+
+
+@dataclass(frozen=True)
+class BlockSizes:
+    """A study of one system over many block sizes, without a file."""
+
+    count: int
+    measure: Measure
+    name: str = "overhead"
+    text: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain form."""
+        return {"name": self.name, "report": []}
+
+    def expand(self, study: object, facts: DeviceFacts) -> list[Point]:
+        """One point per block size."""
+        del study
+        workload = get("counting")
+        points = []
+        for size in range(1, self.count + 1):
+            found = workload.resolve({"n": 8, "block_size": size}, SYSTEM, facts)
+            points.append(
+                Point(self.name, "sizes", "counting", SYSTEM, found.factors, found.derived)
+            )
+        return points
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark and print one line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--points", type=int, default=300)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--least", type=float, default=200.0)
+    parser.add_argument("--isolate", action="store_true")
+    given = parser.parse_args(arguments)
+    study = BlockSizes(given.points, Measure(rounds=given.rounds))
+    warm = BlockSizes(1, study.measure)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        spec = "fake:noise=0.002"
+        run_study(warm, spec, out / "warm", isolate=False, expand=warm.expand)
+        started = time.perf_counter()
+        outcome = run_study(study, spec, out / "r", isolate=given.isolate, expand=study.expand)
+        wall_s = time.perf_counter() - started
+    rate = outcome.counts.get("ok", 0) / wall_s
+    blocks = rate * (given.rounds + 1)
+    sys.stdout.write(
+        f"{given.points} points, {given.rounds} rounds and verification: {wall_s:.2f} s,"
+        f" {rate:.0f} points/s, {blocks:.0f} blocks/s\n"
+    )
+    return 0 if rate >= given.least else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

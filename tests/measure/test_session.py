@@ -1,0 +1,115 @@
+"""The device side: launches, signs of life, and what goes into a record."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nqbench.errors import StudyError
+from nqbench.measure import session as session_module
+from nqbench.measure.sampling import Policy
+from nqbench.measure.session import Session, plain, scalars
+from nqbench.measure.warm import compile_point
+from nqbench.measure.workload import find_workload, runs_on_host
+from nqbench.plan import KernelPlan, Plan
+from tests.measure.toy import TOY, point
+
+
+def request(n: int = 8, **more: Any) -> dict[str, Any]:
+    """A timed block of the toy study."""
+    return {
+        "point": point(n).as_json(),
+        "round": 1,
+        "timed": True,
+        "policy": asdict(Policy(samples=6)),
+        "timeout_s": 10.0,
+        "expected_s": None,
+        **more,
+    }
+
+
+def test_a_long_launch_warms_itself_up() -> None:
+    session = Session("fake")
+    assert session.block(request())["about"]["warm_up_launches"] == 1
+    assert session.block(request(expected_s=0.6))["about"]["warm_up_launches"] == 0
+    policy = asdict(Policy(samples=6, warm_up=3))
+    assert session.block(request(policy=policy))["about"]["warm_up_launches"] == 3
+
+
+def test_it_gives_a_sign_of_life_before_launching_but_not_before_each() -> None:
+    beats: list[int] = []
+    session = Session("fake", lambda: beats.append(1))
+    found = session.block(request())
+    assert len(found["samples_s"]) == 6
+    assert len(beats) == 1
+
+
+def test_it_gives_one_before_every_slow_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "BEAT_S", 0.0)
+    beats: list[int] = []
+    Session("fake", lambda: beats.append(1)).block(request())
+    assert len(beats) == 7  # a warm-up and six samples
+
+
+def test_a_record_s_numbers_are_plain_json() -> None:
+    value = {"a": np.int64(3), "b": (np.float64(0.5), [np.bool_(True)]), 4: "x"}
+    assert plain(value) == {"a": 3, "b": [0.5, [True]], "4": "x"}
+    assert type(plain(value)["a"]) is int
+
+
+def test_long_details_of_a_launch_stay_out_of_the_record() -> None:
+    assert scalars({"steps": 5, "lines": [{"ptx_line": 1}]}) == {"steps": 5}
+
+
+def test_the_record_tells_the_plan_the_derived_numbers_and_the_first_launch() -> None:
+    about = Session("fake").block(request(timed=False))["about"]
+    assert about["jobs"] == 1
+    assert about["first_launch_s"] == 1e-4
+    assert len(about["plan"]) == 16
+
+
+def test_an_answer_nobody_knows_is_recorded_and_not_called_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(type(TOY), "expected", lambda self, factors: None)
+    found = Session("fake").block(request())
+    assert (found["status"], found["answer"], found["expected"]) == ("ok", "256", None)
+    assert found["value_s"] > 0
+
+
+def test_a_kernel_that_does_not_compile_is_found_before_anything_is_launched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "toy.cu"
+    original = type(TOY).plan
+
+    def plan(self: Any, *arguments: Any) -> Plan:
+        made = original(self, *arguments)
+        assert isinstance(made, KernelPlan)
+        return KernelPlan(source, "toy", ("out",), made.buffers, made.grid, made.block)
+
+    monkeypatch.setattr(type(TOY), "plan", plan)
+    facts = Session("fake").hello()["facts"]
+    source.write_text('extern "C" __global__ void toy(unsigned long long *out) { *out = 1; }\n')
+    assert compile_point({"point": point(8).as_json(), "facts": facts})["status"] == "ok"
+    source.write_text("__global__ void toy(int *out) { *out = mistake; }\n")
+    found = compile_point({"point": point(8).as_json(), "facts": facts})
+    assert found["status"] == "compile_error"
+    assert "toy.cu" in found["reason"]
+    assert "mistake" in found["reason"]
+
+
+def test_workloads_of_others_are_found_by_module_and_name() -> None:
+    assert find_workload("tests.measure.toy:TOY") is TOY
+    with pytest.raises(StudyError, match="cannot be loaded"):
+        find_workload("tests.measure.toy:ABSENT")
+
+
+def test_cpu_systems_run_on_the_host() -> None:
+    assert runs_on_host(point(5, system="cpu.power"))
+    assert not runs_on_host(point(5, system="zhang2011.low_divergence"))
+    assert not runs_on_host(point(5))
