@@ -9,21 +9,22 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.workloads.counting.cpu_search import half_tree, solutions_of_jobs
 from nqbench.workloads.counting.jobs import make_jobs
 
-_LEAST_SPLIT_N: Final = 10
-"""Boards below this take less than a millisecond: not worth a thread."""
+LEAST_SPLIT_N: Final = 13
+"""Boards below this take less than 5 ms on one core: starting threads would cost as much."""
 
 _SPLIT_DEPTH: Final = 4
 """Rows placed before the work is shared: 1,000 to 50,000 jobs for N of 10 to 22."""
 
-_CHUNKS_PER_THREAD: Final = 64
-"""Pieces of work per thread: the last one to finish costs at most about 2%."""
+_CHUNKS_PER_THREAD: Final = 32
+"""Pieces of work per thread: the last one to finish costs a few percent, handing out less."""
 
 
 def count_somers(n: int) -> int:
     """Solutions for one board, by the sequential half-tree search on one core; ``n >= 1``."""
+    from nqbench.workloads.counting.cpu_search import half_tree  # numba: slow to import
+
     return int(half_tree(n)) if n > 1 else 1
 
 
@@ -32,8 +33,10 @@ def count_multicore(n: int, threads: int = 0) -> int:
 
     The same search, split at row 4; threads take the next piece when they are done with one.
     """
-    if n < _LEAST_SPLIT_N:
+    if n < LEAST_SPLIT_N:
         return count_somers(n)
+    from nqbench.workloads.counting.cpu_search import solutions_of_jobs
+
     threads = threads or _usable_cores()
     jobs = make_jobs(n, _SPLIT_DEPTH, "masks")
 

@@ -13,6 +13,7 @@ from nqbench.plan import Argument, Buffer, HostPlan, KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.counting import feasibility
 from nqbench.workloads.counting.configuration import Configuration
+from nqbench.workloads.counting.cpu import LEAST_SPLIT_N
 from nqbench.workloads.counting.jobs import make_jobs
 from nqbench.workloads.counting.launch import Geometry, fill_launch, geometry
 from nqbench.workloads.counting.levels import (
@@ -30,7 +31,6 @@ _HOST_FUNCTIONS: Final = {
     "cpu.somers": "nqbench.workloads.counting.cpu:count_somers",
     "cpu.multicore": "nqbench.workloads.counting.cpu:count_multicore",
 }
-_WARM_UP_N: Final = 6
 
 _ABSENT: Final = np.uint64(0)
 """Null pointer, for an argument that the instance never reads."""
@@ -134,4 +134,4 @@ def host_plan(given: Mapping[str, Level], system: str) -> HostPlan:
     """A host program as a plan."""
     n = resolve_host(given, system)["n"]
     assert isinstance(n, int)
-    return HostPlan(_HOST_FUNCTIONS[system], (n,), (_WARM_UP_N,), {"n": n})
+    return HostPlan(_HOST_FUNCTIONS[system], (n,), (LEAST_SPLIT_N,), {"n": n})
