@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from nqbench.devices.sim.engine import Geometry, GlobalMemory, Run, parameter_by
 from nqbench.devices.sim.layout import Outcome
 from nqbench.devices.sim.program import Program, build
 from nqbench.plan import Buffer, KernelPlan
+
+Arrays: TypeAlias = Mapping[str, NDArray[Any] | np.generic]
 
 KERNELS = Path(__file__).parent / "kernels"
 RULES = (("bank_bytes", 4), ("rules", "sectors"), ("sector_bytes", 32), ("shared_banks", 32))
@@ -94,7 +96,7 @@ def device(order: str = "round_robin") -> SimDevice:
 def cuda(
     source: str,
     entry: str,
-    arrays: Mapping[str, NDArray[Any] | np.generic],
+    arrays: Arrays,
     *,
     grid: int = 1,
     block: int = 32,
@@ -112,6 +114,3 @@ def cuda(
     return KernelPlan(
         KERNELS / source, entry, arguments, buffers, (grid, 1, 1), (block, 1, 1), dynamic
     )
-
-
-Reference = Callable[..., int | float | bool]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.devices.sim.harness import ptx, run
 
@@ -225,7 +227,8 @@ def test_between_widths() -> None:
         body.append(text.format(d="%rd8", a="%r2", b="%r3", w="%rd6", n="%rd7") + ";")
         body.append(f"st.global.u64 [%rd4+{2048 * i}], %rd8;")
     a, b, _ = inputs(EDGES32, 32)
-    arrays = [np.array(a, np.uint32), np.array(b, np.uint32), np.zeros(256 * len(MIXED), np.uint64)]
+    arrays: list[NDArray[Any]] = [np.array(a, np.uint32), np.array(b, np.uint32)]
+    arrays.append(np.zeros(256 * len(MIXED), np.uint64))
     out = run(ptx("\n".join(body), 3), arrays, threads=256).buffers[2]
     for i, (text, reference) in enumerate(MIXED):
         for lane in range(256):
