@@ -26,7 +26,7 @@ from nqbench.measure.stages import Stages
 from nqbench.measure.study import StudyLike
 from nqbench.point import Point
 from nqbench.record import Record
-from nqbench.store import MANIFEST, RunWriter, read_manifest
+from nqbench.store import MANIFEST, RunWriter, newest, read_manifest
 
 Expand = Callable[[Any, DeviceFacts], list[Point]]
 MAX_COMPILERS: Final = 16
@@ -131,13 +131,14 @@ def _open_folder(
 
 def _tell_resume(records: Sequence[Record], tasks: Sequence[Task], listener: Listener) -> None:
     keys = {task.key for task in tasks}
-    kept = sum(1 for record in records if record.key in keys)
-    if kept:
-        listener.message(f"going on: {kept} blocks are already recorded")
-    if len(records) > kept:
+    kept = [record for record in records if record.key in keys]
+    finished = sum(1 for record in newest(kept).values() if record.status == "ok")
+    if finished:
+        listener.message(f"going on: {finished} blocks are already finished")
+    if len(records) > len(kept):
         listener.message(
-            f"{len(records) - kept} earlier records no longer apply (the study, the sources, the"
-            " device or a version changed): those points are measured again"
+            f"{len(records) - len(kept)} earlier records no longer apply (the study, the sources,"
+            " the device or a version changed): those points are measured again"
         )
 
 

@@ -199,7 +199,7 @@ def test_a_finished_run_has_nothing_left_to_do(tmp_path: Path) -> None:
     assert (tmp_path / "r" / RECORDS).read_bytes() == before
     assert again.counts == first.counts
     assert listener.stages == []
-    assert listener.messages == ["going on: 8 blocks are already recorded"]
+    assert listener.messages == ["going on: 8 blocks are already finished"]
 
 
 def test_failed_points_are_tried_again_and_the_rest_is_kept(tmp_path: Path) -> None:
