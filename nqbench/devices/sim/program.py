@@ -5,19 +5,21 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from nqbench.devices.sim import cfg, liveness, ptx, symbols
+from nqbench.devices.sim import cfg, liveness, parser, symbols
 from nqbench.devices.sim.cfg import Block
-from nqbench.devices.sim.codegen import reach
-from nqbench.devices.sim.codegen.kernel import BarrierSite, translate
+from nqbench.devices.sim.codegen import helpers
+from nqbench.devices.sim.codegen.barriers import BarrierSite
+from nqbench.devices.sim.codegen.kernel import translate
 from nqbench.devices.sim.codegen.scheduler import scheduler
 from nqbench.devices.sim.codegen.specials import special
-from nqbench.devices.sim.codegen.writer import KernelWriter, Site, fault_recorder
-from nqbench.devices.sim.ir import I32, I64, METADATA, PTR, Declarations, Function
+from nqbench.devices.sim.codegen.writer import KernelWriter, Site
+from nqbench.devices.sim.ir import METADATA, Declarations, Function
 from nqbench.devices.sim.jit import Host, NativeKernel, compile_native, host
 from nqbench.devices.sim.layout import WarpLayout, warp_layout
 from nqbench.devices.sim.ptx import Instruction, Kernel
 from nqbench.devices.sim.rules import MemoryRules, memory_rules
 from nqbench.devices.sim.symbols import Symbols
+from nqbench.devices.sim.values import I32, I64, PTR
 
 PARTS_OF_WORDS = ("u8", "s8", "b8", "u16", "s16", "b16")
 
@@ -56,7 +58,7 @@ def build_cold(program: Program) -> Program:
 def _build(
     text: str, entry: str, memory: tuple[tuple[str, int | str], ...], machine: Host
 ) -> Program:
-    kernel = ptx.parse(text, entry)
+    kernel = parser.parse(text, entry)
     blocks = cfg.build(kernel)
     placed = symbols.assign(kernel)
     file = liveness.analyse(blocks)
@@ -67,8 +69,8 @@ def _build(
     barriers = translate(k, blocks)
     functions = [
         *rules.helpers(declarations),
-        reach.outside(declarations),
-        fault_recorder(declarations),
+        helpers.outside(declarations),
+        helpers.fault_recorder(declarations),
         k.f.text().replace("define ", "define internal ", 1),
         *scheduler(declarations, layout, barriers),
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from nqbench.devices.sim.codegen.types import Handler, Kind, kinds
 from nqbench.devices.sim.codegen.writer import KernelWriter
 from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import I32, V32, Value, const, like
 from nqbench.devices.sim.ptx import Instruction
+from nqbench.devices.sim.values import I32, V32, Value, const, like
 
 
 def _operands(k: KernelWriter, i: Instruction, kind: Kind) -> list[Value]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from nqbench.devices.sim.codegen.memory import (
     QUALIFIERS,
     address_of,
-    check_written,
     fetch,
     is_sink,
     places,
@@ -14,12 +13,14 @@ from nqbench.devices.sim.codegen.memory import (
     visits,
 )
 from nqbench.devices.sim.codegen.reach import Places, Span
+from nqbench.devices.sim.codegen.shadow import check_written, mark_written
 from nqbench.devices.sim.codegen.types import Handler, Kind, kinds
 from nqbench.devices.sim.codegen.writer import KernelWriter
 from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import I32, Function, Value, const, vector
-from nqbench.devices.sim.layout import CACHE_LINE, Warp
+from nqbench.devices.sim.ir import Function
+from nqbench.devices.sim.layout import CACHE_LINE
 from nqbench.devices.sim.ptx import Instruction
+from nqbench.devices.sim.values import Value, const, vector
 
 OPERATIONS = ("add", "exch", "cas", "min", "max", "and", "or", "xor", "inc", "dec")
 
@@ -48,24 +49,11 @@ def atomic(k: KernelWriter, i: Instruction) -> None:
                 found = places(k, i, space, address, span, broadcast=False)
                 if space == "shared":
                     check_written(k, i, found, span, [fetch(k, found, 0)])
-                    _mark(k, found, span)
+                    # Any value may come out, so the shadow of these words is always set.
+                    mark_written(k, found, span, k.lanes)
                 _turns(k, kind, operation, found, values, result)
     if keeps and not is_sink(i.operands[0]):
         k.write(i.operands[0], k.f.load(type_, result, CACHE_LINE), kind.signed)
-
-
-def _mark(k: KernelWriter, found: Places, span: Span) -> None:
-    """The shadow of words that atomics change is always set: any value may come out."""
-    f = k.f
-    assert found.offset is not None
-    assert found.words is not None
-    where = f.slot(found.offset.type)
-    f.store(found.offset if k.exact_shadow else found.words, where, CACHE_LINE)
-    marks = span.nbytes if k.exact_shadow else span.nbytes // 4
-    with f.each_lane(k.lanes) as lane:
-        start = f.resize(f.load(I32, f.offset(where, lane, I32), 4), 64)
-        ones = const(f"i{8 * marks}", int.from_bytes(b"\1" * marks, "little"))
-        f.store(ones, f.offset(k.pointer(Warp.SHADOW), start))
 
 
 def _turns(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from nqbench.devices.sim.codegen.types import Handler, kinds
 from nqbench.devices.sim.codegen.writer import KernelWriter
-from nqbench.devices.sim.ir import V32, V64, Value, const
 from nqbench.devices.sim.operands import Immediate
 from nqbench.devices.sim.ptx import Instruction
+from nqbench.devices.sim.values import V32, V64, Value, const
 
 BYTE = 0xFF
 

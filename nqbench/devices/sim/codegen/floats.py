@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nqbench.devices.sim.codegen.types import Handler, as_bits, as_float, kinds
 from nqbench.devices.sim.codegen.writer import KernelWriter
-from nqbench.devices.sim.ir import Value, const, like
 from nqbench.devices.sim.ptx import Instruction, float_bits
+from nqbench.devices.sim.values import Value, const, like
 
 FLOAT_TYPES = ("f32", "f64")
 

@@ -8,24 +8,24 @@ any block and resumed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from nqbench.devices.sim.cfg import Block, guard_of
+from nqbench.devices.sim.codegen import barriers
 from nqbench.devices.sim.codegen.arithmetic import INTEGER
 from nqbench.devices.sim.codegen.atomics import ATOMICS
+from nqbench.devices.sim.codegen.barriers import BarrierSite
 from nqbench.devices.sim.codegen.bits import BITS
 from nqbench.devices.sim.codegen.collectives import COLLECTIVES, members_of
 from nqbench.devices.sim.codegen.floats import FLOATS, is_float
 from nqbench.devices.sim.codegen.memory import MEMORY
 from nqbench.devices.sim.codegen.moves import MOVES
-from nqbench.devices.sim.codegen.types import Handler, kinds
+from nqbench.devices.sim.codegen.types import Handler
 from nqbench.devices.sim.codegen.writer import KernelWriter
 from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import I1, I32, I64, MASK, PTR, V32, Value, const, lanes_of
-from nqbench.devices.sim.layout import BARRIERS, Context, Slot, Step, Warp
+from nqbench.devices.sim.layout import Context, Slot, Step, Warp
 from nqbench.devices.sim.liveness import CHANGING_SPECIALS
-from nqbench.devices.sim.operands import Immediate, Name, Operand
+from nqbench.devices.sim.operands import Name
 from nqbench.devices.sim.ptx import NO_CALLS, Instruction
+from nqbench.devices.sim.values import I1, I32, I64, MASK, PTR, V32, Value, const, lanes_of
 
 HANDLERS: dict[str, Handler] = {
     **INTEGER, **BITS, **MOVES, **MEMORY, **ATOMICS, **COLLECTIVES,
@@ -39,18 +39,6 @@ BLOCK_STRIDE = 32
 
 POINTERS = (Context.GLOBAL, Context.PAGE_LOW, Context.PAGE_HIGH, Context.PARAMETERS,
             Context.THREAD_INDICES, Context.BLOCK_COUNTS, Context.SITE_COUNTS)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class BarrierSite:
-    """A block-wide barrier in the code: where lanes go on after it."""
-
-    index: int
-    barrier: int
-    resume: int
-    aligned: bool
-    reduces: str
-    block: int
 
 
 def translate(k: KernelWriter, blocks: list[Block]) -> list[BarrierSite]:
@@ -90,7 +78,7 @@ class _Translation:
     def _find_barriers(self) -> None:
         for block in self.blocks:
             if block.ending == "barrier":
-                site = _barrier_site(self.k, block, len(self.barriers))
+                site = barriers.site_of(self.k, block, len(self.barriers))
                 self.barriers.append(site)
                 if site.reduces:
                     self.results[site.resume] = (block, site)
@@ -171,7 +159,7 @@ class _Translation:
         k.begin(block, lanes)
         self._count(block)
         if block.index in self.results:
-            self._barrier_result(*self.results[block.index])
+            barriers.result(self.k, *self.results[block.index])
         for instruction in block.instructions:
             self._instruction(instruction)
         self._end(block)
@@ -230,7 +218,8 @@ class _Translation:
             self.k.end()
             self._exit()
         elif block.ending == "barrier":
-            self._wait(block)
+            site = next(b for b in self.barriers if b.block == block.index)
+            barriers.wait(self.k, block, site)
         else:
             self._jump(block)
 
@@ -307,63 +296,3 @@ class _Translation:
             if block.gathers:
                 self._set_bit(block.index, f.nonzero(f.load(I32, self._mask(block.index), 4)))
         f.jump("dispatch")
-
-    # block-wide barriers
-
-    def _wait(self, block: Block) -> None:
-        f, k = self.f, self.k
-        site = next(b for b in self.barriers if b.block == block.index)
-        closing = block.closing
-        assert closing is not None
-        slot = k.pointer(Warp.SLOT)
-        if site.reduces:
-            says = f.and_(f.as_bits(k.predicate(closing.operands[-1])), k.lanes)
-            place = f.offset(slot, 8 * (Slot.TRUE_LANES + site.barrier))
-            f.bump(place, f.popcount(says))
-        count = _barrier_count(closing)
-        if count is not None:
-            wanted = k.f.extract(k.read(count, 32), f.lowest(k.lanes))
-            place = f.offset(slot, 8 * (Slot.EXPECTED + site.barrier))
-            f.store(f.resize(wanted, 64), place, 8)
-        k.end()
-        place = f.offset(k.warp, k.layout.waits + 4 * site.index)
-        f.store(f.or_(f.load(I32, place, 4), k.lanes), place, 4)
-        waiting = f.offset(k.warp, 8 * Warp.WAITING)
-        f.store(f.or_(f.load(I64, waiting, 8), f.resize(k.lanes, 64)), waiting, 8)
-        arrived = f.offset(slot, 8 * (Slot.ARRIVED + site.barrier))
-        f.bump(arrived, f.popcount(k.lanes))
-        f.jump("dispatch")
-
-    def _barrier_result(self, block: Block, site: BarrierSite) -> None:
-        f, k = self.f, self.k
-        assert block.closing is not None
-        slot = k.pointer(Warp.SLOT)
-        true = f.load(I64, f.offset(slot, 8 * (Slot.RESULT_TRUE + site.barrier)), 8)
-        if site.reduces == "popc":
-            result = f.splat(f.resize(true, 32))
-        elif site.reduces == "or":
-            result = f.splat(f.nonzero(true))
-        else:
-            all_ = f.load(I64, f.offset(slot, 8 * (Slot.RESULT_ALL + site.barrier)), 8)
-            result = f.splat(f.compare("eq", true, all_))
-        k.write(block.closing.operands[0], result)
-
-
-def _barrier_site(k: KernelWriter, block: Block, index: int) -> BarrierSite:
-    closing = block.closing
-    assert closing is not None
-    known = ("cta", "sync", "red", "popc", "and", "or", "aligned")
-    kinds(k, closing, known, allow="up")
-    reduces = next((m for m in closing.modifiers if m in ("popc", "and", "or")), "")
-    operands = closing.operands[1 if reduces else 0 :]
-    number = operands[0] if operands else None
-    if not isinstance(number, Immediate) or not 0 <= number.value < BARRIERS:
-        raise k.unsupported(closing, "the barrier must be a constant from 0 to 15")
-    aligned = closing.opcode == "bar" or "aligned" in closing.modifiers
-    return BarrierSite(index, number.value, block.targets[0].index, aligned, reduces, block.index)
-
-
-def _barrier_count(closing: Instruction) -> Operand | None:
-    reduces = "red" in closing.modifiers
-    operands = closing.operands[1:-1] if reduces else closing.operands
-    return operands[1] if len(operands) > 1 else None

@@ -10,22 +10,11 @@ from dataclasses import dataclass
 
 from nqbench.devices.sim.codegen.writer import KernelWriter, Site
 from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import (
-    I8,
-    I32,
-    I64,
-    LANES,
-    V32,
-    V64,
-    Declarations,
-    Function,
-    Value,
-    const,
-    lanes_of,
-)
+from nqbench.devices.sim.ir import Function
 from nqbench.devices.sim.layout import GLOBAL_BASE, PAGE_BITS, Context, Warp
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.devices.sim.rules import SECTOR_BITS, SECTORS_PER_SLOT
+from nqbench.devices.sim.values import I8, I32, I64, LANES, V32, V64, Value, const, lanes_of
 
 WORD = 4
 
@@ -192,44 +181,3 @@ def _slots(f: Function, sectors: Value) -> Value:
 def _tally_sectors(k: KernelWriter, site: Site, sectors: Value, slots: Value) -> None:
     k.tally(site, "sectors", sectors)
     k.tally(site, "passes", slots)
-
-
-def outside(declarations: Declarations) -> str:
-    """``sim_outside``: which of the lanes are not inside a buffer or not aligned, one by one."""
-    f = Function(
-        "sim_outside",
-        I32,
-        [("ptr", "context"), (V64, "addresses"), (I32, "lanes"), (I64, "size")],
-        declarations,
-        "noinline nounwind",
-    )
-    context, addresses, lanes, size = f.parameters
-
-    def number(field: Context) -> Value:
-        return f.load(I64, f.offset(context, 8 * field), 8)
-
-    pages = number(Context.PAGES)
-    lows, highs = (
-        f.emit("ptr", f"inttoptr {number(field)} to ptr")
-        for field in (Context.PAGE_LOW, Context.PAGE_HIGH)
-    )
-    copy = f.slot(V64)
-    f.store(addresses, copy, 64)
-    result = f.slot(I32)
-    f.store(const(I32, 0), result, 4)
-    with f.each_lane(lanes) as lane:
-        address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
-        inside = f.sub(address, const(I64, GLOBAL_BASE))
-        page = f.op("lshr", inside, const(I64, PAGE_BITS))
-        page = f.select(f.compare("ult", page, pages), page, const(I64, 0))
-        low = f.load(I64, f.offset(lows, page, I64), 8)
-        high = f.load(I64, f.offset(highs, page, I64), 8)
-        at = f.sub(inside, low)
-        length = f.sub(high, low)
-        short = f.or_(f.compare("ult", length, size), f.compare("ugt", at, f.sub(length, size)))
-        askew = f.nonzero(f.and_(at, f.sub(size, const(I64, 1))))
-        bit = f.op("shl", const(I32, 1), lane)
-        old = f.load(I32, result, 4)
-        f.store(f.select(f.or_(short, askew), f.or_(old, bit), old), result, 4)
-    f.ret(f.load(I32, result, 4))
-    return f.text().replace("define ", "define internal ", 1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from nqbench.devices.sim.codegen.kernel import BarrierSite
+from nqbench.devices.sim.codegen.barriers import BarrierSite
+from nqbench.devices.sim.codegen.records import Fields, as_number, element, fill, internal, pointer
+from nqbench.devices.sim.codegen.release import release
 from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import I1, I8, I32, I64, PTR, Declarations, Function, Value, const
+from nqbench.devices.sim.ir import Declarations, Function
 from nqbench.devices.sim.layout import (
     UNWRITTEN_BYTE,
     Context,
@@ -15,6 +17,7 @@ from nqbench.devices.sim.layout import (
     Warp,
     WarpLayout,
 )
+from nqbench.devices.sim.values import I32, I64, PTR, Value, const
 
 WARP_SIZE = 32
 
@@ -27,50 +30,9 @@ def scheduler(
     return [
         _begin_block(declarations, layout),
         _start(declarations),
-        _release(declarations, layout, barriers),
+        release(declarations, layout, barriers),
         _run(declarations),
     ]
-
-
-class _Fields:
-    """Reads and writes 8-byte fields of a record."""
-
-    def __init__(self, f: Function, record: Value) -> None:
-        self.f = f
-        self.record = record
-
-    def place(self, field: int) -> Value:
-        return self.f.offset(self.record, 8 * field)
-
-    def get(self, field: int) -> Value:
-        return self.f.load(I64, self.place(field), 8)
-
-    def set(self, field: int, value: Value | int) -> None:
-        number = value if isinstance(value, Value) else const(I64, value)
-        self.f.store(number, self.place(field), 8)
-
-    def add(self, field: int, amount: int) -> None:
-        self.f.bump(self.place(field), const(I64, amount))
-
-
-def _pointer(f: Function, number: Value) -> Value:
-    return f.emit(PTR, f"inttoptr {number} to ptr")
-
-
-def _number(f: Function, pointer: Value) -> Value:
-    return f.emit(I64, f"ptrtoint {pointer} to i64")
-
-
-def _fill(f: Function, place: Value, byte: int, nbytes: Value) -> None:
-    f.call("void", "llvm.memset.p0.i64", place, const(I8, byte), nbytes, const(I1, 0), declare=True)
-
-
-def _element(f: Function, base: Value, stride: Value, index: Value) -> Value:
-    return _pointer(f, f.add(base, f.op("mul", stride, index)))
-
-
-def _internal(f: Function) -> str:
-    return f.text().replace("define ", "define internal ", 1)
 
 
 def _begin_block(declarations: Declarations, layout: WarpLayout) -> str:
@@ -78,31 +40,31 @@ def _begin_block(declarations: Declarations, layout: WarpLayout) -> str:
     f = Function(
         "sim_begin_block", "void", [(PTR, "context"), (I64, "index")], declarations, "nounwind"
     )
-    context, index = _Fields(f, f.parameters[0]), f.parameters[1]
+    context, index = Fields(f, f.parameters[0]), f.parameters[1]
     block = context.get(Context.NEXT_BLOCK)
     context.add(Context.NEXT_BLOCK, 1)
     wide, high = context.get(Context.GRID_X), context.get(Context.GRID_Y)
     rows = f.op("udiv", block, wide)
     place = (f.op("urem", block, wide), f.op("urem", rows, high), f.op("udiv", rows, high))
     shared_stride = context.get(Context.SHARED_STRIDE)
-    shared = _element(f, context.get(Context.SHARED), shared_stride, index)
+    shared = element(f, context.get(Context.SHARED), shared_stride, index)
     half = f.op("lshr", shared_stride, const(I64, 1))
     shadow = f.offset(shared, half)
-    _fill(f, shared, UNWRITTEN_BYTE, half)
-    _fill(f, shadow, 0, half)
-    slot_at = _element(f, context.get(Context.SLOTS), context.get(Context.SLOT_STRIDE), index)
-    _fill(f, slot_at, 0, const(I64, 8 * Slot.END))
-    slot = _Fields(f, slot_at)
+    fill(f, shared, UNWRITTEN_BYTE, half)
+    fill(f, shadow, 0, half)
+    slot_at = element(f, context.get(Context.SLOTS), context.get(Context.SLOT_STRIDE), index)
+    fill(f, slot_at, 0, const(I64, 8 * Slot.END))
+    slot = Fields(f, slot_at)
     threads, warps = context.get(Context.THREADS_PER_BLOCK), context.get(Context.WARPS_PER_BLOCK)
     slot.set(Slot.ALIVE, threads)
     slot.set(Slot.WARPS_LEFT, warps)
     stride = context.get(Context.WARP_STRIDE)
     first = f.op("mul", index, warps)
     with f.counted(warps) as number:
-        at = _element(f, context.get(Context.WARPS), stride, f.add(first, number))
-        _fill(f, at, 0, const(I64, layout.local))
-        _fill(f, f.offset(at, layout.local), UNWRITTEN_BYTE, const(I64, 32 * layout.local_bytes))
-        warp = _Fields(f, at)
+        at = element(f, context.get(Context.WARPS), stride, f.add(first, number))
+        fill(f, at, 0, const(I64, layout.local))
+        fill(f, f.offset(at, layout.local), UNWRITTEN_BYTE, const(I64, 32 * layout.local_bytes))
+        warp = Fields(f, at)
         left = f.sub(threads, f.op("mul", number, const(I64, WARP_SIZE)))
         partial = f.sub(f.op("shl", const(I64, 1), left), const(I64, 1))
         full = f.compare("uge", left, const(I64, WARP_SIZE))
@@ -110,9 +72,9 @@ def _begin_block(declarations: Declarations, layout: WarpLayout) -> str:
         lanes = f.select(full, const(I64, (1 << WARP_SIZE) - 1), partial)
         warp.set(Warp.STATE, State.READY)
         warp.set(Warp.ALIVE, lanes)
-        warp.set(Warp.SLOT, _number(f, slot_at))
-        warp.set(Warp.SHARED, _number(f, shared))
-        warp.set(Warp.SHADOW, _number(f, shadow))
+        warp.set(Warp.SLOT, as_number(f, slot_at))
+        warp.set(Warp.SHARED, as_number(f, shared))
+        warp.set(Warp.SHADOW, as_number(f, shadow))
         warp.set(Warp.INDEX, number)
         for field, value in zip((Warp.CTAID_X, Warp.CTAID_Y, Warp.CTAID_Z), place, strict=True):
             warp.set(field, value)
@@ -120,12 +82,12 @@ def _begin_block(declarations: Declarations, layout: WarpLayout) -> str:
         warp.set(Warp.BITS, 1)
         f.store(f.resize(lanes, 32), f.offset(at, layout.masks), 4)
     f.ret()
-    return _internal(f)
+    return internal(f)
 
 
 def _start(declarations: Declarations) -> str:
     f = Function("sim_start", "void", [(PTR, "context")], declarations, "nounwind")
-    context = _Fields(f, f.parameters[0])
+    context = Fields(f, f.parameters[0])
     with f.counted(context.get(Context.SLOT_COUNT)) as index:
         more = f.compare("ult", context.get(Context.NEXT_BLOCK), context.get(Context.TOTAL_BLOCKS))
         with f.when(more):
@@ -135,67 +97,9 @@ def _start(declarations: Declarations) -> str:
     return f.text()
 
 
-def _release(declarations: Declarations, layout: WarpLayout, barriers: list[BarrierSite]) -> str:
-    """Open every barrier of a block that has all its threads; returns a fault kind or 0."""
-    f = Function(
-        "sim_release", I64, [(PTR, "context"), (PTR, "slot"), (I64, "index")], declarations,
-        "nounwind",
-    )  # fmt: skip
-    context, slot = _Fields(f, f.parameters[0]), _Fields(f, f.parameters[1])
-    warps, stride = context.get(Context.WARPS_PER_BLOCK), context.get(Context.WARP_STRIDE)
-    first = f.op("mul", f.parameters[2], warps)
-    for barrier in sorted({site.barrier for site in barriers}):
-        arrived = slot.get(Slot.ARRIVED + barrier)
-        expected = slot.get(Slot.EXPECTED + barrier)
-        wanted = f.select(f.nonzero(expected), expected, slot.get(Slot.ALIVE))
-        full = f.and_(f.nonzero(arrived), f.compare("uge", arrived, wanted))
-        with f.when(full):
-            slot.set(Slot.RESULT_TRUE + barrier, slot.get(Slot.TRUE_LANES + barrier))
-            slot.set(Slot.RESULT_ALL + barrier, arrived)
-            for field in (Slot.TRUE_LANES, Slot.ARRIVED, Slot.EXPECTED):
-                slot.set(field + barrier, 0)
-            sites = [site for site in barriers if site.barrier == barrier]
-            with f.counted(warps) as number:
-                at = _element(f, context.get(Context.WARPS), stride, f.add(first, number))
-                _resume(f, context, at, layout, sites)
-    f.ret(const(I64, 0))
-    return _internal(f)
-
-
-def _resume(
-    f: Function, context: _Fields, at: Value, layout: WarpLayout, sites: list[BarrierSite]
-) -> None:
-    """Let a warp's waiting lanes go on behind the barrier."""
-    warp = _Fields(f, at)
-    going, several = const(I32, 0), const(I32, 0)
-    for site in sites:
-        wait = f.offset(at, layout.waits + 4 * site.index)
-        lanes = f.load(I32, wait, 4)
-        f.store(const(I32, 0), wait, 4)
-        mask = f.offset(at, layout.masks + 4 * site.resume)
-        f.store(f.or_(f.load(I32, mask, 4), lanes), mask, 4)
-        some = f.nonzero(lanes)
-        field = Warp.BITS + site.resume // 64
-        bit = f.select(some, const(I64, 1 << site.resume % 64), const(I64, 0))
-        warp.set(field, f.or_(warp.get(field), bit))
-        going = f.or_(going, lanes)
-        if site.aligned:
-            several = f.add(several, f.cast("zext", some, I32))
-    with f.when(f.compare("ugt", several, const(I32, 1)), likely=False):
-        context.set(Context.FAULT_KIND, Fault.BARRIER_SPLIT)
-        context.set(Context.FAULT_WARP, _number(f, at))
-        context.set(Context.FAULT_LANES, f.resize(going, 64))
-        f.ret(const(I64, Fault.BARRIER_SPLIT))
-        f.label(f.fresh("dead"))
-    with f.when(f.nonzero(going)):
-        waiting = f.and_(warp.get(Warp.WAITING), f.not_(f.resize(going, 64)))
-        warp.set(Warp.WAITING, waiting)
-        warp.set(Warp.STATE, State.READY)
-
-
 def _run(declarations: Declarations) -> str:
     f = Function("sim_run", I32, [(PTR, "context"), (I64, "steps")], declarations, "nounwind")
-    context = _Fields(f, f.parameters[0])
+    context = Fields(f, f.parameters[0])
     end = f.add(context.get(Context.STEPS), f.parameters[1])
     ran = f.slot(I64)
     f.jump("round")
@@ -206,8 +110,8 @@ def _run(declarations: Declarations) -> str:
     with f.counted(total) as turn:
         last = f.sub(f.sub(total, const(I64, 1)), turn)
         number = f.select(f.nonzero(context.get(Context.REVERSE)), last, turn)
-        at = _element(f, context.get(Context.WARPS), context.get(Context.WARP_STRIDE), number)
-        warp = _Fields(f, at)
+        at = element(f, context.get(Context.WARPS), context.get(Context.WARP_STRIDE), number)
+        warp = Fields(f, at)
         with f.when(f.compare("eq", warp.get(Warp.STATE), const(I64, State.READY))):
             f.store(const(I64, 1), ran, 8)
             step = f.call(I32, "sim_warp", f.parameters[0], at, context.get(Context.QUANTUM))
@@ -231,10 +135,10 @@ def _give_up(f: Function, outcome: Outcome) -> None:
     f.label(f.fresh("dead"))
 
 
-def _idle(f: Function, context: _Fields, at: Value, warp: _Fields, index: Value) -> None:
+def _idle(f: Function, context: Fields, at: Value, warp: Fields, index: Value) -> None:
     """A warp has nothing to run: it has ended, waits at a barrier, or is stuck."""
-    slot = _pointer(f, warp.get(Warp.SLOT))
-    fields = _Fields(f, slot)
+    slot = pointer(f, warp.get(Warp.SLOT))
+    fields = Fields(f, slot)
     ended, waits, after = f.fresh("ended"), f.fresh("waits"), f.fresh("checked")
     f.branch(f.compare("eq", warp.get(Warp.ALIVE), const(I64, 0)), ended, waits)
     f.label(ended)
@@ -256,7 +160,7 @@ def _idle(f: Function, context: _Fields, at: Value, warp: _Fields, index: Value)
     f.label(waits)
     with f.when(f.compare("eq", warp.get(Warp.WAITING), const(I64, 0)), likely=False):
         context.set(Context.FAULT_KIND, Fault.STUCK)
-        context.set(Context.FAULT_WARP, _number(f, at))
+        context.set(Context.FAULT_WARP, as_number(f, at))
         _give_up(f, Outcome.DEADLOCK)
     warp.set(Warp.STATE, State.PARKED)
     f.jump(f"{after}release")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nqbench.devices.sim.codegen.writer import KernelWriter
-from nqbench.devices.sim.ir import I32, I64, LANES, V32, Value, const, lanes_of
 from nqbench.devices.sim.layout import CACHE_LINE, Context, Warp
+from nqbench.devices.sim.values import I32, I64, LANES, V32, Value, const, lanes_of
 
 CONTEXT_NUMBERS = {
     "%ntid.x": Context.BLOCK_X, "%ntid.y": Context.BLOCK_Y, "%ntid.z": Context.BLOCK_Z,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from nqbench.devices.sim.codegen.writer import KernelWriter
-from nqbench.devices.sim.ir import Value, like
 from nqbench.devices.sim.ptx import WIDTHS, Instruction
+from nqbench.devices.sim.values import Value, like
 
 Handler = Callable[[KernelWriter, Instruction], None]
 

@@ -8,24 +8,14 @@ from dataclasses import dataclass, field
 
 from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import (
-    I32,
-    I64,
-    MASK,
-    PTR,
-    Declarations,
-    Function,
-    Value,
-    const,
-    element,
-    vector,
-)
+from nqbench.devices.sim.ir import Function
 from nqbench.devices.sim.layout import CACHE_LINE, Context, Warp, WarpLayout
 from nqbench.devices.sim.liveness import RegisterFile
 from nqbench.devices.sim.operands import Immediate, Name, Negated, Operand, Register
 from nqbench.devices.sim.ptx import WIDTHS, Instruction, UnsupportedPtx, float_bits
 from nqbench.devices.sim.rules import MemoryRules
 from nqbench.devices.sim.symbols import Symbols
+from nqbench.devices.sim.values import I32, I64, MASK, Value, const, element, vector
 
 NO_LANES, NOBODY = const(I32, 0), const(MASK, 0)
 
@@ -278,22 +268,3 @@ class KernelWriter:
         """An error that names the instruction."""
         text = instruction.full_opcode + (f" ({why})" if why else "")
         return UnsupportedPtx(f"instruction {text}", instruction.line, instruction.source_line)
-
-
-def fault_recorder(declarations: Declarations) -> str:
-    """``sim_fault``: store what is known about a fault in the context."""
-    parameters = [(PTR, "context"), (PTR, "warp"), (I64, "kind"), (I64, "where")]
-    parameters += [(I32, "lanes"), (I32, "lane"), (I64, "address")]
-    f = Function("sim_fault", "void", parameters, declarations, "cold noinline nounwind")
-    context, warp, kind, where, lanes, lane, address = f.parameters
-    for field_, value in (
-        (Context.FAULT_KIND, kind),
-        (Context.FAULT_INSTRUCTION, where),
-        (Context.FAULT_LANE, f.resize(lane, 64)),
-        (Context.FAULT_LANES, f.resize(lanes, 64)),
-        (Context.FAULT_ADDRESS, address),
-        (Context.FAULT_WARP, f.emit(I64, f"ptrtoint {warp} to i64")),
-    ):
-        f.store(value, f.offset(context, 8 * field_), 8)
-    f.ret()
-    return f.text().replace("define ", "define internal ", 1)
