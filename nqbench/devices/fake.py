@@ -73,7 +73,7 @@ class FakeModel:
 
     @classmethod
     def parse(cls, text: str) -> FakeModel:
-        """Read ``name=value,...``. Raises ``DeviceUnavailable`` for a word that is none of these."""
+        """Read ``name=value,...``. Raises ``DeviceUnavailable`` for an unknown name."""
         kinds = {f.name: (int if f.type == "int" else float) for f in fields(cls)}
         values: dict[str, int | float] = {}
         for item in filter(None, text.split(",")):
@@ -230,7 +230,7 @@ class FakePrepared:
 
 
 def known_answer(plan: KernelPlan) -> int:
-    """The answer to give: ``about["answer"]``, or the workload's known answer for ``about["n"]``."""
+    """The plan's ``about["answer"]``, or the known number of solutions for ``about["n"]``."""
     if "answer" in plan.about:
         return int(plan.about["answer"])
     # Only a test device may look an answer up; it is imported here so that no other device can.

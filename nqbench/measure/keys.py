@@ -21,7 +21,9 @@ from nqbench.measure.workload import find_workload, runs_on_host
 from nqbench.point import Point
 
 LENGTH: Final = 20  # hex digits: no collision among billions of points
-MEASURING: Final = ("measure/session.py", "measure/sampling.py", "measure/statistics.py")
+MEASURING: Final = tuple(
+    f"measure/{name}.py" for name in ("session", "timer", "sampling", "statistics")
+)
 """The code between a request and a number."""
 COMPILING: Final = ("compile*.py", "nvrtc.py")
 DEVICE_SOURCES: Final[Mapping[str, tuple[str, ...]]] = {

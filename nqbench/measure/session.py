@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from nqbench.devices.cpu import CpuDevice
-from nqbench.devices.protocol import Device, Launch, Prepared
+from nqbench.devices.protocol import Device, Prepared
 from nqbench.devices.registry import open_device
 from nqbench.devices.replay import FINGERPRINT, fingerprint
 from nqbench.errors import (
@@ -27,16 +27,12 @@ from nqbench.errors import (
     LaunchTimeout,
 )
 from nqbench.measure.sampling import LONG_LAUNCH_S, Policy, sample
+from nqbench.measure.timer import Beat, Timer
 from nqbench.measure.workload import find_workload
 from nqbench.plan import HostPlan, Plan
 from nqbench.point import Point
 from nqbench.vocabulary import Status
 from nqbench.workloads.protocol import Workload
-
-BEAT_S: Final = 0.5
-"""Between launches a worker says at most this often that it lives: too rare to disturb timing."""
-
-Beat = Callable[[], None]
 
 
 @runtime_checkable
@@ -160,7 +156,7 @@ class Session:
         request: Mapping[str, Any],
         block: Block,
     ) -> None:
-        timer = _Timer(prepared, request["timeout_s"], self._beat)
+        timer = Timer(prepared, request["timeout_s"], self._beat)
         if request["timed"]:
             self._sample(timer, request, block)
         else:
@@ -189,7 +185,7 @@ class Session:
                 "total": split_s + transfer_s + block.value_s + reduce_s,
             }
 
-    def _sample(self, timer: _Timer, request: Mapping[str, Any], block: Block) -> None:
+    def _sample(self, timer: Timer, request: Mapping[str, Any], block: Block) -> None:
         policy = Policy(**request["policy"])
         expected_s = request["expected_s"] or 0.0
         # A launch of this length warms itself up, and a second one may not fit the share.
@@ -219,35 +215,6 @@ class Session:
                 self._host = CpuDevice()
             return self._host
         return self.device
-
-
-class _Timer:
-    """Launches a prepared plan, with a sign of life before each launch that is not too soon."""
-
-    def __init__(self, prepared: Prepared, timeout_s: float | None, beat: Beat) -> None:
-        self._prepared = prepared
-        self._timeout_s = timeout_s
-        self._beat = beat
-        self._next_beat = 0.0
-        self.last = Launch(None)
-        self.last_s = 0.0
-
-    def launch(self) -> None:
-        """Launch once; ``last_s`` is its kernel time, or its wall time where that is all."""
-        started = time.monotonic()
-        if started >= self._next_beat:
-            self._beat()
-            self._next_beat = started + BEAT_S
-        self.last = self._prepared.launch(self._timeout_s)
-        wall_s = time.monotonic() - started
-        self.last_s = wall_s if self.last.kernel_s is None else self.last.kernel_s
-
-    def kernel_s(self) -> float:
-        """Launch once and return the kernel's seconds."""
-        self.launch()
-        if self.last.kernel_s is None:
-            raise DeviceError("the device measured no time; it should not be timed")
-        return self.last.kernel_s
 
 
 def scalars(detail: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nqbench.errors import StudyError
-from nqbench.measure import session as session_module
+from nqbench.measure import timer
 from nqbench.measure.sampling import Policy
 from nqbench.measure.session import Session, plain, scalars
 from nqbench.measure.warm import compile_point
@@ -49,7 +49,7 @@ def test_it_gives_a_sign_of_life_before_launching_but_not_before_each() -> None:
 
 
 def test_it_gives_one_before_every_slow_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "BEAT_S", 0.0)
+    monkeypatch.setattr(timer, "BEAT_S", 0.0)
     beats: list[int] = []
     Session("fake", lambda: beats.append(1)).block(request())
     assert len(beats) == 7  # a warm-up and six samples
