@@ -71,68 +71,84 @@ def build(kernel: Kernel) -> list[Block]:
 
 def _split(kernel: Kernel) -> Block:
     """Cut the body into blocks and connect them; returns the first."""
-    labels = {item.name: Block() for item in kernel.body if isinstance(item, Label)}
-    leave = Block(ending="exit")
-    entry = current = Block()
+    return _Splitter(kernel).run()
 
-    def go(name: str, at: Instruction) -> Block:
-        if name not in labels:
-            raise UnsupportedPtx(f"jump to {name}, which does not exist", at.line, at.source_line)
-        return labels[name]
 
-    def fall(block: Block, into: Block) -> None:
-        if not block.targets and block.ending == "jump":
-            block.targets = [into]
+class _Splitter:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.labels = {item.name: Block() for item in kernel.body if isinstance(item, Label)}
+        self.leave = Block(ending="exit")
+        self.current = Block()
 
-    for item in kernel.body:
-        if isinstance(item, Label):
-            fall(current, labels[item.name])
-            current = labels[item.name]
-            continue
-        if current.targets or current.ending != "jump":
-            current = Block()  # code behind an unconditional jump, reachable only by a label
-        if is_collective(item):
-            if item.guard is not None:
-                raise UnsupportedPtx(f"predicated {item.full_opcode}", item.line, item.source_line)
-            if current.instructions:
-                following = Block()
-                fall(current, following)
-                current = following
-            current.gathers = True
-            current.instructions.append(item)
-            # A second collective must wait for its own members: it cannot share the block.
-            following = Block()
-            fall(current, following)
-            current = following
-            continue
-        following = Block()
+    def run(self) -> Block:
+        entry = self.current
+        for item in self.kernel.body:
+            if isinstance(item, Label):
+                self._go_on(self.labels[item.name])
+            elif is_collective(item):
+                self._collective(item)
+            elif not self._closes(item):
+                self.current.instructions.append(item)
+        if not self.current.targets and self.current.ending == "jump":
+            self.current.ending = "exit"
+        return entry
+
+    def _go_on(self, into: Block) -> None:
+        """Continue in another block, which the current one falls into."""
+        if not self.current.targets and self.current.ending == "jump":
+            self.current.targets = [into]
+        self.current = into
+
+    def _collective(self, item: Instruction) -> None:
+        """A block of its own: it waits for its members, and what follows waits for others."""
+        _unguarded(item)
+        if self.current.instructions:
+            self._go_on(Block())
+        self.current.gathers = True
+        self.current.instructions.append(item)
+        self._go_on(Block())
+
+    def _closes(self, item: Instruction) -> bool:
+        """Whether the instruction ended the current block; then another one is current."""
+        block, following = self.current, Block()
         if item.opcode == "bra":
-            target = go(_label(item), item)
-            current.closing = item
-            if item.guard is None:
-                current.targets = [target]
-            else:
-                current.ending, current.targets = "branch", [target, following]
-        elif item.opcode == "brx":
-            current.closing, current.ending = item, "switch"
-            current.targets = [go(name, item) for name in _table(kernel, item)]
+            self._branch(block, item, self._target(_label(item), item), following)
         elif item.opcode in ("ret", "exit"):
-            current.closing = item
-            if item.guard is None:
-                current.ending = "exit"
-            else:
-                current.ending, current.targets = "branch", [leave, following]
+            self._branch(block, item, None, following)
+        elif item.opcode == "brx":
+            _unguarded(item)
+            block.ending = "switch"
+            block.targets = [self._target(name, item) for name in _table(self.kernel, item)]
         elif is_barrier(item):
-            if item.guard is not None:
-                raise UnsupportedPtx(f"predicated {item.full_opcode}", item.line, item.source_line)
-            current.closing, current.ending, current.targets = item, "barrier", [following]
+            _unguarded(item)
+            block.ending, block.targets = "barrier", [following]
         else:
-            current.instructions.append(item)
-            continue
-        current = following
-    if not current.targets and current.ending == "jump":
-        current.ending = "exit"
-    return entry
+            return False
+        block.closing = item
+        self.current = following
+        return True
+
+    def _branch(
+        self, block: Block, item: Instruction, target: Block | None, following: Block
+    ) -> None:
+        """Jump to ``target``, or leave the kernel."""
+        if item.guard is not None:
+            block.ending, block.targets = "branch", [target or self.leave, following]
+        elif target is None:
+            block.ending = "exit"
+        else:
+            block.targets = [target]
+
+    def _target(self, name: str, at: Instruction) -> Block:
+        if name not in self.labels:
+            raise UnsupportedPtx(f"jump to {name}, which does not exist", at.line, at.source_line)
+        return self.labels[name]
+
+
+def _unguarded(item: Instruction) -> None:
+    if item.guard is not None:
+        raise UnsupportedPtx(f"predicated {item.full_opcode}", item.line, item.source_line)
 
 
 def _label(branch: Instruction) -> str:

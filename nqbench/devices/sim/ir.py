@@ -58,11 +58,13 @@ class Function:
         self.count = 0
         self.current = "entry"
 
-    def text(self) -> str:
-        """The finished function."""
+    def text(self, exported: bool = False) -> str:
+        """The finished function, seen from outside its module only if ``exported``."""
         arguments = ", ".join(map(str, self.parameters))
         body = "\n".join(["entry:", *self.stack, *self.lines])
-        return f"define {self.result} @{self.name}({arguments}) {self.attributes} {{\n{body}\n}}\n"
+        linkage = "" if exported else "internal "
+        head = f"define {linkage}{self.result} @{self.name}({arguments}) {self.attributes}"
+        return f"{head} {{\n{body}\n}}\n"
 
     def fresh(self, stem: str = "v") -> str:
         """A name that is not in use."""

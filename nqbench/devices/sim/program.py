@@ -71,7 +71,7 @@ def _build(
         *rules.helpers(declarations),
         helpers.outside(declarations),
         helpers.fault_recorder(declarations),
-        k.f.text().replace("define ", "define internal ", 1),
+        k.f.text(),
         *scheduler(declarations, layout, barriers),
     ]
     module = "\n".join([*declarations.lines, *functions, METADATA])

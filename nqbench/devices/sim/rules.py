@@ -125,7 +125,7 @@ def _conflicts(declarations: Declarations) -> str:
     short = f.select(active, f.resize(words, 16), unique)
     first = _first_of_kind(f, short, active)
     f.ret(f.call(I32, "sim_crowding", words, f.as_bits(first)))
-    return _internal(f)
+    return f.text()
 
 
 def _crowding(declarations: Declarations) -> str:
@@ -163,7 +163,7 @@ def _crowding(declarations: Declarations) -> str:
         candidates = f.select(some, hit, candidates)
         most = f.select(some, f.or_(most, const(I32, 1 << place)), most)
     f.ret(most)
-    return _internal(f)
+    return f.text()
 
 
 def _spread(declarations: Declarations) -> str:
@@ -173,12 +173,7 @@ def _spread(declarations: Declarations) -> str:
     active = f.as_lanes(lanes)
     unique = lanes_of(V32, [-2 - lane for lane in range(LANES)])
     f.ret(f.popcount(f.as_bits(_first_of_kind(f, f.select(active, values, unique), active))))
-    return _internal(f)
-
-
-def _internal(f: Function) -> str:
-    f.attributes = "noinline nounwind"
-    return f.text().replace("define ", "define internal ", 1)
+    return f.text()
 
 
 _RULES: Final[dict[str, type[SectorRules]]] = {"sectors": SectorRules}

@@ -62,12 +62,8 @@ def _turns(
     f = k.f
     scalar = f"i{kind.bits}"
     (pointers,) = found.pieces[0]
-    places_ = f.slot(pointers.type)
-    f.store(pointers, places_, CACHE_LINE)
-    copies = []
-    for value in values:
-        copies.append(f.slot(value.type))
-        f.store(value, copies[-1], CACHE_LINE)
+    places_ = k.spilled(pointers)
+    copies = [k.spilled(value) for value in values]
     with f.each_lane(k.lanes) as lane:
         pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
         old = f.load(scalar, pointer)

@@ -23,7 +23,7 @@ def fault_recorder(declarations: Declarations) -> str:
     ):
         f.store(value, f.offset(context, 8 * field_), 8)
     f.ret()
-    return f.text().replace("define ", "define internal ", 1)
+    return f.text()
 
 
 def outside(declarations: Declarations) -> str:
@@ -64,4 +64,4 @@ def outside(declarations: Declarations) -> str:
         old = f.load(I32, result, 4)
         f.store(f.select(f.or_(short, askew), f.or_(old, bit), old), result, 4)
     f.ret(f.load(I32, result, 4))
-    return f.text().replace("define ", "define internal ", 1)
+    return f.text()

@@ -183,10 +183,9 @@ class _Translation:
         return bits
 
     def _count(self, block: Block) -> None:
-        if block.latch:
-            self._bump_block(block, "executions", const(I64, 1))
-            return
         self._bump_block(block, "executions", const(I64, 1))
+        if block.latch:
+            return
         self._bump_block(block, "lanes", self.f.popcount(self.k.lanes))
         if self.clocked:
             self.f.bump(self.f.offset(self.k.warp, 8 * Warp.CLOCK), const(I64, block.length))

@@ -162,7 +162,7 @@ def _gather(k: KernelWriter, pointers: Value, bits: int) -> Value:
     if bits < 32 or not k.scatters:
         slot = k.f.slot(type_)
         k.f.store(const(type_, 0), slot, CACHE_LINE)
-        copy = _spilled(k, pointers)
+        copy = k.spilled(pointers)
         with k.f.each_lane(k.lanes) as lane:
             pointer = k.f.load("ptr", k.f.offset(copy, lane, "ptr"), 8)
             value = k.f.load(f"i{bits}", pointer)
@@ -179,13 +179,6 @@ def _gather(k: KernelWriter, pointers: Value, bits: int) -> Value:
     )
 
 
-def _spilled(k: KernelWriter, value: Value) -> Value:
-    """A vector in memory, for access by lane."""
-    slot = k.f.slot(value.type)
-    k.f.store(value, slot, CACHE_LINE)
-    return slot
-
-
 def put(k: KernelWriter, found: Places, e: int, value: Value) -> None:
     """Store element ``e`` in the active lanes; of lanes with the same address the highest wins."""
     f = k.f
@@ -198,7 +191,7 @@ def put(k: KernelWriter, found: Places, e: int, value: Value) -> None:
             size = const(I32, found.bits // 8)
             f.call("void", name, part, pointers, size, k.active, declare=True)
             continue
-        copy, places_ = _spilled(k, part), _spilled(k, pointers)
+        copy, places_ = k.spilled(part), k.spilled(pointers)
         with f.each_lane(k.lanes) as lane:
             pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
             f.store(f.load(f"i{found.bits}", f.offset(copy, lane, f"i{found.bits}")), pointer)

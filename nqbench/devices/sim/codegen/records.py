@@ -41,7 +41,3 @@ def fill(f: Function, place: Value, byte: int, nbytes: Value) -> None:
 
 def element(f: Function, base: Value, stride: Value, index: Value) -> Value:
     return pointer(f, f.add(base, f.op("mul", stride, index)))
-
-
-def internal(f: Function) -> str:
-    return f.text().replace("define ", "define internal ", 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nqbench.devices.sim.codegen.barriers import BarrierSite
-from nqbench.devices.sim.codegen.records import Fields, as_number, element, internal
+from nqbench.devices.sim.codegen.records import Fields, as_number, element
 from nqbench.devices.sim.faults import Fault
 from nqbench.devices.sim.ir import Declarations, Function
 from nqbench.devices.sim.layout import Context, Slot, State, Warp, WarpLayout
@@ -34,7 +34,7 @@ def release(declarations: Declarations, layout: WarpLayout, barriers: list[Barri
                 at = element(f, context.get(Context.WARPS), stride, f.add(first, number))
                 _resume(f, context, at, layout, sites)
     f.ret(const(I64, 0))
-    return internal(f)
+    return f.text()
 
 
 def _resume(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nqbench.devices.sim.codegen.barriers import BarrierSite
-from nqbench.devices.sim.codegen.records import Fields, as_number, element, fill, internal, pointer
+from nqbench.devices.sim.codegen.records import Fields, as_number, element, fill, pointer
 from nqbench.devices.sim.codegen.release import release
 from nqbench.devices.sim.faults import Fault
 from nqbench.devices.sim.ir import Declarations, Function
@@ -82,7 +82,7 @@ def _begin_block(declarations: Declarations, layout: WarpLayout) -> str:
         warp.set(Warp.BITS, 1)
         f.store(f.resize(lanes, 32), f.offset(at, layout.masks), 4)
     f.ret()
-    return internal(f)
+    return f.text()
 
 
 def _start(declarations: Declarations) -> str:
@@ -94,7 +94,7 @@ def _start(declarations: Declarations) -> str:
             f.call("void", "sim_begin_block", f.parameters[0], index)
             context.add(Context.LIVE_SLOTS, 1)
     f.ret()
-    return f.text()
+    return f.text(exported=True)
 
 
 def _run(declarations: Declarations) -> str:
@@ -127,7 +127,7 @@ def _run(declarations: Declarations) -> str:
         with f.when(test):
             _give_up(f, answer)
     f.jump("round")
-    return f.text()
+    return f.text(exported=True)
 
 
 def _give_up(f: Function, outcome: Outcome) -> None:

@@ -10,16 +10,9 @@ from __future__ import annotations
 from nqbench.devices.sim.codegen.reach import WORD, Places, Span
 from nqbench.devices.sim.codegen.writer import KernelWriter
 from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.layout import CACHE_LINE, UNWRITTEN_BYTE, Warp
+from nqbench.devices.sim.layout import UNWRITTEN_BYTE, Warp
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.devices.sim.values import I8, I32, I64, MASK, V32, V64, Value, const
-
-
-def _spilled(k: KernelWriter, value: Value) -> Value:
-    """A vector in memory, for access by lane."""
-    slot = k.f.slot(value.type)
-    k.f.store(value, slot, CACHE_LINE)
-    return slot
 
 
 def _suspicious(k: KernelWriter, values: list[Value]) -> Value:
@@ -57,8 +50,8 @@ def _each_shadow(
     assert found.offset is not None
     assert found.words is not None
     shadow = k.pointer(Warp.SHADOW)
-    where = _spilled(k, found.offset if k.exact_shadow else found.words)
-    copies = [_spilled(k, value) for value in values]
+    where = k.spilled(found.offset if k.exact_shadow else found.words)
+    copies = [k.spilled(value) for value in values]
     pattern = int.from_bytes(bytes([UNWRITTEN_BYTE] * WORD), "little")
     with f.each_lane(lanes) as lane:
         start = f.resize(f.load(I32, f.offset(where, lane, I32), 4), 64)
@@ -93,7 +86,7 @@ def mark_written(k: KernelWriter, found: Places, span: Span, lanes: Value) -> No
     f = k.f
     assert found.offset is not None
     assert found.words is not None
-    where = _spilled(k, found.offset if k.exact_shadow else found.words)
+    where = k.spilled(found.offset if k.exact_shadow else found.words)
     marks = span.nbytes if k.exact_shadow else span.nbytes // WORD
     with f.each_lane(lanes) as lane:
         start = f.resize(f.load(I32, f.offset(where, lane, I32), 4), 64)

@@ -196,6 +196,12 @@ class KernelWriter:
         self.values[operand] = value
         self.written.add(operand)
 
+    def spilled(self, value: Value) -> Value:
+        """A vector in memory, for access by lane."""
+        slot = self.f.slot(value.type)
+        self.f.store(value, slot, CACHE_LINE)
+        return slot
+
     # context
 
     def pointer(self, field_: Context | Warp) -> Value:
