@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from nqbench.devices.sim.cfg import Block
@@ -73,3 +74,13 @@ def _parameter(source: Operand, parameters: Mapping[str, str]) -> set[str]:
         name = parameters.get(source.base.name)
         return {name} if name else set()
     return set()
+
+
+def readable(symbol: str) -> str:
+    """A variable's own name out of a mangled one, which ends with it and its length."""
+    for match in re.finditer(r"\d+", symbol):
+        for start in range(match.start(), match.end()):
+            name = symbol[match.end() :]
+            if int(symbol[start : match.end()]) == len(name):
+                return name
+    return symbol

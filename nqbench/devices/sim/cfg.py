@@ -142,19 +142,19 @@ class _Splitter:
 
     def _target(self, name: str, at: Instruction) -> Block:
         if name not in self.labels:
-            raise UnsupportedPtx(f"jump to {name}, which does not exist", at.line, at.source_line)
+            raise UnsupportedPtx(f"jump to {name}, which does not exist", at.where)
         return self.labels[name]
 
 
 def _unguarded(item: Instruction) -> None:
     if item.guard is not None:
-        raise UnsupportedPtx(f"predicated {item.full_opcode}", item.line, item.source_line)
+        raise UnsupportedPtx(f"predicated {item.full_opcode}", item.where)
 
 
 def _label(branch: Instruction) -> str:
     target = branch.operands[0] if branch.operands else None
     if not isinstance(target, Name):
-        raise UnsupportedPtx("a branch without a label", branch.line, branch.source_line)
+        raise UnsupportedPtx("a branch without a label", branch.where)
     return target.name
 
 
@@ -164,7 +164,7 @@ def _table(kernel: Kernel, branch: Instruction) -> Iterable[str]:
         return [item.name for item in table.items if isinstance(item, Name)]
     if isinstance(table, Name) and table.name in kernel.targets:
         return kernel.targets[table.name]
-    raise UnsupportedPtx("an indexed branch without a table", branch.line, branch.source_line)
+    raise UnsupportedPtx("an indexed branch without a table", branch.where)
 
 
 def _reachable(entry: Block) -> list[Block]:

@@ -101,8 +101,9 @@ class Tally:
 
 def _entry(instruction: Instruction, space: str, buffer: str) -> dict[str, Any]:
     return {
-        "ptx_line": instruction.line,
-        "source_line": instruction.source_line,
+        "ptx_line": instruction.where.line,
+        "source_file": instruction.where.file,
+        "source_line": instruction.where.source_line,
         "opcode": instruction.full_opcode,
         "space": space,
         "buffer": buffer,

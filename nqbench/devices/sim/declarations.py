@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nqbench.devices.sim.ptx import WIDTHS, UnsupportedPtx, Variable
+from nqbench.devices.sim.ptx import WIDTHS, UnsupportedPtx, Variable, Where
 
 VARIABLE = re.compile(
     r"(?:\.(?:visible|extern|weak|common)\s+)*\.(shared|local|global|const)\s+"
@@ -22,7 +22,7 @@ def parameters(header: str, line: int) -> tuple[dict[str, tuple[int, int]], int]
     offset = 0
     for align, kind, name, length in _PARAM.findall(header):
         if kind not in WIDTHS:
-            raise UnsupportedPtx(f"parameter type .{kind}", line)
+            raise UnsupportedPtx(f"parameter type .{kind}", Where(line))
         nbytes = WIDTHS[kind] // 8 * int(length or 1)
         step = int(align or WIDTHS[kind] // 8)
         offset = -(-offset // step) * step
@@ -50,7 +50,7 @@ def module_statements(lines: list[str]) -> Iterator[tuple[int, str]]:
 def read_variable(match: re.Match[str], line: int) -> Variable:
     space, align, kind, name, extents, initial = match.groups()
     if kind not in WIDTHS:
-        raise UnsupportedPtx(f"variable {name} of type .{kind}", line)
+        raise UnsupportedPtx(f"variable {name} of type .{kind}", Where(line))
     width = WIDTHS[kind] // 8
     count = 1
     for extent in re.findall(r"\[(\d*)\]", extents):
@@ -61,7 +61,7 @@ def read_variable(match: re.Match[str], line: int) -> Variable:
         try:
             data = b"".join(_initial(word.strip(), width) for word in words)
         except ValueError:
-            raise UnsupportedPtx(f"initial value of variable {name}", line) from None
+            raise UnsupportedPtx(f"initial value of variable {name}", Where(line)) from None
     return Variable(name, space, int(align or width), count * width, data)
 
 

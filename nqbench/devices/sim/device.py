@@ -13,7 +13,7 @@ from nqbench.compile import compile_ptx
 from nqbench.devices.models import load_model
 from nqbench.devices.protocol import Launch
 from nqbench.devices.sim import reports
-from nqbench.devices.sim.attribution import targets
+from nqbench.devices.sim.attribution import readable, targets
 from nqbench.devices.sim.counters import Tally
 from nqbench.devices.sim.engine import (
     UNDEFINED_BYTE,
@@ -102,10 +102,8 @@ class SimDevice:
         try:
             program = build(compiled.image.decode(), compiled.symbol, memory)
         except UnsupportedPtx as error:
-            source = f", source line {error.source_line}" if error.source_line else ""
             raise KernelFault(
-                f"kernel {plan.entry}: the simulator does not know {error} at PTX line"
-                f" {error.line}{source}"
+                f"kernel {plan.entry}: the simulator does not know {error}"
             ) from error
         return SimPrepared(self, plan, program)
 
@@ -213,10 +211,7 @@ class SimPrepared:
             )
             if isinstance(argument, str)
         }
-        variables = {
-            v.name: "dynamic shared memory" if v.space == "shared" and not v.nbytes else v.name
-            for v in self.program.kernel.variables.values()
-        }
+        variables = {name: readable(name) for name in self.program.kernel.variables}
         return targets(self.program.blocks, variables, parameters)
 
 

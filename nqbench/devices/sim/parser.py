@@ -26,9 +26,11 @@ from nqbench.devices.sim.ptx import (
     Kernel,
     Label,
     UnsupportedPtx,
+    Where,
 )
 
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"(?:[^"]*/)?([^"/]+)"', re.MULTILINE)
 _LABEL = re.compile(r"\s*([\w$]+)\s*:(?!:)\s*")
 _OPCODE = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _REG = re.compile(r"\.reg\s+\.(\w+)\s+(.*)", re.DOTALL)
@@ -51,7 +53,7 @@ def parse(text: str, entry: str) -> Kernel:
         None,
     )
     if start is None:
-        raise UnsupportedPtx(f"entry {entry} is not in the PTX", 1)
+        raise UnsupportedPtx(f"entry {entry} is not in the PTX", Where(1))
     body = next(i for i in range(start, len(lines)) if lines[i].lstrip().startswith("{"))
     header = "\n".join(lines[start:body])
     places, nbytes = parameters(header[header.index("(") :], start + 1)
@@ -73,9 +75,13 @@ class _Body:
         self.lines = lines
         self.start = start
         self.scopes: list[dict[str, Register]] = []
-        self.prefixes: list[tuple[str, int]] = []
         self.opened = 0
+        self.files = dict(_FILE.findall("\n".join(lines)))
+        self.file = ""
         self.source_line = 0
+
+    def _where(self, line: int) -> Where:
+        return Where(line, self.file, self.source_line)
 
     def read(self) -> int:
         """Read all statements; returns the index of the line with the closing brace."""
@@ -86,7 +92,9 @@ class _Body:
                 loc = _LOC.match(raw)
                 if loc:
                     # Line 0 marks code without a line of its own: keep the last known one.
-                    self.source_line = int(loc.group(2)) or self.source_line
+                    if int(loc.group(2)):
+                        self.file = self.files.get(loc.group(1), "")
+                        self.source_line = int(loc.group(2))
                     continue
             rest = raw.strip()
             while rest:
@@ -112,7 +120,7 @@ class _Body:
                 if semicolon:
                     self._statement(pending.strip(), first, table)
                     pending, table = "", ""
-        raise UnsupportedPtx("the entry has no end", self.start + 1)
+        raise UnsupportedPtx("the entry has no end", Where(self.start + 1))
 
     def _scope(self, brace: str) -> None:
         if brace == "{":
@@ -134,16 +142,16 @@ class _Body:
             if variable is not None:
                 self.kernel.variables[variable.group(4)] = read_variable(variable, line)
             elif text.startswith(".param"):
-                raise UnsupportedPtx(f"a call ({NO_CALLS})", line, self.source_line)
+                raise UnsupportedPtx(f"a call ({NO_CALLS})", self._where(line))
             elif not text.startswith(".pragma"):
-                raise UnsupportedPtx(f"directive {text.split()[0]}", line, self.source_line)
+                raise UnsupportedPtx(f"directive {text.split()[0]}", self._where(line))
             return
         self.kernel.body.append(self._instruction(text, line))
 
     def _declare(self, text: str, line: int) -> None:
         match = _REG.match(text)
         if match is None or match.group(1) not in WIDTHS:
-            raise UnsupportedPtx(f"register declaration {text!r}", line, self.source_line)
+            raise UnsupportedPtx(f"register declaration {text!r}", self._where(line))
         width = WIDTHS[match.group(1)]
         suffix = f"@{self.opened}" if len(self.scopes) > 1 else ""
         for name in (part.strip() for part in match.group(2).split(",")):
@@ -160,18 +168,18 @@ class _Body:
     def _instruction(self, text: str, line: int) -> Instruction:
         match = _OPCODE.match(text)
         if match is None:
-            raise UnsupportedPtx(f"statement {text!r}", line, self.source_line)
+            raise UnsupportedPtx(f"statement {text!r}", self._where(line))
         negated, guard_name, opcode, rest = match.groups()
         guard = self._register(guard_name) if guard_name else None
         if guard_name and guard is None:
-            raise UnsupportedPtx(f"guard {guard_name} is not declared", line, self.source_line)
+            raise UnsupportedPtx(f"guard {guard_name} is not declared", self._where(line))
         words = opcode.split(".")
         try:
             operands = tuple(self._operand(part) for part in _split(rest))
         except ValueError as error:
-            raise UnsupportedPtx(f"operand in {text!r}: {error}", line, self.source_line) from None
+            raise UnsupportedPtx(f"operand in {text!r}: {error}", self._where(line)) from None
         return Instruction(
-            words[0], tuple(words[1:]), operands, guard, bool(negated), line, self.source_line
+            words[0], tuple(words[1:]), operands, guard, bool(negated), self._where(line)
         )
 
     def _operand(self, text: str) -> Operand:

@@ -8,13 +8,26 @@ from dataclasses import dataclass, field
 from nqbench.devices.sim.operands import Operand, Register
 
 
-class UnsupportedPtx(Exception):
-    """PTX that the simulator does not know. ``line`` counts from 1 in the PTX text."""
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place in the PTX text and in the source it was made from; lines count from 1.
 
-    def __init__(self, message: str, line: int, source_line: int = 0) -> None:
-        super().__init__(message)
-        self.line = line
-        self.source_line = source_line
+    ``file`` is the source file's name without its folder, empty if the PTX does not tell."""
+
+    line: int
+    file: str = ""
+    source_line: int = 0
+
+    def __str__(self) -> str:
+        source = f" ({self.file}:{self.source_line})" if self.file else ""
+        return f"PTX line {self.line}{source}"
+
+
+class UnsupportedPtx(Exception):
+    """PTX that the simulator does not know."""
+
+    def __init__(self, message: str, where: Where) -> None:
+        super().__init__(f"{message} at {where}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +39,7 @@ class Instruction:
     operands: tuple[Operand, ...]
     guard: Register | None
     guard_negated: bool
-    line: int
-    source_line: int
+    where: Where
 
     @property
     def full_opcode(self) -> str:

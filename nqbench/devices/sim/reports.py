@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nqbench.devices.sim.attribution import readable
 from nqbench.devices.sim.engine import WARP_SIZE, Geometry, Run
 from nqbench.devices.sim.faults import TEXT, Fault
 from nqbench.devices.sim.layout import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, Context, Warp
@@ -101,7 +102,7 @@ def _nearest(run: Run, address: int) -> str:
 def _shared_name(run: Run, address: int) -> str:
     for name, offset, nbytes in run.program.symbols.shared:
         if offset <= address < offset + nbytes:
-            return f", byte {address - offset} of {name}"
+            return f", byte {address - offset} of {readable(name)}"
     return ""
 
 
@@ -134,8 +135,7 @@ def deadlock(run: Run, entry: str) -> KernelFault:
 
 
 def _where(instruction: Instruction) -> str:
-    source = f", source line {instruction.source_line}" if instruction.source_line else ""
-    return f"{instruction.full_opcode} at PTX line {instruction.line}{source}"
+    return f"{instruction.full_opcode} at {instruction.where}"
 
 
 def _block(state: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int, int, int]:

@@ -34,9 +34,7 @@ class Symbols:
             if place is not None and 0 <= source.offset + extra <= place[1] - nbytes:
                 return place[0] + source.offset + extra
         raise UnsupportedPtx(
-            "a parameter access that is not inside one parameter",
-            instruction.line,
-            instruction.source_line,
+            "a parameter access that is not inside one parameter", instruction.where
         )
 
 

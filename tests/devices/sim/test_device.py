@@ -79,7 +79,7 @@ def test_thread_major_stacks_conflict_as_their_stride_says() -> None:
     # 72 jobs: a full block of two warps, and 8 lanes of the next.
     assert first["requests"] == 3
     assert first["passes"] == 32 + 32 + 8
-    assert "stack" in first["buffer"]
+    assert first["buffer"] == "stack"
 
 
 def test_a_buffer_is_named_where_the_code_tells() -> None:
@@ -88,6 +88,7 @@ def test_a_buffer_is_named_where_the_code_tells() -> None:
     assert {line["buffer"] for line in lines if line["space"] == "global"} == {"jobs", "totals"}
     source = (KERNELS / "queens.cu").read_text().splitlines()
     store = next(line for line in lines if line["opcode"].startswith("st.global"))
+    assert store["source_file"] == "queens.cu"
     assert "totals[job] = total" in source[store["source_line"] - 1]
 
 

@@ -25,7 +25,7 @@ def message(entry: str, arrays: Arrays | None = None, block: int = 32) -> str:
 
 def source_line(text: str) -> str:
     """The line of the test kernel that a message names."""
-    found = re.search(r"PTX line \d+, source line (\d+)", text)
+    found = re.search(r"PTX line \d+ \(faults\.cu:(\d+)\)", text)
     assert found is not None, text
     return (KERNELS / "faults.cu").read_text().splitlines()[int(found[1]) - 1]
 
@@ -70,7 +70,7 @@ def test_shared_memory_of_the_block_ends() -> None:
 
 def test_reading_shared_memory_never_written() -> None:
     text = message("unwritten")
-    assert "reads shared memory that was never written, address 0x4, byte 4 of" in text
+    assert "reads shared memory that was never written, address 0x4, byte 4 of box;" in text
     assert "lane 0;" in text
     assert "box[threadIdx.x + 1]" in source_line(text)
 
@@ -149,7 +149,7 @@ def test_unknown_instructions_are_found_before_the_launch(entry: str, words: str
     with pytest.raises(KernelFault) as caught:
         device().prepare(plan)
     assert words in str(caught.value)
-    assert re.search(r"at PTX line \d+, source line \d+$", str(caught.value))
+    assert re.search(r"at PTX line \d+ \(faults\.cu:\d+\)$", str(caught.value))
 
 
 def test_an_endless_kernel_ends_in_a_timeout() -> None:

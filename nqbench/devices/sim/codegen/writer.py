@@ -273,4 +273,4 @@ class KernelWriter:
     def unsupported(self, instruction: Instruction, why: str = "") -> UnsupportedPtx:
         """An error that names the instruction."""
         text = instruction.full_opcode + (f" ({why})" if why else "")
-        return UnsupportedPtx(f"instruction {text}", instruction.line, instruction.source_line)
+        return UnsupportedPtx(f"instruction {text}", instruction.where)
