@@ -26,6 +26,7 @@ from nqbench.devices.sim.engine import (
 from nqbench.devices.sim.layout import Outcome
 from nqbench.devices.sim.program import Program, build
 from nqbench.devices.sim.ptx import UnsupportedPtx
+from nqbench.devices.sim.rules import MAX_SHARED_BYTES
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
 from nqbench.plan import KernelPlan, Outputs, Plan
 
@@ -229,6 +230,7 @@ def _geometry(device: SimDevice, plan: KernelPlan, program: Program) -> Geometry
     static = program.symbols.static_shared_bytes
     shared = static + plan.shared_bytes
     limit = facts.shared_per_block_optin if plan.shared_bytes else facts.shared_per_block
+    limit = min(limit, MAX_SHARED_BYTES)
     if shared > limit:
         raise LaunchError(
             f"kernel {plan.entry}: {shared} bytes of shared memory per block; {device.spec} has"

@@ -15,6 +15,9 @@ from nqbench.devices.sim.values import I32, LANES, V16, V32, V64, Value, const, 
 from nqbench.errors import DeviceError
 
 SECTOR_BITS: Final = 5
+MAX_SHARED_BYTES: Final = 4 * ((1 << 16) - 64)
+"""Word numbers of shared memory are compared as 16 bits, some of which mark inactive lanes."""
+
 SECTORS_PER_SLOT: Final = 4
 """Sectors that one issue slot moves: a 128-byte line, the unit of the L1's tag stage."""
 
@@ -117,7 +120,7 @@ def _first_of_kind(f: Function, values: Value, active: Value) -> Value:
 
 def _conflicts(declarations: Declarations) -> str:
     """Passes of an access where some bank is wanted twice: for each bank the number of different
-    words, and of these the greatest. Shared memory has fewer than 2^16 - 64 words."""
+    words, and of these the greatest."""
     f = Function("sim_conflicts", I32, [(V32, "words"), (I32, "lanes")], declarations, "noinline")
     words, lanes = f.parameters
     active = f.as_lanes(lanes)
