@@ -40,7 +40,7 @@ def console(stderr: bool = False) -> Console:
 
 def note(text: str) -> None:
     """Print one sentence about what is going on (to standard error)."""
-    console(stderr=True).print(escape(text))
+    console(stderr=True).print(escape(text), soft_wrap=True)
 
 
 def listener() -> PlainListener:
@@ -79,7 +79,7 @@ class PlainListener:
 
     def message(self, text: str) -> None:
         """A sentence for the user."""
-        self.out.print(escape(text))
+        self.out.print(escape(text), soft_wrap=True)
 
     def finished(self, outcome: Any) -> None:
         """The run is over; the caller shows the outcome."""
@@ -142,22 +142,23 @@ def show_outcome(outcome: RunOutcome) -> None:
     """What a run came to: counts, every failure with its reason, the folder."""
     out = console()
     for failure in outcome.failures:
-        out.print(escape(f"{failure.status}: {point_text(failure)}: {failure.reason}"))
+        text = f"{failure.status}: {point_text(failure)}: {failure.reason}"
+        out.print(escape(text), soft_wrap=True)
     for reason, number in Counter(outcome.skipped.values()).items():
-        out.print(escape(f"skipped {number}: {reason}"))
+        out.print(escape(f"skipped {number}: {reason}"), soft_wrap=True)
     counts = ", ".join(f"{number} {status}" for status, number in outcome.counts.items() if number)
     ending = "interrupted; what was measured is kept" if outcome.interrupted else "done"
     out.print(escape(f"{ending}: {counts or 'nothing measured'} in {duration(outcome.wall_s)}"))
-    out.print(escape(f"records: {outcome.path}"))
+    out.print(escape(f"records: {outcome.path}"), soft_wrap=True)
 
 
 def show_report(written: Any) -> None:
     """The path of each thing written, then the findings in words."""
     out = console()
     for path in written.paths:
-        out.print(escape(str(path)))
+        out.print(escape(str(path)), soft_wrap=True)
     for finding in written.findings:
-        out.print(escape(f"* {finding}"))
+        out.print(escape(f"* {finding}"), soft_wrap=True)
 
 
 def show_count(result: Count) -> None:
