@@ -1,0 +1,150 @@
+"""What the papers' optimisations do, counted in the simulator at N = 12."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from nqbench.devices.protocol import Device, Launch
+from nqbench.devices.registry import open_device
+from nqbench.point import Level
+from nqbench.workloads.counting import WORKLOAD
+from nqbench.workloads.counting.known import SOLUTIONS
+
+N = 12
+LANES = 32
+STACK = ("fixed_words", "launch_words")  # the names of the search stack in frame.cuh
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[Device]:
+    device = open_device("sim:mini")
+    yield device
+    device.close()
+
+
+def run(device: Device, system: str, **given: Level) -> tuple[Launch, Mapping[str, Any]]:
+    """One launch whose answer is right, and the numbers that follow from its configuration."""
+    resolved = WORKLOAD.resolve({"n": N, **given}, system, device.facts)
+    plan = WORKLOAD.plan(resolved.factors, system, device.facts)
+    with device.prepare(plan) as prepared:
+        launch = prepared.launch()
+        assert WORKLOAD.answer(plan, prepared.fetch()) == SOLUTIONS[N]
+    return launch, {**resolved.factors, **resolved.derived}
+
+
+def counters(device: Device, system: str, **given: Level) -> Mapping[str, float]:
+    launch, _ = run(device, system, **given)
+    assert launch.counters is not None
+    return launch.counters
+
+
+def stack_accesses(launch: Launch) -> list[dict[str, Any]]:
+    return [
+        line
+        for line in launch.detail["lines"]
+        if line["space"] == "shared" and line["buffer"] in STACK
+    ]
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        "tanaka2011.conflict_free",
+        "tanaka2011.both",
+        "zhang2011.shared_no_conflict",
+        "zhang2011.low_divergence",
+        "zhang2011.pool_distributed",
+        "zhang2011.pool_monolithic",
+    ],
+)
+@pytest.mark.parametrize("block_size", [32, 64, 128])
+def test_interleaved_search_stacks_never_conflict(
+    simulator: Device, system: str, block_size: int
+) -> None:
+    launch, _ = run(simulator, system, block_size=block_size)
+    accesses = stack_accesses(launch)
+    assert accesses
+    assert all(line["passes"] == line["requests"] for line in accesses)
+
+
+def test_interleaving_by_a_block_size_that_is_no_multiple_of_the_banks_conflicts(
+    simulator: Device,
+) -> None:
+    """With 48 threads, rows start in banks 0 and 16: lanes on different rows can collide."""
+    launch, _ = run(simulator, "tanaka2011.conflict_free", block_size=48)
+    accesses = stack_accesses(launch)
+    assert sum(line["passes"] for line in accesses) > sum(line["requests"] for line in accesses)
+
+
+@pytest.mark.parametrize(
+    ("system", "depth", "stride"),
+    [
+        # words from one thread's row to the same row of the next
+        ("zhang2011.shared_conflict", 4, 4 * (N - 4)),
+        ("zhang2011.shared_conflict", 5, 4 * (N - 5)),
+        ("zhang2011.shared_conflict", 6, 4 * (N - 6)),
+        ("feinbube2010.opt4_compact", 5, 4 * (N - 5)),
+        ("feinbube2010.opt2_shared_all", 4, 32),
+        ("feinbube2010.opt3_shared_extern", 4, 4 * 32),
+    ],
+)
+def test_thread_major_stacks_conflict_as_their_stride_says(
+    simulator: Device, system: str, depth: int, stride: int
+) -> None:
+    """All lanes write row 0 of their stacks at once: lane t to bank t * stride mod 32.
+
+    gcd(stride, 32) lanes share a bank, so that is the number of passes of a full warp.
+    """
+    launch, numbers = run(simulator, system, depth=depth, block_size=64)
+    jobs = int(numbers["jobs"])
+    full, rest = divmod(jobs, LANES)
+    ways = math.gcd(stride, LANES)
+    passes = full * ways + -(-rest // (LANES // ways))
+    first_row = [line for line in stack_accesses(launch) if line["lanes"] == jobs]
+    assert first_row
+    stores = [line for line in first_row if line["opcode"].startswith("st.shared.u32")]
+    assert stores
+    assert {line["requests"] for line in stores} == {full + (rest > 0)}
+    assert {line["passes"] for line in stores} == {passes}
+
+
+def test_padding_to_an_odd_stride_removes_conflicts_between_equal_rows(simulator: Device) -> None:
+    launch, numbers = run(
+        simulator, "zhang2011.shared_conflict", layout="padded", depth=4, block_size=64
+    )
+    jobs = int(numbers["jobs"])
+    stores = [line for line in stack_accesses(launch) if line["lanes"] == jobs]
+    assert {line["passes"] for line in stores} == {-(-jobs // LANES)}
+
+
+def test_the_tail_check_saves_warp_iterations(simulator: Device) -> None:
+    branchy = counters(simulator, "zhang2011.shared_no_conflict")
+    irrc = counters(simulator, "zhang2011.low_divergence")
+    assert irrc["loop_iterations"] < branchy["loop_iterations"]
+    for counted in (branchy, irrc):
+        assert 0 < counted["divergent_branches"] <= counted["branches"]
+
+
+@pytest.mark.parametrize("pool", ["zhang2011.pool_distributed", "zhang2011.pool_monolithic"])
+def test_a_pool_raises_lane_efficiency(simulator: Device, pool: str) -> None:
+    alone = counters(simulator, "zhang2011.low_divergence")
+    shared = counters(simulator, pool)
+    assert shared["lane_efficiency"] > 1.1 * alone["lane_efficiency"]
+
+
+def test_a_global_counter_raises_lane_efficiency_over_static_shares(simulator: Device) -> None:
+    static = counters(simulator, "tanaka2011.conflict_free")
+    dynamic = counters(simulator, "tanaka2011.both")
+    assert dynamic["lane_efficiency"] > static["lane_efficiency"]
+
+
+@pytest.mark.parametrize("system", ["tanaka2011.both", "zhang2011.pool_monolithic"])
+def test_the_same_run_twice_counts_the_same(simulator: Device, system: str) -> None:
+    first, _ = run(simulator, system)
+    second, _ = run(open_device("sim:mini"), system)
+    assert first.counters == second.counters
+    assert first.detail["lines"] == second.detail["lines"]
