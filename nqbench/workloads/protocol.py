@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Outputs, Plan
@@ -65,3 +65,11 @@ class Workload(Protocol):
 
     def work(self, factors: Mapping[str, Level]) -> float:
         """Relative amount of work, for predictions: proportional to search-tree nodes."""
+
+
+@runtime_checkable
+class CountsItself(Protocol):
+    """A workload some of whose plans count what they do (its factor ``probe``)."""
+
+    def counters(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float]:
+        """Counters out of the outputs of one launch; empty for a plan without a probe."""

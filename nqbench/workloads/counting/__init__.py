@@ -56,6 +56,12 @@ class Counting:
         name = "answer" if isinstance(plan, HostPlan) else "results"
         return int(np.sum(outputs[name], dtype=np.uint64))
 
+    def counters(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float]:
+        """What the plan's probe counted, by ``vocabulary.PROBE_COUNTERS``; empty without one."""
+        from nqbench.workloads.counting.probe import summarise
+
+        return {} if isinstance(plan, HostPlan) else summarise(plan, outputs)
+
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """A000170(n), or ``None`` beyond the known sizes."""
         n = factors["n"]

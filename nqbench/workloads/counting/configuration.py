@@ -14,6 +14,7 @@ from nqbench.plan import CachePreference
 from nqbench.point import Level
 from nqbench.workloads.counting.factors import CUDA_NAMES, MAX_BOARD, NOT_APPLICABLE
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, OddRule, Symmetry, words_per_job
+from nqbench.workloads.counting.probe import PROBES, UNPROBED
 
 WORD: Final = 4
 _TOTAL: Final = 8
@@ -42,6 +43,7 @@ class Configuration:
     pool_size: int | None
     jobs_per_thread: int | None
     max_board: int | None
+    probe: str
 
     @classmethod
     def from_levels(cls, levels: Mapping[str, Level]) -> Configuration:
@@ -72,6 +74,7 @@ class Configuration:
             pool_size=number("pool_size"),
             jobs_per_thread=number("jobs_per_thread"),
             max_board=number("max_board"),
+            probe=word("probe"),
         )
 
     @property
@@ -155,4 +158,7 @@ class Configuration:
             level = str(getattr(self, factor))
             name = "none" if level == NOT_APPLICABLE else renamed.get(level, level)
             arguments.append(f"{enumeration}::{name}")
-        return f"nqueens<Policy<{', '.join(arguments)}>>"
+        policy = f"Policy<{', '.join(arguments)}>"
+        if self.probe == UNPROBED:
+            return f"nqueens<{policy}>"
+        return f"nqueens_probed<{policy}, {PROBES[self.probe].struct}>"

@@ -67,6 +67,11 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
             Factor("pool_size", "jobs in the pool of one block", number=(1, _MANY)),
             Factor("jobs_per_thread", "jobs of a thread's static share", number=(1, _MANY)),
             Factor("max_board", "rows reserved by `rows: max`", number=(MIN_N, 64)),
+            Factor(
+                "probe",
+                "what an instrumented kernel counts; such a point is counted once and never timed",
+                ("none", "iterations", "clocks", "divergence", "accesses"),
+            ),
         )
     }
 )
@@ -86,6 +91,7 @@ DEFAULTS: Final[Mapping[str, Level]] = MappingProxyType(
         "depth": "auto",
         "block_size": 128,
         "max_board": MAX_BOARD,
+        "probe": "none",
     }
 )
 """Levels of a sweep that names no system. The launch factors missing here depend on others."""

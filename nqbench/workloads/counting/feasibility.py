@@ -9,6 +9,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.workloads.counting.configuration import Configuration
 from nqbench.workloads.counting.jobs import count_jobs
 from nqbench.workloads.counting.launch import Geometry
+from nqbench.workloads.counting.probe import probe_words
 
 MAX_JOB_BYTES: Final = 4 * 2**30
 """Host memory for the jobs of one point. It also keeps every word index of a job below 2^30, so
@@ -111,6 +112,8 @@ def result_words(config: Configuration, grid: Geometry) -> int:
 
 
 def device_bytes(config: Configuration, grid: Geometry) -> int:
-    """Device memory of jobs, work space and results."""
+    """Device memory of jobs, work space, results and a probe's numbers."""
     scratch = config.scratch_bytes_per_block * grid.blocks
-    return grid.jobs * config.bytes_per_job + scratch + _TOTAL * result_words(config, grid)
+    words = result_words(config, grid)
+    words += probe_words(config.probe, grid.jobs, grid.blocks, config.block_size)
+    return grid.jobs * config.bytes_per_job + scratch + _TOTAL * words

@@ -58,10 +58,10 @@ template <class P, class Probe>
 __device__ __forceinline__ void run(const unsigned* __restrict__ jobs, unsigned job_count,
                                     unsigned share, unsigned light_from, unsigned* scratch,
                                     unsigned* counter, Total* results, Probe& probe) {
-    Frame<P> frame(scratch);
+    typename Probe::template FrameOf<P> frame(scratch);
     Source<P, Probe> source{jobs, light_from, Feed<P>(job_count, share, counter), probe};
     const Total count = search<P>(frame, source);
-    probe.thread_ends();
+    probe.thread_ends(frame);
     deliver<P>(count, results, job_count);
 }
 
@@ -70,5 +70,15 @@ __global__ void __launch_bounds__(P::kBlockSize)
     nqueens(const unsigned* __restrict__ jobs, unsigned job_count, unsigned share,
             unsigned light_from, unsigned* scratch, unsigned* counter, Total* results) {
     NoProbe probe;
+    run<P>(jobs, job_count, share, light_from, scratch, counter, results, probe);
+}
+
+// The same search, instrumented; never timed. What the two arrays hold is the probe's to say.
+template <class P, class Probe>
+__global__ void __launch_bounds__(P::kBlockSize)
+    nqueens_probed(const unsigned* __restrict__ jobs, unsigned job_count, unsigned share,
+                   unsigned light_from, unsigned* scratch, unsigned* counter, Total* results,
+                   Total* by_job, Total* by_group) {
+    Probe probe(by_job, by_group);
     run<P>(jobs, job_count, share, light_from, scratch, counter, results, probe);
 }

@@ -24,6 +24,7 @@ from nqbench.workloads.counting.levels import (
     host_levels,
     system_levels,
 )
+from nqbench.workloads.counting.probe import probe_buffers
 
 SOURCE: Final = Path(__file__).with_name("nqueens.cu")
 
@@ -107,6 +108,7 @@ def kernel_plan(given: Mapping[str, Level], system: str | None, device: DeviceFa
     total = config.loop == "place_first"
     words = feasibility.result_words(config, grid)
     buffers.append(Buffer("results", "uint64", words, zero=total, output=True))
+    probes, probe_arguments = probe_buffers(config.probe, grid.jobs, grid.blocks, config.block_size)
     return KernelPlan(
         source=SOURCE,
         entry=config.entry,
@@ -118,15 +120,16 @@ def kernel_plan(given: Mapping[str, Level], system: str | None, device: DeviceFa
             scratch,
             counter,
             "results",
+            *probe_arguments,
         ),
-        buffers=tuple(buffers),
+        buffers=(*buffers, *probes),
         grid=(grid.blocks, 1, 1),
         block=(config.block_size, 1, 1),
         shared_bytes=config.dynamic_shared_bytes,
         static_shared_bytes=config.static_shared_bytes,
         cache=config.cache,
         split_s=jobs.split_s,
-        about=derived(config, grid) | {"depth": config.depth},
+        about=derived(config, grid) | {"depth": config.depth, "probe": config.probe},
     )
 
 

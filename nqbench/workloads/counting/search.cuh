@@ -3,13 +3,7 @@
 #pragma once
 #include "frame.cuh"
 #include "jobs.cuh"
-
-// Hooks for instrumented builds. The empty ones vanish.
-struct NoProbe {
-    __device__ void job_begins(unsigned) {}
-    __device__ void iteration() {}
-    __device__ void thread_ends() {}
-};
+#include "probe.cuh"
 
 // Everything a loop needs of the world outside its frame.
 template <class P, class Probe> struct Source {
@@ -87,11 +81,12 @@ __device__ typename P::Counter search_somers(F& frame, Source<P, Probe>& source)
     int row = frame.row(P::kFirstRow);
     int top = sentinel + F::kStackStep;
     for (;;) {
-        source.probe.iteration();
+        source.probe.iteration(open != 0);
         if (open == 0) {
             top -= F::kStackStep;
             open = frame.pop(top);
             if (top == sentinel) {
+                if (source.probe.job_ends()) continue;
                 if (!source.feed.next(job)) break;
                 open = begin();
                 weight = source.weight(job);
@@ -155,6 +150,7 @@ __device__ typename P::Counter search_two_way(F& frame, Source<P, Probe>& source
     auto retreat = [&]() -> bool {
         row -= F::kStep;
         if (row < top) {
+            if (source.probe.job_ends()) return true;
             if (!source.feed.next(job)) return false;
             begin();
             weight = source.weight(job);
@@ -163,8 +159,8 @@ __device__ typename P::Counter search_two_way(F& frame, Source<P, Probe>& source
         return true;
     };
     for (;;) {
-        source.probe.iteration();
         const unsigned open = frame.template load<kFree>(row);
+        source.probe.iteration(open != 0);
         if constexpr (P::kLoop == Loop::branchy) {
             if (open == 0) {
                 if (!retreat()) break;
@@ -200,8 +196,8 @@ __device__ typename P::Counter search_irrc(F& frame, Source<P, Probe>& source) {
     begin();
     unsigned weight = source.weight(job);
     for (int row = top; row >= top; row -= F::kStep) {
-        source.probe.iteration();
         const unsigned open = frame.template load<kFree>(row);
+        source.probe.iteration(open != 0);
         if (open != 0) {
             const unsigned queen = lowest(open);
             frame.template store<kFree>(row, open ^ queen);
@@ -216,11 +212,14 @@ __device__ typename P::Counter search_irrc(F& frame, Source<P, Probe>& source) {
         }
         if constexpr (P::kPersistent) {
             if (row == top) {
+                if (source.probe.job_ends()) continue;
                 if (!source.feed.next(job)) break;
                 begin();
                 weight = source.weight(job);
                 row += F::kStep;
             }
+        } else {
+            if (row == top && source.probe.job_ends()) continue;
         }
     }
     return count;
