@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.record import Record
 from nqbench.store import newest, read_manifest, read_records
-from nqbench.vocabulary import COUNTERS, PHASES
+from nqbench.vocabulary import COUNTERS, PHASES, PROBE_COUNTERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,6 +99,7 @@ def _row(run: Path, manifest: Mapping[str, Any], record: Record) -> dict[str, An
     }
     row |= {f"{phase}_s": record.phases.get(phase) for phase in PHASES}
     row |= {name: record.counters.get(name) for name in COUNTERS}
+    row |= {name: value for name, value in record.counters.items() if name in PROBE_COUNTERS}
     # A factor or number must not replace a column that tells where the row comes from.
     for source in (point["factors"], record.resources, record.about):
         row |= {name: level_text(value) for name, value in source.items() if name not in row}

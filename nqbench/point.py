@@ -34,6 +34,11 @@ class Point:
         assert isinstance(value, int)
         return value
 
+    @property
+    def probed(self) -> bool:
+        """Whether the kernel is an instrumented one: it is counted once and never timed."""
+        return self.factors.get("probe", "-") not in ("-", "none")
+
     def label(self) -> str:
         """Short text for people: the system, or the sweep, with n."""
         return f"{self.system or self.sweep} N={self.n}"
@@ -56,8 +61,8 @@ class Point:
         return cls(**data)
 
 
-LAUNCH: Final = ("depth", "block_size", "blocks", "pool_size", "jobs_per_thread")
-"""Factors that a system's name leaves open: its launch."""
+LAUNCH: Final = ("depth", "block_size", "blocks", "pool_size", "jobs_per_thread", "probe")
+"""Factors that a system's name leaves open: its launch, and what is counted."""
 
 
 def text(level: Level) -> str:

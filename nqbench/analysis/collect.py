@@ -33,6 +33,8 @@ def collect(frame: pd.DataFrame, name: str = "") -> Dataset:
     simulated = isinstance(device, Mapping) and device.get("kind") == "sim"
     rows = list(_rows(frame))
     planned = [p for p in manifest.get("points", ()) if isinstance(p, Mapping)]
+    planned = [p for p in planned if not _instrumented(p["factors"])]
+    rows = [row for row in rows if not _instrumented(row)]
     if planned:
         points = _planned(planned, rows, simulated)
     else:
@@ -41,6 +43,12 @@ def collect(frame: pd.DataFrame, name: str = "") -> Dataset:
     study = manifest.get("study", {})
     study_name = study.get("name", "") if isinstance(study, Mapping) else str(study)
     return Dataset(name or study_name or "run", manifest, tuple(points), rounds)
+
+
+def _instrumented(levels: Row) -> bool:
+    """Whether a kernel counts what it does: it has no time, and its counters are its own."""
+    probe = levels.get("probe")
+    return not (missing(probe) or probe in (INAPPLICABLE, "none"))
 
 
 def _planned(planned: Sequence[Row], rows: Sequence[Row], simulated: bool) -> list[PointResult]:

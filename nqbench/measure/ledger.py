@@ -18,7 +18,10 @@ from nqbench.store import RunWriter, newest
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A point of the run with its key, and where it runs (``exact``: counted once, not timed)."""
+    """A point of the run with its key, and where it runs (``exact``: counted once, not timed).
+
+    Exact is everything on a deterministic device, and an instrumented kernel on any.
+    """
 
     point: Point
     key: str
@@ -30,7 +33,8 @@ class Task:
         """The task of a point on the device that said ``hello``."""
         host = runs_on_host(point)
         device = "cpu" if host else str(hello["spec"])
-        return cls(point, key, device, exact=bool(hello["deterministic"]) and not host)
+        exact = bool(hello["deterministic"]) or point.probed
+        return cls(point, key, device, exact=exact and not host)
 
 
 class Ledger:

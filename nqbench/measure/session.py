@@ -32,7 +32,7 @@ from nqbench.measure.workload import find_workload
 from nqbench.plan import HostPlan, Plan
 from nqbench.point import Point
 from nqbench.vocabulary import Status
-from nqbench.workloads.protocol import Workload
+from nqbench.workloads.protocol import CountsItself, Workload
 
 
 @runtime_checkable
@@ -171,7 +171,12 @@ class Session:
         if isinstance(prepared, KnowsAnswer):
             answer = prepared.recorded_answer()
         else:
-            answer = workload.answer(plan, prepared.fetch())
+            outputs = prepared.fetch()
+            answer = workload.answer(plan, outputs)
+            if point.probed and isinstance(workload, CountsItself):
+                # Not the device's counters: those would count the instrumentation too.
+                block.counters = dict(workload.counters(plan, outputs))
+                block.ended_by = "probed"
         reduce_s = time.perf_counter() - started
         self._check(answer, workload.expected(point.factors), block)
         if block.value_s is not None:

@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import Any, Final, Protocol
 
-from nqbench.devices.cpu import cpu_count
 from nqbench.measure.budget import Budget
 from nqbench.measure.crew import Job, Workers
 from nqbench.measure.events import Listener
@@ -20,7 +19,7 @@ from nqbench.measure.study import MeasureLike
 from nqbench.record import Record
 
 EXACT_ROUND: Final = 1
-"""Round number of a deterministic device's only block."""
+"""Round number of the only block of a point that is counted and not timed."""
 MAX_CRASHES: Final = 2
 """A worker's death may have come from outside; a point in flight at two of them is left alone."""
 
@@ -84,14 +83,14 @@ class Stages:
                     self._ledger.add(job.tag, 0, 0, reply)
         return [task for task in tasks if task.key not in refused]
 
-    def count(self, tasks: Sequence[Task]) -> None:
-        """The only block of each point on a deterministic device, on all cores."""
+    def count(self, tasks: Sequence[Task], processes: int) -> None:
+        """The only block of each point that is counted and not timed."""
         self._recall(tasks, EXACT_ROUND)
         pending = [t for t in _ascending(tasks) if not self._ledger.done(t, EXACT_ROUND)]
         if not pending:
             return
         self._listener.stage("count", len(pending))
-        with closing(self._crews(min(cpu_count(), len(pending)))) as workers:
+        with closing(self._crews(min(processes, len(pending)))) as workers:
             self._run(workers, self._tries(pending, EXACT_ROUND), EXACT_ROUND)
 
     def verify(self, tasks: Sequence[Task], workers: Workers | None) -> list[Task]:
