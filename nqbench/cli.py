@@ -155,6 +155,31 @@ def devices() -> None:
 
 
 @app.command()
+def doctor(
+    device: Annotated[
+        str, typer.Option("--device", "-d", help="auto, cuda:0, sim or cpu: what is to be used.")
+    ] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
+) -> None:
+    """Say what this machine has and lacks, and the commands that mend it; changes nothing.
+
+    Exit code 1 if something is missing that the device needs.
+    """
+    import json
+
+    from nqbench.doctor import examine
+    from nqbench.terminal_doctor import show_doctor
+
+    report = examine(device)
+    if as_json:
+        typer.echo(json.dumps(report.as_json(), indent=2))
+    else:
+        show_doctor(report)
+    if not report.usable:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of study files."""
     import json

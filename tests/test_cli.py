@@ -50,7 +50,7 @@ def test_help_is_quick_and_names_every_command() -> None:
         shown = nqbench("--help")
         times.append(time.perf_counter() - started)
     assert shown.returncode == 0
-    for command in ("run", "report", "count", "static", "kernels", "devices", "schema"):
+    for command in ("run", "report", "count", "static", "kernels", "devices", "doctor", "schema"):
         assert command in shown.stdout
     # The fastest of five: a busy machine can slow a process down, never speed it up.
     assert min(times) < HELP_LIMIT_S

@@ -1,0 +1,125 @@
+"""The examination: which device is at hand, then every row."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nqbench.compile_cache import cache_folder
+from nqbench.doctor import gpu, machine, probe, profiler, software, state
+from nqbench.doctor.probe import Answer, Answers
+from nqbench.doctor.questions import QUESTIONS
+from nqbench.doctor.report import Kind, Report, Row
+from nqbench.errors import DeviceUnavailable
+
+
+def _ask() -> Answers:
+    return probe.ask({name: probe.command(name) for name in QUESTIONS})
+
+
+def _load() -> float:
+    return os.getloadavg()[0]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is looked at; a test puts its own in place.
+
+    ``root``     where ``/proc`` and ``/sys`` are
+    ``results``  folder that results would go to
+    ``ask``      gives the answers of all questions, see ``questions``
+    """
+
+    root: Path = Path("/")
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    results: Path = Path("results")
+    ask: Callable[[], Answers] = _ask
+    load_1min: Callable[[], float] = _load
+
+
+def examine(device: str = "auto", around: Surroundings | None = None) -> Report:
+    """Look at everything; ``device`` is ``auto``, ``cuda``, ``cuda:N``, ``sim``, ``cpu``.
+
+    ``auto`` is the GPU where there is a sign of one (driver, kernel module or card), even if it
+    cannot be used, else the simulator. Raises ``DeviceUnavailable`` for any other word.
+    """
+    around = around or Surroundings()
+    kind = _kind(device)
+    # The load is read first: the questions themselves are work.
+    load_1min = around.load_1min()
+    answers = around.ask()
+    if kind is None:
+        kind, why = _at_hand(answers["driver"], around.root)
+        device = {"cuda": "cuda:0"}.get(kind, kind)
+    else:
+        why = "asked for"
+    rows = [*_software(answers), *_gpu(answers, around), *_machine(around, load_1min)]
+    if kind == "cuda":
+        rows += _index(device, answers["driver"])
+    return Report(device, kind, why, tuple(rows))
+
+
+def _kind(device: str) -> Kind | None:
+    word, _, rest = device.partition(":")
+    if word == "cuda" and (not rest or rest.isdecimal()):
+        return "cuda"
+    if word == "sim":
+        return "sim"
+    if device == "cpu":
+        return "cpu"
+    if device == "auto":
+        return None
+    raise DeviceUnavailable(
+        f"doctor knows no device {device!r}; write --device auto, cuda:0, sim or cpu"
+    )
+
+
+def _at_hand(driver: Answer, root: Path) -> tuple[Kind, str]:
+    if driver.ok:
+        return "cuda", "there is an NVIDIA driver"
+    if gpu.has_kernel_module(root) or gpu.has_nvidia_card(root):
+        return "cuda", "there is an NVIDIA GPU"
+    return "sim", "there is no sign of an NVIDIA GPU"
+
+
+def _software(answers: Answers) -> Iterator[Row]:
+    yield software.python(sys.version_info[:3])
+    yield software.packages(answers["packages"])
+    yield software.compiler(answers["compiler"])
+    yield software.llvmlite(answers["llvmlite"])
+    yield software.numba(answers["numba"])
+
+
+def _gpu(answers: Answers, around: Surroundings) -> Iterator[Row]:
+    driver, nvml = answers["driver"], answers["nvml"]
+    yield gpu.driver(driver, nvml, around.root)
+    yield software.pycuda(answers["pycuda"], driver)
+    fits = gpu.compiler_fits(answers["compiler"], driver, nvml)
+    if fits is not None:
+        yield fits
+    yield state.telemetry(nvml, driver)
+    yield from state.gpus(nvml)
+    yield profiler.ncu(around.root, around.environment.get("PATH"))
+    if gpu.has_kernel_module(around.root):
+        yield profiler.permission(around.root)
+    yield software.nvbench(answers["nvbench"])
+
+
+def _machine(around: Surroundings, load_1min: float) -> Iterator[Row]:
+    cores = os.cpu_count() or 1
+    yield machine.load(cores, len(os.sched_getaffinity(0)), load_1min)
+    yield machine.governor(around.root)
+    yield machine.cache(cache_folder())
+    yield machine.results(around.results)
+
+
+def _index(device: str, driver: Answer) -> Iterator[Row]:
+    """A row if the GPU asked for is not among those the driver has."""
+    count = driver.value.get("count", 0) if driver.ok else 0
+    index = int(device.partition(":")[2] or 0)
+    if count and index >= count:
+        found = f"the driver has {count}: cuda:0 to cuda:{count - 1}"
+        yield Row(device, "missing", found, "gpu", "nqbench devices")

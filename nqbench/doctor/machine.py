@@ -1,0 +1,111 @@
+"""Rows about the machine itself: processor, other load, folders."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from nqbench.doctor.report import Row
+
+GOVERNORS: Final = "sys/devices/system/cpu"
+BUSY_SHARE: Final = 0.5
+"""Load of the last minute per core from which the launching thread may have to wait for a core."""
+COUNTED_FILES: Final = 20_000
+"""Files of the cache that are counted at most: enough for any real one, and a fraction of 1 s."""
+LEAST_FREE_BYTES: Final = 1 << 30
+"""A long study leaves tens of megabytes; below 1 GiB something else may fill the disk meanwhile."""
+
+
+def governor(root: Path) -> Row:
+    """Frequency governor of the processors below ``root`` (``/``)."""
+    name = "CPU governor"
+    files = (root / GOVERNORS).glob("cpu[0-9]*/cpufreq/scaling_governor")
+    seen = sorted({text for file in files if (text := _read(file))})
+    if not seen:
+        found = "not shown by this machine (virtual machine or container)"
+        return Row(name, "warning", f"{found}; times on the processor may vary", "steadiness")
+    if seen == ["performance"]:
+        return Row(name, "ok", "performance", "steadiness")
+    remedy = "sudo cpupower frequency-set -g performance"
+    return Row(name, "warning", ", ".join(seen), "steadiness", remedy)
+
+
+def load(cores: int, usable: int, load_1min: float) -> Row:
+    """Cores and what else they do. ``usable``: cores that this process may run on."""
+    name = "CPU cores"
+    found = f"{usable} of {cores} usable, load {load_1min:.1f}"
+    if load_1min > BUSY_SHARE * cores:
+        remedy = "see what runs with: top"
+        return Row(name, "warning", f"{found}: other work is running", "steadiness", remedy)
+    return Row(name, "ok", found, "steadiness")
+
+
+def cache(folder: Path) -> Row:
+    """The compiler's cache: writable or not, and its size."""
+    name = "kernel cache"
+    if not _writable(folder):
+        found = f"{folder} cannot be written: every run compiles anew"
+        remedy = "export NQBENCH_CACHE_DIR=/a/folder/of/yours"
+        return Row(name, "warning", found, "speed", remedy)
+    sizes = list(islice(_sizes(folder), COUNTED_FILES))
+    least = "at least " if len(sizes) == COUNTED_FILES else ""
+    found = f"{folder}: {least}{len(sizes)} kernels, {sum(sizes) / 2**20:.1f} MiB"
+    return Row(name, "ok", found, "speed")
+
+
+def results(folder: Path) -> Row:
+    """The folder that results go to, which is below the current one."""
+    name = "results folder"
+    if not _writable(folder):
+        found = f"{folder} cannot be written"
+        return Row(name, "missing", found, "results", "change to a folder of yours, or give --out")
+    free = shutil.disk_usage(_existing(folder)).free
+    found = f"{folder}, {free / 2**30:.1f} GiB free"
+    if free < LEAST_FREE_BYTES:
+        return Row(name, "warning", found, "results", "free some space, or give --out")
+    return Row(name, "ok", found, "results")
+
+
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder, *folder.parents) if path.exists())
+
+
+def _writable(folder: Path) -> bool:
+    """Whether a file can be made in the folder, or the folder itself where it does not exist yet.
+
+    Tried with a file that vanishes at once: permission bits say nothing about mounts and quotas.
+    """
+    folder = _existing(folder.absolute())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """Sizes of all files below a folder; what vanishes meanwhile is left out."""
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return
+    for entry in entries:
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _sizes(Path(entry.path))
+            else:
+                yield entry.stat(follow_symlinks=False).st_size
+        except OSError:
+            continue
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,112 @@
+"""Questions that are asked in a process of their own: ``python -m nqbench.doctor.questions NAME``.
+
+Each answers with JSON on standard output. What goes wrong is not handled here: a crash, a hang or
+the last line of a traceback is the answer then, and ``probe`` reads it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from nqbench.devices.cuda_driver import LIBRARY
+
+
+def packages() -> dict[str, Any]:
+    """Requirements of nqbench itself that this environment does not meet."""
+    from packaging.requirements import Requirement
+
+    unmet = []
+    requirements = [Requirement(text) for text in importlib.metadata.requires("nqbench") or ()]
+    own = [r for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
+    for requirement in own:
+        try:
+            version = importlib.metadata.version(requirement.name)
+        except importlib.metadata.PackageNotFoundError:
+            unmet.append(str(requirement))
+            continue
+        if not requirement.specifier.contains(version, prereleases=True):
+            unmet.append(f"{requirement} (installed: {version})")
+    return {"unmet": unmet, "count": len(own)}
+
+
+def driver() -> dict[str, Any]:
+    """The driver's library: error of ``cuInit``, newest CUDA version, number of GPUs."""
+    library = ctypes.CDLL(LIBRARY)
+    version, count = ctypes.c_int(0), ctypes.c_int(0)
+    error = library.cuInit(0)
+    library.cuDriverGetVersion(ctypes.byref(version))
+    if error == 0:
+        error = library.cuDeviceGetCount(ctypes.byref(count))
+    cuda = [version.value // 1000, version.value % 1000 // 10]
+    return {"error": error, "cuda": cuda, "count": count.value}
+
+
+def compiler() -> dict[str, Any]:
+    """NVRTC: its version, the architectures it knows, and the bindings that call it."""
+    from nqbench import nvrtc
+
+    return {
+        "version": nvrtc.compiler_version(),
+        "archs": list(nvrtc.supported_archs()),
+        "bindings": importlib.metadata.version("cuda-bindings"),
+    }
+
+
+def pycuda() -> dict[str, Any]:
+    """PyCUDA: version, CUDA headers it was built with. Makes no context."""
+    import pycuda.driver as cuda
+
+    cuda.init()
+    headers = ".".join(str(part) for part in cuda.get_version()[:2])
+    return {"version": importlib.metadata.version("pycuda"), "headers": headers}
+
+
+def llvmlite() -> dict[str, Any]:
+    """The simulator's code generator: version, LLVM, processor it generates code for."""
+    import llvmlite as package
+    from llvmlite import binding
+
+    return {
+        "version": package.__version__,
+        "llvm": ".".join(str(part) for part in binding.llvm_version_info),
+        "cpu": binding.get_host_cpu_name(),
+    }
+
+
+def numba() -> dict[str, Any]:
+    """The compiler of the baselines on the processor."""
+    import numba as package
+
+    return {"version": package.__version__}
+
+
+def nvbench() -> dict[str, Any]:
+    """NVIDIA's own benchmark package, which only a cross-check uses."""
+    return {"version": importlib.metadata.version("cuda-bench")}
+
+
+def nvml() -> dict[str, Any]:
+    """What NVML tells about the driver and every GPU."""
+    from nqbench.doctor.nvml import describe
+
+    return describe()
+
+
+QUESTIONS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
+    question.__name__: question
+    for question in (packages, driver, compiler, pycuda, llvmlite, numba, nvbench, nvml)
+}
+
+
+def main(name: str) -> None:
+    """Answer one question."""
+    sys.stdout.write(json.dumps(QUESTIONS[name]()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,157 @@
+"""The whole examination, and the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nqbench.doctor import examine
+from nqbench.doctor.examine import Surroundings
+from nqbench.doctor.nvml import describe
+from nqbench.doctor.probe import Answer, Answers
+from nqbench.errors import DeviceUnavailable
+from tests.doctor import fake_pynvml
+
+ABSENT = Answer(failure="not installed")
+LAPTOP = {
+    "packages": Answer({"unmet": [], "count": 17}),
+    "compiler": Answer({"version": "13.0.88", "archs": ["sm_75", "sm_90"], "bindings": "13.0.1"}),
+    "llvmlite": Answer({"version": "0.45.0", "llvm": "20.1.8", "cpu": "znver4"}),
+    "numba": Answer({"version": "0.62.0"}),
+    "driver": Answer(failure="OSError: libcuda.so.1: cannot open shared object file"),
+    **dict.fromkeys(("pycuda", "nvml", "nvbench"), ABSENT),
+}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml.make())
+    return LAPTOP | {
+        "driver": Answer({"error": 0, "cuda": [13, 0], "count": 1}),
+        "pycuda": Answer({"version": "2025.1.2", "headers": "13.0"}),
+        "nvml": Answer(describe()),
+    }
+
+
+@pytest.fixture
+def around(tmp_path: Path) -> Callable[[Answers], Surroundings]:
+    def make(answers: Answers) -> Surroundings:
+        return Surroundings(tmp_path, {"PATH": ""}, tmp_path, lambda: answers, lambda: 0.0)
+
+    return make
+
+
+def test_laptop_without_a_gpu_can_use_the_simulator(
+    around: Callable[[Answers], Surroundings],
+) -> None:
+    report = examine(around=around(LAPTOP))
+    assert (report.device, report.usable) == ("sim", True)
+    missing = {row.name for row in report.rows if row.state == "missing"}
+    assert {"NVIDIA driver", "PyCUDA", "ncu"} <= missing
+    assert not examine("cuda:0", around(LAPTOP)).usable
+
+
+def test_server_can_use_its_gpu(
+    server: dict[str, Answer], around: Callable[[Answers], Surroundings]
+) -> None:
+    report = examine(around=around(server))
+    assert (report.device, report.usable) == ("cuda:0", True)
+    assert "GPU 0 clocks" in {row.name for row in report.rows}
+
+
+@pytest.mark.parametrize(
+    ("device", "name", "usable"),
+    [
+        ("cuda:0", "pycuda", False),
+        ("cuda:0", "compiler", False),
+        ("cuda:0", "nvml", True),
+        ("cuda:0", "llvmlite", True),
+        ("sim", "pycuda", True),
+        ("sim:mini", "llvmlite", False),
+        ("sim", "compiler", False),
+        ("cpu", "compiler", True),
+        ("cpu", "numba", False),
+    ],
+)
+def test_what_a_device_needs(
+    device: str,
+    name: str,
+    usable: bool,
+    server: dict[str, Answer],
+    around: Callable[[Answers], Surroundings],
+) -> None:
+    report = examine(device, around(server | {name: Answer(failure="broken")}))
+    assert report.usable is usable
+    assert all(row.remedy for row in report.lacking)
+
+
+def test_card_without_a_driver_is_the_device_at_hand(
+    around: Callable[[Answers], Surroundings], tmp_path: Path
+) -> None:
+    card = tmp_path / "sys/bus/pci/devices/0000:01:00.0"
+    card.mkdir(parents=True)
+    (card / "vendor").write_text("0x10de\n")
+    (card / "class").write_text("0x030000\n")
+    report = examine(around=around(LAPTOP))
+    assert report.device == "cuda:0"
+    assert "NVIDIA driver" in report.summary()
+
+
+def test_gpu_that_does_not_exist(
+    server: dict[str, Answer], around: Callable[[Answers], Surroundings]
+) -> None:
+    report = examine("cuda:3", around(server))
+    assert [row.name for row in report.lacking] == ["cuda:3"]
+
+
+@pytest.mark.parametrize("word", ["gpu", "cuda:x", "cpu:1", "", "replay:runs"])
+def test_unknown_device(word: str, around: Callable[[Answers], Surroundings]) -> None:
+    with pytest.raises(DeviceUnavailable, match="doctor knows no device"):
+        examine(word, around(LAPTOP))
+
+
+def doctor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "nqbench", "doctor", *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONWARNINGS": "error", **environment},
+        timeout=120,
+        check=False,
+    )
+
+
+def test_command_speaks_json() -> None:
+    done = doctor("--device", "sim", "--json")
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert report["usable"]
+    for row in report["rows"]:
+        assert row["state"] in ("ok", "warning", "missing")
+        assert row["found"]
+
+
+def test_broken_packages_are_rows_and_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "numba.py").write_text("import os; os.abort()\n")
+    (tmp_path / "llvmlite.py").write_text("raise SystemError('dynamic module not initialised')\n")
+    (tmp_path / "pynvml.py").write_text("def nvmlInit(): return 1/0\n")
+    done = doctor("--device", "sim", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "killed by SIGABRT" in done.stdout
+    assert "SystemError: dynamic module not initialised" in done.stdout
+    assert "ZeroDivisionError" in done.stdout
+    assert done.stdout.rstrip().endswith("sim cannot be used: llvmlite, numba")
+
+
+def test_unknown_device_is_a_wrong_command_line() -> None:
+    done = doctor("--device", "gpu")
+    assert done.returncode == 2
+    assert done.stderr.startswith("nqbench: doctor knows no device 'gpu'")
