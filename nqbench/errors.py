@@ -7,6 +7,7 @@ NqbenchError                 one clear sentence for a user; never a traceback
 ├── CompileError             the CUDA compiler refused a kernel          -> status ``compile_error``
 ├── DeviceError              something a device did or lacks
 │   ├── DeviceUnavailable    the device asked for is not here (exit code 2)
+│   ├── DeviceLost           the device could be opened at first and now cannot (exit code 1)
 │   ├── LaunchError          a launch failed                             -> status ``launch_error``
 │   │   └── KernelFault      the simulator caught a fault in a kernel (address, lane, PTX line)
 │   └── LaunchTimeout        a launch outlasted its limit                -> status ``timeout``
@@ -69,6 +70,10 @@ class DeviceError(NqbenchError):
 
 class DeviceUnavailable(DeviceError):
     """The device asked for is not on this machine, or a package for it is missing."""
+
+
+class DeviceLost(DeviceError):
+    """A device that worked cannot be opened again; what was measured is kept."""
 
 
 class LaunchError(DeviceError):

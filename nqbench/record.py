@@ -14,6 +14,8 @@ from nqbench.errors import StoreError
 from nqbench.vocabulary import STATUSES, Status
 
 RECORD_VERSION: Final = 1
+REQUIRED: Final = {"key": str, "point": dict, "device": str, "round": int, "status": str}
+POINT_FIELDS: Final = ("study", "sweep", "workload", "system", "label", "factors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Record:
     ``value_s``   their median
     ``phases``    seconds by name (``vocabulary.PHASES``)
     ``ended_by``  the clause that ended sampling
+    ``telemetry`` clocks, heat, power and clock-event reasons (see ``measure.telemetry``)
+    ``spent_s``   what the wall time went to (see ``measure.block.SPENT``)
     """
 
     key: str
@@ -45,6 +49,7 @@ class Record:
     resources: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
     telemetry: Mapping[str, Any] = field(default_factory=dict)
+    spent_s: Mapping[str, float] = field(default_factory=dict)
     ended_by: str = ""
     started: str = ""
     wall_s: float = 0.0
@@ -67,6 +72,12 @@ class Record:
                 f"record version {data['version']} is newer than this nqbench reads"
                 f" ({RECORD_VERSION}); update nqbench"
             )
+        for name, kind in REQUIRED.items():
+            if not isinstance(data.get(name), kind):
+                raise StoreError(f"record has no valid {name!r}")
+        lacking = [name for name in POINT_FIELDS if name not in data["point"]]
+        if lacking:
+            raise StoreError(f"record's point lacks {', '.join(lacking)}")
         known = {f.name for f in fields(cls)}
         unknown = sorted(set(data) - known)
         if unknown:

@@ -11,8 +11,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -22,14 +21,34 @@ from filelock import FileLock, Timeout
 
 from nqbench.errors import StoreError
 from nqbench.record import Record
+from nqbench.run_files import (
+    MANIFEST,
+    MANIFEST_VERSION,
+    RECORDS,
+    TORN,
+    RecordFile,
+    newest,
+    read_manifest,
+    read_records,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MANIFEST_VERSION: Final = 1
-MANIFEST: Final = "manifest.json"
-RECORDS: Final = "records.jsonl"
-TORN: Final = "records.torn"
+__all__ = [
+    "MANIFEST",
+    "MANIFEST_VERSION",
+    "RECORDS",
+    "TORN",
+    "RecordFile",
+    "RunWriter",
+    "is_reference",
+    "load",
+    "newest",
+    "read_manifest",
+    "read_records",
+]
+
 LOCK: Final = ".lock"
 SYNC_S: Final = 0.1
 """Records that come faster than this share one flush of the disk (which takes 0.2 to 5 ms): what
@@ -38,83 +57,10 @@ OLD: Final = "old"
 """Sub-folder that keeps what ``--fresh`` put aside."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFile:
-    """The readable records of a run, and the torn last line if there is one."""
-
-    records: tuple[Record, ...]
-    torn: bytes = b""
-
-    def message(self) -> str:
-        """What was kept, in one sentence; empty if nothing is torn."""
-        if not self.torn:
-            return ""
-        return (
-            f"the last line of {RECORDS} is torn (a run was killed while writing it):"
-            f" {len(self.records)} complete records are kept, that block is measured again"
-        )
-
-
 def is_reference(path: Path) -> bool:
     """Whether a run folder lies under ``results/reference`` and so is part of the project."""
     parts = path.resolve().parts
     return any(pair == ("results", "reference") for pair in itertools.pairwise(parts))
-
-
-def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a run folder. Raises ``StoreError``."""
-    file = path / MANIFEST
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise StoreError(
-            f"{path} is not a run folder: it has no {MANIFEST};"
-            " give the folder that `nqbench run` wrote"
-        ) from None
-    except OSError as error:
-        raise StoreError(f"{file} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise StoreError(f"{file} is not JSON ({error}); take a copy of it from a backup") from None
-    version = data.get("version") if isinstance(data, dict) else None
-    if not isinstance(version, int):
-        raise StoreError(f"{file} is not a manifest: it has no version number")
-    if version > MANIFEST_VERSION:
-        raise StoreError(
-            f"{file} has version {version}, newer than this nqbench reads ({MANIFEST_VERSION});"
-            " update nqbench"
-        )
-    return dict(data)
-
-
-def read_records(path: Path) -> RecordFile:
-    """The records of a run folder in the order of the file. Raises ``StoreError``.
-
-    A last line without its newline is what a killed runner leaves: it is returned as ``torn``.
-    A damaged line anywhere else is an error, since silently losing a block would bias a result.
-    """
-    file = path / RECORDS
-    try:
-        content = file.read_bytes()
-    except FileNotFoundError:
-        return RecordFile(())
-    except OSError as error:
-        raise StoreError(f"{file} cannot be read: {error.strerror}") from error
-    *lines, torn = content.split(b"\n")
-    return RecordFile(
-        tuple(_parse(file, number, line) for number, line in enumerate(lines, 1) if line), torn
-    )
-
-
-def _parse(file: Path, number: int, line: bytes) -> Record:
-    try:
-        return Record.from_json(json.loads(line))
-    except StoreError as error:
-        raise StoreError(f"{file}:{number}: {error}") from None
-    except (ValueError, TypeError, AttributeError) as error:
-        raise StoreError(
-            f"{file}:{number}: not a record ({error}); move that line out of the file to go on:"
-            " its block is then measured again"
-        ) from None
 
 
 class RunWriter:
@@ -140,7 +86,10 @@ class RunWriter:
                 f"{path} is being written by another run; wait for it, or give another --out"
             ) from None
         except OSError as error:
-            raise StoreError(f"{path} cannot be written: {error.strerror}") from error
+            raise StoreError(
+                f"{path} cannot be written: {error.strerror}; nothing was measured,"
+                " give another folder with --out"
+            ) from error
         self._descriptor: int | None = None
         self._synced = 0.0
 
@@ -148,22 +97,34 @@ class RunWriter:
         """Read the records; move a torn last line to ``records.torn``."""
         found = read_records(self.path)
         if found.torn:
-            with (self.path / TORN).open("ab") as aside:
-                aside.write(found.torn + b"\n")
             file = self.path / RECORDS
-            os.truncate(file, file.stat().st_size - len(found.torn))
+            try:
+                with (self.path / TORN).open("ab") as aside:
+                    aside.write(found.torn + b"\n")
+                os.truncate(file, file.stat().st_size - len(found.torn))
+            except OSError as error:
+                raise StoreError(
+                    f"{found.message()}, but {self.path} cannot be written: {error.strerror}"
+                ) from error
         return found
 
     def archive(self) -> Path | None:
         """Put an earlier run aside in ``old/TIME``; ``None`` if there was none."""
-        present = [f for f in (MANIFEST, RECORDS, TORN) if (self.path / f).exists()]
+        # The manifest goes last: records without one would be taken for those of the new run.
+        present = [f for f in (RECORDS, TORN, MANIFEST) if (self.path / f).exists()]
         if not present:
             return None
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         aside = self.path / OLD / stamp
-        aside.mkdir(parents=True)
-        for name in present:
-            (self.path / name).rename(aside / name)
+        try:
+            aside.mkdir(parents=True)
+            for name in present:
+                (self.path / name).rename(aside / name)
+        except OSError as error:
+            raise StoreError(
+                f"the earlier run cannot be put aside in {aside}: {error.strerror};"
+                " nothing of it is lost"
+            ) from error
         return aside
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
@@ -176,10 +137,13 @@ class RunWriter:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self.path / MANIFEST)
+            _flush_folder(self.path)
         except OSError as error:
-            raise StoreError(f"{self.path / MANIFEST} cannot be written: {error.strerror}") from (
-                error
-            )
+            temporary.unlink(missing_ok=True)
+            raise StoreError(
+                f"{self.path / MANIFEST} cannot be written: {error.strerror};"
+                " nothing was measured, and what was there before is kept"
+            ) from error
 
     def append(self, record: Record) -> None:
         """Add one record as one line of the file.
@@ -199,18 +163,27 @@ class RunWriter:
                 os.fsync(self._descriptor)
                 self._synced = time.monotonic()
         except OSError as error:
-            raise StoreError(
-                f"{self.path / RECORDS} cannot be written: {error.strerror};"
-                " the records before it are kept, run again to go on"
-            ) from error
+            raise self._unwritten(error) from error
 
     def close(self) -> None:
-        """Close the file and give the folder free."""
-        if self._descriptor is not None:
-            os.fsync(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = None
-        self._lock.release()
+        """Close the file and give the folder free. Raises ``StoreError`` if the disk refuses."""
+        descriptor, self._descriptor = self._descriptor, None
+        try:
+            if descriptor is not None:
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+        except OSError as error:
+            raise self._unwritten(error) from error
+        finally:
+            self._lock.release()
+
+    def _unwritten(self, error: OSError) -> StoreError:
+        return StoreError(
+            f"{self.path / RECORDS} cannot be written: {error.strerror}; the records before this"
+            " one are kept: make room, then run again to go on"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -224,12 +197,13 @@ class RunWriter:
         self.close()
 
 
-def newest(records: Iterable[Record]) -> dict[tuple[str, int], Record]:
-    """The last record of each (key, round), in file order: later ones supersede earlier ones."""
-    latest: dict[tuple[str, int], Record] = {}
-    for record in records:
-        latest[record.key, record.round] = record
-    return latest
+def _flush_folder(path: Path) -> None:
+    """Bring a renamed file's new name to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def load(run: Path | str) -> pd.DataFrame:

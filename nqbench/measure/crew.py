@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from nqbench.measure.process import WorkerProcess
+from nqbench.errors import DeviceLost, NqbenchError
+from nqbench.measure.process import WorkerDied, WorkerProcess
 from nqbench.vocabulary import Status
 
 PREPARE_LIMIT_S: Final = 300.0
@@ -20,6 +21,8 @@ PREPARE_LIMIT_S: Final = 300.0
 GRACE_S: Final = 1.0
 """On top of a launch's limit: the last sign of life may be half a second old, and a device that
 notices the time limit itself gives the better reason."""
+START_TRIES: Final = 3
+"""A worker that dies while it starts may have been killed from outside; three are no accident."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +72,18 @@ class _Seat:
 class Crew:
     """``size`` worker processes on one device. Opens the first at once, the others when needed.
 
-    Raises ``DeviceUnavailable`` (or another ``NqbenchError``) if the device cannot be opened.
+    ``again`` says that the run has had this device open before. Raises ``DeviceUnavailable`` (or
+    another ``NqbenchError``) if the device cannot be opened, ``DeviceLost`` if it could before.
     """
 
     spec: str | None
     size: int = 1
+    again: bool = False
     hello: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._seats = [_Seat() for _ in range(self.size)]
-        first = WorkerProcess(self.spec)
+        first = self._replacement() if self.again else _start(self.spec)
         self._seats[0].worker = first
         self.hello = first.hello
 
@@ -115,10 +120,21 @@ class Crew:
         if seat.worker is None or not seat.worker.send(job.request):
             if seat.worker is not None:
                 seat.worker.kill()
-            seat.worker = WorkerProcess(self.spec)
+            seat.worker = None  # nothing to end, should the next one not start
+            seat.worker = self._replacement()
             seat.worker.send(job.request)
         seat.job, seat.accepted, seat.launching = job, False, False
         seat.deadline = time.monotonic() + PREPARE_LIMIT_S
+
+    def _replacement(self) -> WorkerProcess:
+        """Another worker. Raises ``DeviceLost``: the device could be opened before."""
+        try:
+            return _start(self.spec)
+        except NqbenchError as error:
+            raise DeviceLost(
+                f"{self.spec} could be used no more: {error}; what was measured is kept,"
+                " run again to go on"
+            ) from error
 
     def _collect(self) -> Iterator[tuple[Job, Reply]]:
         """Wait for the busy workers once, and yield the jobs that ended."""
@@ -180,3 +196,13 @@ class Crew:
         seat.worker, seat.job = None, None
         reason = reason or f"{ended}; run again to try this point once more"
         return job, Reply({"status": status, "reason": reason}, pid)
+
+
+def _start(spec: str | None) -> WorkerProcess:
+    """A worker with its device open; one that dies before is replaced, ``START_TRIES`` in all."""
+    for _ in range(START_TRIES - 1):
+        try:
+            return WorkerProcess(spec)
+        except WorkerDied:
+            continue
+    return WorkerProcess(spec)

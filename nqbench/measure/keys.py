@@ -2,42 +2,49 @@
 
 A record whose key no longer occurs is not reused, so a point is measured again as soon as its
 kernel, the code that makes its input, its levels, the protocol, the device, the driver, the
-compiler or a version changes. Unrelated code (reports, studies) does not matter.
+compiler or a version changes. What cannot matter does not: reports, other workloads, comments, the
+study's text, how many rounds there are, or when a launch would have been given up.
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import platform
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
-from nqbench.measure.environment import PACKAGE, digest, versions
+from nqbench.measure.environment import source_hash, versions
+from nqbench.measure.sources import Sources, bases_of, module_of
 from nqbench.measure.workload import find_workload, runs_on_host
 from nqbench.point import Point
 
 LENGTH: Final = 20  # hex digits: no collision among billions of points
-MEASURING: Final = tuple(
-    f"measure/{name}.py" for name in ("session", "timer", "sampling", "statistics")
+MEASURING: Final = ("nqbench.measure.session",)
+"""The code between a request and a number, with all it imports except devices and workloads."""
+ELSEWHERE: Final = frozenset(
+    {"nqbench.devices", "nqbench.measure.workload", "nqbench.workloads", "nqbench.study"}
 )
-"""The code between a request and a number."""
-COMPILING: Final = ("compile*.py", "nvrtc.py")
-DEVICE_SOURCES: Final[Mapping[str, tuple[str, ...]]] = {
-    "cuda": ("devices/cuda*.py", *COMPILING),
-    "sim": ("devices/sim", "devices/models", *COMPILING),
-    "cpu": ("devices/cpu.py",),
-    "fake": ("devices/fake.py",),
-    "replay": ("devices/replay.py",),
+SAMPLING: Final = frozenset(
+    {"nqbench.measure.sampling", "nqbench.measure.statistics", "nqbench.measure.timer"}
+)
+"""Without influence where nothing is sampled."""
+DEVICE_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "cuda": ("nqbench.devices.cuda",),
+    "sim": ("nqbench.devices.sim", "nqbench.devices.sim.device"),
+    "cpu": ("nqbench.devices.cpu",),
+    "fake": ("nqbench.devices.fake",),
+    "replay": ("nqbench.devices.replay",),
 }
+NOT_OF_DEVICES: Final = frozenset({"nqbench.store", "nqbench.record", "nqbench.study"})
+"""What a replay reads with: its numbers are the recorded run's, whose digest is in the key."""
 COMPILERS: Final = (
     *("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc-cu13"),
     "pycuda",
 )
 HOST_COMPILERS: Final = ("numba", "llvmlite", "numpy")
+"""They make the jobs of a kernel (its ``split`` phase), run the simulator and the baselines."""
 
 
 class Keys:
@@ -49,19 +56,20 @@ class Keys:
         A deterministic device is not sampled, so the protocol does not enter its keys.
         """
         family = str(hello["spec"]).partition(":")[0]
+        exact = bool(hello["deterministic"])
         self._device = _hash(
             {
                 "identity": hello["identity"],
                 "facts": hello["facts"],
-                "sources": _sources(family),
-                "versions": versions(COMPILERS),
-                "protocol": {} if hello["deterministic"] else protocol,
+                "sources": _digests(family, exact=exact),
+                "versions": versions((*COMPILERS, *HOST_COMPILERS)),
+                "protocol": {} if exact else protocol,
             }
         )
         self._host = _hash(
             {
                 "identity": hello["host"],
-                "sources": _sources("cpu"),
+                "sources": _digests("cpu", exact=False),
                 "versions": {**versions(HOST_COMPILERS), "python": platform.python_version()},
                 "protocol": protocol,
             }
@@ -69,13 +77,14 @@ class Keys:
 
     def of(self, point: Point) -> str:
         """The key of a point; differs between sweeps, so that each keeps its own blocks."""
+        host = runs_on_host(point)
         parts = {
             "sweep": point.sweep,
             "workload": point.workload,
-            "workload_sources": _workload_sources(point.workload),
+            "workload_sources": _digest(workload_sources(point.workload, host=host)),
             "system": point.system,
             "factors": dict(point.factors),
-            "where": self._host if runs_on_host(point) else self._device,
+            "where": self._host if host else self._device,
         }
         return _hash(parts)
 
@@ -85,18 +94,31 @@ def _hash(parts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
 
+def measuring_sources(family: str, *, exact: bool) -> tuple[Sources, Sources]:
+    """The code that measures, and the device's; ``exact`` if nothing is sampled."""
+    elsewhere = ELSEWHERE | SAMPLING if exact else ELSEWHERE
+    return (
+        Sources(MEASURING, elsewhere),
+        Sources(DEVICE_MODULES[family], NOT_OF_DEVICES | {"nqbench.workloads"}),
+    )
+
+
+def workload_sources(name: str, *, host: bool) -> Sources | None:
+    """The workload's module and all it imports, with the kernels in its folder unless ``host``.
+
+    ``None`` for a workload that was typed in somewhere: there is no file to go by.
+    """
+    module = module_of(find_workload(name))
+    if module is None or module.__file__ is None:
+        return None
+    return Sources((module.__name__,), bases=bases_of(module), kernels=not host)
+
+
 @cache
-def _digest_once(paths: tuple[Path, ...]) -> str:
-    return digest(paths)
+def _digest(sources: Sources | None) -> str:
+    """The digest when it was first asked for in this process: that of the code that runs."""
+    return source_hash() if sources is None else sources.digest()
 
 
-def _sources(family: str) -> str:
-    patterns = (*MEASURING, *DEVICE_SOURCES[family])
-    return _digest_once(tuple(path for pattern in patterns for path in PACKAGE.glob(pattern)))
-
-
-def _workload_sources(name: str) -> str:
-    """Hash of the folder (for a foreign workload: the module) that the workload lives in."""
-    module = inspect.getmodule(type(find_workload(name)))
-    file = Path(str(module.__file__)) if module and module.__file__ else PACKAGE
-    return _digest_once((file.parent if PACKAGE in file.parents else file,))
+def _digests(family: str, *, exact: bool) -> list[str]:
+    return [_digest(sources) for sources in measuring_sources(family, exact=exact)]

@@ -27,10 +27,26 @@ REASON_LENGTH: Final = 300
 CHUNK: Final = 1 << 16
 
 
+ADVICE: Final = {
+    "SIGKILL": "perhaps by the system for lack of memory (see dmesg): lower n or close programs",
+    "SIGSEGV": "a fault in native code: the driver, a compiler or a host function",
+    "SIGABRT": "native code gave up: the driver, a compiler or a host function",
+    "SIGBUS": "a file it had mapped was cut short, perhaps for lack of disk space",
+    "SIGXCPU": "the limit on processor time (ulimit -t) is too low",
+    "MemoryError": "more memory is needed than there is: lower n or depth, or raise ulimit -v",
+}
+"""What the end of a worker may mean, by the signal's name or the last complaint's first word."""
+
+
+class WorkerDied(DeviceError):
+    """A worker ended before it could say what its device is: the next one may do better."""
+
+
 class WorkerProcess:
     """A running worker with an open device.
 
-    ``hello`` is how it introduced itself. Raises ``NqbenchError`` if its device cannot be opened.
+    ``hello`` is how it introduced itself. Raises ``NqbenchError`` if its device cannot be opened,
+    ``WorkerDied`` if the process ended before it could tell.
     """
 
     def __init__(self, spec: str | None) -> None:
@@ -98,9 +114,10 @@ class WorkerProcess:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        text = _ending(code) + self._complaint()
+        complaint = self._complaint()
         self._errors.close()
-        return text
+        said = f"; it said: {complaint[:REASON_LENGTH]}" if complaint else ""
+        return _ending(code) + said + _advice(code, complaint)
 
     def _open(self, spec: str | None) -> Mapping[str, Any]:
         self.send({"spec": spec})
@@ -114,7 +131,7 @@ class WorkerProcess:
                     return dict(message["hello"])
                 raise _as_error(message["error"])
             if self.ended:
-                raise DeviceError(f"a worker for {spec} could not start: {self.kill()}")
+                raise WorkerDied(f"a worker for {spec} could not start: {self.kill()}")
 
     def _complaint(self) -> str:
         if self._errors.closed:
@@ -122,7 +139,7 @@ class WorkerProcess:
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - TAIL_BYTES))
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        return f"; it said: {lines[-1].strip()[:REASON_LENGTH]}" if lines else ""
+        return lines[-1].strip() if lines else ""
 
 
 def _import_path() -> str:
@@ -133,11 +150,21 @@ def _import_path() -> str:
 def _ending(code: int) -> str:
     if code >= 0:
         return f"the worker process ended with exit code {code}"
+    return f"the worker process was ended by {_signal(code)}"
+
+
+def _signal(code: int) -> str:
     try:
-        name = signal.Signals(-code).name
+        return signal.Signals(-code).name
     except ValueError:
-        name = f"signal {-code}"
-    return f"the worker process was ended by {name}"
+        return f"signal {-code}"
+
+
+def _advice(code: int, complaint: str) -> str:
+    """What that may mean, where it is known."""
+    # numpy's own kind of MemoryError has a longer name
+    cause = "MemoryError" if "MemoryError" in complaint.partition(":")[0] else _signal(code)
+    return f" ({ADVICE[cause]})" if cause in ADVICE else ""
 
 
 def _as_error(error: Mapping[str, str]) -> NqbenchError:

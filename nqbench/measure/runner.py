@@ -158,7 +158,7 @@ class _Crews:
 
     def __call__(self, size: int = 1) -> Workers:
         """Fresh workers on the run's device."""
-        return Crew(self._spec, size) if self._isolate else Inline(self._spec)
+        return Crew(self._spec, size, again=True) if self._isolate else Inline(self._spec)
 
     def compilers(self) -> Workers:
         """Processes that compile, without a device."""

@@ -49,7 +49,7 @@ def test_point_protocol_driver_and_device_enter(other: str) -> None:
 def test_sources_and_versions_enter(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key(point(8))
     with monkeypatch.context() as patch:
-        patch.setattr(keys_module, "_digest_once", lambda paths: "edited")
+        patch.setattr(keys_module, "_digest", lambda sources: "edited")
         assert key(point(8)) != before
     with monkeypatch.context() as patch:
         patch.setattr(keys_module, "versions", lambda names: {"nvidia-cuda-nvrtc": "99"})
