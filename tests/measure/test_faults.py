@@ -1,0 +1,95 @@
+"""Every status of a point, each from a real fault in a real worker, within one sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from nqbench import load
+from nqbench.measure.events import RunOutcome
+from nqbench.measure.runner import run_study
+from nqbench.record import Record
+from nqbench.store import read_records
+from nqbench.study import Measure
+from tests.measure.faulty import HOST, host, kernel
+from tests.measure.test_crew import wait_gone
+from tests.measure.toy import ToyStudy
+
+KERNELS = ("good", "wrong", "refused", "stray", "endless", "trap")
+HOW = Measure(rounds=1, samples=3, budget_s=1.0, target=0.5, timeout_s=1.0)
+TOO_LARGE = "n is over the limit of 27"
+
+EXPECTED: Mapping[str, tuple[str, str]] = {
+    "good": ("ok", ""),
+    "wrong": ("wrong", "the answer is 43, but the known one is 42"),
+    "refused": ("compile_error", "this kernel does not compile"),
+    "stray": ("launch_error", "out"),
+    "endless": ("timeout", "1 s; raise measure.timeout or lower n"),
+    "trap": ("launch_error", "trap"),
+    "too large": ("skipped", TOO_LARGE),
+    "last": ("ok", ""),
+    "cpu.fine": ("ok", ""),
+    "cpu.segfault": ("crashed", "SIGSEGV (a fault in native code"),
+    "cpu.greedy": ("crashed", "lower n or depth"),
+    "cpu.hang": ("timeout", "longer than 1 s"),
+    "cpu.leave": ("crashed", "exit code 3; it said: the dongle is missing"),
+    "cpu.abort": ("crashed", "SIGABRT"),
+}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunOutcome, Path]:
+    """One run over all faults in the simulator, with good points before, between and after."""
+    path = tmp_path_factory.mktemp("faults") / "r"
+    points = [kernel(fault, n) for n, fault in enumerate(KERNELS, 1)]
+    points += [kernel("too large", 30, TOO_LARGE), kernel("good", 29)]
+    points += [host(program, n) for n, program in enumerate((*HOST[1:], HOST[0]), 1)]
+    study = ToyStudy(points, HOW)
+    return run_study(study, "sim:mini", path, expand=study.expand), path
+
+
+def newest(path: Path) -> dict[str, Record]:
+    """The last record of each point."""
+    found: dict[str, Record] = {}
+    for record in read_records(path).records:
+        fault = record.point["factors"].get("fault", record.point["system"])
+        found["last" if record.point["factors"]["n"] == 29 else fault] = record
+    return found
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_each_fault_gets_its_status_and_a_reason(name: str, swept: tuple[RunOutcome, Path]) -> None:
+    record = newest(swept[1])[name]
+    status, words = EXPECTED[name]
+    assert (record.status, words in record.reason) == (status, True), record.reason
+    assert "\n" not in record.reason
+    if status != "ok":
+        assert record.value_s is None
+        assert not record.samples_s
+        assert len(record.reason) > len("failed")
+
+
+def test_the_sweep_goes_on_and_counts_what_became_of_each(
+    swept: tuple[RunOutcome, Path],
+) -> None:
+    outcome, path = swept
+    assert not outcome.interrupted
+    assert outcome.counts == {
+        **{"ok": 3, "wrong": 1, "compile_error": 1, "launch_error": 2},
+        **{"timeout": 2, "crashed": 4, "skipped": 1},
+    }
+    assert {f.status for f in outcome.failures} == set(outcome.counts) - {"ok", "skipped"}
+    assert len(load(path).query("status == 'ok' and round > 0")) == 3
+
+
+def test_a_lost_worker_is_replaced_and_none_stays(swept: tuple[RunOutcome, Path]) -> None:
+    records = read_records(swept[1]).records
+    lost = [r.worker for r in records if r.status in ("crashed", "timeout")]
+    later = {r.worker: i for i, r in enumerate(records)}
+    for pid in lost:
+        # What a worker did is all before its end.
+        assert records[later[pid]].status in ("crashed", "timeout")
+    assert len(set(lost)) == len(lost)
+    assert all(wait_gone(r.worker) for r in records if r.worker)
