@@ -128,7 +128,7 @@ def static_rows(study: Study, archs: Sequence[str], listener: Any) -> list[Stati
 def _plan(study: Study, point: Point, facts: DeviceFacts) -> Plan:
     from nqbench.workloads import get
 
-    return get(study.workload).plan(point.factors, point.system, facts)
+    return get(study.workload).plan(point.configuration, point.system, facts)
 
 
 def find_system(name: str | None) -> tuple[Workload, str | None]:

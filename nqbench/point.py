@@ -9,12 +9,20 @@ from typing import Any, Final
 Level = int | str | Mapping[str, int]
 """A factor's value: a number, a level's name, or ``{"per_sm": k}``."""
 
+HOST_PREFIX: Final = "cpu."
+"""Systems of this family are host plans on every device."""
+L2: Final = "l2"
+"""The one factor that is about measuring: the state of the L2 cache when a launch starts."""
+HOT: Final = "hot"
+COLD: Final = "cold"
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
     """One fully resolved configuration out of a study.
 
-    ``factors``  every factor of the workload with its resolved level, ``n`` included
+    ``factors``  every factor of the workload with its resolved level, ``n`` included; and
+                 ``l2`` where a study asks for a cold cache
     ``derived``  numbers that follow from them (jobs, shared_bytes, ...)
     ``skip``     why the point cannot run on the device (``infeasible: skip``), else empty
     """
@@ -38,6 +46,11 @@ class Point:
     def probed(self) -> bool:
         """Whether the kernel is an instrumented one: it is counted once and never timed."""
         return self.factors.get("probe", "-") not in ("-", "none")
+
+    @property
+    def configuration(self) -> dict[str, Level]:
+        """The workload's own factors: all but those that are about measuring."""
+        return {name: level for name, level in self.factors.items() if name != L2}
 
     def label(self) -> str:
         """Short text for people: the system, or the sweep, with n."""

@@ -9,15 +9,22 @@ A kernel time is the product of
 
 - ``base`` seconds x ``growth`` ** (n - 8) x a fixed factor per plan within ``spread``
 - exp(round effect), normal with deviation ``round``: the luck of one process
-- exp(drift x launches so far in this process), and ``throttle`` from the 100th launch on
+- exp(block effect), normal with deviation ``block`` plus ``block_skew`` x (exponential - 1): the
+  luck of one plan in one process (where its memory came to lie)
+- exp(drift x launches so far in this process), and ``throttle`` from the 100th launch on (for
+  ``throttle_for`` launches, 0: for ever), of which the device's sensor tells
 - exp(e), e an autocorrelated (``rho``) normal sequence of deviation ``noise``
 - exp(skew x noise x exponential), and with probability ``outliers`` a factor ``outlier``
+- ``cold`` where launches start with a cold L2 cache
+- 1 + ``ramp`` x 0.8 ** k for the k-th launch after loading: what a warm-up is for
 
 Faults hit the plans whose size ``n`` equals the number given, from round ``from_round`` on (0 is
 the verification): ``crash`` kills the process, ``hang`` sleeps for ever, ``wrong`` answers one too
 many, ``fail`` raises a launch error, ``fatal`` one after which the process must go, ``refuse`` a
 compile error. ``sleep=1`` makes launches really take the time they report. ``deterministic=1``
-turns it into a stand-in for the simulator: counters instead of times.
+turns it into a stand-in for the simulator: counters instead of times. A plan always draws the same
+times in a round; with ``anew=1`` it draws others when it comes again, as the same kernel does that
+stands in two sweeps.
 """
 
 from __future__ import annotations
@@ -27,6 +34,7 @@ import os
 import signal
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from types import TracebackType
@@ -36,12 +44,15 @@ import numpy as np
 
 from nqbench.devices.protocol import Launch
 from nqbench.devices.replay import fingerprint
+from nqbench.devices.sensor import Reading
 from nqbench.errors import CompileError, DeviceError, DeviceUnavailable, LaunchError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import KernelPlan, Outputs, Plan
 
 THROTTLE_AFTER: Final = 100
 """Launches in one process before ``throttle`` sets in."""
+RAMP_DECAY: Final = 0.8
+SM_MHZ: Final = 1500
 FAULTS: Final = ("crash", "hang", "wrong", "fail", "fatal", "refuse", "from_round")
 
 
@@ -55,14 +66,20 @@ class FakeModel:
     spread: float = 0.0
     noise: float = 0.0
     round: float = 0.0
+    block: float = 0.0
+    block_skew: float = 0.0
     drift: float = 0.0
     rho: float = 0.0
     skew: float = 0.0
     outliers: float = 0.0
     outlier: float = 2.0
     throttle: float = 1.0
+    cold: float = 1.3
+    ramp: float = 0.0
+    throttle_for: int = 0
     sleep: int = 0
     deterministic: int = 0
+    anew: int = 0
     crash: int = 0
     hang: int = 0
     wrong: int = 0
@@ -119,6 +136,9 @@ class FakeDevice:
         self.sleep = sleep
         self.round = 0
         self.launches = 0
+        self._visits: Counter[tuple[int, int]] = Counter()
+        self.slowed = False
+        """Whether a launch was throttled since the sensor was read last."""
 
     @classmethod
     def from_spec(cls, spec: str) -> FakeDevice:
@@ -129,6 +149,17 @@ class FakeDevice:
         """Name and noise model. Faults stay out: the same device may recover from them."""
         model = {name: value for name, value in asdict(self.model).items() if name not in FAULTS}
         return {"name": self.facts.name, **model}
+
+    def sensor(self) -> FakeSensor:
+        """Clocks and heat that follow the noise model. Raises ``DeviceError`` if deterministic."""
+        if self.deterministic:
+            raise DeviceError("the fake device has no clocks while it stands for the simulator")
+        return FakeSensor(self)
+
+    def throttling(self) -> bool:
+        """Whether the launch just made is one that is slowed."""
+        after, lasts = self.launches - THROTTLE_AFTER, self.model.throttle_for
+        return self.model.throttle != 1.0 and after > 0 and (lasts == 0 or after <= lasts)
 
     def begin_round(self, round_: int) -> None:
         """Take on the luck and the faults of a round (0: verification)."""
@@ -141,6 +172,12 @@ class FakeDevice:
         if self.hit("refuse", plan):
             raise CompileError(f"{plan.source.name}:1: refused, as asked of the fake device")
         return FakePrepared(self, plan, self._answers(plan))
+
+    def visit(self, identity: int) -> list[int]:
+        """What else than model, round and plan the noise of this visit depends on."""
+        place = (self.round, identity)
+        self._visits[place] += 1
+        return [self._visits[place]] if self.model.anew and self._visits[place] > 1 else []
 
     def hit(self, fault: str, plan: KernelPlan) -> bool:
         """Whether a fault hits this plan in this round."""
@@ -160,11 +197,17 @@ class FakePrepared:
         self._device = device
         self._plan = plan
         self._answer = answer
+        self._cold = False
+        self._launches = 0
         self._error = 0.0  # state of the autocorrelated noise
         identity = zlib.crc32(fingerprint(plan).encode())
         model = device.model
-        self._random = np.random.default_rng([model.seed, device.round, identity])
+        seeds = [model.seed, device.round, identity, *device.visit(identity)]
+        self._random = np.random.default_rng(seeds)
         luck = np.random.default_rng([model.seed, device.round]).normal(0.0, model.round)
+        if model.block or model.block_skew:
+            luck += self._random.normal(0.0, model.block)
+            luck += model.block_skew * (self._random.exponential() - 1)
         own = np.random.default_rng([model.seed, identity]).uniform(-1.0, 1.0)
         size = float(plan.about.get("n", 8))
         growth = float(model.growth ** (size - 8))
@@ -202,9 +245,17 @@ class FakePrepared:
             logarithm += model.skew * model.noise * float(random.exponential())
         kernel_s = self._base_s * math.exp(logarithm)
         factor = model.outlier if model.outliers and random.random() < model.outliers else 1.0
-        if self._device.launches > THROTTLE_AFTER:
+        if self._device.throttling():
             factor *= model.throttle
-        return kernel_s * factor
+            self._device.slowed = True
+        if self._cold:
+            factor *= model.cold
+        self._launches += 1
+        return kernel_s * factor * (1 + model.ramp * RAMP_DECAY ** (self._launches - 1))
+
+    def use_cold_l2(self) -> None:
+        """From now on launches take ``cold`` times as long."""
+        self._cold = True
 
     def recorded_answer(self) -> int:
         """The known answer, or one more where a wrong one was asked for."""
@@ -227,6 +278,29 @@ class FakePrepared:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class FakeSensor:
+    """The state of the test device: steady, but for what ``throttle`` does to it."""
+
+    def __init__(self, device: FakeDevice) -> None:
+        self._device = device
+
+    def read(self) -> Reading:
+        """Full clocks, or those of a chip too hot since the last reading."""
+        device = self._device
+        slowed, device.slowed = device.slowed, False
+        return Reading(
+            sm_mhz=round(SM_MHZ / device.model.throttle) if slowed else SM_MHZ,
+            memory_mhz=2000,
+            temperature_c=90 if slowed else 50,
+            power_mw=300_000,
+            energy_mj=30 * device.launches,
+            reasons=("hw_thermal_slowdown",) if slowed else ("gpu_idle",),
+        )
+
+    def close(self) -> None:
+        """Nothing to give back."""
 
 
 def known_answer(plan: KernelPlan) -> int:

@@ -20,6 +20,7 @@ from nqbench.devices.protocol import Launch
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan
+from nqbench.point import COLD, L2
 from nqbench.record import Record
 from nqbench.store import RECORDS, newest, read_manifest, read_records
 
@@ -38,6 +39,8 @@ def fingerprint(plan: Plan) -> str:
         parts: object = [plan.function, plan.arguments]
     else:
         parts = _kernel_parts(plan)
+        if plan.about.get(L2) == COLD:  # the same launch, measured in another way
+            parts = [parts, COLD]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -142,6 +145,9 @@ class ReplayPrepared:
         kernel_s = samples[self._next % len(samples)] if samples else None
         self._next += 1
         return Launch(kernel_s, self._record.counters or None)
+
+    def use_cold_l2(self) -> None:
+        """Nothing to do: the block that was found is one with a cold cache."""
 
     def recorded_answer(self) -> int | None:
         """The answer that was recorded; the runner checks it like any other."""

@@ -62,7 +62,7 @@ class TimeBook:
 
 def work_of(point: Point) -> float:
     """The workload's own measure of a point's work."""
-    return find_workload(point.workload).work(point.factors)
+    return find_workload(point.workload).work(point.configuration)
 
 
 def _identity(point: Point) -> str:

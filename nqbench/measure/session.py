@@ -9,16 +9,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Protocol, cast, runtime_checkable
-
-import numpy as np
+from typing import Any, cast
 
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.protocol import Device, Prepared
 from nqbench.devices.registry import open_device
 from nqbench.devices.replay import FINGERPRINT, fingerprint
+from nqbench.devices.sensor import Observable, Sensor
 from nqbench.errors import (
     CompileError,
     DeviceError,
@@ -26,56 +25,18 @@ from nqbench.errors import (
     LaunchError,
     LaunchTimeout,
 )
+from nqbench.measure.abilities import Chillable, KnowsAnswer, RoundAware
+from nqbench.measure.block import Block, plain, scalars
 from nqbench.measure.sampling import LONG_LAUNCH_S, Policy, sample
+from nqbench.measure.telemetry import Watch, summary, throttled
 from nqbench.measure.timer import Beat, Timer
+from nqbench.measure.warmup import TIME_SHARE, WarmUp, warm_up
 from nqbench.measure.workload import find_workload
 from nqbench.plan import HostPlan, Plan
-from nqbench.point import Point
-from nqbench.vocabulary import Status
+from nqbench.point import COLD, HOT, L2, Point
 from nqbench.workloads.protocol import CountsItself, Workload
 
-
-@runtime_checkable
-class RoundAware(Protocol):
-    """A device whose answers depend on the round: a replay, or the test device."""
-
-    def begin_round(self, round_: int) -> None:
-        """A block of this round follows."""
-
-
-@runtime_checkable
-class KnowsAnswer(Protocol):
-    """A prepared plan that has an answer but no output buffers: a replay, or the test device."""
-
-    def recorded_answer(self) -> int | None:
-        """The answer of the last launch."""
-
-
-@dataclass
-class Block:
-    """The fields of a record that the device side fills in."""
-
-    device: str
-    status: Status = "ok"
-    reason: str = ""
-    answer: str | None = None
-    expected: str | None = None
-    value_s: float | None = None
-    samples_s: tuple[float, ...] = ()
-    phases: dict[str, float] = field(default_factory=dict)
-    counters: dict[str, Any] = field(default_factory=dict)
-    resources: dict[str, Any] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)
-    telemetry: dict[str, Any] = field(default_factory=dict)
-    ended_by: str = ""
-    started: str = ""
-    wall_s: float = 0.0
-    fatal: bool = False
-
-    def fail(self, status: Status, reason: str) -> None:
-        """End without a time: a block that failed has no samples to mislead anybody."""
-        self.status, self.reason = status, reason
-        self.value_s, self.samples_s, self.phases, self.counters = None, (), {}, {}
+__all__ = ["Block", "Session", "plain", "scalars"]
 
 
 class Session:
@@ -87,6 +48,8 @@ class Session:
         self.spec = spec
         self._beat = beat
         self._host: CpuDevice | None = None
+        self._sensor, self._no_sensor = _sensor_of(self.device)
+        self._idle = True
 
     def hello(self) -> dict[str, Any]:
         """What this device is."""
@@ -99,6 +62,7 @@ class Session:
             "identity": plain(device.identity()),
             "facts": device.facts.as_dict(),
             "host": plain(CpuDevice().identity()),
+            "no_telemetry": self._no_sensor,
             "pid": os.getpid(),
         }
 
@@ -118,7 +82,7 @@ class Session:
         except CompileError as error:
             block.fail("compile_error", str(error))
         except LaunchTimeout as error:
-            block.fail("timeout", str(error))
+            block.fail("timeout", f"{error}; raise measure.timeout or lower n")
             block.fatal = error.fatal
         except LaunchError as error:
             block.fail("launch_error", str(error))
@@ -130,20 +94,32 @@ class Session:
 
     def close(self) -> None:
         """Release the device."""
+        if self._sensor is not None:
+            self._sensor.close()
         self.device.close()
 
     def _run(self, point: Point, request: Mapping[str, Any], block: Block) -> None:
         workload = find_workload(point.workload)
-        plan = workload.plan(point.factors, point.system, self.device.facts)
+        with block.spending("plan"):
+            plan = workload.plan(point.configuration, point.system, self.device.facts)
         device = self._device_of(plan)
         if isinstance(plan, HostPlan):
             block.device = "cpu"
         if isinstance(device, RoundAware):
             device.begin_round(request["round"])
-        block.about = {**point.derived, **plan.about, FINGERPRINT: fingerprint(plan)}
+        block.about = {**point.derived, **plan.about}
+        cold = point.factors.get(L2) == COLD
+        if device.timed and not isinstance(plan, HostPlan):
+            block.about[L2] = COLD if cold else HOT
+            plan = replace(plan, about={**plan.about, L2: block.about[L2]})
+        block.about[FINGERPRINT] = fingerprint(plan)
         # The test device picks its victims by size; a real one ignores what a plan is about.
         plan = replace(plan, about={"n": point.n, **plan.about})
-        with device.prepare(plan) as prepared:
+        with block.spending("prepare"):
+            prepared = device.prepare(plan)
+        with prepared:
+            if cold:
+                _chill(prepared, device)
             block.resources = dict(prepared.resources)
             self._launch(workload, point, plan, prepared, request, block)
 
@@ -158,27 +134,30 @@ class Session:
     ) -> None:
         timer = Timer(prepared, request["timeout_s"], self._beat)
         if request["timed"]:
-            self._sample(timer, request, block)
+            self._time(timer, request, block)
         else:
-            timer.launch()
+            with block.spending("sample"):
+                timer.launch()
             # Not a time of the point: it tells the budget what further launches may take.
             untimed = timer.last.kernel_s is None
             block.about["simulation_s" if untimed else "first_launch_s"] = timer.last_s
             block.counters = dict(timer.last.counters or {})
             block.ended_by = "deterministic" if untimed else "verification"
-        block.telemetry = scalars(timer.last.detail)
-        started = time.perf_counter()
-        if isinstance(prepared, KnowsAnswer):
-            answer = prepared.recorded_answer()
-        else:
-            outputs = prepared.fetch()
-            answer = workload.answer(plan, outputs)
-            if point.probed and isinstance(workload, CountsItself):
-                # Not the device's counters: those would count the instrumentation too.
-                block.counters = dict(workload.counters(plan, outputs))
-                block.ended_by = "probed"
-        reduce_s = time.perf_counter() - started
-        self._check(answer, workload.expected(point.factors), block)
+        block.spent_s["kernels"] = timer.total_s
+        block.telemetry = {**scalars(timer.last.detail), **block.telemetry}
+        with block.spending("check"):
+            started = time.perf_counter()
+            if isinstance(prepared, KnowsAnswer):
+                answer = prepared.recorded_answer()
+            else:
+                outputs = prepared.fetch()
+                answer = workload.answer(plan, outputs)
+                if point.probed and isinstance(workload, CountsItself):
+                    # Not the device's counters: those would count the instrumentation too.
+                    block.counters = dict(workload.counters(plan, outputs))
+                    block.ended_by = "probed"
+            reduce_s = time.perf_counter() - started
+            self._check(answer, workload.expected(point.configuration), block)
         if block.value_s is not None:
             split_s = 0.0 if isinstance(plan, HostPlan) else plan.split_s
             transfer_s = prepared.transfer_s or 0.0
@@ -190,17 +169,44 @@ class Session:
                 "total": split_s + transfer_s + block.value_s + reduce_s,
             }
 
-    def _sample(self, timer: Timer, request: Mapping[str, Any], block: Block) -> None:
+    def _time(self, timer: Timer, request: Mapping[str, Any], block: Block) -> None:
+        """Warm up, then sample with the device's state watched."""
         policy = Policy(**request["policy"])
-        expected_s = request["expected_s"] or 0.0
-        # A launch of this length warms itself up, and a second one may not fit the share.
-        warm_up = 0 if expected_s > LONG_LAUNCH_S else policy.warm_up
-        for _ in range(warm_up):
-            timer.launch()
-        samples = sample(timer.kernel_s, policy)
-        block.about["warm_up_launches"] = warm_up
+        known_s = request["expected_s"]
+        on_device = block.device != "cpu" or self.device.spec == "cpu"
+        with block.spending("warm_up"):
+            warm = self._warm_up(timer, policy, known_s or 0.0, on_device)
+        policy = replace(policy, share_s=policy.share_s - warm.wall_s)
+        watch = Watch(self._sensor if on_device else None)
+        with block.spending("telemetry"):
+            watch.__enter__()
+        try:
+            with block.spending("sample"):
+                samples = sample(timer.kernel_s, policy, known_s=warm.lowest_s or known_s)
+        finally:
+            with block.spending("telemetry"):
+                watch.__exit__(None, None, None)
+        block.about["warm_up_launches"] = warm.launches
+        block.about["warm_up_ended_by"] = warm.ended_by
         block.value_s, block.samples_s = samples.median_s, samples.values_s
         block.ended_by = samples.ended_by
+        block.telemetry = summary(watch.readings)
+        if reason := throttled(block.telemetry):
+            block.status, block.reason = "throttled", reason
+
+    def _warm_up(self, timer: Timer, policy: Policy, known_s: float, on_device: bool) -> WarmUp:
+        if known_s > LONG_LAUNCH_S:
+            # It warms itself up, and a second launch may not fit the share.
+            return WarmUp(0, "long_launch")
+        ramp_s = getattr(self.device, "ramp_s", 0.0) if self._idle and on_device else 0.0
+        self._idle = self._idle and not on_device
+        limit_s = TIME_SHARE * policy.share_s
+
+        def launch() -> float:
+            timer.launch()
+            return timer.last_s
+
+        return warm_up(launch, policy.warm_up, limit_s, ramp_s=min(ramp_s, limit_s))
 
     @staticmethod
     def _check(answer: int | None, expected: int | None, block: Block) -> None:
@@ -222,15 +228,19 @@ class Session:
         return self.device
 
 
-def scalars(detail: Mapping[str, Any]) -> dict[str, Any]:
-    """The short part of a launch's details; breakdowns per line are too long for a record."""
-    return {k: v for k, v in detail.items() if isinstance(v, (int, float, str, bool, np.generic))}
+def _chill(prepared: Prepared, device: Device) -> None:
+    if not isinstance(prepared, Chillable):
+        raise InfeasibleError(
+            f"{device.spec} cannot start launches with a cold L2 cache; measure with l2: hot", L2
+        )
+    prepared.use_cold_l2()
 
 
-def plain(value: Any) -> Any:
-    """The same as JSON data: numpy scalars become numbers, tuples lists."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
+def _sensor_of(device: Device) -> tuple[Sensor | None, str]:
+    """The device's sensor, or the reason why a device that should have one has none."""
+    if not isinstance(device, Observable):
+        return None, ""
+    try:
+        return device.sensor(), ""
+    except DeviceError as absence:
+        return None, str(absence)

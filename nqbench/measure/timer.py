@@ -25,6 +25,8 @@ class Timer:
         self._next_beat = 0.0
         self.last = Launch(None)
         self.last_s = 0.0
+        self.total_s = 0.0
+        """Seconds of all launches so far."""
 
     def launch(self) -> None:
         """Launch once; ``last_s`` is its kernel time, or its wall time where that is all."""
@@ -35,6 +37,7 @@ class Timer:
         self.last = self._prepared.launch(self._timeout_s)
         wall_s = time.monotonic() - started
         self.last_s = wall_s if self.last.kernel_s is None else self.last.kernel_s
+        self.total_s += self.last_s
 
     def kernel_s(self) -> float:
         """Launch once and return the kernel's seconds."""

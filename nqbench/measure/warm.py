@@ -23,7 +23,7 @@ def compile_point(request: Mapping[str, Any]) -> dict[str, str]:
     point = Point.from_json(request["point"])
     facts = facts_from_json(request["facts"])
     try:
-        plan = find_workload(point.workload).plan(point.factors, point.system, facts)
+        plan = find_workload(point.workload).plan(point.configuration, point.system, facts)
         if not isinstance(plan, HostPlan):
             compile_cubin(plan.source, plan.entry, facts.arch, plan.options)
     except CompileError as error:

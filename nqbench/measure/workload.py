@@ -7,11 +7,8 @@ from functools import cache
 from typing import cast
 
 from nqbench.errors import StudyError
-from nqbench.point import Point
+from nqbench.point import HOST_PREFIX, Point
 from nqbench.workloads.protocol import Workload
-
-HOST_PREFIX = "cpu."
-"""Systems of this family are host plans on every device."""
 
 
 @cache

@@ -13,6 +13,7 @@ from nqbench.point import Level, Point
 from nqbench.study import expressions
 from nqbench.study.check import NOT_APPLICABLE, check
 from nqbench.study.combine import Given, check_size, combinations, context, plain
+from nqbench.study.measured import measured_points
 from nqbench.study.model import Condition, Study, Sweep
 from nqbench.study.settle import Settling
 from nqbench.study.source import KeyPath
@@ -46,7 +47,7 @@ def expand(study: Study, facts: DeviceFacts, *, workload: Workload | None = None
             f" the first ({points[0].label()}) because {points[0].skip}",
             ("sweeps",),
         )
-    return points
+    return measured_points(points, study.measure.l2, facts.kind)
 
 
 def _workload(study: Study) -> Workload:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from nqbench.point import COLD, HOT
 from nqbench.study import axes, units
 from nqbench.study.entries import report_item
 from nqbench.study.messages import study_error
@@ -187,4 +188,15 @@ def _measure(source: Source, file: MeasureFile) -> Measure:
         budget_s = units.duration_s(file.budget)
     with source.at(("measure", "timeout"), "'timeout': "):
         timeout_s = units.duration_s(file.timeout)
-    return Measure(target, file.rounds, budget_s, file.samples, file.warmup, timeout_s)
+    states = file.l2 if isinstance(file.l2, list) else [file.l2]
+    if (
+        not states
+        or len(set(map(str, states))) < len(states)
+        or not all(state in (HOT, COLD) for state in states)
+    ):
+        raise source.error(
+            f"'l2' is hot, cold or [hot, cold], not {shown(file.l2)}", ("measure", "l2")
+        )
+    return Measure(
+        target, file.rounds, budget_s, file.samples, file.warmup, timeout_s, tuple(states)
+    )

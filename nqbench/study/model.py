@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from nqbench.facts import DeviceKind
-from nqbench.point import Level
+from nqbench.point import HOT, Level
 from nqbench.study.expressions import Expression
 from nqbench.study.report import ReportItem
 from nqbench.study.source import KeyPath, Source
@@ -92,8 +92,9 @@ class Measure:
     ``rounds``     fresh worker processes that visit every point
     ``budget_s``   seconds per point, over all rounds
     ``samples``    fewest samples of a block
-    ``warmup``     untimed launches before a block
+    ``warmup``     fewest untimed launches before a block; 0 switches warm-up off
     ``timeout_s``  longest a single launch may take
+    ``l2``         states of a GPU's L2 cache to measure with: ``hot``, ``cold`` or both
     """
 
     target: float = 0.005
@@ -102,6 +103,7 @@ class Measure:
     samples: int = 10
     warmup: int = 1
     timeout_s: float = 60.0
+    l2: tuple[str, ...] = (HOT,)
 
     def as_json(self) -> dict[str, Any]:
         """Plain form."""

@@ -157,7 +157,29 @@ class MeasureFile(_Strict):
         json_schema_extra={"type": "string"},
     )
     samples: int = Field(10, ge=1, le=MAX_SAMPLES, description="Fewest samples of a block.")
-    warmup: int = Field(1, ge=0, le=MAX_SAMPLES, description="Untimed launches before a block.")
+    warmup: int = Field(
+        1,
+        ge=0,
+        le=MAX_SAMPLES,
+        description="Fewest untimed launches before a block; more follow until launch times stop"
+        " falling. 0 switches warm-up off.",
+    )
+    l2: Any = Field(
+        "hot",
+        description="State of a GPU's L2 cache when a launch starts: hot (as the launch before left"
+        " it), cold (flushed before every launch), or both as separate points: [hot, cold].",
+        json_schema_extra={
+            "anyOf": [
+                {"enum": ["hot", "cold"]},
+                {
+                    "type": "array",
+                    "items": {"enum": ["hot", "cold"]},
+                    "minItems": 1,
+                    "uniqueItems": True,
+                },
+            ]
+        },
+    )
     timeout: Any = Field(
         "60s",
         description="Longest time one launch may take before it is stopped.",

@@ -73,6 +73,18 @@ def test_one_sample_is_enough_where_a_launch_is_long() -> None:
     assert (found.ended_by, len(found.values_s)) == ("long_launch", 1)
 
 
+def test_one_disturbed_launch_does_not_make_a_kernel_long() -> None:
+    clock = Stopwatch()
+    times = itertools.chain([LONG_LAUNCH_S + 0.1], itertools.repeat(0.001))
+    found = sample(launches(times, clock), Policy(share_s=100.0), clock, known_s=0.001)
+    assert (found.ended_by, len(found.values_s)) == ("target", 10)
+    assert found.median_s == 0.001
+    times = itertools.chain([0.001, LONG_LAUNCH_S + 0.1], itertools.repeat(0.001))
+    found = sample(launches(times, clock), Policy(share_s=100.0), clock)
+    assert (found.ended_by, found.median_s) == ("target", 0.001)
+    assert LONG_LAUNCH_S + 0.1 in found.values_s  # kept all the same
+
+
 def test_no_block_grows_without_bound() -> None:
     clock = Stopwatch()
     times = itertools.cycle([1e-6, 2e-6])

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nqbench.devices import fake
+from nqbench.devices.fake import FakePrepared
 from nqbench.errors import StudyError
 from nqbench.measure import timer
+from nqbench.measure.block import SPENT
 from nqbench.measure.sampling import Policy
 from nqbench.measure.session import Session, plain, scalars
 from nqbench.measure.warm import compile_point
@@ -34,10 +37,20 @@ def request(n: int = 8, **more: Any) -> dict[str, Any]:
 
 def test_a_long_launch_warms_itself_up() -> None:
     session = Session("fake")
-    assert session.block(request())["about"]["warm_up_launches"] == 1
-    assert session.block(request(expected_s=0.6))["about"]["warm_up_launches"] == 0
-    policy = asdict(Policy(samples=6, warm_up=3))
-    assert session.block(request(policy=policy))["about"]["warm_up_launches"] == 3
+    about = session.block(request(expected_s=0.6))["about"]
+    assert (about["warm_up_launches"], about["warm_up_ended_by"]) == (0, "long_launch")
+
+
+def test_warm_up_goes_on_until_launches_get_no_faster() -> None:
+    about = Session("fake").block(request())["about"]
+    assert (about["warm_up_launches"], about["warm_up_ended_by"]) == (4, "steady")
+    found = Session("fake:ramp=1").block(request())
+    assert found["about"]["warm_up_launches"] > 15
+    assert max(found["samples_s"]) < 1.02e-4  # the first launch took twice that
+    policy = asdict(Policy(samples=6, warm_up=0))
+    cold = Session("fake:ramp=1").block(request(policy=policy))
+    assert cold["about"]["warm_up_ended_by"] == "off"
+    assert cold["samples_s"][0] == 2e-4
 
 
 def test_it_gives_a_sign_of_life_before_launching_but_not_before_each() -> None:
@@ -52,7 +65,7 @@ def test_it_gives_one_before_every_slow_launch(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(timer, "BEAT_S", 0.0)
     beats: list[int] = []
     Session("fake", lambda: beats.append(1)).block(request())
-    assert len(beats) == 7  # a warm-up and six samples
+    assert len(beats) == 10  # four to warm up and six samples
 
 
 def test_a_record_s_numbers_are_plain_json() -> None:
@@ -101,6 +114,62 @@ def test_a_kernel_that_does_not_compile_is_found_before_anything_is_launched(
     assert found["status"] == "compile_error"
     assert "toy.cu" in found["reason"]
     assert "mistake" in found["reason"]
+
+
+def test_a_cold_l2_cache_is_a_measurement_of_its_own() -> None:
+    session = Session("fake:cold=1.5")
+    hot = session.block(request())
+    cold = session.block({**request(), "point": point(8, l2="cold").as_json()})
+    assert (hot["about"]["l2"], cold["about"]["l2"]) == ("hot", "cold")
+    assert cold["value_s"] == 1.5 * hot["value_s"]
+    assert hot["about"]["plan"] != cold["about"]["plan"]  # so that a replay can tell them apart
+    assert (cold["status"], cold["answer"]) == ("ok", "256")
+
+
+def test_a_device_that_cannot_flush_l2_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Warm(FakePrepared):
+        use_cold_l2 = None  # type: ignore[assignment]
+
+    monkeypatch.setattr(fake, "FakePrepared", Warm)
+    found = Session("fake").block({**request(), "point": point(8, l2="cold").as_json()})
+    assert found["status"] == "launch_error"
+    assert "measure with l2: hot" in found["reason"]
+
+
+def test_a_block_says_what_the_device_was_doing() -> None:
+    telemetry = Session("fake").block(request())["telemetry"]
+    assert telemetry["sm_mhz"] == {"min": 1500, "median": 1500.0, "max": 1500}
+    assert telemetry["energy_mj"] == 30 * 6  # six samples between the first and the last reading
+    assert telemetry["clock_reasons"] == []  # idle between launches is no reason
+
+
+def test_a_throttled_block_is_marked_and_keeps_its_samples() -> None:
+    session = Session("fake:throttle=1.5")
+    policy = asdict(Policy(samples=120))
+    found = session.block(request(policy=policy))
+    assert found["status"] == "throttled"
+    assert "hw_thermal_slowdown; at 1000 to 1500 MHz, 90 degrees C" in found["reason"]
+    assert "cooling" in found["reason"]
+    assert len(found["samples_s"]) == 120
+    assert found["value_s"] is not None
+    wrong = Session("fake:throttle=1.5,wrong=8").block(request(policy=policy))
+    assert (wrong["status"], wrong["samples_s"]) == ("wrong", [])
+
+
+def test_the_time_of_a_block_is_accounted_for() -> None:
+    found = Session("fake:sleep=1,base=2e-3").block(request())
+    spent = found["spent_s"]
+    assert set(spent) == set(SPENT)
+    assert 0.019 < spent["kernels"] <= spent["warm_up"] + spent["sample"]
+    parts = sum(seconds for name, seconds in spent.items() if name != "kernels")
+    assert 0.8 * found["wall_s"] < parts <= found["wall_s"]
+
+
+def test_host_baselines_have_no_gpu_telemetry() -> None:
+    request_ = request(point=point(8, system="cpu.power").as_json())
+    found = Session("fake").block(request_)
+    assert (found["device"], found["telemetry"]) == ("cpu", {})
+    assert "l2" not in found["about"]
 
 
 def test_workloads_of_others_are_found_by_module_and_name() -> None:

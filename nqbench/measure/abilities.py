@@ -1,0 +1,29 @@
+"""What some devices can do beyond the protocol; a session asks for each by its methods."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class RoundAware(Protocol):
+    """A device whose answers depend on the round: a replay, or the test device."""
+
+    def begin_round(self, round_: int) -> None:
+        """A block of this round follows."""
+
+
+@runtime_checkable
+class KnowsAnswer(Protocol):
+    """A prepared plan that has an answer but no output buffers: a replay, or the test device."""
+
+    def recorded_answer(self) -> int | None:
+        """The answer of the last launch."""
+
+
+@runtime_checkable
+class Chillable(Protocol):
+    """A prepared plan whose launches can start with a cold L2 cache."""
+
+    def use_cold_l2(self) -> None:
+        """From now on, displace what L2 holds before every launch, outside the timed interval."""

@@ -1,0 +1,106 @@
+"""What a device did while it was timed: readings beside the launches, and what they say.
+
+A watch reads the device's sensor at both edges of a block, just after the warm-up and just after
+the last launch, and in a thread during it. Kernel times come from the GPU's own events, so that a
+reading does not enter them; it may delay the next launch, which is not timed.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from nqbench.devices.sensor import Reading, Sensor
+
+PERIOD_S: Final = 0.1
+"""Between readings during a block: NVML itself renews power and clocks every 20 to 100 ms."""
+QUANTITIES: Final = ("sm_mhz", "memory_mhz", "temperature_c", "power_mw")
+THROTTLING: Final = (
+    "hw_slowdown",
+    "sw_thermal_slowdown",
+    "hw_thermal_slowdown",
+    "hw_power_brake_slowdown",
+)
+"""Reasons that speak of the machine's cooling and supply, not of the kernel: the block is marked.
+``sw_power_cap`` is not among them: a GPU at its board's power limit does what it is built for, a
+kernel that reaches the limit does so every time, and the limit is part of the measurement's key."""
+IDLE: Final = "gpu_idle"
+"""Left out of the reasons: between two launches every GPU is idle."""
+
+
+class Watch:
+    """Reads a sensor while its ``with`` block runs. Without a sensor it does nothing."""
+
+    def __init__(self, sensor: Sensor | None, period_s: float = PERIOD_S) -> None:
+        self._sensor = sensor
+        self._period_s = period_s
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.readings: list[Reading] = []
+
+    def __enter__(self) -> Self:
+        if self._sensor is not None:
+            self.readings.append(self._sensor.read())
+            self._thread = threading.Thread(target=self._follow, args=(self._sensor,), daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._sensor is not None:
+            self.readings.append(self._sensor.read())
+
+    def _follow(self, sensor: Sensor) -> None:
+        while not self._over.wait(self._period_s):
+            self.readings.append(sensor.read())
+
+
+def summary(readings: Sequence[Reading]) -> dict[str, Any]:
+    """The readings of a block as a record holds them; empty without readings.
+
+    ``{sm_mhz: {min, median, max}, ..., energy_mj, clock_reasons, readings}``. ``energy_mj`` is what
+    the whole GPU took between the first and the last reading. A quantity nobody told is absent.
+    """
+    if not readings:
+        return {}
+    found: dict[str, Any] = {}
+    for name in QUANTITIES:
+        values = [v for r in readings if (v := getattr(r, name)) is not None]
+        if values:
+            found[name] = {
+                "min": min(values),
+                "median": statistics.median(values),
+                "max": max(values),
+            }
+    first, last = readings[0].energy_mj, readings[-1].energy_mj
+    if first is not None and last is not None:
+        found["energy_mj"] = last - first
+    reasons = dict.fromkeys(word for reading in readings for word in reading.reasons)
+    found["clock_reasons"] = [word for word in reasons if word != IDLE]
+    found["readings"] = len(readings)
+    return found
+
+
+def throttled(telemetry: Mapping[str, Any]) -> str:
+    """Why a block with this summary counts as throttled, in a sentence; empty if it does not."""
+    words = [w for w in telemetry.get("clock_reasons", ()) if w in THROTTLING]
+    if not words:
+        return ""
+    clock = telemetry.get("sm_mhz")
+    heat = telemetry.get("temperature_c")
+    seen = [f"at {clock['min']} to {clock['max']} MHz"] if clock else []
+    seen += [f"{heat['max']} degrees C"] if heat else []
+    return (
+        f"the GPU slowed itself down ({', '.join(words)}{'; ' if seen else ''}{', '.join(seen)});"
+        " see to its cooling and power supply, or lower its clocks, then run again"
+    )
