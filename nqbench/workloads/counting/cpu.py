@@ -37,7 +37,7 @@ def count_multicore(n: int, threads: int = 0) -> int:
         return count_somers(n)
     from nqbench.workloads.counting.cpu_search import solutions_of_jobs
 
-    threads = threads or _usable_cores()
+    threads = threads or usable_cores()
     jobs = make_jobs(n, _SPLIT_DEPTH, "masks")
 
     def part(begin: int, end: int) -> int:
@@ -58,7 +58,8 @@ def _spans(begin: int, end: int, threads: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

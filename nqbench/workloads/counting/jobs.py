@@ -81,6 +81,19 @@ def make_jobs(n: int, depth: int, encoding: Encoding, symmetry: Symmetry = "mirr
     return _CACHE.get((n, depth, encoding, symmetry))
 
 
+def masks_of_jobs(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule) -> NDArray[np.uint32]:
+    """What attacks the first searched row of each job, under either rule for odd boards.
+
+    Shape ``(3 * jobs,)``: columns, left and right diagonals, as in the encoding ``masks``.
+    """
+    from nqbench.workloads.counting.job_search import fill_prefixes
+
+    restrict = symmetry == "mirror" and odd_rule == "restrict_second"
+    words = np.empty(3 * count_jobs(n, depth, symmetry, odd_rule), np.uint32)
+    fill_prefixes(n, depth, _first_row(n, symmetry), restrict, _ENCODINGS.index("masks"), words)
+    return words
+
+
 def split(n: int, depth: int, encoding: Encoding, symmetry: Symmetry) -> Jobs:
     """Make the jobs anew (see :func:`make_jobs`) and time it."""
     from nqbench.workloads.counting.job_search import count_prefixes, fill_prefixes

@@ -1,0 +1,206 @@
+"""The deterministic counts of a whole board, by enumeration on the host's cores.
+
+One walk over all jobs gives each job's descents, dead descents and solutions; what each loop does
+follows from them. The tests compare those formulas with the loops run step by
+step and with the kernels' own counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import tempfile
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.compile_cache import cache_folder
+from nqbench.workloads.counting.cpu import usable_cores
+from nqbench.workloads.counting.jobs import OddRule, Symmetry, masks_of_jobs
+
+Counts = NDArray[np.int64]
+_CHUNK_JOBS: Final = 4096
+"""Jobs handed to a thread at once: the last chunk to finish costs little, handing out less."""
+_SOURCES: Final = ("job_work.py", "job_search.py", "jobs.py", "enumeration.py")
+
+_DEAD_AND_SOLUTIONS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {"somers": (0, 0), "branchy": (0, 1), "place_first": (0, 1), "irrc": (-1, 0)}
+)
+"""By how much a dead descent and a solution lengthen a job beyond two iterations per descent.
+
+Every row entered is left once. A solution leaves the last row in the iteration that finds it
+(somers), in one of its own (the two-way loops, which are the same steps), or with the step up that
+ends every iteration (irrc, which also never stands in a row without an open column)."""
+
+
+def loop_iterations(loop: str, work: Counts) -> Counts:
+    """Iterations of jobs with this ``work`` (``work_of``), shape ``(jobs,)``."""
+    descents, dead, solutions = work
+    per_dead, per_solution = _DEAD_AND_SOLUTIONS[loop]
+    return np.asarray(1 + 2 * descents + per_dead * dead + per_solution * solutions)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Statistics over all jobs; the variance is the population's."""
+
+    count: int
+    min: int
+    max: int
+    total: int
+    mean: float
+    variance: float
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation."""
+        return math.sqrt(self.variance)
+
+    @classmethod
+    def of(cls, values: Counts) -> Spread:
+        """Statistics of some jobs."""
+        return cls(
+            count=values.size,
+            min=int(values.min()),
+            max=int(values.max()),
+            total=int(values.sum()),
+            mean=float(values.mean()),
+            variance=float(values.var()),
+        )
+
+    def join(self, other: Spread) -> Spread:
+        """Statistics of the jobs of both (Chan, Golub and LeVeque 1979)."""
+        count = self.count + other.count
+        apart = other.mean - self.mean
+        squares = self.variance * self.count + other.variance * other.count
+        squares += apart**2 * self.count * other.count / count
+        total = self.total + other.total
+        return Spread(
+            count=count,
+            min=min(self.min, other.min),
+            max=max(self.max, other.max),
+            total=total,
+            mean=total / count,
+            variance=squares / count,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Which jobs: a board, the rows placed on the host, and what symmetry leaves of the tree."""
+
+    n: int
+    depth: int
+    symmetry: Symmetry = "mirror"
+    odd_rule: OddRule = "full_middle"
+
+
+@dataclass(frozen=True, slots=True)
+class Enumeration:
+    """All jobs of a split. ``nodes`` are the queens placed below a job's own rows."""
+
+    split: Split
+    iterations: Mapping[str, Spread]
+    nodes: Spread
+    descents: int
+    dead: int
+    solutions: int
+
+
+def enumerate_jobs(split: Split, threads: int = 0) -> Enumeration:
+    """Walk every job on ``threads`` cores (0: all that this process may use); not cached.
+
+    Half a second for N = 15, a few for 16, a minute or two for 18 on two cores.
+    """
+    words = masks_of_jobs(split.n, split.depth, split.symmetry, split.odd_rule)
+    edges = [*range(0, words.size // 3, _CHUNK_JOBS), words.size // 3]
+    threads = threads or usable_cores()
+    with ThreadPoolExecutor(threads) as pool:
+        parts = pool.map(lambda span: _walk(split, words, *span), pairwise(edges))
+        whole = next(parts)
+        for part in parts:
+            whole = _join(whole, part)
+    return whole
+
+
+def work_of(split: Split, words: NDArray[Any], begin: int, end: int) -> Counts:
+    """Descents, dead descents and solutions of some jobs, shape ``(3, end - begin)``."""
+    from nqbench.workloads.counting.job_work import work_of_jobs  # numba: slow to import
+
+    out = np.empty((end - begin, 3), np.int64)
+    work_of_jobs(split.n, split.depth, words, begin, end, out)
+    return out.T
+
+
+def cached(split: Split) -> Enumeration | None:
+    """An earlier enumeration from the disk, or ``None``; one of older code does not count."""
+    try:
+        found = json.loads(_path(split).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return Enumeration(
+        split=split,
+        iterations={loop: Spread(**spread) for loop, spread in found["iterations"].items()},
+        nodes=Spread(**found["nodes"]),
+        descents=found["descents"],
+        dead=found["dead"],
+        solutions=found["solutions"],
+    )
+
+
+def keep(found: Enumeration) -> None:
+    """Store an enumeration; a folder that cannot be written costs the next user the walk."""
+    path = _path(found.split)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+            json.dump(asdict(found), file)
+        Path(file.name).replace(path)
+    except OSError:
+        return
+
+
+def _walk(split: Split, words: NDArray[Any], begin: int, end: int) -> Enumeration:
+    work = work_of(split, words, begin, end)
+    descents, dead, solutions = work
+    return Enumeration(
+        split=split,
+        iterations={loop: Spread.of(loop_iterations(loop, work)) for loop in _DEAD_AND_SOLUTIONS},
+        nodes=Spread.of(descents + solutions),
+        descents=int(descents.sum()),
+        dead=int(dead.sum()),
+        solutions=int(solutions.sum()),
+    )
+
+
+def _join(a: Enumeration, b: Enumeration) -> Enumeration:
+    return Enumeration(
+        split=a.split,
+        iterations={loop: spread.join(b.iterations[loop]) for loop, spread in a.iterations.items()},
+        nodes=a.nodes.join(b.nodes),
+        descents=a.descents + b.descents,
+        dead=a.dead + b.dead,
+        solutions=a.solutions + b.solutions,
+    )
+
+
+def _path(split: Split) -> Path:
+    name = f"n{split.n}-d{split.depth}-{split.symmetry}-{split.odd_rule}-{_code()}.json"
+    return cache_folder().parent / "counts" / name
+
+
+@cache
+def _code() -> str:
+    """Short hash of the code that a stored enumeration rests on."""
+    here = Path(__file__).parent
+    text = b"".join((here / name).read_bytes() for name in _SOURCES)
+    return hashlib.sha256(text).hexdigest()[:12]
