@@ -74,10 +74,10 @@ def _values(source: Source, raw: Any, path: KeyPath, many: bool, single: bool) -
         return tuple(_item(source, item, (*path, index)) for index, item in enumerate(raw))
     item = _item(source, raw, path)
     if not single:
+        example = raw if not isinstance(raw, dict) else "..."
+        ranges = "" if key in ("system", "systems") else " or a range such as {range: [2, 6]},"
         raise source.error(
-            f"'{key}' takes a list, such as [{raw if not isinstance(raw, dict) else '...'}],"
-            f" or a range such as {{range: [2, 6]}}, not {shown(raw)}",
-            path,
+            f"'{key}' takes a list, such as [{example}],{ranges} not {shown(raw)}", path
         )
     return (item,)
 
@@ -97,6 +97,12 @@ def _item(source: Source, raw: Any, path: KeyPath) -> Item:
         if not isinstance(blocks, int) or blocks < 1:
             raise source.error(f"per_sm takes a whole number from 1, not {shown(blocks)}", path)
         return Item({"per_sm": blocks}, path)
+    if isinstance(raw, dict) and raw.keys() <= set(KINDS):
+        raise source.error(
+            f"'{key}' has a kind of device inside a kind of device or a list; write"
+            " {sim: [...], cuda: [...]} once, around the whole value",
+            path,
+        )
     if isinstance(raw, dict):
         odd = next((k for k in raw if k not in _FORMS), next(iter(raw)))
         raise source.error(
@@ -114,7 +120,11 @@ def _range(source: Source, raw: dict[str, Any], path: KeyPath) -> Sequence[int]:
             raise source.error(
                 f"a range has only the keys range and step, not '{key}'", (*path, key)
             )
-    ends, step = raw.get("range"), raw.get("step", 1)
+    if "range" not in raw:
+        raise source.error(
+            "a step needs its range: {range: [first, last], step: s}", (*path, "step")
+        )
+    ends, step = raw["range"], raw.get("step", 1)
     if not (isinstance(ends, list) and len(ends) == 2 and all(isinstance(e, int) for e in ends)):
         hint = (
             "; write the step as {range: [first, last], step: s}" if isinstance(ends, list) else ""

@@ -25,16 +25,36 @@ def check(study: Study, workload: Workload) -> None:
             _check_condition(study.source, condition, workload)
     if study.n:
         _check_sizes(study.source, study.n, workload)
-    for index, entry in enumerate(study.report):
-        axes = {"x": entry.x, "y": entry.y, "series": entry.series}
-        for option, name in axes.items():
-            names = [*workload.factors, "n", "system"]
-            if name is not None and name not in names:
-                raise study.source.error(
-                    f"'{option}' takes a factor, and {shown(name)} is none;"
-                    f" {suggestion(name, names)}",
-                    ("report", index, option),
-                )
+    for index in range(len(study.report)):
+        _check_report(study, index, workload)
+
+
+def _check_report(study: Study, index: int, workload: Workload) -> None:
+    """The factors and sizes that a report entry names."""
+    entry, names = study.report[index], [*workload.factors, "n", "system"]
+    used: dict[str, str] = {}
+    for option, name in (("x", entry.x), ("y", entry.y), ("series", entry.series)):
+        if name is not None and name not in names:
+            raise study.source.error(
+                f"'{option}' takes a factor, and {shown(name)} is none; {suggestion(name, names)}",
+                ("report", index, option),
+            )
+        if name is not None and name in used:
+            raise study.source.error(
+                f"'{option}' is {name}, as '{used[name]}' is already; name another factor",
+                ("report", index, option),
+            )
+        if name is not None:
+            used[name] = option
+    drawn = [sweep for sweep in study.sweeps if entry.of in (None, sweep.name)]
+    axes = [axis for sweep in drawn if (axis := sweep.given.get("n", study.n))]
+    sizes = sorted({item.value for a in axes for item in a.items() if isinstance(item.value, int)})
+    for n in entry.n:
+        if n not in sizes:
+            raise study.source.error(
+                f"'n' asks for the size {n}, but the sizes here are {listing(map(str, sizes))}",
+                ("report", index, "n"),
+            )
 
 
 def is_expression(value: Level, factor: Factor | None) -> bool:

@@ -22,8 +22,8 @@ from nqbench.facts import DeviceFacts
 from nqbench.study.words import listing, nearest, shown, suggestion
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "min": min,
-    "max": max,
+    "min": lambda *values: min(_several("min", values)),
+    "max": lambda *values: max(_several("max", values)),
     "abs": abs,
     "ceil": math.ceil,
     "floor": math.floor,
@@ -35,7 +35,7 @@ MAX_LENGTH: Final = 500
 """Characters; a condition longer than six lines belongs in several `where` entries."""
 
 MAX_DEPTH: Final = 40
-"""Nesting of an expression; keeps the recursive evaluator far from Python's own limit."""
+"""Nesting; keeps the recursive evaluator far from Python's own limit."""
 
 MAX_BITS: Final = 1024
 """Largest power that is worked out: beyond this no quantity of a study can lie."""
@@ -191,6 +191,14 @@ def _facts(device: DeviceFacts) -> SimpleNamespace:
     return SimpleNamespace(
         **values | {"compute_capability": 10 * major + minor, "arch": device.arch}
     )
+
+
+def _several(name: str, values: tuple[Any, ...]) -> list[Any]:
+    """The numbers of ``min`` and ``max``: two or more, or one list of them."""
+    numbers = values[0] if len(values) == 1 and isinstance(values[0], list | tuple) else values
+    if not numbers or (numbers is values and len(values) < 2):
+        raise TypeError(f"{name} needs two numbers or more, such as {name}(4, n - 11)")
+    return [_number(value) for value in numbers]
 
 
 def _number(value: Any) -> Any:

@@ -40,8 +40,11 @@ class Settling:
         if factor not in self.done:
             item, spec = self.given[factor], self.workload.factors.get(factor)
             if factor in waiting:
+                circle = waiting[waiting.index(factor) :]
                 raise self.source.error(
-                    f"{listing(waiting, 'and')} are given in terms of each other,"
+                    f"'{factor}' is given in terms of itself, so it has no value; write a number"
+                    if len(circle) == 1
+                    else f"{listing(circle, 'and')} are given in terms of each other,"
                     " so none has a value; give one of them as a number",
                     item.path,
                 )

@@ -32,10 +32,11 @@ MAX_NODES: Final = 100_000
 _READINGS: Final = {
     "bool": "a truth value; put it in quotes if it is a name",
     "timestamp": "a date; put it in quotes if it is text",
-    "int": "a number in base 8 or 60; write a plain decimal number",
+    "int": "a number in base 2, 8 or 60; write a plain decimal number",
     "float": "a number in base 60; write a plain decimal number",
 }
 _TAG: Final = "tag:yaml.org,2002:"
+_LONG_INT: Final = re.compile(r"[-+]?([1-9][0-9_]*|0x[0-9a-fA-F]+)")
 _PLAIN_INT: Final = re.compile(r"[-+]?(0|[1-9][0-9_]{0,18})|0x[0-9a-fA-F]{1,15}")
 
 
@@ -228,6 +229,8 @@ class _Reader:
             raise self.error(f"'{_name(path)}' has no value; give it one or delete it", node)
         if kind == "int" and _PLAIN_INT.fullmatch(written):
             return int(written.replace("_", ""), 16 if "x" in written else 10)
+        if kind == "int" and _LONG_INT.fullmatch(written):
+            raise self.error(f"{shown(written)} at '{_name(path)}' is too large a number", node)
         if kind == "float":
             number = SafeConstructor().construct_object(node)
             if isinstance(number, float) and ":" not in written:

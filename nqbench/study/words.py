@@ -47,6 +47,11 @@ def suggestion(word: object, known: Iterable[str]) -> str:
 
 
 def shown(value: object, width: int = 60) -> str:
-    """A value as a user would recognise it, cut to ``width`` characters."""
+    """A value as a user would recognise it, cut to ``width`` characters.
+
+    A line break or a terminal's control code in it is spelt out: a message stays one line.
+    """
     text = f"'{value}'" if isinstance(value, str) else str(value)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     return text if len(text) <= width else f"{text[: width - 4]} ..."

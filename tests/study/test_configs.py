@@ -35,7 +35,10 @@ def test_ablation(facts: DeviceFacts) -> None:
     assert {p.factors["depth"] for p in sweeps["factorial"]} == {max(4, n - 11) for n in sizes}
     assert len(sweeps["launch"]) == 5 * 13
     systems = set(workloads.get("counting").systems)
-    assert {(p.system, p.n) for p in sweeps["systems"]} == {(s, n) for s in systems for n in sizes}
+    # Zhang's rule leaves too few jobs at N = 13: the simulator compares systems on smaller boards.
+    compared = {"sim": [9, 10, 11, 12], "cuda": [15, 16, 17, 18]}[facts.kind]
+    expected = {(s, n) for s in systems for n in compared}
+    assert {(p.system, p.n) for p in sweeps["systems"]} == expected
     assert len(systems) == 18
     reference, *pools = sweeps["pool"]
     assert (reference.system, reference.factors["pool_size"]) == ("zhang2011.low_divergence", "-")

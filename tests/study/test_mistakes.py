@@ -146,6 +146,23 @@ MISTAKES: dict[str, tuple[str, str]] = {
         HEAD + "fixed: {depth: 4}\nreport:\n  - {table: effects, value: bank_conflict} #!",
         "'value' 'bank_conflicts'?",
     ),
+    "name of two lines": ('name: "a\\nb" #!\nn: [10]\nfixed: {depth: 4}', r"'name' 'a\nb' folder"),
+    "huge size": ("name: s\nn: 99999999999999999999 #!\nfixed: {depth: 4}", "'n' too large"),
+    "binary": ("name: s\nn: 0b1010 #!\nfixed: {depth: 4}", "0b1010 base 2"),
+    "kind in a kind": ("name: s\nn: {sim: {cuda: [9]}} #!\nfixed: {depth: 4}", "kind once around"),
+    "step without range": ("name: s\nn: {step: 2} #!\nfixed: {depth: 4}", "step needs its range"),
+    "systems a word": (HEAD + "systems: alpha2010.base #!", "'systems' list [alpha2010.base], not"),
+    "min of one number": (HEAD + 'fixed: {depth: "min(n)"} #!', "min needs two numbers"),
+    "max of words": (HEAD + """fixed: {depth: "max('4', n)"} #!""", "'4' is not a number"),
+    "circle of one": (HEAD + 'fixed: {depth: "depth + 1"} #!', "'depth' in terms of itself"),
+    "x twice": (
+        HEAD + "fixed: {depth: 4}\nreport:\n  - {figure: heatmap, x: depth, y: depth} #!",
+        "'y' is depth, as 'x' already",
+    ),
+    "size that is not there": (
+        HEAD + "fixed: {depth: 4}\nreport:\n  - {table: results, n: [10, 12]} #!",
+        "'n' size 12 sizes here are 10",
+    ),
     "x is no factor": (
         HEAD + "fixed: {depth: 4}\nreport:\n  - {figure: line, x: pool} #!",
         "'x' takes a factor 'pool' 'pool_size'?",
