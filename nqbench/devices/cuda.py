@@ -14,6 +14,8 @@ from typing import Any
 
 from nqbench.compile import compile_cubin
 from nqbench.devices import cuda_driver
+from nqbench.devices.cuda_hold import Hold, L2Flush
+from nqbench.devices.cuda_nvml import NvmlSensor
 from nqbench.devices.cuda_prepared import ABANDONED, CudaPrepared
 from nqbench.devices.cuda_query import (
     Gpu,
@@ -37,6 +39,8 @@ class CudaDevice:
 
     timed = True
     deterministic = False
+    ramp_s = 0.3
+    """An idle GPU takes some tenths of a second of work until its clocks have risen."""
 
     def __init__(self, index: int = 0) -> None:
         self.cuda = load_pycuda()
@@ -46,6 +50,9 @@ class CudaDevice:
         self.lost = False
         """A fault or a kernel that does not end has made this process useless for the GPU."""
         self._context: Any = None
+        self._hold: Hold | None = None
+        self._flush: L2Flush | None = None
+        self._cannot_hold = False
 
     def identity(self) -> Mapping[str, object]:
         """Name, UUID, driver, compiler, clocks, power limit, ECC, MIG, persistence (JSON)."""
@@ -62,17 +69,47 @@ class CudaDevice:
         self._activate()
         return CudaPrepared(self, plan, compiled)
 
+    def sensor(self) -> NvmlSensor:
+        """Clocks, temperature, power. Raises ``DeviceError`` where NVML cannot be used."""
+        return NvmlSensor(find_device(self.cuda, self.index).pci_bus_id())
+
+    def hold(self) -> Hold | None:
+        """What keeps launch latency out of kernel times; ``None`` if this GPU cannot do it.
+
+        It needs page-locked memory that the GPU sees, which a virtual GPU may not offer.
+        """
+        if self._hold is None and not self._cannot_hold:
+            try:
+                self._hold = Hold(self.cuda, self.facts.arch)
+            except self.cuda.Error:
+                self._cannot_hold = True
+        return self._hold
+
+    def no_hold(self) -> None:
+        """Hold no more launches in this process: one could not be let go in time."""
+        self._hold, self._cannot_hold = None, True
+
+    def flush_l2(self) -> L2Flush:
+        """What empties the L2 cache. Raises ``DeviceError`` if that cannot be done."""
+        if self._flush is None:
+            device = find_device(self.cuda, self.index)
+            l2_bytes = int(device.get_attribute(self.cuda.device_attribute.L2_CACHE_SIZE))
+            self._flush = L2Flush(self.cuda, self.spec, l2_bytes)
+        return self._flush
+
     def close(self) -> None:
         """Destroy the context. Memory of plans still prepared goes with it."""
         context, self._context = self._context, None
         if context is None:
             return
         atexit.unregister(self.close)
+        held, self._hold, self._flush = (self._hold, self._flush), None, None
         if self.lost:
             # Destroying it would wait for a kernel that may never end; the process ends instead.
             context.pop()
-            ABANDONED.append(context)
+            ABANDONED.extend((context, held))
             return
+        del held  # their memory is freed while there is still a context
         context.pop()
         context.detach()
 
@@ -80,7 +117,10 @@ class CudaDevice:
         if self._context is not None:
             return
         try:
-            self._context = find_device(self.cuda, self.index).make_context()
+            flags = self.cuda.ctx_flags
+            self._context = find_device(self.cuda, self.index).make_context(
+                flags.SCHED_AUTO | flags.MAP_HOST
+            )
         except self.cuda.Error as error:
             raise DeviceUnavailable(
                 f"{self.spec} gives no context ({error}); 'nvidia-smi' shows its compute mode,"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.compile import Compiled
-from nqbench.devices import cuda_driver
+from nqbench.devices.cuda_arguments import host_array, type_code
+from nqbench.devices.cuda_hold import Hold, L2Flush
 from nqbench.devices.cuda_query import FIRST_CARVEOUT_CAPABILITY
+from nqbench.devices.cuda_resources import resources
 from nqbench.devices.protocol import Launch
 from nqbench.errors import DeviceError, LaunchTimeout
 from nqbench.facts import DeviceFacts
-from nqbench.occupancy import occupancy
 from nqbench.plan import Argument, Buffer, CachePreference, KernelPlan, Outputs
-from nqbench.static import resources_of
 
 CARVEOUT_PERCENT: Final[Mapping[CachePreference, int]] = {
     "default": -1,  # the driver chooses
@@ -49,6 +49,15 @@ class Owner(Protocol):
     def translated(self, deed: str) -> AbstractContextManager[None]:
         """Turn PyCUDA's errors into ``LaunchError``."""
 
+    def hold(self) -> Hold | None:
+        """What keeps launch latency out of kernel times, if there is."""
+
+    def no_hold(self) -> None:
+        """Hold no more."""
+
+    def flush_l2(self) -> L2Flush:
+        """What empties the L2 cache."""
+
 
 class CudaPrepared:
     """A kernel loaded on a GPU with its buffers."""
@@ -61,6 +70,8 @@ class CudaPrepared:
         self._allocations: dict[str, Any] = {}
         self._pristine: dict[str, Any] = {}
         self._closed = False
+        self._launched = False
+        self._flush: L2Flush | None = None
         self._module: Any = None
         try:
             with device.translated(f"preparing {self._label}"):
@@ -69,9 +80,11 @@ class CudaPrepared:
                 self._carveout = self._configure()
                 self._allocate()
                 self.transfer_s: float | None = self._copy()
-                self._function.prepare([_type_code(plan, argument) for argument in plan.arguments])
+                self._function.prepare([type_code(plan, argument) for argument in plan.arguments])
                 self._arguments = [self._value(argument) for argument in plan.arguments]
-                self.resources: Mapping[str, int | float | str] = self._resources(compiled)
+                self.resources: Mapping[str, int | float | str] = resources(
+                    device, plan, compiled, self._function, self._carveout
+                )
         except DeviceError:
             self.close()
             raise
@@ -79,26 +92,41 @@ class CudaPrepared:
     def launch(self, timeout_s: float | None = None) -> Launch:
         """Renew what the kernel overwrites, run it once, wait. Time is between two GPU events.
 
-        Raises ``LaunchError`` (``fatal`` after a fault such as an illegal address: replace the
-        process) and ``LaunchTimeout`` (the kernel still runs: replace the process too).
+        All but the first launch are held back until kernel and events are queued. Raises
+        ``LaunchError`` (``fatal`` after a fault such as an illegal address: replace the process)
+        and ``LaunchTimeout`` (the kernel still runs: replace the process too).
         """
         if self._closed:
             raise DeviceError(f"{self._label} is closed and cannot be launched")
         with self._device.translated(f"renewing the buffers of {self._label}"):
             self._renew()
             self._device.synchronize()
+        # Not the first: the driver may have to wait for the GPU then, to enlarge local memory.
+        hold = self._device.hold() if self._launched else None
         with self._device.translated(f"launch of {self._label}"):
-            elapsed = self._function.prepared_timed_call(
-                tuple(map(int, self._plan.grid)),
-                tuple(map(int, self._plan.block)),
-                *self._arguments,
-                shared_size=self._plan.shared_bytes,
-            )
+            if self._flush is not None:
+                self._flush.queue()
+            with nullcontext() if hold is None else hold.held(self._carveout):
+                elapsed = self._function.prepared_timed_call(
+                    tuple(map(int, self._plan.grid)),
+                    tuple(map(int, self._plan.block)),
+                    *self._arguments,
+                    shared_size=self._plan.shared_bytes,
+                )
             if timeout_s is not None:
                 self._wait(timeout_s)
             kernel_s = float(elapsed())
             self._device.synchronize()
-        return Launch(kernel_s=kernel_s)
+        self._launched = True
+        expired = hold is not None and hold.expired
+        if expired:
+            self._device.no_hold()
+        return Launch(kernel_s=kernel_s, held=hold is not None and not expired)
+
+    def use_cold_l2(self) -> None:
+        """From now on, empty the L2 cache before every launch, outside the timed interval."""
+        with self._device.translated(f"flushing L2 for {self._label}"):
+            self._flush = self._device.flush_l2()
 
     def fetch(self) -> Outputs:
         """Copy the output buffers to the host."""
@@ -174,7 +202,7 @@ class CudaPrepared:
 
     def _copy(self) -> float:
         """Host-to-device copies; seconds from an idle GPU to an idle GPU."""
-        host = {b.name: _host_array(b) for b in self._plan.buffers if b.data is not None}
+        host = {b.name: host_array(b) for b in self._plan.buffers if b.data is not None}
         self._device.synchronize()
         start = time.perf_counter()
         for name, data in host.items():
@@ -226,60 +254,3 @@ class CudaPrepared:
     def _value(self, argument: Argument) -> Any:
         """What PyCUDA packs: a pointer for a buffer's name, else the scalar itself."""
         return int(self._allocations[argument]) if isinstance(argument, str) else argument
-
-    def _resources(self, compiled: Compiled) -> dict[str, int | float | str]:
-        """The compiler's and the driver's figures side by side with our own occupancy."""
-        attribute, plan, facts = self._cuda.function_attribute, self._plan, self._device.facts
-        taken = resources_of(compiled)
-        block_size = int(np.prod(plan.block))
-        registers = int(self._function.get_attribute(attribute.NUM_REGS))
-        static_shared = int(self._function.get_attribute(attribute.SHARED_SIZE_BYTES))
-        ours = occupancy(
-            facts, registers, static_shared + plan.shared_bytes, block_size, plan.cache
-        )
-        probe = cuda_driver.OccupancyProbe(compiled.image, compiled.symbol)
-        blocks = probe.blocks_per_multiprocessor(block_size, plan.shared_bytes, self._carveout)
-        probe.close()
-        warps = blocks * -(-block_size // facts.warp_size)
-        return {
-            "registers": registers,
-            "stack_bytes": taken.stack_bytes,
-            "local_bytes": int(self._function.get_attribute(attribute.LOCAL_SIZE_BYTES)),
-            "spill_bytes": taken.spill_bytes,
-            "spill_store_bytes": taken.spill_store_bytes,
-            "spill_load_bytes": taken.spill_load_bytes,
-            "static_shared_bytes": static_shared,
-            "dynamic_shared_bytes": plan.shared_bytes,
-            "carveout_percent": self._carveout,
-            "blocks_per_multiprocessor": blocks,
-            "occupancy": warps / facts.max_warps_per_multiprocessor,
-            "occupancy_computed": ours.fraction,
-            "occupancy_limiter": ours.limiter,
-        }
-
-
-def _type_code(plan: KernelPlan, argument: Argument) -> str:
-    """Format code under which PyCUDA packs an argument; raises ``DeviceError`` for a bad one."""
-    if isinstance(argument, str):
-        if argument not in {buffer.name for buffer in plan.buffers}:
-            known = ", ".join(buffer.name for buffer in plan.buffers) or "none"
-            raise DeviceError(
-                f"kernel {plan.entry} takes a buffer {argument!r} that its plan lacks;"
-                f" buffers: {known}"
-            )
-        return "P"
-    if isinstance(argument, np.generic):
-        return argument.dtype.char
-    raise DeviceError(
-        f"kernel {plan.entry} takes {argument!r}; arguments are buffer names or numpy scalars"
-    )
-
-
-def _host_array(buffer: Buffer) -> NDArray[Any]:
-    """The buffer's data as the kernel expects it: contiguous, of its type and length."""
-    data = np.ascontiguousarray(buffer.data, dtype=buffer.dtype).reshape(-1)
-    if data.size != buffer.length:
-        raise DeviceError(
-            f"buffer {buffer.name} has {data.size} elements of data but a length of {buffer.length}"
-        )
-    return data

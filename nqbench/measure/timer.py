@@ -25,6 +25,8 @@ class Timer:
         self._next_beat = 0.0
         self.last = Launch(None)
         self.last_s = 0.0
+        self.held = 0
+        """Launches so far whose time is free of the host's work of launching."""
         self.total_s = 0.0
         """Seconds of all launches so far."""
 
@@ -38,6 +40,7 @@ class Timer:
         wall_s = time.monotonic() - started
         self.last_s = wall_s if self.last.kernel_s is None else self.last.kernel_s
         self.total_s += self.last_s
+        self.held += self.last.held
 
     def kernel_s(self) -> float:
         """Launch once and return the kernel's seconds."""

@@ -47,6 +47,9 @@ class FakeDriver:
         self.kernel_ms = 2.5
         self.attributes = {"NUM_REGS": 24, "SHARED_SIZE_BYTES": 0, "LOCAL_SIZE_BYTES": 0}
         self.contexts = 0
+        self.context_flags = 0
+        self.flags = np.zeros(2, np.uint32)
+        self.hold_expires = False
 
     def note(self, name: str, *details: Any) -> None:
         """Record a call, and fail it if the test wants that."""
@@ -80,6 +83,11 @@ def make_module(gpu: FakeDriver) -> types.ModuleType:
         "device_attribute": _Names(),
         "function_attribute": _Names(),
         "func_cache": _Names(),
+        "ctx_flags": types.SimpleNamespace(SCHED_AUTO=0, MAP_HOST=8),
+        "host_alloc_flags": types.SimpleNamespace(DEVICEMAP=2),
+        "pagelocked_zeros": lambda shape, dtype, mem_flags: _pagelocked(
+            gpu, shape, dtype, mem_flags
+        ),
         "module_from_buffer": lambda image: _Module(gpu, image),
         **_memory(gpu),
     }.items():
@@ -107,6 +115,7 @@ _DEVICE_ATTRIBUTES = {
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": MODEL.shared_per_block_optin,
     "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": MODEL.shared_per_multiprocessor,
     "RESERVED_SHARED_MEMORY_PER_BLOCK": MODEL.shared_reserved_per_block,
+    "L2_CACHE_SIZE": 50 << 20,
 }
 
 
@@ -134,8 +143,9 @@ def _device(gpu: FakeDriver) -> type:
         def get_attribute(self, name: str) -> int:
             return _DEVICE_ATTRIBUTES[name]
 
-        def make_context(self) -> Any:
+        def make_context(self, flags: int) -> Any:
             gpu.note("make_context")
+            gpu.context_flags = flags
             gpu.contexts += 1
             return _context(gpu)()
 
@@ -220,6 +230,31 @@ def _memory(gpu: FakeDriver) -> dict[str, Callable[..., Any]]:
     }
 
 
+class _Pagelocked(np.ndarray[Any, np.dtype[np.uint32]]):
+    """Page-locked host memory: an array whose writes are noted."""
+
+    gpu: FakeDriver
+
+    def __setitem__(self, where: Any, value: Any) -> None:
+        if where == 0 and value == 1:
+            self.gpu.note("release")
+        super().__setitem__(where, value)
+
+    @property
+    def base(self) -> Any:
+        return types.SimpleNamespace(get_device_pointer=lambda: 0xF1A6)
+
+
+def _pagelocked(gpu: FakeDriver, shape: int, dtype: Any, mem_flags: int) -> _Pagelocked:
+    gpu.note("pagelocked_zeros")
+    assert mem_flags == 2
+    assert gpu.context_flags & 8, "mapped memory needs a context that maps"
+    array = np.zeros(shape, dtype).view(_Pagelocked)
+    array.gpu = gpu
+    gpu.flags = array
+    return array
+
+
 class _Module:
     def __init__(self, gpu: FakeDriver, image: bytes) -> None:
         gpu.note("module_from_buffer")
@@ -248,6 +283,13 @@ class _Function:
 
     def set_cache_config(self, value: str) -> None:
         self.gpu.note("set_cache_config", value)
+
+    def prepared_call(self, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any) -> None:
+        self.gpu.note("hold", grid, block, int(arguments[1]))
+        assert len(arguments) == len(self.codes)
+        assert self.gpu.flags.tolist() == [0, 0]
+        if self.gpu.hold_expires:
+            self.gpu.flags[1] = 1
 
     def prepared_timed_call(
         self, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any, shared_size: int

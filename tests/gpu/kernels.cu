@@ -34,6 +34,15 @@ __global__ void wait(unsigned long long ns) {
   }
 }
 
+// Reads every word once, one dependent block-stride pass; touches `words` x 4 bytes.
+__global__ void sweep(const unsigned* data, unsigned long long* sum, int words) {
+  unsigned long long own = 0;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x) {
+    own += data[i];
+  }
+  atomicAdd(sum, own);
+}
+
 __global__ void stray(int* out) { out[1ull << 40] = 1; }
 
 template <int REGISTERS, int SHARED_WORDS>

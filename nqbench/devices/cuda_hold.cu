@@ -1,0 +1,20 @@
+// Keeps a stream waiting until the host has queued all that is to follow: two events and a kernel.
+// It ends by itself after limit_ns, so that nothing that the host may have to wait for can block it
+// for ever. flags[0]: set by the host to go on; flags[1]: set here if the time limit came first.
+
+__device__ unsigned long long now_ns() {
+    unsigned long long time;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+    return time;
+}
+
+__global__ void hold(volatile unsigned int *flags, unsigned long long limit_ns) {
+    const unsigned long long start = now_ns();
+    while (flags[0] == 0) {
+        if (now_ns() - start > limit_ns) {
+            flags[1] = 1;
+            __threadfence_system();
+            return;
+        }
+    }
+}

@@ -1,0 +1,152 @@
+"""Held launches, a cold L2 cache and telemetry on a real GPU."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from nqbench.devices.cuda_hold import LIMIT_S, Hold
+from nqbench.devices.sensor import CLOCK_REASONS
+from nqbench.errors import DeviceError
+from nqbench.measure.block import SPENT
+from nqbench.measure.sampling import Policy
+from nqbench.measure.session import Session
+from nqbench.plan import Buffer, KernelPlan
+from nqbench.point import Point
+from tests.gpu.test_cuda_gpu import plan
+
+if TYPE_CHECKING:
+    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda_prepared import CudaPrepared
+
+WORDS = 1 << 21
+"""8 MiB: far more than L1, far less than the L2 cache of a data-centre GPU."""
+
+
+def median_s(prepared: CudaPrepared, launches: int = 30) -> float:
+    return statistics.median(prepared.launch().kernel_s or 0.0 for _ in range(launches))
+
+
+def sweep(kernels: Path) -> KernelPlan:
+    buffers = (
+        Buffer("data", "uint32", WORDS, data=np.ones(WORDS, np.uint32)),
+        Buffer("sum", "uint64", 1, zero=True, output=True),
+    )
+    arguments = ("data", "sum", np.int32(WORDS))
+    return KernelPlan(kernels, "sweep", arguments, buffers, (256, 1, 1), (256, 1, 1))
+
+
+def test_a_held_launch_contains_no_launch_latency(device: CudaDevice, kernels: Path) -> None:
+    with device.prepare(plan(kernels, "wait", (np.uint64(0),))) as prepared:
+        assert not prepared.launch().held
+        assert prepared.launch().held
+        held_s = median_s(prepared)
+        prepared._launched = False
+        free = []
+        for _ in range(30):
+            free.append(prepared.launch().kernel_s or 0.0)
+            prepared._launched = False
+    print(f"empty kernel: held {held_s * 1e6:.2f} us, free {statistics.median(free) * 1e6:.2f} us")  # noqa: T201
+    assert held_s < 10e-6
+    assert held_s <= statistics.median(free) * 1.05
+
+
+def test_host_work_between_the_events_stays_out(device: CudaDevice, kernels: Path) -> None:
+    """A millisecond of host work after the start event is queued, before the kernel is."""
+    with device.prepare(plan(kernels, "wait", (np.uint64(0),))) as prepared:
+        prepared.launch()
+        hold = device.hold()
+        assert hold is not None
+        cuda = device.cuda
+        start, end = cuda.Event(), cuda.Event()
+        with hold.held(-1):
+            start.record()
+            time.sleep(0.001)
+            end.record()
+        end.synchronize()
+        assert start.time_till(end) < 0.1  # milliseconds
+        assert not hold.expired
+
+
+def test_a_hold_that_nobody_ends_ends_itself(device: CudaDevice, kernels: Path) -> None:
+    with device.prepare(plan(kernels, "wait", (np.uint64(0),))):
+        hold = Hold(device.cuda, device.facts.arch, limit_s=0.1)
+        started = time.monotonic()
+        with hold.held(-1):
+            device.synchronize()  # a deadlock without the limit
+        assert 0.05 < time.monotonic() - started < LIMIT_S
+        assert hold.expired
+        with hold.held(-1):
+            pass
+        device.synchronize()
+        assert not hold.expired
+
+
+def test_a_cold_launch_reads_from_memory(device: CudaDevice, kernels: Path) -> None:
+    with device.prepare(sweep(kernels)) as prepared:
+        prepared.launch()
+        hot_s = median_s(prepared)
+        prepared.use_cold_l2()
+        cold_s = median_s(prepared)
+        assert prepared.fetch()["sum"].tolist() == [WORDS]
+    print(f"8 MiB read once: hot {hot_s * 1e6:.1f} us, cold {cold_s * 1e6:.1f} us")  # noqa: T201
+    assert cold_s > 1.1 * hot_s
+
+
+def test_the_sensor_reads_a_working_gpu(device: CudaDevice, kernels: Path) -> None:
+    try:
+        sensor = device.sensor()
+    except DeviceError as absence:
+        pytest.skip(str(absence))
+    with device.prepare(plan(kernels, "wait", (np.uint64(500_000_000),))) as prepared:
+        before = sensor.read()
+        prepared.launch()
+        after = sensor.read()
+    started = time.perf_counter()
+    for _ in range(10):
+        sensor.read()
+    print(f"{(time.perf_counter() - started) * 100:.2f} ms a reading; {after}")  # noqa: T201
+    sensor.close()
+    assert after.sm_mhz is not None
+    assert 100 < after.sm_mhz < 5000
+    assert after.temperature_c is None or 10 < after.temperature_c < 110
+    assert after.power_mw is None or 5_000 < after.power_mw < 1_500_000
+    assert set(after.reasons) <= set(CLOCK_REASONS.values())
+    if before.energy_mj is not None and after.energy_mj is not None:
+        assert 1_000 < after.energy_mj - before.energy_mj < 1_500_000  # 2 W to 3 kW over 0.5 s
+
+
+def test_a_block_records_all_of_it(device: CudaDevice) -> None:
+    """One counting point, hot and cold, through the session that workers use."""
+    from nqbench.workloads import get
+
+    system = "zhang2011.low_divergence"
+    found = get("counting").resolve({"n": 12}, system, device.facts)
+    policy = asdict(Policy(share_s=2.0))
+    session = Session("cuda:0")
+    blocks: dict[str, Any] = {}
+    for state in ("hot", "cold"):
+        factors = {**found.factors, "l2": state}
+        point = Point("s", "s", "counting", system, factors, found.derived)
+        request = {
+            "point": point.as_json(), "round": 1, "timed": True, "policy": policy,
+            "timeout_s": 20.0, "expected_s": None,
+        }  # fmt: skip
+        block = blocks[state] = session.block(request)
+        assert (block["status"], block["reason"]) == ("ok", ""), block
+        assert block["about"]["l2"] == state
+        assert block["about"]["held_samples"] == len(block["samples_s"])
+        assert block["about"]["warm_up_launches"] >= 1
+        assert set(block["spent_s"]) == set(SPENT)
+    if not session.hello()["no_telemetry"]:
+        assert blocks["hot"]["telemetry"]["sm_mhz"]["min"] > 0
+    print({s: (b["value_s"], b["about"]["warm_up_launches"]) for s, b in blocks.items()})  # noqa: T201
+    if os.environ.get("NQBENCH_SHOW"):
+        print(blocks)  # noqa: T201
