@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
-from functools import cache
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
 
+from nqbench.errors import StoreError
 from nqbench.measure.environment import source_hash, versions
 from nqbench.measure.sources import Sources, bases_of, module_of
 from nqbench.measure.workload import find_workload, runs_on_host
@@ -39,6 +39,8 @@ DEVICE_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 NOT_OF_DEVICES: Final = frozenset({"nqbench.store", "nqbench.record", "nqbench.study"})
 """What a replay reads with: its numbers are the recorded run's, whose digest is in the key."""
+BEYOND_WORKLOADS: Final = frozenset({"nqbench.study", "nqbench.measure", "nqbench.devices"})
+"""A workload gives plans, whoever asks for them and wherever they run."""
 COMPILERS: Final = (
     *("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc-cu13"),
     "pycuda",
@@ -48,20 +50,21 @@ HOST_COMPILERS: Final = ("numba", "llvmlite", "numpy")
 
 
 class Keys:
-    """Makes the keys of one run's points."""
+    """Makes the keys of one run's points, and knows whether they still hold."""
 
     def __init__(self, hello: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
         """``hello`` is how a worker introduced its device; ``protocol`` how blocks are sampled.
 
         A deterministic device is not sampled, so the protocol does not enter its keys.
         """
+        self._digests: dict[Sources, str] = {}
         family = str(hello["spec"]).partition(":")[0]
         exact = bool(hello["deterministic"])
         self._device = _hash(
             {
                 "identity": hello["identity"],
                 "facts": hello["facts"],
-                "sources": _digests(family, exact=exact),
+                "sources": self._all(measuring_sources(family, exact=exact)),
                 "versions": versions((*COMPILERS, *HOST_COMPILERS)),
                 "protocol": {} if exact else protocol,
             }
@@ -69,7 +72,7 @@ class Keys:
         self._host = _hash(
             {
                 "identity": hello["host"],
-                "sources": _digests("cpu", exact=False),
+                "sources": self._all(measuring_sources("cpu", exact=False)),
                 "versions": {**versions(HOST_COMPILERS), "python": platform.python_version()},
                 "protocol": protocol,
             }
@@ -78,15 +81,36 @@ class Keys:
     def of(self, point: Point) -> str:
         """The key of a point; differs between sweeps, so that each keeps its own blocks."""
         host = runs_on_host(point)
+        sources = workload_sources(point.workload, host=host)
         parts = {
             "sweep": point.sweep,
             "workload": point.workload,
-            "workload_sources": _digest(workload_sources(point.workload, host=host)),
+            "workload_sources": source_hash() if sources is None else self._digest(sources),
             "system": point.system,
             "factors": dict(point.factors),
             "where": self._host if host else self._device,
         }
         return _hash(parts)
+
+    def check(self) -> None:
+        """Raise ``StoreError`` if a source has changed since the keys were made.
+
+        Each round is a new process that reads the sources anew: what it measures from then on
+        would be stored under the key of something else.
+        """
+        if any(sources.digest() != digest for sources, digest in self._digests.items()):
+            raise StoreError(
+                "the sources of the kernels or of the measuring code were changed while they were"
+                " measured; the blocks before are kept, run again to measure the changed version"
+            )
+
+    def _all(self, several: Iterable[Sources]) -> list[str]:
+        return [self._digest(sources) for sources in several]
+
+    def _digest(self, sources: Sources) -> str:
+        if sources not in self._digests:
+            self._digests[sources] = sources.digest()
+        return self._digests[sources]
 
 
 def _hash(parts: Mapping[str, Any]) -> str:
@@ -111,14 +135,5 @@ def workload_sources(name: str, *, host: bool) -> Sources | None:
     module = module_of(find_workload(name))
     if module is None or module.__file__ is None:
         return None
-    return Sources((module.__name__,), bases=bases_of(module), kernels=not host)
-
-
-@cache
-def _digest(sources: Sources | None) -> str:
-    """The digest when it was first asked for in this process: that of the code that runs."""
-    return source_hash() if sources is None else sources.digest()
-
-
-def _digests(family: str, *, exact: bool) -> list[str]:
-    return [_digest(sources) for sources in measuring_sources(family, exact=exact)]
+    kernels: Literal["folder", "none"] = "none" if host else "folder"
+    return Sources((module.__name__,), BEYOND_WORKLOADS, bases_of(module), kernels)

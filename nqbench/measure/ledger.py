@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,10 @@ class Ledger:
         records: Iterable[Record],
         tasks: Sequence[Task],
         listener: Listener,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
+        """``check`` raises if what was measured may no longer be stored under its key."""
+        self._check = check
         self._writer = writer
         self._listener = listener
         self._tasks = tasks
@@ -64,6 +67,7 @@ class Ledger:
 
     def add(self, task: Task, round_: int, order: int, reply: Reply) -> Record:
         """Store what came back for a block; it is in the file when this returns."""
+        self._check()
         fields = {"device": task.device, "about": dict(task.point.derived), **reply.fields}
         fields["samples_s"] = tuple(fields.get("samples_s", ()))
         record = Record(

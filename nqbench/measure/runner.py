@@ -71,7 +71,7 @@ def run_study(
             manifest = make_manifest(study, hello, keyed, command, old)
             writer.write_manifest(manifest)
             tasks = [Task.of(point, key, hello) for point, key in keyed]
-            ledger = Ledger(writer, records, tasks, listener)
+            ledger = Ledger(writer, records, tasks, listener, keys.check)
             _tell_resume(records, tasks, listener)
             stages = Stages(
                 study.measure,

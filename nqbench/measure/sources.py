@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, Literal
 
 from nqbench.measure.environment import PACKAGE
 
@@ -39,6 +39,7 @@ _UNSURE: Final = re.compile(
 
 Bases = frozenset[tuple[str, Path]]
 """Top-level names whose modules are followed, and the folder each is in."""
+Stamp = tuple[int, int] | None
 OURS: Final[Bases] = frozenset({("nqbench", PACKAGE.parent)})
 
 
@@ -59,37 +60,77 @@ def bases_of(module: ModuleType) -> Bases:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Modules, all they import, and (``kernels``) the kernels in their folders.
+    """Modules, all they import, and kernels.
 
     ``stops`` are modules that, with all below them, are not followed; ``bases`` says which
-    packages are followed at all.
+    packages are followed at all. ``kernels`` are all those in the ``folder`` of a module (whatever
+    way it finds them), those that a module has ``named``, or ``none``; with what they include.
     """
 
     roots: tuple[str, ...]
     stops: frozenset[str] = frozenset()
     bases: Bases = OURS
-    kernels: bool = True
+    kernels: Literal["folder", "named", "none"] = "named"
 
     def files(self) -> tuple[Path, ...]:
         """The files, in a fixed order."""
         modules = _closure(self.roots, self.stops, dict(self.bases))
         paths = [path for _, path in sorted(modules.items())]
-        kernels = _kernels({path.parent for path in paths}) if self.kernels else set()
+        starts: list[Path] = []
+        if self.kernels == "folder":
+            starts = [file for folder in {p.parent for p in paths} for file in folder.iterdir()]
+        elif self.kernels == "named":
+            starts = [path.parent / name for path in paths for name in _named(path)]
+        kernels = _with_includes(file for file in starts if file.suffix in KERNEL_SUFFIXES)
         return (*paths, *sorted(kernels))
 
     def digest(self) -> str:
-        """Hash of what the files mean, as they are now."""
+        """Hash of what the files mean, as they are now. Quick as long as no file is touched."""
+        kept = _DIGESTS.get(self)
+        if kept is not None and kept.stamps == tuple(map(_stamp, kept.files)):
+            return kept.digest
+        files = self.files()
+        stamps = tuple(map(_stamp, files))
+        digest = self._digest(files)
+        _DIGESTS[self] = _Digest(files, stamps, digest)
+        return digest
+
+    @staticmethod
+    def _digest(files: Iterable[Path]) -> str:
         total = hashlib.sha256()
-        for path in self.files():
-            text = path.read_text(encoding="utf-8")
+        for path in files:
+            text = _read(path)
             meant = python_meaning(text) if path.suffix == ".py" else kernel_meaning(text)
-            total.update(f"{path.name}\0{meant}\0".encode())
+            total.update(f"{path.name}\0{meant}\0".encode(errors="surrogateescape"))
         return total.hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class _Digest:
+    """A digest and the files it was made of: while their stamps stay, so does the digest."""
+
+    files: tuple[Path, ...]
+    stamps: tuple[Stamp, ...]
+    digest: str
+
+
+_DIGESTS: Final[dict[Sources, _Digest]] = {}
+
+
+def _stamp(path: Path) -> Stamp:
+    """Time of the last change and size of a file; ``None`` if it is gone."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
 def python_meaning(text: str) -> str:
-    """The code of a module without comments, docstrings and layout."""
-    tree = ast.parse(text)
+    """The code of a module without comments, docstrings and layout; as it is if it is no Python."""
+    tree = _parse(text)
+    if tree is None:
+        return text
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             # Texts that stand alone do nothing, be they docstrings or notes below a constant.
@@ -113,6 +154,21 @@ def kernel_meaning(text: str) -> str:
     return "\n".join(kept)
 
 
+def _read(path: Path) -> str:
+    """The text of a file; empty if it is gone, as it may be while an editor replaces it."""
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+def _parse(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None  # half written, perhaps; whoever imports it will hear of it
+
+
 def _is_note(node: ast.stmt) -> bool:
     return (
         isinstance(node, ast.Expr)
@@ -131,7 +187,7 @@ def _closure(
         path = None if name in found or _stopped(name, stops) else _find(name, bases)
         if path is not None:
             found[name] = path
-            tree = ast.parse(path.read_text(encoding="utf-8"))
+            tree = _parse(_read(path)) or ast.Module([], [])
             package = name if path.name == "__init__.py" else name.rpartition(".")[0]
             waiting += _imports(tree, package)
     return found
@@ -169,17 +225,22 @@ def _imports(tree: ast.AST, package: str) -> Iterator[str]:
                 yield reference[1]
 
 
-def _kernels(folders: Iterable[Path]) -> set[Path]:
-    """Kernel sources in the folders, and what they include from elsewhere."""
+def _named(path: Path) -> Iterator[str]:
+    """Texts in a module that may be the name of a kernel's file."""
+    nodes = ast.walk(_parse(_read(path)) or ast.Module([], []))
+    texts = (node.value for node in nodes if isinstance(node, ast.Constant))
+    yield from (t for t in texts if isinstance(t, str) and t.endswith(KERNEL_SUFFIXES))
+
+
+def _with_includes(starts: Iterable[Path]) -> set[Path]:
+    """Kernel sources and what they include, from wherever."""
     found: set[Path] = set()
-    waiting = [f for folder in folders for f in folder.iterdir() if f.suffix in KERNEL_SUFFIXES]
+    waiting = list(starts)
     while waiting:
         path = waiting.pop().resolve()
-        if path in found or not path.is_file():
-            continue
-        found.add(path)
-        included = _INCLUDE.findall(path.read_text(encoding="utf-8"))
-        waiting += [path.parent / name for name in included]
+        if path not in found and path.is_file():
+            found.add(path)
+            waiting += [path.parent / name for name in _INCLUDE.findall(_read(path))]
     return found
 
 

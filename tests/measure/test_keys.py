@@ -9,6 +9,7 @@ import pytest
 from nqbench.measure import keys as keys_module
 from nqbench.measure.environment import digest
 from nqbench.measure.keys import Keys
+from nqbench.measure.sources import Sources
 from nqbench.point import Point
 from tests.measure.toy import point
 
@@ -49,7 +50,7 @@ def test_point_protocol_driver_and_device_enter(other: str) -> None:
 def test_sources_and_versions_enter(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key(point(8))
     with monkeypatch.context() as patch:
-        patch.setattr(keys_module, "_digest", lambda sources: "edited")
+        patch.setattr(Sources, "digest", lambda sources: "edited")
         assert key(point(8)) != before
     with monkeypatch.context() as patch:
         patch.setattr(keys_module, "versions", lambda names: {"nvidia-cuda-nvrtc": "99"})

@@ -174,7 +174,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_foreign_package_is_followed_too(package: Path) -> None:
     module = sys.modules["foreign_workload.work"]
-    sources = Sources((module.__name__,), bases=bases_of(module))
+    sources = Sources((module.__name__,), bases=bases_of(module), kernels="folder")
     found = {str(path.relative_to(package)) for path in sources.files()}
     assert found == {
         *("work.py", "helper.py", "host.py", "__init__.py", "kernel.cu"),

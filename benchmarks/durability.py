@@ -1,0 +1,195 @@
+"""Kill the runner or its worker at random moments, go on, and compare with an undisturbed run.
+
+    python -m benchmarks.durability [--kills 200] [--seed 0] [--folder DIR]
+
+Each time, the records that the runner had reported must be in the file, what was in the file before
+must still be there, and once the run is complete its table must equal that of a run that nobody
+disturbed. Exits with 1 and says what differs if that is not so. Linux only: the worker is found in
+``/proc``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from benchmarks import clockwork
+from nqbench.run_files import RECORDS, read_records
+from nqbench.store import load
+
+LONGEST_WAIT_S: Final = 1.2
+"""From the first stage to the kill: a whole run takes two to five seconds."""
+EARLY: Final = 0.1
+"""Share of the lives that may be ended before the first stage, while the runner starts."""
+LIFE_LIMIT_S: Final = 120.0
+COLUMNS: Final = (
+    *("n", "round", "status", "answer", "expected", "value_s", "samples", "ended_by"),
+    *("split_s", "transfer_s", "kernel_s"),
+)
+"""What must not depend on interruptions (order, times of day and processes may)."""
+
+
+class LostRecord(Exception):
+    """A record that was promised is gone, or the final table differs."""
+
+
+@dataclass
+class Tally:
+    """What was done: kills by victim, and what they left."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    lives: int = 0
+    torn: int = 0
+    crashed: int = 0
+    runs: int = 0
+
+    @property
+    def total(self) -> int:
+        """All kills."""
+        return sum(self.kills.values())
+
+
+def table(folder: Path) -> list[tuple[object, ...]]:
+    """The measured blocks of a run by size and round, with every sample."""
+    frame = load(folder).sort_values(["n", "round"])
+    kept = frame[list(COLUMNS)].astype(object).where(frame[list(COLUMNS)].notna(), None)
+    ok = [r for r in read_records(folder).records if r.status == "ok"]
+    samples = {(r.point["factors"]["n"], r.round): r.samples_s for r in ok}
+    return [(*row, samples.get((row[0], row[1]))) for row in kept.itertuples(index=False)]
+
+
+def campaign(
+    folder: Path,
+    kills: int,
+    seed: int = 0,
+    progress: Callable[[Tally], None] = lambda _: None,
+) -> Tally:
+    """Kill so many times, over as many runs as that takes. Raises ``LostRecord``.
+
+    ``folder`` must be empty; the run folders stay in it for inspection.
+    """
+    chance = random.Random(seed)
+    tally = Tally()
+    clockwork_run(folder / "undisturbed")
+    truth = table(folder / "undisturbed")
+    if len(truth) != clockwork.BLOCKS:
+        raise LostRecord(f"the undisturbed run has {len(truth)} blocks: {truth}")
+    while tally.total < kills:
+        run = folder / f"run-{tally.runs}"
+        complete = False
+        while not complete:
+            left = kills - tally.total
+            complete = _life(run, chance, tally, left)
+            progress(tally)
+        found = table(run)
+        if found != truth:
+            differing = [pair for pair in zip(found, truth, strict=False) if pair[0] != pair[1]]
+            raise LostRecord(f"{run} differs from the undisturbed run: {differing or found}")
+        tally.runs += 1
+    return tally
+
+
+def clockwork_run(folder: Path) -> None:
+    """A run that nobody disturbs, in a process of its own."""
+    subprocess.run(_command(folder, "isolate"), check=True, stdout=subprocess.DEVNULL)
+
+
+def _command(folder: Path, how: str) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.clockwork", str(folder), how]
+
+
+def _life(folder: Path, chance: random.Random, tally: Tally, kills: int) -> bool:
+    """One start of the runner, with at most ``kills`` kills; whether the run is complete now."""
+    before = _content(folder)
+    how = "isolate" if chance.random() < 0.6 else "inline"
+    with subprocess.Popen(_command(folder, how), stdout=subprocess.PIPE, text=True) as runner:
+        assert runner.stdout is not None
+        announced = [] if chance.random() < EARLY else [runner.stdout.readline()]
+        while kills and runner.poll() is None:
+            time.sleep(chance.uniform(0, LONGEST_WAIT_S))
+            victim = "worker" if how == "isolate" and chance.random() < 0.6 else "runner"
+            pid = _worker_of(runner.pid) if victim == "worker" else runner.pid
+            if pid is None or runner.poll() is not None:
+                continue
+            os.kill(pid, signal.SIGKILL)
+            tally.kills[victim] += 1
+            kills -= 1
+            if victim == "runner":
+                break
+        rest, _ = runner.communicate(timeout=LIFE_LIMIT_S)
+    tally.lives += 1
+    _check(folder, before, [*announced, *rest.splitlines(keepends=True)], tally)
+    return runner.returncode == 0
+
+
+def _check(folder: Path, before: bytes, lines: Sequence[str], tally: Tally) -> None:
+    """Compare the file with what it held before this life and with what the runner reported."""
+    after = _content(folder)
+    whole = before[: before.rfind(b"\n") + 1]
+    if not after.startswith(whole):
+        raise LostRecord(f"{folder}: records that were there before are gone")
+    found = read_records(folder)
+    tally.torn += bool(found.torn)
+    held = {(r.point["factors"]["n"], r.round, r.status) for r in found.records}
+    tally.crashed += sum(1 for r in found.records if r.status == "crashed")
+    for line in lines:
+        if line.endswith("\n") and line.strip() != clockwork.STARTED:
+            n, round_, status = line.split()
+            if (int(n), int(round_), status) not in held:
+                raise LostRecord(f"{folder}: reported as stored, but not there: {line.strip()}")
+
+
+def _content(folder: Path) -> bytes:
+    file = folder / RECORDS
+    return file.read_bytes() if file.exists() else b""
+
+
+def _worker_of(pid: int) -> int | None:
+    """A child process of the runner, if it has one just now."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(children[-1]) if children else None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the campaign and print one line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, help="keep the run folders here")
+    given = parser.parse_args(arguments)
+    started = time.monotonic()
+
+    def progress(tally: Tally) -> None:
+        sys.stderr.write(f"\r{tally.total} of {given.kills} kills, {tally.runs} runs complete")
+
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            tally = campaign(given.folder or Path(scratch), given.kills, given.seed, progress)
+        except LostRecord as loss:
+            sys.stderr.write(f"\n{loss}\n")
+            return 1
+    by_victim = ", ".join(f"{count} {name}" for name, count in sorted(tally.kills.items()))
+    sys.stdout.write(
+        f"\n{tally.total} kills ({by_victim}) in {tally.lives} starts, {tally.torn} torn lines:"
+        f" {tally.runs} runs of {clockwork.BLOCKS} blocks complete and equal to the undisturbed"
+        f" one, in {time.monotonic() - started:.0f} s\n"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
