@@ -1,0 +1,56 @@
+"""Deterministic counts for claims: what follows from N and the algorithm, without timing anything.
+
+They come from the enumeration on the host, or, where that would walk a tree for minutes, from an
+instrumented kernel of one of the runs, which counts the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from nqbench.analysis.claims_points import NotMeasured
+from nqbench.analysis.claims_runs import Observed, probe_value
+from nqbench.errors import AnalysisError
+from nqbench.vocabulary import PROBE_COUNTERS
+
+FULL: Final = "nqbench claims RUN --full"
+"""The command that walks the large trees."""
+
+
+def count(
+    name: str, parameters: Mapping[str, Any], runs: Sequence[Observed] = (), *, full: bool = False
+) -> tuple[Any, str]:
+    """A count by name, and where it comes from if that is not the host's enumeration.
+
+    ``parameters`` are those of ``nqbench.workloads.counting.counts.count``; ``full`` walks trees
+    that take minutes. Raises :class:`NotMeasured` where neither knows, ``StudyError`` for a name
+    that does not exist.
+    """
+    from nqbench.workloads.counting import counts
+
+    try:
+        return counts.count(name, full=full, **parameters), ""
+    except AnalysisError as error:
+        found = _probed(name, parameters, runs)
+        if found is not None:
+            return found
+        raise NotMeasured(
+            f"counting {name} at N={parameters.get('N')} walks the whole tree: `{FULL}` does it"
+            " once (minutes), and so does a run of the study on a GPU"
+        ) from error
+
+
+def _probed(
+    name: str, parameters: Mapping[str, Any], runs: Sequence[Observed]
+) -> tuple[float, str] | None:
+    stat = parameters.get("stat")
+    counter = f"{name}_{stat}" if stat else name
+    if counter not in PROBE_COUNTERS or "system" not in parameters:
+        return None
+    for run in runs:
+        depth = parameters.get("depth", "own")
+        found = probe_value(run, str(parameters["system"]), int(parameters["N"]), counter, depth)
+        if found is not None:
+            return found, f"counted by the instrumented kernel on {run.data.device_short}"
+    return None

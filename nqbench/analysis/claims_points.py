@@ -1,0 +1,131 @@
+"""Which point of a run a claim or a paper's table speaks about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nqbench.analysis.dataset import Dataset, PointResult
+from nqbench.analysis.quantities import TIME
+from nqbench.errors import AnalysisError
+from nqbench.point import LAUNCH
+
+
+class NotMeasured(AnalysisError):
+    """The run lacks something: ``what`` and why, and the ``command`` that would measure it."""
+
+    def __init__(self, what: str, command: str = "") -> None:
+        super().__init__(f"{what}; `{command}` goes on with it" if command else what)
+        self.what = what
+        self.command = command
+
+
+def configurations(
+    data: Dataset, system: str, n: int, levels: Mapping[str, object] | None = None
+) -> list[PointResult]:
+    """Points of a system at a size with the given levels, each configuration once.
+
+    Sweeps may hold the same point; the first one in the order of the study stays. Probed points
+    are left out: their kernels do more than the system's. Raises :class:`NotMeasured` if there is
+    none.
+    """
+    wanted = {name: str(level) for name, level in (levels or {}).items()}
+    found: dict[frozenset[tuple[str, object]], PointResult] = {}
+    for point in data.points:
+        if point.system != system or point.n != n or probed(point):
+            continue
+        if all(str(point.level(name)) == level for name, level in wanted.items()):
+            found.setdefault(frozenset(point.levels.items()), point)
+    if not found:
+        raise NotMeasured(
+            f"the run has no {described(system, n, wanted)} (sizes: {_sizes(data, system)})",
+            data.command,
+        )
+    return list(found.values())
+
+
+def probed(point: PointResult) -> bool:
+    """Whether the point's kernel is an instrumented one, whose time is not the system's."""
+    return point.level("probe") not in ("-", "none")
+
+
+def finished(points: Sequence[PointResult], data: Dataset) -> list[PointResult]:
+    """Those that came to an end. Raises :class:`NotMeasured` with the first reason if none did."""
+    ok = [p for p in points if p.ok]
+    if not ok:
+        one = points[0]
+        levels = {k: str(v) for k, v in one.levels.items() if k in ("depth", "block_size")}
+        raise NotMeasured(
+            f"{described(one.system, one.n, levels)}: {one.status}: {one.reason}", data.command
+        )
+    return ok
+
+
+def main_point(
+    data: Dataset, system: str, n: int, levels: Mapping[str, object] | None = None
+) -> PointResult:
+    """The configuration of the study's first sweep that has the system at this size.
+
+    Raises :class:`NotMeasured` where it is missing, unfinished, or not one but several.
+    """
+    found = configurations(data, system, n, levels)
+    first = [p for p in found if p.sweep == found[0].sweep]
+    if len(first) > 1:
+        told = [f for f in LAUNCH if len({p.level(f) for p in first}) > 1]
+        raise NotMeasured(
+            f"{described(system, n, levels or {})} has {len(first)} configurations in sweep"
+            f" {first[0].sweep}: say which {', '.join(told) or 'one'}, or take best(...)"
+        )
+    return finished(first, data)[0]
+
+
+def best_point(
+    data: Dataset, system: str, n: int, levels: Mapping[str, object] | None = None
+) -> PointResult:
+    """The fastest configuration that was timed. Raises :class:`NotMeasured`."""
+    timed = timed_points(data, system, n, levels)
+    return min(timed, key=lambda p: _time(p))
+
+
+def timed_points(
+    data: Dataset, system: str, n: int, levels: Mapping[str, object] | None = None
+) -> list[PointResult]:
+    """All finished configurations that have a time. Raises :class:`NotMeasured`."""
+    ok = finished(configurations(data, system, n, levels), data)
+    timed = [p for p in ok if p.values(TIME)]
+    if not timed:
+        raise NotMeasured(no_time(data))
+    return timed
+
+
+def no_time(data: Dataset) -> str:
+    """Why a simulated run says nothing about times."""
+    return (
+        f"{data.device_short} counts and does not time; it takes a GPU:"
+        f" nqbench reproduce {data.name} --device cuda:0"
+    )
+
+
+def described(system: str, n: int, levels: Mapping[str, object]) -> str:
+    """A point in words."""
+    told = "".join(f" {name}={level}" for name, level in levels.items())
+    return f"{system} N={n}{told}"
+
+
+def launch_text(point: PointResult) -> str:
+    """The launch of a point: what its system's name leaves open."""
+    return ", ".join(
+        f"{name} {point.level(name)}"
+        for name in LAUNCH
+        if point.level(name) not in ("-", "from_jobs", "from_jobs_plus_one")
+    )
+
+
+def _sizes(data: Dataset, system: str) -> str:
+    sizes = sorted({p.n for p in data.points if p.system == system})
+    return ", ".join(map(str, sizes)) or "none"
+
+
+def _time(point: PointResult) -> float:
+    estimate = point.estimate(TIME)
+    assert estimate is not None  # timed points only
+    return estimate.value

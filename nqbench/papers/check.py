@@ -1,0 +1,154 @@
+"""What the form of a paper's file does not say: names that must mean something."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from nqbench.errors import StudyError
+from nqbench.papers.formula import OF_SYSTEM, Formula, parse
+from nqbench.papers.schema import Claim, Paper, PaperTable
+from nqbench.study.words import suggestion
+from nqbench.vocabulary import PHASES
+
+if TYPE_CHECKING:
+    from nqbench.papers.load import Key, Marked
+
+OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles")
+_OTHER_ARGUMENTS: Final = ("hw", "N", "config", "stat", "system")
+
+
+def check(paper: Paper, marked: Marked) -> None:
+    """Names of systems, devices, series, phases and factors; formulas. Raises ``StudyError``."""
+    _unique(paper, marked)
+    names = _Names(paper)
+    for i, system in enumerate(paper.systems):
+        if system.system:
+            names.system(system.system, marked, ("systems", i, "system"))
+    for i, table in enumerate(paper.tables):
+        _table(paper, table, names, marked, ("tables", i))
+    for i, figure in enumerate(paper.figures):
+        names.devices(figure.hardware, marked, ("figures", i, "hardware"))
+        for j, known in enumerate(figure.known):
+            names.system(known.system, marked, ("figures", i, "known", j))
+    for i, claim in enumerate(paper.claims):
+        _claim(paper, claim, names, marked, ("claims", i))
+
+
+class _Names:
+    """The names that a paper's file may use."""
+
+    def __init__(self, paper: Paper) -> None:
+        from nqbench.workloads import get
+
+        workload = get("counting")
+        self.paper = paper
+        self.systems = set(workload.systems)
+        self.factors = set(workload.factors)
+        self.hardware = {h.id for h in paper.hardware}
+
+    def system(self, name: str, marked: Marked, path: tuple[Key, ...]) -> None:
+        """A system of nqbench, or the short name of one of this paper's."""
+        if self.paper.system(name) in self.systems:
+            return
+        short = {s.id for s in self.paper.systems if s.system}
+        hint = suggestion(name, sorted(self.systems if "." in name else short))
+        raise marked.error(f"there is no system '{name}'; {hint}", path)
+
+    def devices(self, ids: Iterable[str], marked: Marked, path: tuple[Key, ...]) -> None:
+        """Devices of the paper."""
+        for name in ids:
+            if name not in self.hardware:
+                hint = suggestion(name, sorted(self.hardware))
+                raise marked.error(f"the paper has no hardware '{name}'; {hint}", path)
+
+
+def _unique(paper: Paper, marked: Marked) -> None:
+    for part in ("hardware", "systems", "tables", "figures", "claims", "caveats"):
+        seen: set[str] = set()
+        for i, item in enumerate(getattr(paper, part)):
+            if item.id in seen:
+                raise marked.error(f"two entries of {part} are called '{item.id}'", (part, i, "id"))
+            seen.add(item.id)
+
+
+def _table(
+    paper: Paper, table: PaperTable, names: _Names, marked: Marked, path: tuple[Key, ...]
+) -> None:
+    names.devices(table.hardware, marked, (*path, "hardware"))
+    for i, row in enumerate(table.rows):
+        if len(row) != len(table.columns):
+            raise marked.error(
+                f"a row of {table.id} has {len(row)} cells, but there are"
+                f" {len(table.columns)} columns",
+                (*path, "rows", i),
+            )
+    labels = {t.id: {*t.columns, *(str(r[0]) for r in t.rows)} for t in paper.tables}
+    for i, series in enumerate(table.series):
+        at = (*path, "series", i)
+        names.system(series.system, marked, at)
+        names.devices([series.hardware] if series.hardware else [], marked, at)
+        if series.quantity not in (*OWN_QUANTITIES, *PHASES):
+            hint = suggestion(series.quantity, (*OWN_QUANTITIES, *PHASES))
+            raise marked.error(f"there is no quantity '{series.quantity}'; {hint}", at)
+        _factors(series.levels, names, marked, at)
+        ratio = series.ratio
+        wanted = [(table.id, series.label)]
+        if ratio is not None:
+            wanted.append((ratio.table, ratio.series))
+            if ratio.printed:
+                wanted.append((ratio.printed_in or table.id, ratio.printed))
+        for where, label in wanted:
+            if where not in labels:
+                raise marked.error(f"there is no table '{where}'; {suggestion(where, labels)}", at)
+            if label not in labels[where]:
+                hint = suggestion(label, sorted(labels[where]))
+                raise marked.error(f"{where} has no row or column '{label}'; {hint}", at)
+
+
+def _factors(levels: Iterable[str], names: _Names, marked: Marked, path: tuple[Key, ...]) -> None:
+    for factor in levels:
+        if factor not in names.factors:
+            hint = suggestion(factor, sorted(names.factors))
+            raise marked.error(f"there is no factor '{factor}'; {hint}", path)
+
+
+def _claim(
+    paper: Paper, claim: Claim, names: _Names, marked: Marked, path: tuple[Key, ...]
+) -> None:
+    names.devices(claim.hardware, marked, (*path, "hardware"))
+    if claim.caveat and not paper.caveat(claim.caveat):
+        hint = suggestion(claim.caveat, [c.id for c in paper.caveats])
+        raise marked.error(f"there is no caveat '{claim.caveat}'; {hint}", (*path, "caveat"))
+    texts: dict[tuple[Key, ...], str] = {("expr",): claim.expr, ("expect",): claim.expect}
+    if claim.today:
+        texts |= {("today", "expr"): claim.today.expr, ("today", "expect"): claim.today.expect}
+    for where, text in texts.items():
+        if not text:
+            continue
+        try:
+            formula = parse(text)
+        except StudyError as error:
+            message = f"claim {claim.id}: {error.message}"
+            raise marked.error(message, (*path, *where)) from error
+        _calls(formula, names, marked, (*path, *where))
+
+
+def _calls(formula: Formula, names: _Names, marked: Marked, path: tuple[Key, ...]) -> None:
+    """Systems, phases and factors that a formula names in so many words."""
+    for call in formula.calls():
+        function = call.func.id if isinstance(call.func, ast.Name) else ""
+        words = [a.value if isinstance(a, ast.Constant) else None for a in call.args]
+        systems = words[:1] if function in OF_SYSTEM else words if function == "rank" else []
+        given = {k.arg: k.value for k in call.keywords if k.arg}
+        if function == "count" and isinstance(given.get("system"), ast.Constant):
+            systems = [given["system"].value]  # type: ignore[attr-defined]  # a Constant, see above
+        for name in systems:
+            if isinstance(name, str):
+                names.system(name, marked, path)
+        if function == "phase" and len(words) > 1 and words[1] not in PHASES:
+            raise marked.error(
+                f"there is no phase {words[1]!r}; {suggestion(words[1], PHASES)}", path
+            )
+        _factors([k for k in given if k not in _OTHER_ARGUMENTS], names, marked, path)

@@ -1,0 +1,277 @@
+"""The form of ``published.yaml``: every key, checked by pydantic.
+
+Cells and values stay text, with the digits that the paper prints; numbers are made where one is
+calculated with. ``checks`` are this project's own numbers and never shown as the paper's.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Words = dict[str, str]
+
+
+Kind = Literal[
+    "ratio",
+    "ranking",
+    "optimum",
+    "invariance",
+    "crossover",
+    "counter",
+    "share",
+    "count",
+    "bound",
+    "failure",
+    "extrapolation",
+    "reported_only",
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Work(_Part):
+    """Where the paper was published, as far as it says so."""
+
+    title: str
+    original_title: str = ""
+    authors: list[str]
+    affiliation: str = ""
+    venue: str = ""
+    year: int | None = None
+    note: str = ""
+
+
+class Hardware(_Part):
+    """A device of the paper. ``facts`` are stated in the text; ``not_stated`` are not."""
+
+    id: str
+    kind: Literal["gpu", "cpu", "common"]
+    name: str
+    role: str
+    facts: Words = {}
+    not_stated: list[str] = []
+    note: str = ""
+
+
+class PaperSystem(_Part):
+    """A program of the paper. ``system`` is what nqbench runs for it, if anything."""
+
+    id: str
+    name: str
+    kind: Literal["system", "component", "reference", "profiling"]
+    section: str
+    change: str
+    timed: str
+    system: str = ""
+    not_stated: list[str] = []
+
+
+class Ratio(_Part):
+    """The quotient that the paper draws from a series.
+
+    ``series`` of ``table``  what it is divided into (``speedup``) or divided by (``share``)
+    ``printed``  label of the printed quotient, in ``printed_in`` (default: the same table)
+    """
+
+    table: str
+    series: str
+    form: Literal["speedup", "share"] = "speedup"
+    of: str = ""
+    printed: str = ""
+    printed_in: str = ""
+
+
+class Series(_Part):
+    """A row or column of a table: which system it is and what was recorded of it.
+
+    ``quantity``  ``time``, a phase, ``jobs``, ``iterations``, ``cycles``, or ``ratio`` where the
+                  printed cell is itself the quotient
+    ``levels``    launch factors that tell it from others of the same system
+    ``choose``    ``main``: the configuration of the study's first sweep; ``best``: the fastest
+    """
+
+    label: str
+    system: str
+    quantity: str
+    hardware: str = ""
+    levels: Words = {}
+    ratio: Ratio | None = None
+    choose: Literal["main", "best"] = "main"
+
+
+class PaperTable(_Part):
+    """A table as printed. ``twin`` says how it is made again."""
+
+    id: str
+    number: str
+    title: str
+    hardware: list[str] = []
+    unit: str
+    n_axis: Literal["rows", "columns", "none"]
+    n: list[int] = []
+    columns: list[str]
+    rows: list[list[str | list[str]]]
+    twin: Literal["series", "printed", "environment", "best", "launch", "granularity"]
+    series: list[Series] = []
+    note: str = ""
+
+    @property
+    def sizes(self) -> list[int]:
+        """Board sizes of the table."""
+        if self.n_axis == "rows":
+            return [int(str(row[0])) for row in self.rows]
+        return [int(c) for c in self.columns[1:]] if self.n_axis == "columns" else list(self.n)
+
+    def printed(self, label: str, n: int) -> str:
+        """The cell of a row or column at a size; empty if there is none."""
+        if self.n_axis == "rows" and label in self.columns:
+            for row in self.rows:
+                if str(row[0]) == str(n):
+                    return str(row[self.columns.index(label)])
+        if self.n_axis == "columns" and str(n) in self.columns:
+            for row in self.rows:
+                if row[0] == label:
+                    return str(row[self.columns.index(str(n))])
+        return ""
+
+
+class Known(_Part):
+    """One value of a figure that the text states."""
+
+    system: str
+    hardware: str = ""
+    value: float | None = None
+    pool_size: int | None = None
+    relation: str = ""
+    role: str = ""
+
+
+class PaperFigure(_Part):
+    """A figure; bars and curves without printed numbers are ``unknown``."""
+
+    id: str
+    number: str
+    title: str
+    hardware: list[str]
+    n: list[int]
+    unit: str
+    known: list[Known] = []
+    unknown: list[str] = []
+    note: str = ""
+
+
+class Today(_Part):
+    """A claim about certain devices in a form that other devices can be asked.
+
+    ``devices``  runs of how many different devices it needs
+    """
+
+    expr: str
+    expect: str
+    devices: int = 1
+    note: str = ""
+
+
+class Claim(_Part):
+    """A statement of the paper as something that can be tested (docs/papers.md has the language).
+
+    ``n``  sizes that it is made for; empty: every size there is
+    ``paper_value``  what the paper gives, by N, device or named part; text, as printed
+    """
+
+    id: str
+    statement: str
+    section: str
+    hardware: list[str] = []
+    n: list[int] = []
+    kind: Kind
+    expr: str
+    expect: str = ""
+    today: Today | None = None
+    paper_value: str | Words = ""
+    value_origin: Literal["printed", "from_table", "qualitative"]
+    architecture_dependent: bool
+    note: str = ""
+    caveat: str = ""
+
+    def published(self, n: int | None) -> str:
+        """The paper's value at a size, or all of it where it does not go by size."""
+        if isinstance(self.paper_value, str):
+            return self.paper_value
+        if n is not None and str(n) in self.paper_value:
+            return self.paper_value[str(n)]
+        by_size = any(key.isdigit() for key in self.paper_value)
+        if by_size:
+            return ""
+        return ", ".join(f"{key}: {value}" for key, value in self.paper_value.items())
+
+
+class Parameter(_Part):
+    """A parameter of the paper's experiments."""
+
+    name: str
+    meaning: str
+    values: str | list[str | list[str]] | dict[str, str | list[str]]
+    section: str
+    note: str = ""
+
+
+class Check(_Part):
+    """A number of ours that follows from the paper: an oracle, never the paper's."""
+
+    name: str
+    how: str
+    value: int | float | str | dict[str, float | list[float]]
+
+
+class Caveat(_Part):
+    """An error, contradiction or gap of the paper."""
+
+    id: str
+    kind: Literal[
+        "paper_error", "paper_inconsistency", "ambiguous", "lost_text", "feasibility", "external"
+    ]
+    text: str
+
+
+class Paper(_Part):
+    """One paper."""
+
+    schema_: Literal["nqbench-paper/2"] = Field(alias="schema")
+    id: str
+    source: Work
+    hardware: list[Hardware]
+    systems: list[PaperSystem]
+    tables: list[PaperTable]
+    figures: list[PaperFigure]
+    claims: list[Claim]
+    parameters: list[Parameter]
+    checks: list[Check]
+    caveats: list[Caveat]
+
+    @property
+    def title(self) -> str:
+        """Title of the paper."""
+        return self.source.title
+
+    def table(self, name: str) -> PaperTable:
+        """A table by id. ``KeyError`` for an unknown one (the loader has checked all uses)."""
+        return {table.id: table for table in self.tables}[name]
+
+    def system(self, name: str) -> str:
+        """The name nqbench has for a system of the paper; dotted names are that already."""
+        if "." in name:
+            return name
+        return {s.id: s.system for s in self.systems}.get(name) or f"{self.id}.{name}"
+
+    def device(self, name: str) -> Hardware:
+        """A device by id."""
+        return {h.id: h for h in self.hardware}[name]
+
+    def caveat(self, name: str) -> str:
+        """Text of a caveat; empty if there is none of that name."""
+        return {c.id: c.text for c in self.caveats}.get(name, "")
