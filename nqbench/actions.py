@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from nqbench.workloads.protocol import Workload
 
 LOCAL_RESULTS: Final = Path("results") / "local"
-UNITS_S: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +56,16 @@ def estimate(points: Sequence[Point], study: Study, spec: str) -> float | None:
     return predict(points, study, spec)
 
 
-def seconds(text: str) -> float:
-    """A duration such as ``90s``, ``10m`` or ``1h`` in seconds."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh])\s*", text)
-    if not match or float(match[1]) == 0:
-        raise StudyError(f"--budget {text!r} is not a duration; write 90s, 10m or 1h")
-    return float(match[1]) * UNITS_S[match[2]]
+def budget_seconds(text: str | None) -> float | None:
+    """``--budget`` in seconds: the durations that a study takes, such as ``10m`` or ``1m30s``."""
+    from nqbench.study import duration_s
+
+    if text is None:
+        return None
+    try:
+        return duration_s(text)
+    except StudyError as error:
+        raise StudyError(f"--budget: {error.message}") from error
 
 
 def run_folder(study: Study, spec: str) -> Path:
@@ -76,7 +79,7 @@ def measure(
     *,
     out: Path | None,
     fresh: bool,
-    budget: str | None,
+    budget_s: float | None,
     listener: Any,
     command: Sequence[str],
 ) -> RunOutcome:
@@ -88,7 +91,7 @@ def measure(
         spec,
         out or run_folder(study, spec),
         fresh=fresh,
-        budget_s=seconds(budget) if budget else None,
+        budget_s=budget_s,
         listener=listener,
         command=command,
     )
@@ -108,11 +111,11 @@ def static_rows(study: Study, archs: Sequence[str], listener: Any) -> list[Stati
     """Compiler resources of every distinct kernel of a study, per architecture."""
     from nqbench.devices.models import load_model
     from nqbench.plan import KernelPlan
-    from nqbench.static import static_report
+    from nqbench.static import check_archs, static_report
     from nqbench.study import expand
 
     rows: list[StaticRow] = []
-    for arch in archs:
+    for arch in check_archs(archs):
         # A chip's model file describes a simulated device; here it stands for the chip itself.
         facts = replace(load_model(arch).facts, kind="cuda")
         points = [point for point in expand(study, facts) if not point.skip]

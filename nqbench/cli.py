@@ -15,9 +15,11 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli_compare import register
 from nqbench.errors import (
     CompileError,
     DeviceUnavailable,
+    FolderRefused,
     InfeasibleError,
     NqbenchError,
     StudyError,
@@ -39,6 +41,24 @@ DeviceOption = Annotated[
     str, typer.Option("--device", "-d", help="auto, cuda:0, sim:NAME, cpu or replay:RUN.")
 ]
 OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="Folder to write into.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from nqbench import __version__
+
+        typer.echo(f"nqbench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print it and exit."),
+    ] = False,
+) -> None:
+    """Reproducible benchmarks and ablations of irregular search on GPUs."""
 
 
 @app.command()
@@ -63,6 +83,7 @@ def run(
     from nqbench import actions, terminal
     from nqbench.study import load_study
 
+    budget_s = actions.budget_seconds(budget)
     study = load_study(config)
     choice = actions.choose(device)
     if device == "auto":
@@ -71,15 +92,16 @@ def run(
         points = actions.plan_points(study, choice.spec)
         terminal.show_points(points, actions.estimate(points, study, choice.spec))
         return
-    outcome = actions.measure(
-        study,
-        choice.spec,
-        out=out,
-        fresh=fresh,
-        budget=budget,
-        listener=terminal.listener(),
-        command=_command(),
-    )
+    with terminal.progress() as listener:
+        outcome = actions.measure(
+            study,
+            choice.spec,
+            out=out,
+            fresh=fresh,
+            budget_s=budget_s,
+            listener=listener,
+            command=_command(),
+        )
     terminal.show_outcome(outcome)
     if not no_report and outcome.counts.get("ok", 0):
         terminal.show_report(actions.report([outcome.path], None, ()))
@@ -131,7 +153,9 @@ def static(
     from nqbench.study import load_study
 
     archs = [a.strip() for a in arch.split(",") if a.strip()]
-    rows = actions.static_rows(load_study(config), archs, listener=terminal.listener())
+    study = load_study(config)
+    with terminal.progress() as listener:
+        rows = actions.static_rows(study, archs, listener=listener)
     terminal.show_static(rows, csv=csv)
 
 
@@ -189,9 +213,16 @@ def schema() -> None:
     typer.echo(json.dumps(study_schema(), indent=2))
 
 
+register(app)
+
+
 def _command() -> list[str]:
-    """The command line as a user would type it again."""
-    return ["nqbench", *sys.argv[1:]]
+    """The command line as a user would type it again.
+
+    It goes into UTF-8 files, so bytes of a file name that are not UTF-8 are spelt out.
+    """
+    words = (os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.argv[1:])
+    return ["nqbench", *words]
 
 
 def _say(error: NqbenchError) -> None:
@@ -202,7 +233,7 @@ def main() -> None:
     """Entry point: turn expected errors into one sentence and the contract's exit code."""
     try:
         app()
-    except (StudyError, DeviceUnavailable, InfeasibleError) as error:
+    except (StudyError, DeviceUnavailable, InfeasibleError, FolderRefused) as error:
         _say(error)
         sys.exit(EXIT_WRONG)
     except (CompileError, NqbenchError) as error:
@@ -213,5 +244,10 @@ def main() -> None:
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader went away (``nqbench ... | head``): nothing to say, and nowhere to say it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+    except OSError as error:
+        # What the rooms can explain they turn into an NqbenchError; left are the streams.
+        typer.echo(f"nqbench: {error.filename or 'the output'}: {error.strerror}", err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)

@@ -56,6 +56,11 @@ def count_solutions(n: int, spec: str) -> Count:
 
     if not 1 <= n <= LARGEST_N:
         raise StudyError(f"N must be from 1 to {LARGEST_N}, not {n}: a(N) is unknown beyond")
+    if spec.startswith("replay:"):
+        raise StudyError(
+            f"--device {spec} only repeats what was recorded, and count computes;"
+            " use cuda:0, sim or cpu"
+        )
     workload = get("counting")
     if n < SMALLEST_KERNEL_N or spec == "cpu":
         return _finish(workload, open_device("cpu"), n, "cpu.multicore", {})

@@ -12,7 +12,9 @@ NqbenchError                 one clear sentence for a user; never a traceback
 │   │   └── KernelFault      the simulator caught a fault in a kernel (address, lane, PTX line)
 │   └── LaunchTimeout        a launch outlasted its limit                -> status ``timeout``
 ├── AnalysisError            the data do not support the analysis that was asked for
+├── InterchangeError         a result file of another program is damaged; names tag, field, value
 └── StoreError               a run folder cannot be read or written
+    └── FolderRefused        the folder asked for is no run, or may not be written (exit code 2)
 """
 
 from __future__ import annotations
@@ -100,6 +102,14 @@ class LaunchTimeout(DeviceError):
 
 class StoreError(NqbenchError):
     """A run folder that cannot be read or written; the message says what was kept."""
+
+
+class FolderRefused(StoreError):
+    """A folder named on the command line that cannot serve as a run; nothing was run."""
+
+
+class InterchangeError(NqbenchError):
+    """A file of another program that cannot be understood; names what stands where."""
 
 
 class AnalysisError(NqbenchError):

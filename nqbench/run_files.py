@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.errors import StoreError
+from nqbench.errors import FolderRefused, StoreError
 from nqbench.record import Record
 
 MANIFEST_VERSION: Final = 1
@@ -39,12 +39,12 @@ class RecordFile:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a run folder. Raises ``StoreError``."""
+    """The manifest of a run folder. Raises ``StoreError``; ``FolderRefused`` without one."""
     file = path / MANIFEST
     try:
         data = json.loads(file.read_bytes())
-    except FileNotFoundError:
-        raise StoreError(
+    except (FileNotFoundError, NotADirectoryError):
+        raise FolderRefused(
             f"{path} is not a run folder: it has no {MANIFEST};"
             " give the folder that `nqbench run` wrote"
         ) from None

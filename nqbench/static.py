@@ -111,7 +111,7 @@ def static_report(
     A kernel shared by several plans is compiled once. Raises ``StudyError`` for an architecture
     without a model, ``DeviceUnavailable`` without a compiler.
     """
-    facts = {arch: _facts(arch) for arch in archs}
+    facts = {arch: load_model(arch).facts for arch in check_archs(archs)}
     requests = {
         request: None for arch in archs for _, plan in plans for request in (_request(plan, arch),)
     }
@@ -159,15 +159,22 @@ def _row(
     )
 
 
-def _facts(arch: str) -> DeviceFacts:
+def check_archs(archs: Sequence[str]) -> list[str]:
+    """Each architecture once, in the order given.
+
+    Raises ``StudyError`` for one without a model, and if there is none at all.
+    """
     known = [name for name in model_names() if name.startswith("sm_")]
-    if arch not in known:
-        close = difflib.get_close_matches(arch, known, n=1, cutoff=0.4)
-        perhaps = f", perhaps {close[0]}" if close else ""
-        raise StudyError(
-            f"--arch: no architecture is called {arch!r}{perhaps}; known: {', '.join(known)}"
-        )
-    return load_model(arch).facts
+    if not archs:
+        raise StudyError(f"--arch names no architecture; known: {', '.join(known)}")
+    for arch in archs:
+        if arch not in known:
+            close = difflib.get_close_matches(arch, known, n=1, cutoff=0.4)
+            perhaps = f", perhaps {close[0]}" if close else ""
+            raise StudyError(
+                f"--arch: no architecture is called {arch!r}{perhaps}; known: {', '.join(known)}"
+            )
+    return list(dict.fromkeys(archs))
 
 
 def _section(log: str, symbol: str) -> list[str]:

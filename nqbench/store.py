@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from filelock import FileLock, Timeout
 
-from nqbench.errors import StoreError
+from nqbench.errors import FolderRefused, StoreError
 from nqbench.record import Record
 from nqbench.run_files import (
     MANIFEST,
@@ -69,10 +69,11 @@ class RunWriter:
     def __init__(self, path: Path) -> None:
         """Lock and, if needed, create the folder.
 
-        Raises ``StoreError`` for a reference run, a folder in use, or one that cannot be written.
+        Raises ``FolderRefused`` for a reference run, a folder in use, or one that cannot be
+        written.
         """
         if is_reference(path):
-            raise StoreError(
+            raise FolderRefused(
                 f"{path} is a reference run and is never written;"
                 " give another folder with --out, e.g. under results/local"
             )
@@ -82,11 +83,11 @@ class RunWriter:
             self._lock = FileLock(path / LOCK)
             self._lock.acquire(timeout=0)
         except Timeout:
-            raise StoreError(
+            raise FolderRefused(
                 f"{path} is being written by another run; wait for it, or give another --out"
             ) from None
         except OSError as error:
-            raise StoreError(
+            raise FolderRefused(
                 f"{path} cannot be written: {error.strerror}; nothing was measured,"
                 " give another folder with --out"
             ) from error

@@ -9,7 +9,8 @@ import csv as csv_module
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -43,12 +44,17 @@ def note(text: str) -> None:
     console(stderr=True).print(escape(text), soft_wrap=True)
 
 
-def listener() -> PlainListener:
-    """A progress display that fits the terminal."""
+@contextmanager
+def progress() -> Iterator[PlainListener]:
+    """A progress display that fits the terminal; it ends, however its block does."""
     from nqbench.terminal_progress import RichListener
 
     made = console(stderr=True)
-    return RichListener(made) if made.is_terminal else PlainListener(made)
+    listener = RichListener(made) if made.is_terminal else PlainListener(made)
+    try:
+        yield listener
+    finally:
+        listener.finished(None)
 
 
 class PlainListener:
@@ -71,7 +77,8 @@ class PlainListener:
         """One step of the stage is done; a failed record is named at once."""
         self.done += 1
         if record is not None and record.status not in ("ok", "skipped"):
-            self.out.print(escape(f"  {record.status}: {point_text(record)}: {record.reason}"))
+            text = f"  {record.status}: {point_text(record)}: {record.reason}"
+            self.out.print(escape(text), soft_wrap=True)
         now = time.monotonic()
         if now - self.last >= PLAIN_INTERVAL_S:
             self.last = now
@@ -118,7 +125,7 @@ def _points_table(sweep: str, points: Sequence[Point]) -> Table:
     for name in ("system", *told, "jobs", "skipped because"):
         table.add_column(name)
     for p in points:
-        cells = [p.system or "", *(text(p.factors[name]) for name in told)]
+        cells = [p.system or "", *(text(p.factors.get(name, "-")) for name in told)]
         table.add_row(*map(escape, (*cells, str(p.derived.get("jobs", "")), p.skip)))
     return table
 
@@ -171,6 +178,7 @@ def show_count(result: Count) -> None:
 def show_static(rows: Sequence[StaticRow], *, csv: bool) -> None:
     """Compiler resources per point and architecture."""
     if not rows:
+        note("no point of this study is a GPU kernel: there is nothing to compile")
         return
     names = [f.name for f in fields(rows[0])]
     cells = [[_cell(getattr(row, name)) for name in names] for row in rows]
@@ -201,6 +209,8 @@ def show_kernels(workload: Any, system: str | None) -> None:
         ]
         _print_table(["system", *factors], rows)
         return
+    if not workload.systems[system]:
+        console().print(escape(f"{system} runs on the host's CPU and takes no factor but n"))
     for name, level in workload.systems[system].items():
         factor = workload.factors.get(name)
         meaning = factor.meaning if factor else ""

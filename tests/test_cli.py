@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from nqbench import __version__
+
 TINY = """\
 name: tiny
 about: One kernel on one small board
@@ -92,7 +94,15 @@ def test_resume_measures_nothing_twice(tmp_path: Path) -> None:
         (("run", "nowhere.yaml"), ("nowhere.yaml",)),
         (("run", "study.yaml", "--device", "gpu:0"), ("gpu", "cuda")),
         (("run", "study.yaml", "--device", "sim:gtx999"), ("gtx999",)),
-        (("run", "study.yaml", "--device", "sim", "--budget", "soon"), ("--budget", "10m")),
+        (("run", "study.yaml", "--device", "sim", "--budget", "soon"), ("--budget", "2m")),
+        (("run", "study.yaml", "--device", "sim", "--budget", ""), ("--budget", "2m")),
+        (("run", "study.yaml", "--dry-run", "--budget", "10"), ("--budget", "2m")),
+        (("run", "study.yaml", "--device", "replay:nowhere"), ("nowhere", "not a run folder")),
+        (("run", "study.yaml", "--device", "sim", "--out", "study.yaml"), ("cannot be written",)),
+        (("run", "study.yaml", "--device", "sim", "--out", "results/reference/a"), ("never",)),
+        (("count", "9", "--device", "replay:x"), ("replay:x", "sim or cpu")),
+        (("static", "study.yaml", "--arch", " ,"), ("--arch", "sm_90")),
+        (("static", "study.yaml", "--arch", "mini"), ("no architecture", "sm_90")),
         (("count", "28"), ("28", "27")),
         (("count", "0"), ("1",)),
         (("kernels", "zhang2011.low"), ("zhang2011.low_divergence",)),
@@ -123,7 +133,7 @@ def test_a_wrong_study_names_file_and_line(tmp_path: Path) -> None:
 
 def test_report_of_something_that_is_no_run(tmp_path: Path) -> None:
     done = nqbench("report", str(tmp_path))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "not a run folder" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -150,6 +160,49 @@ def test_static_needs_no_gpu(tmp_path: Path) -> None:
     assert "registers" in header
     assert "occupancy" in header
     assert [row.split(",")[1] for row in rows] == ["sm_80", "sm_90"]
+
+
+def test_static_takes_each_architecture_once(tmp_path: Path) -> None:
+    write(tmp_path, TINY)
+    done = nqbench("static", "study.yaml", "--arch", "sm_90,sm_80,sm_90", "--csv", cwd=tmp_path)
+    assert [row.split(",")[1] for row in done.stdout.splitlines()[1:]] == ["sm_90", "sm_80"]
+
+
+def test_a_host_system_is_described() -> None:
+    shown = nqbench("kernels", "cpu.somers")
+    assert shown.returncode == 0
+    assert "takes no factor but n" in shown.stdout
+
+
+def test_version() -> None:
+    assert nqbench("--version").stdout == f"nqbench {__version__}\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("command", ["schema", "kernels"])
+def test_output_that_cannot_be_written_is_one_sentence(command: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "nqbench", command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("nqbench: the output: No space left")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_file_name_that_is_not_utf8(tmp_path: Path) -> None:
+    """Such names exist on old disks; the manifest holds the command, and is UTF-8."""
+    name = os.fsdecode(b"caf\xe9.yaml")
+    (tmp_path / name).write_text(TINY)
+    done = nqbench("run", name, "--device", "sim", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((tmp_path / "results/local/sim-mini/tiny/manifest.json").read_bytes())
+    assert manifest["study"]["file"] == r"caf\xe9.yaml"
+    assert r"caf\xe9.yaml" in (tmp_path / "plots/local/sim-mini/tiny/report.md").read_text()
 
 
 def test_schema_is_json() -> None:

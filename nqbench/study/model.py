@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -143,7 +144,7 @@ class Study:
             {"name": self.name} | {key: written[key] for key in SWEEP_KEYS if key in written}
         ]
         return {
-            "file": self.path.name,
+            "file": os.fsencode(self.path.name).decode("utf-8", "backslashreplace"),
             "name": self.name,
             "about": self.about,
             "workload": self.workload,
