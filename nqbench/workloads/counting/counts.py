@@ -74,7 +74,9 @@ def _resolve(kind: Kind, params: dict[str, Any]) -> Asked:
     levels = fill_levels(given, system)
     encoding = cast(Encoding, levels["encoding"])
     symmetry = cast(Symmetry, levels["symmetry"])
-    depth = params.get("depth") or auto_depth(n, system, encoding, symmetry)
+    depth = params.get("depth")
+    if depth is None:
+        depth = auto_depth(n, system, encoding, symmetry)
     feasibility.check_depth(n, depth)
     stat = params.get("stat")
     if stat is not None and stat not in STATISTICS:
