@@ -15,7 +15,6 @@ from typing import Annotated
 
 import typer
 
-from nqbench.cli_compare import register
 from nqbench.errors import (
     CompileError,
     DeviceUnavailable,
@@ -211,9 +210,6 @@ def schema() -> None:
     from nqbench.study import schema as study_schema
 
     typer.echo(json.dumps(study_schema(), indent=2))
-
-
-register(app)
 
 
 def _command() -> list[str]:
