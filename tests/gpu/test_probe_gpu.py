@@ -1,0 +1,87 @@
+"""Instrumented kernels on a real GPU: their counts are the enumeration's and the literature's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nqbench.plan import KernelPlan
+from nqbench.workloads.counting import WORKLOAD
+from nqbench.workloads.counting.counts import count
+from nqbench.workloads.counting.known import SOLUTIONS
+from nqbench.workloads.counting.systems import SYSTEMS, is_host
+
+if TYPE_CHECKING:
+    from nqbench.devices.cuda import CudaDevice
+
+TIMEOUT_S = 300.0
+KERNELS = [system for system in SYSTEMS if not is_host(system)]
+
+
+def counters(
+    device: CudaDevice, n: int, system: str, probe: str, **given: int
+) -> dict[str, int | float]:
+    factors = WORKLOAD.resolve({"n": n, "probe": probe, **given}, system, device.facts).factors
+    plan = WORKLOAD.plan(factors, system, device.facts)
+    assert isinstance(plan, KernelPlan)
+    with device.prepare(plan) as prepared:
+        prepared.launch(TIMEOUT_S)
+        outputs = prepared.fetch()
+    assert WORKLOAD.answer(plan, outputs) == SOLUTIONS[n]
+    return dict(WORKLOAD.counters(plan, outputs))
+
+
+@pytest.mark.parametrize("system", KERNELS)
+@pytest.mark.parametrize("n", [10, 13])
+def test_iterations_and_accesses_are_the_enumerations(
+    device: CudaDevice, system: str, n: int
+) -> None:
+    found = counters(device, n, system, "iterations")
+    assert found["iterations_total"] == count("iterations", N=n, system=system)
+    for stat in ("min", "max", "mean", "variance"):
+        value = count("iterations_per_job", N=n, system=system, stat=stat)
+        assert found[f"iterations_per_job_{stat}"] == pytest.approx(value)
+    accesses = counters(device, n, system, "accesses")["workspace_accesses"]
+    assert accesses == count("workspace_accesses", N=n, system=system)
+
+
+@pytest.mark.parametrize("system", KERNELS)
+def test_divergence_and_clocks_are_sane(device: CudaDevice, system: str) -> None:
+    found = counters(device, 13, system, "divergence")
+    assert 0 < found["split_iteration_share"] < 1
+    assert 1 <= found["active_lanes_mean"] <= 32
+    lanes = found["active_lanes_mean"] * found["warp_iterations"]
+    assert round(lanes) == count("iterations", N=13, system=system)
+    clocks = counters(device, 13, system, "clocks")
+    assert 0.1 < clocks["cycles_per_job_sd"] / clocks["cycles_per_job_mean"] < 3
+    # Lanes that waited for their warp before they read the clock would all have the same.
+    assert clocks["warp_utilization_mean"] < 0.97
+    assert 0 < clocks["cycles_per_job_min"] < clocks["cycles_per_job_max"]
+
+
+def test_table_6_of_zhang2011(device: CudaDevice) -> None:
+    """Iterations of all 7,409,150 jobs of 18 queens; the same by enumeration on a CPU."""
+    found = counters(device, 18, "zhang2011.low_divergence", "iterations", depth=7)
+    assert found["probed_jobs"] == 7_409_150
+    assert (found["iterations_per_job_min"], found["iterations_per_job_max"]) == (2, 47495)
+    assert found["iterations_per_job_mean"] == pytest.approx(6511.3, abs=0.05)
+    assert found["iterations_per_job_variance"] == pytest.approx(1.453e7, rel=5e-4)
+    assert found["iterations_total"] == pytest.approx(4.824e10, rel=2e-4)
+    assert found["warp_utilization_mean"] == pytest.approx(0.559, abs=0.006)
+    naive = counters(device, 18, "zhang2011.naive_l1_16k", "iterations", depth=7)
+    assert (naive["iterations_per_job_min"], naive["iterations_per_job_max"]) == (3, 58435)
+    assert naive["iterations_per_job_mean"] == pytest.approx(7966.2, abs=0.05)
+    assert naive["iterations_total"] == pytest.approx(5.902e10, rel=2e-4)
+
+
+def test_split_passes_of_18_queens_are_at_least_those_of_lanes_in_step(device: CudaDevice) -> None:
+    """Where the hardware runs all lanes of a warp in step, 85% of the passes split; groups of lanes
+    that it lets drift apart split less often, and then there are more passes."""
+    for system in ("zhang2011.shared_no_conflict", "zhang2011.low_divergence"):
+        found = counters(device, 18, system, "divergence", depth=7)
+        jobs = 7_409_150
+        passes_per_warp = found["warp_iterations"] / (jobs / 32)
+        ideal = count("warp_iterations", N=18, system=system, warps=400)
+        assert passes_per_warp > 0.97 * float(ideal)  # type: ignore[arg-type]
+        assert found["split_iteration_share"] < 0.9
