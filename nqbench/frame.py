@@ -17,7 +17,7 @@ earlier version of a point (another key) and blocks that were measured again are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,12 +44,19 @@ TRAILING: Final = ("key", "worker", "started", "wall_s")
 
 def frame(run: Path) -> pd.DataFrame:
     """The table of one run folder; ``attrs["manifest"]`` is its manifest. Raises ``StoreError``."""
-    import pandas as pd
-
     manifest = read_manifest(run)
     found = read_records(run)
+    table = tabulate(manifest, found.records, run)
+    table.attrs["messages"] = [m for m in (found.message(),) if m]
+    return table
+
+
+def tabulate(manifest: Mapping[str, Any], records: Iterable[Record], run: Path) -> pd.DataFrame:
+    """The table of a manifest and its records; ``run`` is the folder that rows name."""
+    import pandas as pd
+
     current = {point["key"] for point in manifest.get("points", ())}
-    blocks = [record for (key, _), record in newest(found.records).items() if key in current]
+    blocks = [record for (key, _), record in newest(records).items() if key in current]
     rows = [_row(run, manifest, record) for record in blocks]
     extra = dict.fromkeys(name for row in rows for name in row)
     names = [n for n in (*LEADING, *extra, *TRAILING) if n not in TRAILING]
@@ -59,7 +66,6 @@ def frame(run: Path) -> pd.DataFrame:
     table[numeric] = table[numeric].astype(float)
     table["simulated"] = table["simulated"].astype(bool)
     table.attrs["manifest"] = manifest
-    table.attrs["messages"] = [m for m in (found.message(),) if m]
     return table
 
 

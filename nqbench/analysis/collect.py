@@ -79,6 +79,8 @@ def _grouped(rows: Sequence[Row], factors: Sequence[str], simulated: bool) -> li
 
 def _rows(frame: pd.DataFrame) -> Iterable[Mapping[str, Any]]:
     """Rows as dictionaries, in the order of the file."""
+    frame = frame.copy(deep=False)
+    frame.attrs = {}  # pandas would copy the manifest once more for every column
     columns = [str(c) for c in frame.columns]
     data = [frame.iloc[:, i].tolist() for i in range(len(columns))]
     for values in zip(*data, strict=True):

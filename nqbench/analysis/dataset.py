@@ -98,6 +98,11 @@ class Dataset:
         return device if isinstance(device, Mapping) else {"spec": str(device)}
 
     @property
+    def spec(self) -> str:
+        """The device as the command line calls it."""
+        return str(self._device.get("spec", ""))
+
+    @property
     def device(self) -> str:
         """Device for people: its name and how the command line calls it."""
         spec = str(self._device.get("spec", "unknown device"))

@@ -49,7 +49,7 @@ class Section:
 
 
 @dataclass(slots=True)
-class _Folder:
+class Folder:
     """Writes files of one folder, each at once or not at all; keeps names apart."""
 
     path: Path
@@ -122,13 +122,13 @@ def write_report(
             raise StudyError(f"no figure format is called {name!r}; known: {known}")
     if not runs:
         raise StudyError("a report needs at least one run folder")
-    index = _Folder(out)
+    index = Folder(out)
     sections = []
     written: list[Path] = []
     folders: set[str] = set()
     for run in runs:
         data = load_dataset(run)
-        folder = _Folder(out / _own_name(data, folders) if len(runs) > 1 else out)
+        folder = Folder(out / _own_name(data, folders) if len(runs) > 1 else out)
         sections.append(_section(data, folder, formats, figure_formats))
         written += folder.written
     index.text("report.md", markdown_page(sections, out))
@@ -147,7 +147,7 @@ def _own_name(data: Dataset, taken: set[str]) -> str:
 
 
 def _section(
-    data: Dataset, folder: _Folder, formats: Sequence[str], figure_formats: Sequence[str]
+    data: Dataset, folder: Folder, formats: Sequence[str], figure_formats: Sequence[str]
 ) -> Section:
     entries: list[Entry] = []
     for item in items_of(data):
@@ -175,9 +175,7 @@ def _sentence(data: Dataset, item: ReportItem, error: AnalysisError) -> str:
     return f"Not made: {error}{hint}."
 
 
-def _tables(
-    data: Dataset, item: ReportItem, folder: _Folder, formats: Sequence[str]
-) -> list[Entry]:
+def _tables(data: Dataset, item: ReportItem, folder: Folder, formats: Sequence[str]) -> list[Entry]:
     if item.name not in TABLES:
         raise AnalysisError(f"no table is called {item.name!r}; known: {', '.join(TABLES)}")
     entries = []
@@ -190,7 +188,7 @@ def _tables(
 
 
 def _figures(
-    data: Dataset, item: ReportItem, folder: _Folder, formats: Sequence[str]
+    data: Dataset, item: ReportItem, folder: Folder, formats: Sequence[str]
 ) -> list[Entry]:
     if item.name not in FIGURES:
         raise AnalysisError(f"no figure is called {item.name!r}; known: {', '.join(FIGURES)}")

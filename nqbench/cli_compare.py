@@ -1,0 +1,123 @@
+"""The commands ``compare``, ``selftest`` and ``export``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXIT_FAILED = 1
+OutFolder = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Folder for tables, figures and a page.")
+]
+
+
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Run folders or nvbench JSON files; the first is the reference.",
+        ),
+    ],
+    by: Annotated[
+        str | None,
+        typer.Option("--by", help="Within one run: FACTOR=REFERENCE,LEVEL..., paired by round."),
+    ] = None,
+    margin: Annotated[
+        str, typer.Option("--margin", help="Differences up to this count as the same.")
+    ] = "1%",
+    value: Annotated[
+        str | None, typer.Option("--value", help="A phase or counter instead of the usual ones.")
+    ] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option("--fail-on", help="slower[:2%] or differs[:1%]: then exit with code 1."),
+    ] = None,
+    out: OutFolder = None,
+    formats: Annotated[
+        list[str] | None, typer.Option("--format", "-f", help="md, csv, tex, html; repeatable.")
+    ] = None,
+) -> None:
+    """Compare the same points of several runs, or the levels of a factor within one."""
+    from nqbench import actions_compare, terminal, terminal_compare
+
+    gate = actions_compare.parse_gate(fail_on) if fail_on else None
+    findings = actions_compare.compare(
+        runs, by=by, margin=margin, value=value, command=shlex.join(_command())
+    )
+    if formats and out is None:
+        for form in formats:
+            typer.echo(actions_compare.rendered(findings, form), nl=False)
+    else:
+        paths = actions_compare.write_comparison(findings, out, formats or ()) if out else []
+        terminal_compare.show_comparison(findings, paths)
+    if gate is not None:
+        hits = sum(gate.hits(comparison) for comparison in findings.comparisons)
+        terminal.note(
+            f"--fail-on {fail_on}: {hits} points" if hits else f"--fail-on {fail_on}: none"
+        )
+        if hits:
+            raise typer.Exit(EXIT_FAILED)
+
+
+def selftest(
+    trials: Annotated[
+        int | None, typer.Option("--trials", help="Trials per kind of noise (default 4000).")
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", "-d", help="Measure identical kernels on this device instead."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of that run.")] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="Time for that run: 90s, 2m.")
+    ] = None,
+) -> None:
+    """Compare identical code with itself: is the statistics' word good? Exit code 1 if not."""
+    from nqbench import actions, actions_compare, terminal, terminal_compare
+    from nqbench.errors import StudyError
+
+    if device is None:
+        from nqbench.selftest import TRIALS
+
+        if out or budget:
+            raise StudyError("--out and --budget belong to a run on a device: add --device cuda:0")
+        result = actions_compare.self_test(trials or TRIALS, terminal.note)
+    else:
+        if trials:
+            raise StudyError("--trials is for the test device; on a device each pair is one trial")
+        spec = actions.choose(device).spec
+        with terminal.progress() as listener:
+            result, path = actions_compare.self_test_device(spec, out, budget, listener, _command())
+        terminal.note(f"records: {path}")
+    terminal_compare.show_self_test(result)
+    if not result.passed:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    form: Annotated[str, typer.Option("--format", "-f", help="nvbench or csv.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File; standard output without it.")
+    ] = None,
+) -> None:
+    """Write a run in the format of another program."""
+    from nqbench import actions_compare
+
+    text = actions_compare.export(run, form, out)
+    typer.echo(text if out is None else str(out), nl=out is not None)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    for command in (compare, selftest, export):
+        app.command()(command)
+
+
+def _command() -> list[str]:
+    return ["nqbench", *sys.argv[1:]]

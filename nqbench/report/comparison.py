@@ -1,0 +1,252 @@
+"""Tables and sentences of a comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from nqbench.analysis.compare import Block, Compared, Comparison
+from nqbench.analysis.compare_devices import RankCorrelation, Reversal
+from nqbench.analysis.compare_match import label, telling
+from nqbench.analysis.compare_stats import ALPHA
+from nqbench.analysis.estimate import CONFIDENCE
+from nqbench.analysis.wording import number
+from nqbench.analysis.wording import ratio as ratio_text
+from nqbench.report.items import slug
+from nqbench.report.table import Column, Source, Table
+
+QUIET: Final = ("same", "equal")
+"""Verdicts that a reader in a hurry may skip."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All that one ``compare`` found: each side against the reference, and between devices."""
+
+    comparisons: tuple[Comparison, ...]
+    ranks: tuple[RankCorrelation, ...]
+    reversals: tuple[Reversal, ...]
+    command: str
+    several_devices: bool
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about the numbers, each sentence once."""
+        said = dict.fromkeys(note for c in self.comparisons for note in c.notes)
+        return tuple(said)
+
+
+def tables_of(findings: Findings) -> list[Table]:
+    """Every table: a summary first, then points, then what could not be compared."""
+    tables = [_summary(findings)]
+    for index, comparison in enumerate(findings.comparisons, 1):
+        which = str(index) if len(findings.comparisons) > 1 else ""
+        tables += [_points(findings, comparison, b, which) for b in comparison.blocks]
+        if comparison.missing:
+            tables.append(_missing(findings, comparison, which))
+    if findings.ranks:
+        tables.append(_ranks(findings))
+    if findings.reversals:
+        tables.append(_reversals(findings))
+    return tables
+
+
+def sentences(findings: Findings) -> list[str]:
+    """What came out, in words: one sentence per comparison and quantity, then the reversals."""
+    said = []
+    for comparison in findings.comparisons:
+        for block in comparison.blocks:
+            counts = ", ".join(f"{n} {verdict}" for verdict, n in block.counts.items() if n)
+            mean = ""
+            if block.overall is not None:
+                mean = f"; geometric mean of the ratios {ratio_text(block.overall)}"
+            said.append(
+                f"{comparison.names[1]} against {comparison.names[0]}, {block.quantity.label}"
+                f" of {len(block.rows)} points: {counts}{mean}."
+            )
+        if comparison.missing:
+            first, many = comparison.missing[0], len(comparison.missing)
+            said.append(
+                f"{many} point{'s' if many > 1 else ''} could not be compared with"
+                f" {comparison.names[1]}; e.g. {first.label} (in {first.where}): {first.reason}."
+            )
+    said += _told_ranks(findings.ranks)
+    said += [reversal.sentence() for reversal in findings.reversals]
+    if findings.several_devices and not findings.reversals:
+        said.append("No optimisation clearly helps on one device and hurts on another.")
+    return said
+
+
+def changed(findings: Findings) -> list[tuple[Comparison, Compared]]:
+    """Rows other than ``same`` and ``equal``, the largest change first."""
+    rows = [(c, row) for c in findings.comparisons for row in c.rows if row.verdict not in QUIET]
+    return sorted(rows, key=lambda item: -_size(item[1]))
+
+
+def point_label(comparison: Comparison, row: Compared) -> str:
+    """A pair of points in words, with what tells it from the others."""
+    told = telling([r.pair.first for r in comparison.rows])
+    return label(row.pair.first, told)
+
+
+def source_of(findings: Findings, comparison: Comparison) -> Source:
+    """Where the numbers of a comparison come from."""
+    devices = list(dict.fromkeys(side.device for side in comparison.sides))
+    manners = list(dict.fromkeys(side.manner for side in comparison.sides))
+    return Source(" and ".join(devices), "; ".join(manners), findings.command)
+
+
+def _size(row: Compared) -> float:
+    value = row.ratio.value
+    return abs(math.log(value)) if 0 < value < math.inf else math.inf
+
+
+def _told_ranks(ranks: Sequence[RankCorrelation]) -> list[str]:
+    """Of each sweep and quantity the largest size."""
+    largest = {(r.names, r.of, r.quantity.name): r for r in sorted(ranks, key=lambda r: r.n)}
+    return [
+        f"{r.names[0]} and {r.names[1]} order the {r.points} points of sweep {r.of} at N={r.n} by"
+        f" {r.quantity.label} with Spearman {r.spearman:.2f} and Kendall {r.kendall:.2f}."
+        for r in largest.values()
+    ]
+
+
+def _all(findings: Findings) -> Source:
+    sources = [source_of(findings, c) for c in findings.comparisons]
+    devices = " and ".join(dict.fromkeys(s.device for s in sources))
+    return Source(devices, "; ".join(dict.fromkeys(s.manner for s in sources)), findings.command)
+
+
+def _summary(findings: Findings) -> Table:
+    verdicts = list(
+        dict.fromkeys(v for c in findings.comparisons for b in c.blocks for v in b.counts)
+    )
+    columns = (
+        Column("compared"),
+        Column("with reference"),
+        Column("quantity"),
+        Column("points", "number"),
+        *(Column(v, "number") for v in verdicts),
+        Column("geometric mean", "ratio", spread=True),
+    )
+    rows = tuple(
+        (
+            c.names[1],
+            c.names[0],
+            b.quantity.label,
+            len(b.rows),
+            *(b.counts.get(v) for v in verdicts),
+            b.overall,
+        )
+        for c in findings.comparisons
+        for b in c.blocks
+    )
+    return Table("summary", "Comparison", columns, rows, _all(findings), findings.notes)
+
+
+def _points(findings: Findings, comparison: Comparison, block: Block, which: str) -> Table:
+    what = block.quantity
+    kind: Literal["time", "number"] = "time" if what.kind == "time" else "number"
+    timed = what.kind == "time"
+    told = telling([r.pair.first for r in block.rows])
+    columns = (
+        Column("point"),
+        Column(comparison.names[0], kind, spread=timed),
+        Column(comparison.names[1], kind, spread=timed),
+        Column("ratio", "ratio", spread=timed),
+        Column("verdict"),
+        Column("corrected p" if timed else "difference"),
+        Column("remark"),
+    )
+    rows = tuple(
+        (
+            label(row.pair.first, told),
+            row.first,
+            row.second,
+            row.ratio,
+            row.verdict,
+            _p_text(row) if timed else difference(row),
+            row.reason,
+        )
+        for row in block.rows
+    )
+    title = f"{what.label}: {comparison.names[1]} against {comparison.names[0]}"
+    notes = (*_meaning(comparison, block), *comparison.notes)
+    name = slug("points", which, what.name)
+    return Table(name, title, columns, rows, source_of(findings, comparison), notes)
+
+
+def difference(row: Compared) -> str:
+    """How far two exact counts are apart."""
+    gap = row.second.value - row.first.value
+    if not gap:
+        return ""
+    sign = "+" if gap > 0 else "-"
+    share = f" ({100 * (row.ratio.value - 1):+.3g}%)" if row.ratio.value < math.inf else ""
+    return f"{sign}{number(abs(gap))}{share}"
+
+
+def _p_text(row: Compared) -> str:
+    return "" if math.isnan(row.p) else f"{row.p:.2g}"
+
+
+def _meaning(comparison: Comparison, block: Block) -> tuple[str, ...]:
+    if block.quantity.kind == "counter":
+        return ("Counts compare exactly; ratio: compared over reference",)
+    return (
+        f"ratio: compared over reference, below 1 is faster; brackets: {CONFIDENCE:.0%} interval",
+        f"same: the interval lies within {comparison.margin:.3g} of 1; verdicts hold the"
+        f" false-discovery rate over all points at {ALPHA:.0%} (Benjamini-Hochberg)",
+    )
+
+
+def _missing(findings: Findings, comparison: Comparison, which: str) -> Table:
+    columns = (Column("point"), Column("missing in"), Column("reason"))
+    rows = tuple((m.label, m.where, m.reason) for m in comparison.missing)
+    title = f"Not compared: {comparison.names[1]} against {comparison.names[0]}"
+    source = source_of(findings, comparison)
+    return Table(slug("missing", which), title, columns, rows, source)
+
+
+def _ranks(findings: Findings) -> Table:
+    columns = (
+        *(Column(name) for name in ("one", "other", "quantity", "sweep")),
+        *(Column(name, "number") for name in ("N", "points", "Spearman", "Spearman p")),
+        *(Column(name, "number") for name in ("Kendall", "Kendall p")),
+    )
+    rows = tuple(
+        (
+            *r.names,
+            r.quantity.label,
+            r.of,
+            r.n,
+            r.points,
+            r.spearman,
+            r.spearman_p,
+            r.kendall,
+            r.kendall_p,
+        )
+        for r in findings.ranks
+    )
+    notes = ("1: the devices order the points alike; p: of the hypothesis that they are unrelated",)
+    title = "Rank correlation between devices"
+    return Table("ranks", title, columns, rows, _all(findings), notes)
+
+
+def _reversals(findings: Findings) -> Table:
+    columns = (
+        *(Column(name) for name in ("change", "quantity")),
+        Column("N", "number"),
+        Column("on"),
+        Column("ratio", "ratio", spread=True),
+        Column("but on"),
+        Column("other ratio", "ratio", spread=True),
+    )
+    rows = tuple(
+        (r.change, r.quantity.label, r.n, r.names[0], r.ratios[0], r.names[1], r.ratios[1])
+        for r in findings.reversals
+    )
+    notes = ("Changes that clearly help on one device and clearly hurt on the other",)
+    return Table("reversals", "What turns round", columns, rows, _all(findings), notes)

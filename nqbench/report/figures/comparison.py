@@ -1,0 +1,77 @@
+"""Ratios of a comparison as dots with whiskers, the verdict in colour and marker."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from nqbench.analysis.compare import Block, Comparison
+from nqbench.analysis.compare_match import label, telling
+from nqbench.analysis.estimate import CONFIDENCE
+from nqbench.errors import AnalysisError
+from nqbench.report.figures.style import (
+    GREY,
+    Drawing,
+    finish,
+    legend,
+    new_figure,
+    ratio_axis,
+    whiskers,
+)
+from nqbench.report.items import slug
+from nqbench.report.table import Source
+
+MOST_ROWS: Final = 60
+"""More rows than this are no longer legible on one page; the largest changes are shown."""
+_ROW_IN: Final = 0.17
+LOOKS: Final = {
+    "faster": ("#0072B2", "<"),
+    "slower": ("#D55E00", ">"),
+    "same": ("#009E73", "o"),
+    "unclear": (GREY, "D"),
+    "equal": ("#009E73", "o"),
+    "differs": ("#CC79A7", "s"),
+}
+"""Colour and marker by verdict: either tells it."""
+
+
+def ratios(comparison: Comparison, block: Block, source: Source, which: str = "") -> Drawing:
+    """One dot per point, the largest change on top. Raises ``AnalysisError`` without a ratio."""
+    usable = [row for row in block.rows if 0 < row.ratio.value < math.inf]
+    if not usable:
+        raise AnalysisError(f"no point has a ratio of {block.quantity.label} that can be drawn")
+    ranked = sorted(usable, key=lambda row: -abs(math.log(row.ratio.value)))[:MOST_ROWS]
+    told = telling([row.pair.first for row in block.rows])
+    figure = new_figure(1.3 + _ROW_IN * max(len(ranked), 4))
+    ax = figure.subplots()
+    shown = [b for row in ranked for b in (row.ratio.value, row.ratio.low, row.ratio.high) if b]
+    ratio_axis(ax, shown)
+    if block.quantity.kind == "time":
+        low, high = 1 / (1 + comparison.margin), 1 + comparison.margin
+        ax.axvspan(low, high, color="#009E73", alpha=0.12, linewidth=0)
+    for verdict, (colour, marker) in LOOKS.items():
+        held = [(y, row) for y, row in enumerate(ranked) if row.verdict == verdict]
+        if held:
+            estimates = [row.ratio for _, row in held]
+            ax.errorbar(
+                [e.value for e in estimates],
+                [y for y, _ in held],
+                xerr=whiskers(estimates),
+                fmt=marker,
+                color=colour,
+                markersize=4.5,
+                linewidth=1,
+                label=verdict,
+            )
+    ax.set_yticks(range(len(ranked)), [label(row.pair.first, told) for row in ranked], fontsize=6.5)
+    ax.set_ylim(len(ranked) - 0.5, -0.5)
+    ax.set_xlabel(f"{block.quantity.label}: {comparison.names[1]} / {comparison.names[0]}")
+    legend(figure, ax)
+    cut = f" (of {len(usable)}, the largest changes)" if len(ranked) < len(usable) else ""
+    subtitle = f"{len(ranked)} points{cut}"
+    if block.quantity.kind == "time":
+        subtitle += f"; whiskers: {CONFIDENCE:.0%} interval; band: margin {comparison.margin:.3g}"
+    name = slug("ratios", which, block.quantity.name)
+    title = f"{comparison.names[1]} against {comparison.names[0]}"
+    alt = f"Dot plot of the ratios of {len(ranked)} points."
+    return finish(figure, name, title, source, alt=alt, subtitle=subtitle)
