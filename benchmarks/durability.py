@@ -28,8 +28,10 @@ from benchmarks import clockwork
 from nqbench.run_files import RECORDS, read_records
 from nqbench.store import load
 
-LONGEST_WAIT_S: Final = 1.2
-"""From the first stage to the kill: a whole run takes two to five seconds."""
+LONGEST_WAIT_S: Final = 2.5
+"""From the first stage, or from the last kill, to the next: a run takes two to six seconds."""
+KILLS_PER_LIFE: Final = 3
+"""A runner whose workers die faster than they start makes no progress, and shows nothing."""
 EARLY: Final = 0.1
 """Share of the lives that may be ended before the first stage, while the runner starts."""
 LIFE_LIMIT_S: Final = 120.0
@@ -89,7 +91,7 @@ def campaign(
         run = folder / f"run-{tally.runs}"
         complete = False
         while not complete:
-            left = kills - tally.total
+            left = min(KILLS_PER_LIFE, kills - tally.total)
             complete = _life(run, chance, tally, left)
             progress(tally)
         found = table(run)

@@ -26,7 +26,7 @@ from nqbench.measure.stages import Stages
 from nqbench.measure.study import StudyLike
 from nqbench.point import Point
 from nqbench.record import Record
-from nqbench.store import MANIFEST, RunWriter, newest, read_manifest
+from nqbench.store import MANIFEST, RunWriter, is_reference, newest, read_manifest
 
 Expand = Callable[[Any, DeviceFacts], list[Point]]
 MAX_COMPILERS: Final = 16
@@ -59,6 +59,7 @@ def run_study(
         from nqbench.study import expand as expand_study
 
         expand = cast(Expand, expand_study)
+    _look_first(out, fresh)
     workers: Workers = Crew(device_spec) if isolate else Inline(device_spec)
     with closing(workers):
         hello = workers.hello
@@ -111,6 +112,17 @@ def _measure(
         timed = stages.verify(timed, opened)
         opened.close()  # a round is a process of its own
     stages.rounds(timed)
+
+
+def _look_first(out: Path, fresh: bool) -> None:
+    """Refuse a folder in use or damaged before a device is opened, which could disturb its user.
+
+    Creates nothing. Raises ``StoreError``.
+    """
+    if is_reference(out) or out.exists():
+        with RunWriter(out):
+            if not fresh and (out / MANIFEST).exists():
+                read_manifest(out)
 
 
 def _open_folder(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from nqbench.store import RECORDS, RunWriter, load, read_records
 from tests.measure.test_crew import wait_gone
@@ -46,33 +43,6 @@ def wait_for_lines(path: Path, count: int) -> None:
     while not file.exists() or file.read_bytes().count(b"\n") < count:
         assert time.monotonic() < deadline, "the runner writes nothing"
         time.sleep(0.002)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, int], float | None]:
-    """Value by (n, round) of a run that nobody killed."""
-    path = tmp_path_factory.mktemp("whole") / "r"
-    measure(path, sizes(*SIZES), DEVICE, HOW)
-    return {(r.point["factors"]["n"], r.round): r.value_s for r in read_records(path).records}
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_killed_run_goes_on_to_the_same_result(
-    tmp_path: Path, seed: int, undisturbed: dict[tuple[int, int], float | None]
-) -> None:
-    path = tmp_path / "r"
-    moment = random.Random(seed)
-    with start(path, "inline") as runner:
-        wait_for_lines(path, moment.randint(1, 14))
-        time.sleep(moment.uniform(0, 0.1))
-        runner.kill()
-    kept = read_records(path).records
-    measure(path, sizes(*SIZES), DEVICE, HOW)
-    records = read_records(path).records
-    assert records[: len(kept)] == kept
-    blocks = [(r.point["factors"]["n"], r.round) for r in records]
-    assert len(set(blocks)) == len(blocks) == 16  # nothing lost, nothing measured twice
-    assert {b: r.value_s for b, r in zip(blocks, records, strict=True)} == undisturbed
 
 
 def test_a_killed_runner_takes_its_worker_along_and_frees_the_folder(tmp_path: Path) -> None:

@@ -1,0 +1,38 @@
+"""A short killing campaign: runner and worker die at random moments, and nothing is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import clockwork, durability
+from benchmarks.durability import LostRecord, Tally, campaign
+from nqbench.store import RECORDS
+
+KILLS = 12
+
+
+def test_killed_runs_end_as_an_undisturbed_one(tmp_path: Path) -> None:
+    tally = campaign(tmp_path, KILLS, seed=3)
+    assert tally.total == KILLS
+    assert set(tally.kills) == {"runner", "worker"}
+    assert tally.runs >= 1
+
+
+def test_the_campaign_would_notice_a_lost_record(tmp_path: Path) -> None:
+    """The harness itself: a record that vanishes, and one that was announced and never stored."""
+    folder = tmp_path / "r"
+    durability.clockwork_run(folder)
+    whole = (folder / RECORDS).read_bytes()
+    lines = whole.splitlines(keepends=True)
+    truth = durability.table(folder)
+    assert len(truth) == clockwork.BLOCKS
+    (folder / RECORDS).write_bytes(b"".join(lines[:-1]))
+    assert durability.table(folder) == [row for row in truth if row in durability.table(folder)]
+    assert len(durability.table(folder)) == clockwork.BLOCKS - 1
+    with pytest.raises(LostRecord, match="there before are gone"):
+        durability._check(folder, whole, [], Tally())
+    with pytest.raises(LostRecord, match="reported as stored"):
+        durability._check(folder, b"", ["11 3 wrong\n"], Tally())
+    durability._check(folder, b"", ["started\n", "7 0 ok\n", "11 3 wro"], Tally())
