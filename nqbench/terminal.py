@@ -20,6 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from nqbench.point import LAUNCH, text, varied
+from nqbench.terminal_tables import print_fitting
 
 if TYPE_CHECKING:
     from nqbench.count import Count
@@ -103,8 +104,7 @@ def show_points(points: Sequence[Point], estimate_s: float | None) -> None:
     """The points of a dry run, and how long they may take."""
     out = console()
     for sweep in dict.fromkeys(p.sweep for p in points):
-        chosen = [p for p in points if p.sweep == sweep]
-        out.print(_points_table(sweep, chosen))
+        _show_sweep(sweep, [p for p in points if p.sweep == sweep])
     skipped = sum(1 for p in points if p.skip)
     text = f"{len(points) - skipped} points to measure, {skipped} skipped"
     if estimate_s is not None:
@@ -112,7 +112,7 @@ def show_points(points: Sequence[Point], estimate_s: float | None) -> None:
     out.print(text)
 
 
-def _points_table(sweep: str, points: Sequence[Point]) -> Table:
+def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
     told = varied(points)
     if all(point.system for point in points):
         told = [name for name in told if name == "n" or name in LAUNCH]
@@ -122,12 +122,14 @@ def _points_table(sweep: str, points: Sequence[Point]) -> Table:
     table = Table(
         title=f"{sweep}: {len(points)} points", caption=_pairs(fixed), title_justify="left"
     )
-    for name in ("system", *told, "jobs", "skipped because"):
+    columns = {"system": [p.system or "" for p in points]}
+    columns |= {name: [text(p.factors.get(name, "-")) for p in points] for name in told}
+    columns["jobs"] = [str(p.derived.get("jobs", "")) for p in points]
+    columns["skipped because"] = [p.skip for p in points]
+    used = {name: cells for name, cells in columns.items() if any(cells)}
+    for name in used:
         table.add_column(name)
-    for p in points:
-        cells = [p.system or "", *(text(p.factors.get(name, "-")) for name in told)]
-        table.add_row(*map(escape, (*cells, str(p.derived.get("jobs", "")), p.skip)))
-    return table
+    print_fitting(console(), table, list(used), list(zip(*used.values(), strict=True)))
 
 
 def _pairs(values: Mapping[str, Any]) -> str:
@@ -218,9 +220,8 @@ def show_kernels(workload: Any, system: str | None) -> None:
 
 
 def _print_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    cells = list(rows)
     table = Table(box=SIMPLE_HEAD)
     for index, name in enumerate(names):
         table.add_column(name, no_wrap=index == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console().print(table)
+    print_fitting(console(), table, names, cells)
