@@ -86,14 +86,20 @@ def label(point: PointResult, factors: Sequence[str] = ()) -> str:
 
 
 def telling(points: Sequence[PointResult]) -> tuple[str, ...]:
-    """Factors that tell points of the same system (or sweep) and size apart."""
+    """Factors that tell points of the same system (or sweep) and size apart.
+
+    A factor that follows an earlier one (the allocation of a memory) would tell nothing more.
+    """
     groups: dict[tuple[str, int], list[PointResult]] = {}
     for point in points:
         groups.setdefault((point.system or point.sweep, point.n), []).append(point)
     names = dict.fromkeys(f for p in points for f in p.levels)
-    return tuple(
-        f for f in names if any(len({p.level(f) for p in group}) > 1 for group in groups.values())
-    )
+    told: list[str] = []
+    for f in names:
+        varies = any(len({p.level(f) for p in group}) > 1 for group in groups.values())
+        if varies and not any(_determines(g, f, points) for g in told):
+            told.append(f)
+    return tuple(told)
 
 
 def _match(
@@ -163,6 +169,11 @@ def _group(
 
 def _text(point: PointResult, factor: str) -> str:
     return point.sweep if factor == "sweep" else str(point.level(factor))
+
+
+def _determines(factor: str, other: str, points: Sequence[PointResult]) -> bool:
+    levels: dict[object, object] = {}
+    return all(levels.setdefault(p.level(factor), p.level(other)) == p.level(other) for p in points)
 
 
 def _recorded(points: Sequence[PointResult]) -> list[str]:

@@ -24,6 +24,9 @@ SAMPLE_SIZE: Final = "nv/cold/sample_size"
 SAMPLES: Final = "nv/json/bin:nv/cold/sample_times"
 ROUNDS: Final = "nqbench/rounds"
 """A summary of nqbench's own: the median of each round by its number, in seconds."""
+SPEC: Final = "nqbench_device"
+"""An entry of nqbench's own in ``meta``: what the command line calls the device. It keeps times
+that the test device invented apart from measured ones."""
 TYPES: Final = ("int64", "float64", "string")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from nqbench.interchange.nvbench_fields import (
     ROUNDS,
     SAMPLE_SIZE,
     SAMPLES,
+    SPEC,
     VERSION,
     Place,
     items,
@@ -39,15 +40,15 @@ Identity = tuple[str, str, int, tuple[tuple[str, Level], ...]]
 def read_files(paths: Sequence[Path]) -> Dataset:
     """Read nvbench files of the same benchmarks, a round each. Raises ``InterchangeError``."""
     rounds = [_read(path) for path in paths]
-    devices = {device for _, device, _ in rounds}
+    devices = {file.device for file in rounds}
     if len(devices) > 1:
         raise InterchangeError(
             f"{paths[0].parent}: its files were measured on different devices"
             f" ({', '.join(sorted(devices))}); put each device into a folder of its own"
         )
     found: dict[Identity, PointResult] = {}
-    for number, (points, _, _) in enumerate(rounds, 1):
-        for point in points:
+    for number, file in enumerate(rounds, 1):
+        for point in file.points:
             key = _identity(point)
             # Rounds that nqbench exported keep their numbers; a process of nvbench is a round.
             blocks = point.blocks if len(rounds) == 1 else _renumber(point, number)
@@ -56,19 +57,31 @@ def read_files(paths: Sequence[Path]) -> Dataset:
                 found[key] = _with_blocks(point, blocks)
             elif point.ok:
                 found[key] = _with_blocks(point, {**earlier.blocks, **blocks})
-    device, statistic = rounds[0][1], rounds[0][2]
     count = max((len(p.blocks) for p in found.values()), default=0)
     manifest = {
-        "device": {"spec": "nvbench", "kind": "cuda", "facts": {"name": device}},
+        "device": {
+            "spec": rounds[0].spec,
+            "kind": "cuda",
+            "facts": {"name": rounds[0].device},
+        },
         "command": ["nvbench", "--json", str(paths[0])],
-        "statistic": statistic,
+        "statistic": rounds[0].statistic,
         "study": {"name": paths[0].stem, "workload": "counting"},
     }
     return Dataset(paths[0].stem, manifest, tuple(found.values()), count)
 
 
-def _read(path: Path) -> tuple[list[PointResult], str, str]:
-    """Points, the device's name, and whether their times are means or medians."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _File:
+    """One file. ``statistic`` is what its times are: ``mean`` or ``median``."""
+
+    points: list[PointResult]
+    device: str
+    spec: str
+    statistic: str
+
+
+def _read(path: Path) -> _File:
     root = _load(path)
     place = Place(path)
     _check_version(root, place)
@@ -99,7 +112,10 @@ def _read(path: Path) -> tuple[list[PointResult], str, str]:
             " one file per device"
         )
     gpu = names.get(next(iter(used)), "unknown GPU")
-    return points, gpu, "mean" if "mean" in statistics else "median"
+    meta = root.get("meta")
+    spec = meta.get(SPEC) if isinstance(meta, Mapping) else None
+    statistic = "mean" if "mean" in statistics else "median"
+    return _File(points, gpu, spec if isinstance(spec, str) else "nvbench", statistic)
 
 
 def _load(path: Path) -> Mapping[str, Any]:

@@ -28,6 +28,7 @@ from nqbench.interchange.nvbench_fields import (
     ROUNDS,
     SAMPLE_SIZE,
     SAMPLES,
+    SPEC,
     STDEV,
     VERSION,
 )
@@ -79,6 +80,7 @@ def _meta(data: Dataset) -> dict[str, Any]:
         "argv": data.command.split(),
         "version": {"json": version, "nqbench": {"string": __version__}},
         "about": f"exported by nqbench; {data.manner}",
+        SPEC: data.spec,
     }
 
 

@@ -58,7 +58,7 @@ def sentences(findings: Findings) -> list[str]:
     said = []
     for comparison in findings.comparisons:
         for block in comparison.blocks:
-            counts = ", ".join(f"{n} {verdict}" for verdict, n in block.counts.items() if n)
+            counts = ", ".join(f"{n} {_plural(v, n)}" for v, n in block.counts.items() if n)
             mean = ""
             if block.overall is not None:
                 mean = f"; geometric mean of the ratios {ratio_text(block.overall)}"
@@ -77,6 +77,10 @@ def sentences(findings: Findings) -> list[str]:
     if findings.several_devices and not findings.reversals:
         said.append("No optimisation clearly helps on one device and hurts on another.")
     return said
+
+
+def _plural(verdict: str, count: int) -> str:
+    return "differ" if verdict == "differs" and count != 1 else verdict
 
 
 def changed(findings: Findings) -> list[tuple[Comparison, Compared]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from textwrap import shorten
 from typing import Final
 
 from nqbench.analysis.compare import Block, Comparison
@@ -24,6 +25,8 @@ from nqbench.report.table import Source
 MOST_ROWS: Final = 60
 """More rows than this are no longer legible on one page; the largest changes are shown."""
 _ROW_IN: Final = 0.17
+LONGEST_NAME: Final = 60
+"""Characters of a run's name in the subtitle: two of them fill a line."""
 LOOKS: Final = {
     "faster": ("#0072B2", "<"),
     "slower": ("#D55E00", ">"),
@@ -65,13 +68,17 @@ def ratios(comparison: Comparison, block: Block, source: Source, which: str = ""
             )
     ax.set_yticks(range(len(ranked)), [label(row.pair.first, told) for row in ranked], fontsize=6.5)
     ax.set_ylim(len(ranked) - 0.5, -0.5)
-    ax.set_xlabel(f"{block.quantity.label}: {comparison.names[1]} / {comparison.names[0]}")
+    ax.set_xlabel(f"{block.quantity.label}, compared / reference")
     legend(figure, ax)
     cut = f" (of {len(usable)}, the largest changes)" if len(ranked) < len(usable) else ""
     subtitle = f"{len(ranked)} points{cut}"
     if block.quantity.kind == "time":
-        subtitle += f"; whiskers: {CONFIDENCE:.0%} interval; band: margin {comparison.margin:.3g}"
+        subtitle += f"; whiskers: {CONFIDENCE:.0%} interval; band: margin {comparison.margin:.1%}"
+    sides = " against ".join(
+        shorten(n, LONGEST_NAME, placeholder="...") for n in comparison.names[::-1]
+    )
+    subtitle += f"\n{sides}"
     name = slug("ratios", which, block.quantity.name)
-    title = f"{comparison.names[1]} against {comparison.names[0]}"
+    title = f"Ratio of {block.quantity.label} per point"
     alt = f"Dot plot of the ratios of {len(ranked)} points."
     return finish(figure, name, title, source, alt=alt, subtitle=subtitle)
