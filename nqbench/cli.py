@@ -15,6 +15,8 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli_compare import register
+from nqbench.cli_papers import register as register_papers
 from nqbench.errors import (
     CompileError,
     DeviceUnavailable,
@@ -210,6 +212,10 @@ def schema() -> None:
     from nqbench.study import schema as study_schema
 
     typer.echo(json.dumps(study_schema(), indent=2))
+
+
+register(app)
+register_papers(app)
 
 
 def _command() -> list[str]:

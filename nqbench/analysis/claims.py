@@ -139,7 +139,7 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
     if run is not None and run.data.simulated and not set(sizes) & set(run.sizes):
         found, moved = _simulated(claim, form, values, run, found)
     word, reason = _combine(found)
-    notes = [reason, form.note, moved, *values.notes, _contradiction(values.paper, claim)]
+    notes = [reason, form.note, moved, *values.notes, _contradiction(claim)]
     return Verdict(claim, device, manner, word, found, "; ".join(n for n in notes if n))
 
 
@@ -250,6 +250,6 @@ def _combine(found: Sequence[SizeVerdict]) -> tuple[Word, str]:
     return "holds", ""
 
 
-def _contradiction(paper: Paper, claim: Claim) -> str:
-    text = paper.caveat(claim.caveat) if claim.caveat else ""
-    return f"the paper's own numbers: {text}" if text else ""
+def _contradiction(claim: Claim) -> str:
+    """The paper's own numbers may contradict its sentence: where to read about it."""
+    return f"see caveat {claim.caveat}" if claim.caveat else ""

@@ -70,7 +70,7 @@ def main_point(
     found = configurations(data, system, n, levels)
     first = [p for p in found if p.sweep == found[0].sweep]
     if len(first) > 1:
-        told = [f for f in LAUNCH if len({p.level(f) for p in first}) > 1]
+        told = [f for f in (*LAUNCH, "assignment") if len({p.level(f) for p in first}) > 1]
         raise NotMeasured(
             f"{described(system, n, levels or {})} has {len(first)} configurations in sweep"
             f" {first[0].sweep}: say which {', '.join(told) or 'one'}, or take best(...)"
@@ -116,7 +116,7 @@ def launch_text(point: PointResult) -> str:
     return ", ".join(
         f"{name} {point.level(name)}"
         for name in LAUNCH
-        if point.level(name) not in ("-", "from_jobs", "from_jobs_plus_one")
+        if name != "probe" and point.level(name) not in ("-", "from_jobs", "from_jobs_plus_one")
     )
 
 

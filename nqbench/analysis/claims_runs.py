@@ -34,6 +34,11 @@ class Observed:
         return _word(self.data.device_short)
 
     @property
+    def name(self) -> str:
+        """The device's name alone, for a legend."""
+        return self.data.device.removesuffix(f" ({self.data.spec})")
+
+    @property
     def sizes(self) -> list[int]:
         """Board sizes of the run's kernels."""
         return sorted({p.n for p in self.data.points if not p.host})

@@ -151,7 +151,7 @@ class Known(_Part):
 
 
 class PaperFigure(_Part):
-    """A figure; bars and curves without printed numbers are ``unknown``."""
+    """A figure. ``unknown`` is drawn without printed numbers; ``draw`` says how it is made."""
 
     id: str
     number: str
@@ -159,6 +159,7 @@ class PaperFigure(_Part):
     hardware: list[str]
     n: list[int]
     unit: str
+    draw: Literal["bars", "pool", "kernels", "speedup", "none"] = "none"
     known: list[Known] = []
     unknown: list[str] = []
     note: str = ""

@@ -1,0 +1,99 @@
+"""The commands about papers: ``claims`` and ``reproduce``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+FullOption = Annotated[
+    bool,
+    typer.Option("--full", help="Let deterministic counts walk large trees (minutes, once)."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(claims)
+    app.command()(reproduce)
+
+
+def claims(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")],
+    paper: Annotated[
+        str | None, typer.Option("--paper", help="Whose claims; default: the runs' own papers.")
+    ] = None,
+    full: FullOption = False,
+) -> None:
+    """Judge every claim of a paper by recorded runs (exit code 0 whatever the verdicts)."""
+    from nqbench import paper_actions, paper_terminal
+
+    for table, _ in paper_actions.claims(runs, paper, full=full):
+        paper_terminal.show_claims(table)
+
+
+def reproduce(
+    papers: Annotated[list[str], typer.Argument(metavar="PAPER...", help="Papers by name.")],
+    device: Annotated[
+        str, typer.Option("--device", "-d", help="auto, cuda:0, sim:NAME, cpu or replay:RUN.")
+    ] = "auto",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write into (one paper only).")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", help="Time for each run: 90s, 10m, 1h.")
+    ] = None,
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="Run nothing: use every run under results/.")
+    ] = False,
+    full: FullOption = False,
+) -> None:
+    """Run a paper's experiments again; write its tables, figures and verdicts."""
+    from nqbench import paper_actions, paper_terminal
+    from nqbench.errors import StudyError
+
+    if out is not None and len(papers) > 1:
+        raise StudyError("--out takes one paper; leave it out for several")
+    for name in papers:
+        paper_actions.study_of(name)  # a wrong name is said before anything is run
+    if recorded:
+        for name in papers:
+            for report in paper_actions.report_recorded(name, full=full):
+                paper_terminal.show_paper(report)
+        return
+    codes = [_reproduce(name, device, out, budget, full) for name in papers]
+    if any(codes):
+        raise typer.Exit(max(codes))
+
+
+def _reproduce(name: str, device: str, out: Path | None, budget: str | None, full: bool) -> int:
+    """One paper; the exit code of ``run``."""
+    import sys
+
+    from nqbench import actions, paper_actions, paper_terminal, terminal
+    from nqbench.study import load_study
+
+    budget_s = actions.budget_seconds(budget)
+    study = load_study(paper_actions.study_of(name))
+    choice = actions.choose(device)
+    if device == "auto":
+        terminal.note(choice.why)
+    with terminal.progress() as listener:
+        outcome = actions.measure(
+            study,
+            choice.spec,
+            out=None,
+            fresh=False,
+            budget_s=budget_s,
+            listener=listener,
+            command=["nqbench", *sys.argv[1:]],
+        )
+    terminal.show_outcome(outcome)
+    if outcome.counts.get("ok", 0):
+        paper_terminal.show_paper(paper_actions.report_paper(name, [outcome.path], out, full=full))
+    if outcome.interrupted:
+        return EXIT_INTERRUPTED
+    return EXIT_FAILED if outcome.failures else 0

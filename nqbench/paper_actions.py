@@ -1,0 +1,90 @@
+"""What ``claims`` and ``reproduce`` do, without printing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from nqbench.errors import StudyError
+
+if TYPE_CHECKING:
+    from nqbench.analysis.claims import Verdict
+    from nqbench.papers.schema import Paper
+    from nqbench.report.papers.write import PaperReport
+    from nqbench.report.table import Table
+
+STUDY: Final = "study.yaml"
+RESULTS: Final = Path("results")
+KINDS: Final = ("reference", "local")
+"""Runs that are part of the project, and a user's own: each get a folder under ``plots``."""
+
+
+def study_of(paper: str) -> Path:
+    """The study that runs a paper again. Raises ``StudyError`` for an unknown paper."""
+    from nqbench.papers import paper_folder
+
+    return paper_folder(paper) / STUDY
+
+
+def claims(
+    runs: Sequence[Path], paper: str | None, *, full: bool = False
+) -> list[tuple[Table, list[Verdict]]]:
+    """The verdict tables of runs: one per paper that they speak about.
+
+    Raises ``StudyError`` (no paper's run, unknown paper) and ``StoreError`` (no run).
+    """
+    from nqbench.analysis.claims import judge
+    from nqbench.analysis.claims_runs import observe, papers_of
+    from nqbench.report.papers.verdict_table import claims_table
+    from nqbench.report.papers.write import joint_source
+
+    observed = [observe(run) for run in runs]
+    found = []
+    for one in papers_of(observed, paper):
+        mine = observed if paper else [r for r in observed if r.data.name == one.id]
+        verdicts = judge(one, mine, full=full)
+        found.append((claims_table(one, verdicts, joint_source(mine)), verdicts))
+    return found
+
+
+def report_paper(
+    name: str, runs: Sequence[Path], out: Path | None, *, full: bool = False
+) -> PaperReport:
+    """Write a paper's tables, figures and verdicts from runs."""
+    from nqbench.analysis.claims_runs import observe
+    from nqbench.papers import load_paper
+    from nqbench.report import default_out
+    from nqbench.report.papers import write_paper
+
+    paper: Paper = load_paper(name)
+    return write_paper(
+        paper, [observe(run) for run in runs], out or default_out(runs[0]), full=full
+    )
+
+
+def report_recorded(name: str, *, full: bool = False) -> list[PaperReport]:
+    """Write a paper again from every run of it under ``results``; nothing is run.
+
+    Raises ``StudyError`` where there is none.
+    """
+    from nqbench.papers import paper_folder
+
+    paper_folder(name)
+    reports = []
+    for kind in KINDS:
+        runs = recorded_runs(name, kind)
+        if runs:
+            out = Path("plots") / kind / "papers" / name
+            reports.append(report_paper(name, runs, out, full=full))
+    if not reports:
+        raise StudyError(
+            f"there is no run of {name} under {RESULTS}; `nqbench reproduce {name}` makes one"
+        )
+    return reports
+
+
+def recorded_runs(name: str, kind: str) -> list[Path]:
+    """Run folders of a paper's study under ``results/KIND/DEVICE``."""
+    found = (RESULTS / kind).glob(f"*/{name}/manifest.json")
+    return sorted(manifest.parent for manifest in found)

@@ -1,0 +1,105 @@
+"""A bar per version, a panel per GPU: the published bars hatched, ours with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from nqbench.analysis.claims_points import NotMeasured, best_point, launch_text
+from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.quantities import TIME
+from nqbench.analysis.wording import time as time_text
+from nqbench.papers.schema import Paper, PaperFigure
+from nqbench.report.figures.scale import value_axis
+from nqbench.report.figures.style import (
+    COLOURS,
+    GREY,
+    HATCH,
+    Drawing,
+    finish,
+    grid_shape,
+    new_figure,
+    whiskers,
+)
+from nqbench.report.items import slug
+from nqbench.report.table import Source
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def bars(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """Feinbube's figures 4 and 5. Raises ``NotMeasured`` where no run has a version."""
+    n = figure.n[0]
+    versions = [s for s in paper.systems if s.system.startswith(paper.id)]
+    names = [s.id.replace("_", "\n", 1) for s in versions]
+    ours = [(run, _measured(run, [s.system for s in versions], n)) for run in runs]
+    ours = [(run, found) for run, found in ours if found]
+    if not ours:
+        # The reason is that of the first run: it is asked again so that it can say it.
+        best_point(runs[0].data, versions[0].system, n)
+    panels = len(figure.hardware) + len(ours)
+    rows, columns = grid_shape(panels)
+    drawing = new_figure(1.0 + 2.5 * rows)
+    axes = list(drawing.subplots(rows, columns, squeeze=False).flat)
+    for ax in axes[panels:]:
+        ax.set_visible(False)
+    for ax, device in zip(axes, figure.hardware, strict=False):
+        known = {k.system: k.value for k in figure.known if k.hardware == device and k.value}
+        _published(ax, [known.get(s.system) for s in versions], paper.device(device).name)
+    for ax, (run, found) in zip(axes[len(figure.hardware) :], ours, strict=False):
+        _own(ax, [found.get(s.system) for s in versions], run.name)
+    for ax in axes[:panels]:
+        ax.set_xticks(range(len(names)), names, fontsize=6.5)
+    title = f"Figure {figure.number}: {figure.title}"
+    alt = f"Bars of the times of {len(names)} versions on {panels} devices, N = {n}."
+    subtitle = "hatched: published; a question mark: the paper prints no number. Every panel has"
+    subtitle += " its own axis: compare the shapes"
+    name = slug("paper", figure.id)
+    return [finish(drawing, name, title, source, alt=alt, subtitle=subtitle)]
+
+
+def _measured(run: Observed, systems: Sequence[str], n: int) -> dict[str, tuple[Estimate, str]]:
+    """The fastest configuration of each version that was timed."""
+    found = {}
+    for system in systems:
+        try:
+            point = best_point(run.data, system, n)
+        except NotMeasured:
+            continue
+        value = point.estimate(TIME)
+        assert value is not None  # best_point takes timed points only
+        found[system] = value, launch_text(point)
+    return found
+
+
+def _published(ax: Axes, values: Sequence[float | None], name: str) -> None:
+    known = [v for v in values if v is not None]
+    value_axis(ax, "y", known, TIME, log=False)
+    for i, value in enumerate(values):
+        if value is None:
+            ax.text(i, max(known) * 0.02, "?", ha="center", color=GREY, fontsize=9)
+        else:
+            ax.bar(i, value, width=0.7, facecolor="white", edgecolor=GREY, hatch=HATCH)
+            ax.text(i, value, f"{value:g} s", ha="center", va="bottom", fontsize=7)
+    ax.set_title(f"{name}\n(published)", fontsize=8)
+
+
+def _own(ax: Axes, values: Sequence[tuple[Estimate, str] | None], name: str) -> None:
+    found = [v[0] for v in values if v is not None]
+    value_axis(ax, "y", [e.high or e.value for e in found], TIME, log=False)
+    for i, value in enumerate(values):
+        if value is None:
+            ax.text(i, 0, "not run", ha="center", va="bottom", color=GREY, fontsize=6.5)
+            continue
+        estimate, launch = value
+        ax.bar(i, estimate.value, width=0.7, color=COLOURS[0])
+        ax.errorbar([i], [estimate.value], yerr=whiskers([estimate]), color="#222222", capsize=3)
+        ax.text(i, estimate.value, f"{time_text(estimate.value, 3)}", ha="center", va="bottom",
+                fontsize=7)  # fmt: skip
+        depth_block = launch.replace("block_size", "block").replace(", ", "\n")
+        ax.text(i, 0, depth_block, ha="center", va="bottom", color="white", fontsize=5.5)
+    ax.set_title(f"{name}\n(measured)", fontsize=8)

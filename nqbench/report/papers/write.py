@@ -1,0 +1,156 @@
+"""Writes a paper's tables, figures and verdicts, and ``paper.md`` that ties them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from nqbench.analysis.claims import Verdict, judge
+from nqbench.analysis.claims_runs import Observed
+from nqbench.errors import AnalysisError
+from nqbench.papers.schema import Paper, PaperFigure
+from nqbench.report.exporters import exporter
+from nqbench.report.exporters.markdown import body, escape
+from nqbench.report.figures.style import Drawing, save, styled
+from nqbench.report.items import slug, source_of
+from nqbench.report.papers.bars import bars
+from nqbench.report.papers.curves import kernels, pool, speedup
+from nqbench.report.papers.forest import forest
+from nqbench.report.papers.twins import twin
+from nqbench.report.papers.verdict_table import claims_table, details_table
+from nqbench.report.table import Source, Table
+from nqbench.report.writer import FIGURE_FORMATS, Folder
+
+PAGE: Final = "paper.md"
+DrawFigure = Callable[[Paper, PaperFigure, Sequence[Observed], Source], list[Drawing]]
+DRAW: Final[dict[str, DrawFigure]] = {
+    "bars": bars,
+    "pool": pool,
+    "kernels": kernels,
+    "speedup": speedup,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PaperReport:
+    """What was written: files (the page first) and the verdicts."""
+
+    paths: tuple[Path, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+def write_paper(
+    paper: Paper,
+    runs: Sequence[Observed],
+    out: Path,
+    formats: Sequence[str] = ("md", "csv", "tex"),
+    figure_formats: Sequence[str] = FIGURE_FORMATS,
+    *,
+    full: bool = False,
+) -> PaperReport:
+    """Write everything for one paper from its runs, one per device.
+
+    Tables are made once per run, figures and verdicts over all of them. What the runs lack becomes
+    a sentence on the page, which names what is missing and the command that would measure it.
+    Raises ``StudyError`` for an unknown format and ``StoreError`` where the folder refuses.
+    """
+    page = _Page(Folder(out), formats, figure_formats)
+    source = joint_source(runs)
+    verdicts = judge(paper, runs, full=full)
+    page.lines += [f"# {escape(paper.title)}", "", escape(_cited(paper)), ""]
+    page.lines += [*(f"- {escape(str(source_of(run.data)))}" for run in runs), ""]
+    page.heading("Verdicts")
+    page.table(claims_table(paper, verdicts, source))
+    page.table(details_table(paper, verdicts, source), inline=False)
+    with styled():
+        for device in dict.fromkeys(run.data.device for run in runs):
+            with page.attempt(f"claims against published values, {device}"):
+                page.drawings(forest(paper, verdicts, device, source), source)
+        page.heading("Figures")
+        for figure in paper.figures:
+            if figure.draw != "none":
+                with page.attempt(f"figure {figure.number}: {figure.title}"):
+                    page.drawings(DRAW[figure.draw](paper, figure, runs, source), source)
+    for run in runs:
+        many = f", {run.data.device}" if len(runs) > 1 else ""
+        page.heading(f"Tables{many}")
+        for table in paper.tables:
+            with page.attempt(f"table {table.number}: {table.title}"):
+                page.table(twin(paper, table, run), slug(run.device_id) if len(runs) > 1 else "")
+    page.heading("What the paper leaves open or gets wrong")
+    page.lines += [*(f"- {escape(c.text)}" for c in paper.caveats), ""]
+    written = page.folder.text(PAGE, "\n".join(page.lines).rstrip() + "\n")
+    paths = [written, *(p for p in page.folder.written if p != written)]
+    return PaperReport(tuple(paths), tuple(verdicts))
+
+
+def joint_source(runs: Sequence[Observed]) -> Source:
+    """Device, manner and command of several runs together."""
+    sources = [source_of(run.data) for run in runs]
+    return Source(
+        "; ".join(dict.fromkeys(s.device for s in sources)),
+        "; ".join(dict.fromkeys(s.manner for s in sources)),
+        "; ".join(dict.fromkeys(s.command for s in sources)),
+    )
+
+
+def _cited(paper: Paper) -> str:
+    where = ", ".join(str(part) for part in (paper.source.venue, paper.source.year) if part)
+    return f"{', '.join(paper.source.authors)}{f': {where}' if where else ''}"
+
+
+class _Page:
+    """The page under way, and the folder of the files it links."""
+
+    def __init__(
+        self, folder: Folder, formats: Sequence[str], figure_formats: Sequence[str]
+    ) -> None:
+        self.folder = folder
+        self.exporters = [exporter(name) for name in formats]
+        self.figure_formats = figure_formats
+        self.lines: list[str] = []
+
+    def heading(self, text: str) -> None:
+        """A section."""
+        self.lines += [f"## {escape(text)}", ""]
+
+    @contextmanager
+    def attempt(self, name: str) -> Iterator[None]:
+        """Write one thing, or say on the page why it is not there."""
+        try:
+            yield
+        except AnalysisError as error:
+            self.lines += [f"### {escape(name)}", "", f"Not made: {escape(str(error))}.", ""]
+
+    def table(self, table: Table, suffix: str = "", *, inline: bool = True) -> None:
+        """Write a table in every format, show it and link the files."""
+        name = self.folder.name("-".join(part for part in (f"table-{table.name}", suffix) if part))
+        files = [self.folder.text(name + e.suffix, e.render(table)) for e in self.exporters]
+        self.lines += [f"### {escape(table.title)}", ""]
+        if inline:
+            self.lines += [body(table), ""]
+        self._links(files)
+
+    def drawings(self, drawings: Sequence[Drawing], source: Source) -> None:
+        """Write figures in every format and show them."""
+        for drawing in drawings:
+            name = self.folder.name(f"figure-{drawing.name}")
+            files = []
+            for form in self.figure_formats:
+                put = _saver(drawing, source)
+                files.append(self.folder.put(f"{name}.{form}", put))
+            self.lines += [f"### {escape(drawing.title)}", ""]
+            if files:
+                self.lines += [f"![{escape(drawing.alt)}](<{files[0].name}>)", ""]
+            self._links(files)
+
+    def _links(self, files: Sequence[Path]) -> None:
+        links = " · ".join(f"[{file.suffix[1:]}](<{file.name}>)" for file in files)
+        self.lines += [links, ""] if links else []
+
+
+def _saver(drawing: Drawing, source: Source) -> Callable[[Path], None]:
+    return lambda path: save(drawing, path, source)
