@@ -1,4 +1,4 @@
-"""What makes a launch start from a known state: a stream that is held back, and an emptied L2 cache.
+"""What makes a launch start from a known state: a stream held back, and an emptied L2 cache.
 
 A kernel that is launched on an idle GPU starts as soon as it arrives, so that the time between the
 start event and the kernel contains the host's own work of queueing it: microseconds, and many more

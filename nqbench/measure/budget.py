@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,33 +16,95 @@ SLACK: Final = 3.0
 """A prediction from another size is trusted to this factor: only what exceeds it is left out."""
 MIN_ROUNDS: Final = 2
 """Fewer rounds give no interval; rather than that, the longest points are left out."""
+COMPILE_SHARE: Final = 0.5
+"""Of the budget, at most, for compiling: kernels that are never launched are worth nothing."""
+RESERVE: Final = 2.0
+"""Times the predicted time of a round is kept free while points are still verified: on a busy host
+a worker's start and a block vary by this much, and with too little left no point would be timed."""
+END_SLACK_S: Final = 3.0
+"""What a run may take beyond ``--budget``: ending its workers and writing what they told. A worker
+at its end is killed, so that this does not depend on what it does."""
 
 
 @dataclass
 class Budget:
-    """The time limits of one run. ``total_s`` is ``--budget``; ``clock`` is monotonic seconds."""
+    """The time limits of one run.
+
+    ``total_s`` is ``--budget``, which counts from ``started``; ``clock`` is monotonic seconds.
+    ``worker_start_s`` is what a worker takes to open the device: this run's first one told.
+    """
 
     measure: MeasureLike
     total_s: float | None = None
     clock: Callable[[], float] = time.monotonic
     book: TimeBook = field(default_factory=TimeBook)
+    started: float | None = None
+    worker_start_s: float = WORKER_START_S
 
     def __post_init__(self) -> None:
-        self._end = None if self.total_s is None else self.clock() + self.total_s
+        started = self.clock() if self.started is None else self.started
+        self._end = None if self.total_s is None else started + self.total_s
+        self._committed: dict[str, float] = {}
         self.share_s = self.measure.budget_s / self.measure.rounds
 
     def left_s(self) -> float:
         """Seconds left of the whole run's budget."""
         return float("inf") if self._end is None else max(0.0, self._end - self.clock())
 
+    @property
+    def end(self) -> float:
+        """When the whole run's budget ends, on the clock."""
+        return math.inf if self._end is None else self._end
+
+    @property
+    def compile_end(self) -> float:
+        """When compiling has to end so that there is time to measure."""
+        return self.end - (1 - COMPILE_SHARE) * (self.total_s or 0.0)
+
+    @property
+    def try_end(self) -> float:
+        """When a first launch has to end so that the points before it can be timed once."""
+        return self.end - self._reserved_s()
+
+    def may_compile(self) -> bool:
+        """Whether another kernel may be compiled before anything is launched."""
+        return self.clock() < self.compile_end
+
+    def not_compiled(self) -> str:
+        """Why a kernel is left out that was not compiled in time."""
+        return (
+            f"half of --budget {_text(self.total_s or 0)} went into compiling other kernels;"
+            " these are kept, so run again, or raise it"
+        )
+
+    def cut_short(self) -> str:
+        """Why a block is given up that was not finished at the end."""
+        return (
+            f"--budget {_text(self.total_s or 0)} was used up while this point was under way;"
+            " run again to go on, or raise it"
+        )
+
+    def _reserved_s(self) -> float:
+        """Seconds that one round of the points verified so far will take."""
+        if not self._committed:
+            return 0.0
+        return RESERVE * (self.worker_start_s + sum(self._committed.values()))
+
+    def commit(self, task: Task) -> None:
+        """Keep time for one block of a point that was verified."""
+        if not task.exact:
+            self._committed[task.key] = self.cost_s(task)
+
     def too_long_to_try(self, task: Task) -> str:
         """Why a point should not even be launched once; empty if it may."""
-        if self.left_s() == 0:
+        left_s = self.left_s() - self._reserved_s()
+        if left_s <= 0:
             return self._used_up()
         predicted = self.book.predict(task.point)
         if predicted is None:
             return ""
         launch_s, from_n = predicted
+        block_s = 0.0 if task.exact else self._block_s(launch_s)
         limit_s = min(self.measure.timeout_s, self.measure.budget_s if task.exact else self.share_s)
         if launch_s > SLACK * limit_s:
             return (
@@ -49,10 +112,11 @@ class Budget:
                 f" far over the {_text(limit_s)} that a launch may take here;"
                 " raise measure.budget, or lower n"
             )
-        if launch_s > self.left_s():
+        if launch_s + block_s > left_s:
             return (
-                f"one launch is predicted to take {_text(launch_s)} (from N={from_n}),"
-                f" more than is left of --budget {_text(self.total_s or 0)}; raise it"
+                f"one launch is predicted to take {_text(launch_s)} (from N={from_n}), for which"
+                f" --budget {_text(self.total_s or 0)} leaves no time beside the points before it;"
+                " raise it"
             )
         return ""
 
@@ -79,19 +143,19 @@ class Budget:
             return rounds, {}
         left_s = self.left_s()
         costs = {task.key: self.cost_s(task) for task in tasks}
-        round_s = WORKER_START_S + sum(costs.values())
+        round_s = self.worker_start_s + sum(costs.values())
         if round_s * rounds <= left_s:
             return rounds, {}
         for least in (min(MIN_ROUNDS, rounds), 1):
             dropped = self._drop_longest(costs, least)
             if len(dropped) < len(costs):
                 break
-        round_s = WORKER_START_S + sum(s for key, s in costs.items() if key not in dropped)
+        round_s = self.worker_start_s + sum(s for key, s in costs.items() if key not in dropped)
         return max(least, min(rounds, int(left_s / round_s))), dropped
 
     def _drop_longest(self, costs: Mapping[str, float], rounds: int) -> dict[str, str]:
         """The longest points, by key, that must go for ``rounds`` rounds of the others to fit."""
-        round_s = WORKER_START_S + sum(costs.values())
+        round_s = self.worker_start_s + sum(costs.values())
         dropped: dict[str, str] = {}
         for key, cost_s in sorted(costs.items(), key=lambda item: item[1], reverse=True):
             if round_s * rounds <= self.left_s():
@@ -105,7 +169,11 @@ class Budget:
 
     def cost_s(self, task: Task) -> float:
         """Expected seconds of one block of a verified point."""
-        return block_s(self.book.seen(task.point) or 0.0, self.share_s, self.measure.samples)
+        return self._block_s(self.book.seen(task.point) or 0.0)
+
+    def _block_s(self, launch_s: float) -> float:
+        overhead_s = self.book.overhead_s()
+        return block_s(launch_s, self.share_s, self.measure.samples, overhead_s)
 
     def ends_before(self, task: Task) -> str:
         """Why a block cannot be started any more; empty if it can."""

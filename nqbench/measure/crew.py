@@ -6,6 +6,7 @@ back. A worker that is lost costs the job in flight; a new one takes its place.
 
 from __future__ import annotations
 
+import math
 import selectors
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,11 +31,15 @@ class Job:
     """One request to a worker.
 
     ``limit_s`` is the longest silence between launches, ``tag`` whatever the sender knows it by.
+    At ``end`` (monotonic seconds) the job is given up: it is then ``skipped``, for the reason
+    ``late``.
     """
 
     request: Mapping[str, Any]
     limit_s: float
     tag: Any = None
+    end: float = math.inf
+    late: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,7 @@ class Crew:
             seat.worker = self._replacement()
             seat.worker.send(job.request)
         seat.job, seat.accepted, seat.launching = job, False, False
-        seat.deadline = time.monotonic() + PREPARE_LIMIT_S
+        seat.deadline = min(time.monotonic() + PREPARE_LIMIT_S, job.end)
 
     def _replacement(self) -> WorkerProcess:
         """Another worker. Raises ``DeviceLost``: the device could be opened before."""
@@ -160,7 +165,7 @@ class Crew:
                 seat.accepted = True
             elif "beat" in message:
                 seat.launching = True
-                seat.deadline = time.monotonic() + seat.job.limit_s + GRACE_S
+                seat.deadline = min(time.monotonic() + seat.job.limit_s + GRACE_S, seat.job.end)
             elif "done" in message:
                 job, seat.job = seat.job, None
                 seat.worker.fresh = False
@@ -181,6 +186,8 @@ class Crew:
                 self._give(seat, seat.job)
 
     def _overdue(self, seat: _Seat, job: Job) -> tuple[Job, Reply]:
+        if time.monotonic() >= job.end:
+            return self._lost(seat, job, "skipped", job.late)
         what = (
             f"a launch took longer than {job.limit_s:g} s; raise measure.timeout or lower n"
             if seat.launching

@@ -60,6 +60,10 @@ class Ledger:
         """The newest record of a block."""
         return self._latest.get((task.key, round_))
 
+    def records(self) -> list[Record]:
+        """The newest record of every block."""
+        return list(self._latest.values())
+
     def done(self, task: Task, round_: int) -> bool:
         """Whether a block is finished. Failed and wrong ones are not: they are tried again."""
         record = self.latest(task, round_)
@@ -114,6 +118,8 @@ class Ledger:
             failed = [r for r in blocks if r.status not in ("ok", "skipped")]
             measured = [r for r in blocks if r.status == "ok" and r.round > 0]
             left_out = [r for r in blocks if r.status == "skipped"]
+            if measured:  # a throttled block is a lost round, not a lost point
+                failed = [r for r in failed if r.status != "throttled"]
             if failed:
                 counts[failed[-1].status] += 1
                 failures.append(failed[-1])

@@ -16,12 +16,15 @@ from typing import Any, Final, cast
 from nqbench.devices.cpu import cpu_count
 from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import Budget
+from nqbench.measure.clocks import clock_warning
 from nqbench.measure.crew import Crew, Workers
+from nqbench.measure.dispatch import Dispatch
 from nqbench.measure.events import Listener, RunOutcome, Silent
 from nqbench.measure.inline import Inline
 from nqbench.measure.keys import Keys
 from nqbench.measure.ledger import Ledger, Task
 from nqbench.measure.manifest import check_same_run, make_manifest, policy_of, protocol_of
+from nqbench.measure.predict import TimeBook, nominal_rate
 from nqbench.measure.stages import Stages
 from nqbench.measure.study import StudyLike
 from nqbench.point import Point
@@ -61,6 +64,7 @@ def run_study(
         expand = cast(Expand, expand_study)
     _look_first(out, fresh)
     workers: Workers = Crew(device_spec) if isolate else Inline(device_spec)
+    worker_start_s = time.monotonic() - started
     with closing(workers):
         hello = workers.hello
         facts = _facts(hello)
@@ -74,21 +78,34 @@ def run_study(
             tasks = [Task.of(point, key, hello) for point, key in keyed]
             ledger = Ledger(writer, records, tasks, listener, keys.check)
             _tell_resume(records, tasks, listener)
-            stages = Stages(
+            if hello["no_telemetry"]:
+                listener.message(
+                    f"clocks, heat and power are not recorded: {hello['no_telemetry']}"
+                )
+            book = TimeBook(nominal_rate(device_spec, facts.multiprocessors))
+            dispatch = Dispatch(
                 study.measure,
                 policy_of(study),
-                manifest["seed"],
                 ledger,
-                Budget(study.measure, budget_s),
+                Budget(
+                    study.measure,
+                    budget_s,
+                    book=book,
+                    started=started,
+                    worker_start_s=worker_start_s,
+                ),
                 listener,
                 _Crews(device_spec, isolate),
             )
+            stages = Stages(dispatch, manifest["seed"])
             interrupted = False
             try:
                 _measure(stages, tasks, hello, workers)
             except KeyboardInterrupt:
                 interrupted = True
                 listener.message("interrupted: what was measured is kept; run again to go on")
+            if warning := clock_warning(ledger.records(), hello["identity"]):
+                listener.message(warning)
             outcome = ledger.outcome(out, time.monotonic() - started, interrupted)
             listener.finished(outcome)
             return outcome

@@ -28,6 +28,7 @@ from nqbench.errors import (
 from nqbench.measure.abilities import Chillable, KnowsAnswer, RoundAware
 from nqbench.measure.block import Block, plain, scalars
 from nqbench.measure.sampling import LONG_LAUNCH_S, Policy, sample
+from nqbench.measure.statistics import median_rank
 from nqbench.measure.telemetry import Watch, summary, throttled
 from nqbench.measure.timer import Beat, Timer
 from nqbench.measure.warmup import TIME_SHARE, WarmUp, warm_up
@@ -50,6 +51,8 @@ class Session:
         self._host: CpuDevice | None = None
         self._sensor, self._no_sensor = _sensor_of(self.device)
         self._idle = True
+        if self.device.timed:
+            median_rank(1)  # imports scipy: a second that is known of now, and surprises later
 
     def hello(self) -> dict[str, Any]:
         """What this device is."""

@@ -2,58 +2,28 @@
 
 from __future__ import annotations
 
-import random
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from nqbench.measure.budget import Budget
 from nqbench.measure.crew import Job, Workers
-from nqbench.measure.events import Listener
-from nqbench.measure.ledger import Ledger, Task
+from nqbench.measure.dispatch import Dispatch
+from nqbench.measure.ledger import Task
 from nqbench.measure.predict import work_of
-from nqbench.measure.sampling import Policy
-from nqbench.measure.study import MeasureLike
-from nqbench.record import Record
+from nqbench.measure.rounds import Rounds
 
 EXACT_ROUND: Final = 1
 """Round number of the only block of a point that is counted and not timed."""
-MAX_CRASHES: Final = 2
-"""A worker's death may have come from outside; a point in flight at two of them is left alone."""
-
-
-class Crews(Protocol):
-    """Makes workers."""
-
-    def __call__(self, size: int = 1) -> Workers:
-        """Fresh workers with the run's device open."""
-
-    def compilers(self) -> Workers:
-        """Workers that compile."""
 
 
 class Stages:
-    """Carries out the stages of one run; everything they yield goes into the ledger."""
+    """Carries out the stages of one run."""
 
-    def __init__(
-        self,
-        measure: MeasureLike,
-        policy: Policy,
-        seed: int,
-        ledger: Ledger,
-        budget: Budget,
-        listener: Listener,
-        crews: Crews,
-    ) -> None:
-        self._measure = measure
-        self._seed = seed
-        self._ledger = ledger
-        self._budget = budget
-        self._listener = listener
-        self._crews = crews
-        self._policy = policy
+    def __init__(self, dispatch: Dispatch, seed: int) -> None:
+        self._dispatch = dispatch
+        self._ledger = dispatch.ledger
+        self._budget = dispatch.budget
+        self._rounds = Rounds(dispatch, seed)
 
     def leave_out_infeasible(self, tasks: Sequence[Task]) -> list[Task]:
         """Record the points that cannot run on this device; returns the others."""
@@ -67,84 +37,59 @@ class Stages:
         kernels = [t for t in tasks if t.device != "cpu" and not self._ledger.done(t, 0)]
         if not kernels:
             return list(tasks)
-        self._listener.stage("compile", len(kernels))
+        self._dispatch.listener.stage("compile", len(kernels))
         refused: set[str] = set()
-        jobs = (
-            Job({"point": task.point.as_json(), "facts": facts}, self._measure.timeout_s, task)
-            for task in kernels
-            if self._budget.left_s() > 0
-        )
-        with closing(self._crews.compilers()) as compilers:
-            for job, reply in compilers.run(jobs):
+        with closing(self._dispatch.crews.compilers()) as compilers:
+            for job, reply in compilers.run(self._compile_jobs(kernels, facts, refused)):
                 if reply.fields["status"] == "ok":
-                    self._listener.advanced()
+                    self._dispatch.listener.advanced()
+                    continue
+                refused.add(job.tag.key)
+                if reply.fields["status"] == "skipped":
+                    self._ledger.skip(job.tag, 0, reply.fields["reason"])
                 else:
-                    refused.add(job.tag.key)
                     self._ledger.add(job.tag, 0, 0, reply)
         return [task for task in tasks if task.key not in refused]
 
     def count(self, tasks: Sequence[Task], processes: int) -> None:
         """The only block of each point that is counted and not timed."""
-        self._recall(tasks, EXACT_ROUND)
+        self._dispatch.recall(tasks, EXACT_ROUND)
         pending = [t for t in _ascending(tasks) if not self._ledger.done(t, EXACT_ROUND)]
         if not pending:
             return
-        self._listener.stage("count", len(pending))
-        with closing(self._crews(min(processes, len(pending)))) as workers:
-            self._run(workers, self._tries(pending, EXACT_ROUND), EXACT_ROUND)
+        self._dispatch.listener.stage("count", len(pending))
+        with closing(self._dispatch.crews(min(processes, len(pending)))) as workers:
+            self._dispatch.run(workers, self._tries(pending, EXACT_ROUND), EXACT_ROUND)
 
     def verify(self, tasks: Sequence[Task], workers: Workers | None) -> list[Task]:
         """One untimed launch of each point, going up in N; returns those to be timed."""
-        self._recall(tasks, 0)
+        self._dispatch.recall(tasks, 0)
         pending = [t for t in _ascending(tasks) if not self._ledger.done(t, 0)]
         if pending:
-            self._listener.stage("verify", len(pending))
+            self._dispatch.listener.stage("verify", len(pending))
             if workers is not None:
-                self._run(workers, self._tries(pending, 0), 0)
+                self._dispatch.run(workers, self._tries(pending, 0), 0)
             else:
-                with closing(self._crews()) as fresh:
-                    self._run(fresh, self._tries(pending, 0), 0)
+                with closing(self._dispatch.crews()) as fresh:
+                    self._dispatch.run(fresh, self._tries(pending, 0), 0)
         return self._leave_out_long([t for t in tasks if self._ledger.done(t, 0)])
 
     def rounds(self, tasks: Sequence[Task]) -> None:
         """Time every point once per round, each round in a fresh process and a fresh order."""
-        total = self._measure.rounds
-        rounds, dropped = self._budget.plan_rounds(self._untimed(tasks))
-        if rounds < total:
-            self._listener.message(f"--budget leaves time for {rounds} of {total} rounds")
+        self._rounds.run(tasks)
+
+    def _compile_jobs(
+        self, tasks: Sequence[Task], facts: Mapping[str, Any], refused: set[str]
+    ) -> Iterator[Job]:
+        budget = self._budget
         for task in tasks:
-            if task.key in dropped:
-                self._ledger.skip(task, 1, dropped[task.key])
-        kept = [task for task in tasks if task.key not in dropped]
-        trouble: Counter[str] = Counter()
-        for round_ in range(1, rounds + 1):
-            order = self.order(kept, round_)
-            pending = [
-                (place, task)
-                for place, task in enumerate(order)
-                if not self._ledger.done(task, round_) and trouble[task.key] < MAX_CRASHES
-            ]
-            if not pending:
+            if not budget.may_compile():
+                refused.add(task.key)
+                self._ledger.skip(task, 0, budget.not_compiled())
                 continue
-            self._listener.stage(f"round {round_} of {rounds}", len(pending))
-            with closing(self._crews()) as workers:
-                jobs = self._timed_jobs(pending, round_)
-                for record in self._collect(workers, jobs, round_):
-                    if record.status == "crashed":
-                        trouble[record.key] += 1
-                    elif record.status != "ok":
-                        trouble[record.key] = MAX_CRASHES
-
-    def order(self, tasks: Sequence[Task], round_: int) -> list[Task]:
-        """The visiting order of a round: random, but the same when the run is gone on with."""
-        shuffled = list(tasks)
-        random.Random(f"{self._seed}:{round_}").shuffle(shuffled)
-        return shuffled
-
-    def _untimed(self, tasks: Sequence[Task]) -> list[Task]:
-        """Points that still lack a block of some round."""
-        every = range(1, self._measure.rounds + 1)
-        return [t for t in tasks if not all(self._ledger.done(t, r) for r in every)]
+            request = {"point": task.point.as_json(), "facts": facts}
+            limit_s = self._dispatch.measure.timeout_s
+            yield Job(request, limit_s, task, budget.compile_end, budget.not_compiled())
 
     def _leave_out_long(self, tasks: Sequence[Task]) -> list[Task]:
         kept: list[Task] = []
@@ -163,55 +108,7 @@ class Stages:
             if reason:
                 self._ledger.skip(task, round_, reason)
             else:
-                yield self._job(task, round_, place, timed=False)
-
-    def _timed_jobs(self, tasks: Sequence[tuple[int, Task]], round_: int) -> Iterator[Job]:
-        for place, task in tasks:
-            reason = self._budget.ends_before(task)
-            if not reason:
-                yield self._job(task, round_, place, timed=True)
-            elif round_ == 1:
-                self._ledger.skip(task, round_, reason)
-            else:
-                self._listener.advanced()  # earlier rounds have timed it: it only has fewer blocks
-
-    def _job(self, task: Task, round_: int, place: int, *, timed: bool) -> Job:
-        request = {
-            "point": task.point.as_json(),
-            "round": round_,
-            "timed": timed,
-            "policy": asdict(self._policy),
-            "timeout_s": self._measure.timeout_s,
-            "expected_s": self._budget.book.seen(task.point),
-        }
-        return Job(request, self._measure.timeout_s, (task, place))
-
-    def _run(self, workers: Workers, jobs: Iterable[Job], round_: int) -> None:
-        for _ in self._collect(workers, jobs, round_):
-            pass
-
-    def _collect(self, workers: Workers, jobs: Iterable[Job], round_: int) -> Iterator[Record]:
-        for job, reply in workers.run(jobs):
-            task, place = job.tag
-            record = self._ledger.add(task, round_, place, reply)
-            self._note(task, reply.fields)
-            yield record
-
-    def _recall(self, tasks: Sequence[Task], round_: int) -> None:
-        """Learn the launch times of an earlier run in this folder."""
-        for task in tasks:
-            record = self._ledger.latest(task, round_)
-            if record is not None:
-                self._note(task, record.as_json())
-
-    def _note(self, task: Task, fields: Mapping[str, Any]) -> None:
-        about = fields.get("about", {})
-        launch_s = about.get("first_launch_s", about.get("simulation_s"))
-        if fields["status"] == "timeout":
-            # At least as long as it was waited for: enough to leave larger boards alone.
-            launch_s = self._measure.timeout_s
-        if launch_s is not None:
-            self._budget.book.observe(task.point, launch_s)
+                yield self._dispatch.job(task, round_, place, timed=False)
 
 
 def _ascending(tasks: Sequence[Task]) -> list[Task]:

@@ -8,12 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from nqbench.devices.models import load_model
 from nqbench.facts import DeviceFacts
-from nqbench.measure.budget import Budget
-from nqbench.measure.ledger import Task
+from nqbench.measure.budget import END_SLACK_S, Budget
+from nqbench.measure.crew import Crew, Workers
+from nqbench.measure.dispatch import Dispatch
+from nqbench.measure.ledger import Ledger, Task
 from nqbench.measure.predict import TimeBook, estimate
-from nqbench.store import load
+from nqbench.measure.sampling import Policy
+from nqbench.measure.stages import Stages
+from nqbench.point import Point
+from nqbench.store import RunWriter, load
 from nqbench.study import Measure
+from nqbench.workloads import get
+from tests.measure.slow import slow_point
 from tests.measure.test_runner import QUICK, measure, sizes
 from tests.measure.toy import Recorder, ToyStudy, point
 
@@ -25,14 +33,48 @@ def task(n: int) -> Task:
     return Task(point(n), f"key{n}", "cuda:0", exact=False)
 
 
-def test_predictions_scale_the_nearest_smaller_size_by_the_work() -> None:
+def test_one_earlier_size_is_scaled_by_the_work() -> None:
     book = TimeBook()
-    book.observe(point(5), 1.0)
     book.observe(point(7), 10.0)
     assert book.predict(point(8)) == (40.0, 7)  # the toy's work is 4**n
-    assert book.predict(point(6)) == (4.0, 5)
-    assert book.predict(point(4)) is None
+    assert book.predict(point(7)) is None
     assert book.predict(point(8, flavour="salted")) is None
+
+
+def test_two_earlier_sizes_tell_the_fixed_cost_from_the_work() -> None:
+    book = TimeBook()
+    for n in (3, 5, 6):
+        book.observe(point(n), 0.002 + 1e-6 * 4**n)
+    predicted = book.predict(point(10))
+    assert predicted is not None
+    assert predicted[0] == pytest.approx(0.002 + 1e-6 * 4**10)
+    assert predicted[1] == 6
+
+
+@pytest.mark.parametrize("fixed_s", [0.0, 2e-5])
+def test_a_very_short_launch_does_not_make_large_boards_look_endless(fixed_s: float) -> None:
+    # 20 us to start a kernel that works for 0.4 us: 50 times too much per unit of work
+    rate = 1e10
+    book = TimeBook(rate)
+    book.observe(point(6), fixed_s + 4**6 / rate)
+    predicted = book.predict(point(14))
+    assert predicted is not None
+    assert predicted[0] == pytest.approx(fixed_s + 4**14 / rate, rel=0.01)
+
+
+def test_times_that_do_not_grow_predict_no_less_than_was_seen() -> None:
+    book = TimeBook()
+    book.observe(point(4), 1e-4)
+    book.observe(point(6), 0.9e-4)
+    assert book.predict(point(8)) == (0.9e-4, 6)
+
+
+def test_what_blocks_cost_beside_launches_is_learnt() -> None:
+    book = TimeBook()
+    assert book.overhead_s() == 0.05
+    for wall_s in (3.0, 1.2, 1.1):  # the first one imports and compiles
+        book.observe(point(5), 1.0, wall_s)
+    assert book.overhead_s() == pytest.approx(0.2)
 
 
 def test_a_launch_longer_than_the_share_cannot_be_timed(tmp_path: Path) -> None:
@@ -90,11 +132,68 @@ def test_a_run_with_a_budget_ends_in_time_and_says_what_is_missing(tmp_path: Pat
     outcome = measure(
         tmp_path / "r", short + long, "fake:sleep=1", how, budget_s=7.0, listener=listener
     )
-    assert time.monotonic() - started < 8
-    assert outcome.counts == {"ok": 10, "skipped": 3}
-    assert all("does not fit --budget 7 s" in reason for reason in outcome.skipped.values())
-    assert "--budget leaves time for 2 of 30 rounds" in listener.messages
-    assert load(tmp_path / "r").query("n == 10")["round"].max() == 2
+    assert time.monotonic() - started < 7.0 + END_SLACK_S
+    assert outcome.counts["skipped"] >= 1
+    assert sum(outcome.counts.values()) == 13
+    assert all("--budget 7 s" in reason for reason in outcome.skipped.values())
+    assert not any("N=10" in name for name in outcome.skipped)
+    [said] = [m for m in listener.messages if m.startswith("--budget left time for")]
+    rounds = load(tmp_path / "r").query("n == 10")["round"]
+    assert f" {rounds.max()} of 30 rounds" in said
+    assert rounds.value_counts()[2] == 10
+
+
+def test_a_kernel_that_hangs_does_not_outlast_the_budget(tmp_path: Path) -> None:
+    started = time.monotonic()
+    outcome = measure(tmp_path / "r", sizes(8, 9), "fake:hang=9", isolate=True, budget_s=12.0)
+    assert time.monotonic() - started < 12.0 + END_SLACK_S
+    assert outcome.counts == {"ok": 1, "skipped": 1}  # time was kept for the one before it
+    [reason] = outcome.skipped.values()
+    assert "--budget 12 s was used up while this point was under way" in reason
+    assert list(load(tmp_path / "r").query("n == 9")["status"]) == ["skipped"]
+
+
+def test_a_simulation_that_was_not_foreseen_does_not_outlast_it(tmp_path: Path) -> None:
+    workload = get("counting")
+    facts = load_model("mini").facts
+    system = "zhang2011.low_divergence"
+    points = []
+    for n in (9, 17):  # a second and an hour
+        found = workload.resolve({"n": n, "block_size": 32 + n}, system, facts)
+        points.append(Point("toy", "sizes", "counting", system, found.factors, found.derived))
+    started = time.monotonic()
+    how = replace(QUICK, budget_s=3600.0, timeout_s=3600.0)
+    # The small board would rule the large one out; without it nothing is known.
+    outcome = measure(tmp_path / "r", points[1:], "sim:mini", how, isolate=True, budget_s=8.0)
+    assert time.monotonic() - started < 8.0 + END_SLACK_S
+    assert outcome.counts == {"skipped": 1}
+    assert "was used up while this point was under way" in next(iter(outcome.skipped.values()))
+
+
+def test_compiling_takes_at_most_half_of_it(tmp_path: Path) -> None:
+    points = [slow_point(13), slow_point(14)]
+    listener = Recorder()
+    with RunWriter(tmp_path) as writer:
+        tasks = [Task(p, f"key{p.n}", "cuda:0", exact=False) for p in points]
+        ledger = Ledger(writer, (), tasks, listener)
+        budget = Budget(QUICK, 8.0)
+        dispatch = Dispatch(QUICK, Policy(), ledger, budget, listener, Compilers())
+        started = time.monotonic()
+        assert Stages(dispatch, 1).compile(tasks, FACTS.as_dict()) == []
+        assert 3 < time.monotonic() - started < 4.0 + END_SLACK_S
+        assert budget.left_s() > 1
+    assert [r.status for r in listener.records] == ["skipped"] * 2
+    assert "half of --budget 8 s went into compiling" in listener.records[0].reason
+
+
+class Compilers:
+    """One worker that compiles."""
+
+    def __call__(self, size: int = 1) -> Workers:
+        raise AssertionError("nothing is to be launched")
+
+    def compilers(self) -> Workers:
+        return Crew(None, 1)
 
 
 def test_a_single_round_is_the_last_resort() -> None:

@@ -11,6 +11,7 @@ from nqbench.compile import compile_cubin
 from nqbench.devices.models import load_model
 from nqbench.measure.budget import Budget
 from nqbench.measure.crew import Crew, Workers
+from nqbench.measure.dispatch import Dispatch
 from nqbench.measure.ledger import Ledger, Task
 from nqbench.measure.sampling import Policy
 from nqbench.measure.stages import Stages
@@ -57,7 +58,8 @@ def test_kernels_are_in_the_cache_afterwards_and_refused_ones_are_recorded(
     measure = Measure()
     with RunWriter(tmp_path / "run") as writer:
         ledger = Ledger(writer, (), tasks, listener)
-        stages = Stages(measure, Policy(), 1, ledger, Budget(measure), listener, OnlyCompilers())
+        dispatch = Dispatch(measure, Policy(), ledger, Budget(measure), listener, OnlyCompilers())
+        stages = Stages(dispatch, 1)
         kept = stages.compile(tasks, FACTS.as_dict())
     assert [t.key for t in kept] == ["good", "host"]
     refused = ledger.latest(tasks[1], 0)

@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from nqbench.errors import DeviceUnavailable, StoreError
+from nqbench.devices.fake import FakeDevice
+from nqbench.errors import DeviceError, DeviceUnavailable, StoreError
 from nqbench.measure.events import RunOutcome
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
@@ -126,6 +127,73 @@ def test_a_point_that_crashes_is_tried_in_one_more_round_only(tmp_path: Path) ->
     outcome = measure(tmp_path / "r", sizes(6, 7), "fake:crash=7,from_round=1", how, isolate=True)
     assert outcome.counts == {"ok": 1, "crashed": 1}
     assert list(load(tmp_path / "r").query("n == 7")["round"]) == [0, 1, 2]
+
+
+def test_a_throttled_block_is_measured_once_more_and_kept(tmp_path: Path) -> None:
+    # each block makes 10 launches: the 100th to 104th in a round fall into its last one
+    points = sizes(*range(1, 13))
+    outcome = measure(tmp_path / "r", points, "fake:throttle=2,throttle_for=5", isolate=True)
+    assert outcome.counts == {"ok": 12}
+    table = load(tmp_path / "r")
+    assert set(table["status"]) == {"ok"}
+    records = read_records(tmp_path / "r").records
+    marked = [r for r in records if r.status == "throttled"]
+    assert {r.round for r in marked} == {1, 2, 3}
+    for record in marked:
+        assert len(record.samples_s) >= 6  # kept as they are
+        assert "hw_thermal_slowdown" in record.telemetry["clock_reasons"]
+        repeat = [r for r in records if (r.key, r.round) == (record.key, record.round)][1]
+        assert (repeat.status, repeat.worker) == ("ok", record.worker)
+        assert repeat.order == 12  # after all others
+
+
+def test_a_block_that_is_always_throttled_is_repeated_once_only(tmp_path: Path) -> None:
+    listener = Recorder()
+    how = replace(QUICK, samples=120)
+    outcome = measure(tmp_path / "r", sizes(7), "fake:throttle=2", how, listener=listener)
+    assert outcome.counts == {"throttled": 1}
+    records = read_records(tmp_path / "r").records
+    assert [(r.round, r.status) for r in records] == [
+        (0, "ok"),
+        *[(round_, "throttled") for round_ in (1, 1, 2, 2, 3, 3)],
+    ]
+    assert "slowed itself down" in outcome.failures[0].reason
+
+
+def test_a_point_with_a_good_round_is_ok_although_others_were_throttled(tmp_path: Path) -> None:
+    points = sizes(*range(1, 13))
+    outcome = measure(tmp_path / "r", points, "fake:throttle=2", isolate=True)
+    assert outcome.counts.get("ok", 0) >= 10
+    throttled = load(tmp_path / "r").query("status == 'throttled'")
+    assert len(throttled) >= 3
+
+
+def test_hot_and_cold_are_points_of_their_own(tmp_path: Path) -> None:
+    points = [point(7, l2="hot"), point(7, l2="cold")]
+    outcome = measure(tmp_path / "r", points, "fake:cold=1.5")
+    assert outcome.counts == {"ok": 2}
+    table = load(tmp_path / "r").query("round > 0")
+    assert table["key"].nunique() == 2
+    values = table.groupby("l2")["value_s"].unique()
+    assert values["cold"] == pytest.approx(1.5 * values["hot"])
+    replayed = measure(tmp_path / "again", points, f"replay:{tmp_path / 'r'}")
+    assert replayed.counts == {"ok": 2}
+    again = load(tmp_path / "again").query("round > 0").groupby("l2")["value_s"].unique()
+    assert again["cold"] == pytest.approx(values["cold"])
+    assert again["hot"] == pytest.approx(values["hot"])
+
+
+def test_a_device_without_telemetry_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(self: FakeDevice) -> None:
+        raise DeviceError("NVML does not start")
+
+    monkeypatch.setattr(FakeDevice, "sensor", absent)
+    listener = Recorder()
+    measure(tmp_path / "r", sizes(6, 7), listener=listener)
+    assert listener.messages == ["clocks, heat and power are not recorded: NVML does not start"]
+    assert all(r.telemetry == {} for r in read_records(tmp_path / "r").records)
 
 
 def test_what_cannot_run_here_is_listed_with_its_reason(tmp_path: Path) -> None:

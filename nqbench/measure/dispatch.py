@@ -1,0 +1,88 @@
+"""Sending blocks to workers and taking in what comes back: what all stages share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from nqbench.measure.budget import Budget
+from nqbench.measure.crew import Job, Workers
+from nqbench.measure.events import Listener
+from nqbench.measure.ledger import Ledger, Task
+from nqbench.measure.sampling import Policy
+from nqbench.measure.study import MeasureLike
+from nqbench.record import Record
+
+
+class Crews(Protocol):
+    """Makes workers."""
+
+    def __call__(self, size: int = 1) -> Workers:
+        """Fresh workers with the run's device open."""
+
+    def compilers(self) -> Workers:
+        """Workers that compile."""
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """What a run's stages work with; everything they yield goes into the ledger."""
+
+    measure: MeasureLike
+    policy: Policy
+    ledger: Ledger
+    budget: Budget
+    listener: Listener
+    crews: Crews
+
+    def job(self, task: Task, round_: int, place: int, *, timed: bool) -> Job:
+        """A block of a point: a verification, or a timed one."""
+        request = {
+            "point": task.point.as_json(),
+            "round": round_,
+            "timed": timed,
+            "policy": asdict(self.policy),
+            "timeout_s": self.measure.timeout_s,
+            "expected_s": self.budget.book.seen(task.point),
+        }
+        limit_s, budget = self.measure.timeout_s, self.budget
+        end = budget.end if timed else budget.try_end
+        return Job(request, limit_s, (task, place), end, budget.cut_short())
+
+    def run(self, workers: Workers, jobs: Iterable[Job], round_: int) -> None:
+        """Carry out jobs."""
+        for _ in self.collect(workers, jobs, round_):
+            pass
+
+    def collect(
+        self, workers: Workers, jobs: Iterable[Job], round_: int
+    ) -> Iterator[tuple[Task, Record]]:
+        """Carry out jobs; each comes back with its record, which is stored by then."""
+        for job, reply in workers.run(jobs):
+            task, place = job.tag
+            if reply.fields["status"] == "skipped":
+                yield task, self.ledger.skip(task, round_, reply.fields["reason"])
+                continue
+            record = self.ledger.add(task, round_, place, reply)
+            self._note(task, reply.fields)
+            yield task, record
+
+    def recall(self, tasks: Sequence[Task], round_: int) -> None:
+        """Learn the launch times of an earlier run in this folder."""
+        for task in tasks:
+            record = self.ledger.latest(task, round_)
+            if record is not None:
+                self._note(task, record.as_json())
+
+    def _note(self, task: Task, fields: Mapping[str, Any]) -> None:
+        about = fields.get("about", {})
+        launch_s = about.get("first_launch_s", about.get("simulation_s"))
+        wall_s = fields.get("wall_s")
+        if fields["status"] == "timeout":
+            # At least as long as it was waited for: enough to leave larger boards alone.
+            launch_s, wall_s = self.measure.timeout_s, None
+        if launch_s is not None:
+            self.budget.book.observe(task.point, launch_s, wall_s)
+            if fields["status"] == "ok":
+                self.budget.commit(task)
