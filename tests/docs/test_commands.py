@@ -1,0 +1,85 @@
+"""Every command in the documentation parses, every page is linked, every link leads somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from nqbench.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
+
+
+def shell_lines(page: Path) -> Iterator[str]:
+    """Lines of shell blocks, and those of indented blocks that begin with a program we know."""
+    text = page.read_text(encoding="utf-8")
+    for language, body in BLOCK.findall(text):
+        if language in ("sh", "shell", "bash", "console"):
+            yield from (line for line in body.splitlines() if line.strip())
+    outside = BLOCK.sub("", text)
+    yield from re.findall(r"^ {4}(?=nqbench |make |python -m )(.*)$", outside, re.MULTILINE)
+
+
+COMMANDS = [
+    pytest.param(line, id=f"{page.name}: {line[:60]}")
+    for page in [*PAGES, ROOT / "README.md"]
+    for line in dict.fromkeys(shell_lines(page))
+]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_command_parses(line: str) -> None:
+    words = shlex.split(line, comments=True)
+    if words[0].endswith("nqbench"):
+        check(words[1:])
+    elif words[0] == "make":
+        assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    elif words[:2] == ["python", "-m"] and words[2].startswith("benchmarks."):
+        assert importlib.util.find_spec(words[2]) is not None
+
+
+def check(words: list[str]) -> None:
+    """Parse without running; raises what the command line would refuse."""
+    if words[0].startswith("--"):
+        return
+    group: Any = typer.main.get_command(app)
+    group.commands[words[0]].make_context(words[0], words[1:])
+    for name in words[1:]:
+        if name.startswith(("configs/", "experiments/")):
+            assert (ROOT / name).exists(), name
+
+
+def test_there_are_commands_of_every_kind() -> None:
+    lines = [str(parameter.values[0]) for parameter in COMMANDS]
+    for start in ("nqbench run", "nqbench doctor", "make ablation", "python -m benchmarks."):
+        assert any(line.startswith(start) for line in lines), start
+
+
+def test_a_wrong_option_would_be_found() -> None:
+    with pytest.raises(Exception, match="No such option"):
+        check(["run", "configs/quick.yaml", "--devise", "sim"])
+    with pytest.raises(KeyError):
+        check(["rum", "configs/quick.yaml"])
+
+
+def test_index_links_every_page() -> None:
+    linked = set(LINK.findall((DOCS / "index.md").read_text(encoding="utf-8")))
+    assert linked >= {page.name for page in PAGES} - {"index.md"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
