@@ -253,6 +253,20 @@ def test_effects_to_zero_are_said_in_words(simulated: Dataset) -> None:
     assert "interactions" in crossed.name
 
 
+def test_a_dollar_in_a_title_is_a_dollar(measured: Dataset, tmp_path: Path) -> None:
+    title = r"costs $5, not \frac{$"
+    (drawing,) = draw(measured, "line", **ITEMS["line"], title=title)
+    assert "costs $5, not \\frac{$" in svg(drawing, measured, tmp_path)
+
+
+def test_outlines_are_called_lowest_or_highest(measured: Dataset, simulated: Dataset) -> None:
+    (times,) = draw(measured, "heatmap", **ITEMS["heatmap"])
+    (counters,) = draw(simulated, "heatmap", **ITEMS["heatmap"])
+    assert any("outlined: lowest; " in t.get_text() for t in times.figure.texts)
+    words = "outlined: lowest (highest for lane efficiency); "
+    assert any(words in t.get_text() for t in counters.figure.texts)
+
+
 def test_no_counter_is_called_the_cost(simulated: Dataset) -> None:
     for item in items_of(simulated):
         if item.form == "figure":

@@ -10,13 +10,13 @@ from nqbench.analysis.compare import Block, Comparison
 from nqbench.analysis.compare_match import label, telling
 from nqbench.analysis.estimate import CONFIDENCE
 from nqbench.errors import AnalysisError
+from nqbench.report.figures.ratio import ratio_axis
 from nqbench.report.figures.style import (
     GREY,
     Drawing,
     finish,
     legend,
     new_figure,
-    ratio_axis,
     whiskers,
 )
 from nqbench.report.items import slug

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nqbench.analysis import effects as factorial
 from nqbench.analysis.dataset import Dataset
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import Quantity
 from nqbench.errors import AnalysisError
+from nqbench.report.figures.ratio import ratio_axis
 from nqbench.report.figures.style import (
     GREY,
     Drawing,
@@ -19,7 +20,6 @@ from nqbench.report.figures.style import (
     grid_shape,
     legend,
     new_figure,
-    ratio_axis,
     series_style,
     whiskers,
 )
@@ -173,22 +173,25 @@ def _draw(
 def _extremes(
     ax: Axes, part: Sequence[_Ratio], rows: Sequence[str], low: float, high: float
 ) -> None:
-    """Ratios that no logarithmic axis holds, said in words at its edge; once per row."""
-    said: set[tuple[str, str]] = set()
+    """Ratios that no logarithmic axis holds, said in words at its edge.
+
+    Once per row, with the sizes where it is so, unless it is so at all sizes of the row.
+    """
+    said: dict[tuple[str, str], list[int]] = {}
     for r in part:
         value = r.ratio.value
         if 0 < value < math.inf:
             continue
-        place, text, align = (1.0, " undefined: 0", "left")
-        if value == 0:
-            place, text, align = (low, "◂ to 0", "left")
-        elif value == math.inf:
-            place, text, align = (high, "from 0 ▸", "right")
-        if (r.row, text) in said:
-            continue
-        said.add((r.row, text))
-        y = rows.index(r.row)
-        ax.text(place, y, text, ha=align, va="center", fontsize=7, color=GREY)
+        text = {0.0: "◂ to 0", math.inf: "from 0 ▸"}.get(value, "0 \u00f7 0")
+        said.setdefault((r.row, text), []).append(r.n)
+    places = {"◂ to 0": (low, "left"), "from 0 ▸": (high, "right"), "0 \u00f7 0": (1.0, "center")}
+    for (row, text), sizes in said.items():
+        if len(sizes) < sum(r.row == row for r in part):
+            text = f"{text} at N={', '.join(map(str, sizes))}"
+        place, align = places[text.partition(" at ")[0]]
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        keywords: dict[str, Any] = {"ha": align, "va": "center", "fontsize": 7, "bbox": box}
+        ax.text(place, rows.index(row), text, color=GREY, **keywords)
 
 
 def _whisker_note(part: Sequence[_Ratio]) -> str:

@@ -9,13 +9,13 @@ from nqbench.analysis.claims import SizeVerdict, Verdict
 from nqbench.analysis.estimate import Estimate
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
+from nqbench.report.figures.ratio import ratio_axis
 from nqbench.report.figures.style import (
     GREY,
     Drawing,
     finish,
     legend,
     new_figure,
-    ratio_axis,
     whiskers,
 )
 from nqbench.report.items import slug
