@@ -94,7 +94,11 @@ def chosen(words: Sequence[str]) -> list[str]:
 def require(gpu: int) -> None:
     """Raise ``DeviceUnavailable`` in one sentence if the GPU or a package is missing."""
     find_device(load_pycuda(), gpu)
-    if importlib.util.find_spec("cuda.bench") is None:
+    try:
+        found = importlib.util.find_spec("cuda.bench")
+    except ModuleNotFoundError:  # not even cuda-bindings, which has the package around it
+        found = None
+    if found is None:
         raise DeviceUnavailable(
             "nvbench's Python package is not installed; install it with"
             f" {sys.executable} -m pip install cuda-bench"

@@ -96,6 +96,9 @@ def _software(answers: Answers) -> Iterator[Row]:
 def _gpu(answers: Answers, around: Surroundings) -> Iterator[Row]:
     driver, nvml = answers["driver"], answers["nvml"]
     yield gpu.driver(driver, nvml, around.root)
+    chosen = around.environment.get(gpu.VISIBLE)
+    if chosen is not None and driver.ok:
+        yield gpu.visible(chosen)
     yield software.pycuda(answers["pycuda"], driver)
     fits = gpu.compiler_fits(answers["compiler"], driver, nvml)
     if fits is not None:

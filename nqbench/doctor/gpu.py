@@ -13,6 +13,7 @@ from nqbench.doctor.software import SETUP
 NVIDIA_VENDOR: Final = "0x10de"
 DISPLAY_CLASS: Final = "0x03"  # PCI base class of display and 3D controllers
 NO_DEVICE: Final = 100
+VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 START_FAILURES: Final[Mapping[int, tuple[str, str]]] = {
     100: (
         "sees no GPU",
@@ -74,6 +75,15 @@ def _absent(name: str, failure: str, root: Path) -> Row:
         return Row(name, "missing", found, "gpu", remedy)
     found = "not installed, and no NVIDIA card is seen"
     return Row(name, "missing", found, "gpu", "use --device sim, or a machine with a GPU")
+
+
+def visible(value: str) -> Row:
+    """What ``CUDA_VISIBLE_DEVICES`` does to the numbers of the GPUs."""
+    if not value:
+        found = "is empty, which hides every GPU"
+        return Row(VISIBLE, "warning", found, "gpu", f"unset {VISIBLE}")
+    # Said even though nothing is wrong: cuda:0 and the row "GPU 0" may be two different chips.
+    return Row(VISIBLE, "ok", f"{value}: cuda:0 is the first of these; rows below count all", "gpu")
 
 
 def compiler_fits(compiler: Answer, driver: Answer, nvml: Answer) -> Row | None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,11 @@ def test_server_can_use_its_gpu(
 ) -> None:
     report = examine(around=around(server))
     assert (report.device, report.usable) == ("cuda:0", True)
-    assert "GPU 0 clocks" in {row.name for row in report.rows}
+    names = {row.name for row in report.rows}
+    assert "GPU 0 clocks" in names
+    assert "CUDA_VISIBLE_DEVICES" not in names
+    hidden = replace(around(server), environment={"CUDA_VISIBLE_DEVICES": "1"})
+    assert "CUDA_VISIBLE_DEVICES" in {row.name for row in examine(around=hidden).rows}
 
 
 @pytest.mark.parametrize(

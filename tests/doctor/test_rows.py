@@ -111,6 +111,12 @@ def test_absent_driver_tells_container_card_and_nothing_apart(tmp_path: Path) ->
     assert "--gpus all" in gpu.driver(NO_LIBRARY, NO_NVML, tmp_path).remedy
 
 
+def test_hidden_gpus_are_told() -> None:
+    assert gpu.visible("").state == "warning"
+    assert "unset" in gpu.visible("").remedy
+    assert (gpu.visible("2,3").state, gpu.visible("2,3").found[:4]) == ("ok", "2,3:")
+
+
 def test_compiler_that_is_newer_than_the_driver() -> None:
     made = Answer({"version": "13.0.88", "archs": ["sm_75", "sm_90"], "bindings": "13"})
     old = Answer({"error": 0, "cuda": [12, 8], "count": 1})
