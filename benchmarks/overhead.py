@@ -1,6 +1,7 @@
 """What a point costs besides its launches: planning, checking, statistics, storing.
 
     python -m benchmarks.overhead [--points 300] [--rounds 2] [--least 200] [--isolate]
+    python -m benchmarks.overhead RUN...     # of recorded runs, e.g. on a GPU: measures nothing
 
 The test device's launches take no time, so everything measured here is nqbench itself: the
 counting workload's plans for one small board, sampling, and a flushed record for every block. Work
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.run_overhead import describe
 from nqbench.facts import DeviceFacts
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
@@ -57,11 +59,16 @@ class BlockSizes:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and print one line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="recorded run folders")
     parser.add_argument("--points", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--least", type=float, default=200.0)
     parser.add_argument("--isolate", action="store_true")
     given = parser.parse_args(arguments)
+    if given.runs:
+        for run in given.runs:
+            sys.stdout.write(describe(run) + "\n")
+        return 0
     study = BlockSizes(given.points, Measure(rounds=given.rounds))
     warm = BlockSizes(1, study.measure)
     with tempfile.TemporaryDirectory() as folder:

@@ -8,6 +8,7 @@ One row per record (a block: one point in one round). Columns:
 ``answer expected``                        decimal text, since answers outgrow 64-bit floats
 ``value_s samples ended_by``               median kernel seconds, number of samples, why it stopped
 ``split_s transfer_s kernel_s reduce_s total_s``  phases, seconds
+``sm_mhz memory_mhz temperature_c power_mw energy_mj clock_reasons``  a GPU's state while timed
 counters, resources, factors, derived numbers     one column each, by their own names
 ``key worker started wall_s``              identity and circumstances
 
@@ -109,4 +110,4 @@ def _row(run: Path, manifest: Mapping[str, Any], record: Record) -> dict[str, An
     # A factor or number must not replace a column that tells where the row comes from.
     for source in (point["factors"], record.resources, record.about):
         row |= {name: level_text(value) for name, value in source.items() if name not in row}
-    return row
+    return {**record.conditions(), **row}

@@ -74,7 +74,7 @@ class Point:
         return cls(**data)
 
 
-LAUNCH: Final = ("depth", "block_size", "blocks", "pool_size", "jobs_per_thread", "probe")
+LAUNCH: Final = ("depth", "block_size", "blocks", "pool_size", "jobs_per_thread", "probe", L2)
 """Factors that a system's name leaves open: its launch, and what is counted."""
 
 

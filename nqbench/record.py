@@ -14,6 +14,13 @@ from nqbench.errors import StoreError
 from nqbench.vocabulary import STATUSES, Status
 
 RECORD_VERSION: Final = 1
+CONDITIONS: Final = {
+    "sm_mhz": "median",
+    "memory_mhz": "median",
+    "temperature_c": "max",
+    "power_mw": "median",
+}
+"""Which of a block's readings of a quantity stands for it in a table."""
 REQUIRED: Final = {"key": str, "point": dict, "device": str, "round": int, "status": str}
 POINT_FIELDS: Final = ("study", "sweep", "workload", "system", "label", "factors")
 
@@ -59,6 +66,23 @@ class Record:
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
             raise StoreError(f"record {self.key}: unknown status {self.status!r}")
+
+    def conditions(self) -> dict[str, Any]:
+        """The device's state while the block was timed, a number or word per name.
+
+        Medians of the clocks (MHz) and of the power (mW), the highest temperature (Celsius), the
+        energy (mJ) and the clock-event reasons; empty without telemetry.
+        """
+        told = self.telemetry
+        found: dict[str, Any] = {}
+        for name, which in CONDITIONS.items():
+            if isinstance(told.get(name), Mapping):
+                found[name] = told[name][which]
+        if "energy_mj" in told:
+            found["energy_mj"] = told["energy_mj"]
+        if "clock_reasons" in told:
+            found["clock_reasons"] = ", ".join(told["clock_reasons"])
+        return found
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON form."""

@@ -161,12 +161,16 @@ def _verdict(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
     if wrong:
         answer = f"answer {wrong[-1].get('answer')}, expected {wrong[-1].get('expected')}"
         return "wrong", str(wrong[-1].get("reason") or answer)
+    slowed = sum(r["status"] == "throttled" for r in rows)
     if any_good:
-        lost = f"{len(bad)} block(s) lost: {bad[-1]['status']}: {bad[-1]['reason']}" if bad else ""
-        return "ok", lost
+        lost = (
+            [f"{len(bad)} block(s) lost: {bad[-1]['status']}: {bad[-1]['reason']}"] if bad else []
+        )
+        lost += [f"{slowed} throttled block(s) left out"] if slowed else []
+        return "ok", "; ".join(lost)
     if bad:
         return str(bad[-1]["status"]), str(bad[-1].get("reason") or "no reason recorded")
-    if any(r["status"] == "throttled" for r in rows):
+    if slowed:
         return "throttled", str(rows[-1].get("reason") or "every block was throttled")
     return "unfinished", "verified, but no block was timed; run the study again to resume"
 

@@ -57,6 +57,7 @@ def test_a_throttled_block_does_not_count() -> None:
     (point,) = collect(builder.frame()).points
     assert point.ok
     assert sorted(point.blocks) == [2, 3]
+    assert point.reason == "1 throttled block(s) left out"
 
 
 def test_verified_only_is_not_a_result() -> None:

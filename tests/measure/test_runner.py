@@ -145,6 +145,10 @@ def test_a_throttled_block_is_measured_once_more_and_kept(tmp_path: Path) -> Non
         repeat = [r for r in records if (r.key, r.round) == (record.key, record.round)][1]
         assert (repeat.status, repeat.worker) == ("ok", record.worker)
         assert repeat.order == 12  # after all others
+    timed = table[table["round"] > 0]
+    assert set(timed["sm_mhz"]) == {1500}
+    assert set(timed["clock_reasons"]) == {""}
+    assert timed["temperature_c"].max() == 50
 
 
 def test_a_block_that_is_always_throttled_is_repeated_once_only(tmp_path: Path) -> None:
