@@ -4,7 +4,7 @@ One row per record (a block: one point in one round). Columns:
 
 ``run study sweep workload system label``  where the point comes from (``system`` is "" if none)
 ``device device_kind simulated``           where the block ran; CPU baselines say ``cpu``
-``round order status reason``              round 0 is the verification launch
+``round order status reason``              0 is the verification launch, -1 a profiler's
 ``answer expected``                        decimal text, since answers outgrow 64-bit floats
 ``value_s samples ended_by``               median kernel seconds, number of samples, why it stopped
 ``split_s transfer_s kernel_s reduce_s total_s``  phases, seconds
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.record import Record
 from nqbench.store import newest, read_manifest, read_records
-from nqbench.vocabulary import COUNTERS, PHASES, PROBE_COUNTERS
+from nqbench.vocabulary import COUNTERS, PHASES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +106,7 @@ def _row(run: Path, manifest: Mapping[str, Any], record: Record) -> dict[str, An
     }
     row |= {f"{phase}_s": record.phases.get(phase) for phase in PHASES}
     row |= {name: record.counters.get(name) for name in COUNTERS}
-    row |= {name: value for name, value in record.counters.items() if name in PROBE_COUNTERS}
+    row |= {name: value for name, value in record.counters.items() if name not in row}
     # A factor or number must not replace a column that tells where the row comes from.
     for source in (point["factors"], record.resources, record.about):
         row |= {name: level_text(value) for name, value in source.items() if name not in row}

@@ -77,3 +77,9 @@ PROBE_COUNTERS: Final = {
 }
 """What an instrumented kernel counts (factor ``probe``). Its own instructions are among the work
 that any profiler would see, so that such a point has neither a time nor the counters above."""
+
+PROFILER_COUNTERS: Final = {
+    "achieved_occupancy": "warps active per multiprocessor over the most it holds, mean over time",
+    "divergent_branch_percent": "100 x divergent_branches / branches",
+}
+"""What a profiler adds to the counters that it shares with the simulator (``counters: ncu``)."""

@@ -34,7 +34,7 @@ def collect(frame: pd.DataFrame, name: str = "") -> Dataset:
     rows = list(_rows(frame))
     planned = [p for p in manifest.get("points", ()) if isinstance(p, Mapping)]
     planned = [p for p in planned if not _instrumented(p["factors"])]
-    rows = [row for row in rows if not _instrumented(row)]
+    rows = [row for row in rows if not _instrumented(row) and int(row["round"]) >= 0]
     if planned:
         points = _planned(planned, rows, simulated)
     else:

@@ -54,7 +54,7 @@ class WorkerProcess:
         self._process = subprocess.Popen(
             # -P: a file in the working directory must not stand in for a library's module.
             [sys.executable, "-P", "-m", "nqbench.measure.worker"],
-            env=os.environ | {"PYTHONPATH": _import_path()},
+            env=os.environ | {"PYTHONPATH": import_path()},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -142,7 +142,7 @@ class WorkerProcess:
         return lines[-1].strip() if lines else ""
 
 
-def _import_path() -> str:
+def import_path() -> str:
     """The runner's own import path, so that a worker finds the same workloads."""
     return os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
 

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 
 from nqbench.devices.cpu import cpu_count
 from nqbench.facts import DeviceFacts
+from nqbench.measure import ncu
 from nqbench.measure.budget import Budget
 from nqbench.measure.clocks import clock_warning
 from nqbench.measure.crew import Crew, Workers
@@ -101,6 +102,8 @@ def run_study(
             interrupted = False
             try:
                 _measure(stages, tasks, hello, workers)
+                if study.measure.counters == ncu.PROGRAM:
+                    ncu.collect(tasks, ledger, listener)
             except KeyboardInterrupt:
                 interrupted = True
                 listener.message("interrupted: what was measured is kept; run again to go on")

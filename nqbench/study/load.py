@@ -198,5 +198,12 @@ def _measure(source: Source, file: MeasureFile) -> Measure:
             f"'l2' is hot, cold or [hot, cold], not {shown(file.l2)}", ("measure", "l2")
         )
     return Measure(
-        target, file.rounds, budget_s, file.samples, file.warmup, timeout_s, tuple(states)
+        target,
+        file.rounds,
+        budget_s,
+        file.samples,
+        file.warmup,
+        timeout_s,
+        tuple(states),
+        file.counters,
     )

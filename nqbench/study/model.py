@@ -96,6 +96,7 @@ class Measure:
     ``warmup``     fewest untimed launches before a block; 0 switches warm-up off
     ``timeout_s``  longest a single launch may take
     ``l2``         states of a GPU's L2 cache to measure with: ``hot``, ``cold`` or both
+    ``counters``   who counts on a real GPU, after the rounds: ``none`` or ``ncu``
     """
 
     target: float = 0.005
@@ -105,6 +106,7 @@ class Measure:
     warmup: int = 1
     timeout_s: float = 60.0
     l2: tuple[str, ...] = (HOT,)
+    counters: str = "none"
 
     def as_json(self) -> dict[str, Any]:
         """Plain form."""

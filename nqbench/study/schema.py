@@ -180,6 +180,11 @@ class MeasureFile(_Strict):
             ]
         },
     )
+    counters: Literal["none", "ncu"] = Field(
+        "none",
+        description="Who counts on a real GPU, after the rounds: nobody, or NVIDIA Nsight Compute"
+        " (ncu), one profiled launch per point; where it is not installed, a message says so.",
+    )
     timeout: Any = Field(
         "60s",
         description="Longest time one launch may take before it is stopped.",

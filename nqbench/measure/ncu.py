@@ -1,0 +1,159 @@
+"""Hardware counters of a study's points, with NVIDIA Nsight Compute (``ncu``), in a run of its own.
+
+``counters: ncu`` in a study's ``measure`` block asks for it. After the rounds each point that was
+verified is launched once more, under ``ncu``, in a process of its own: a profiled kernel runs
+several times over and is never timed. What comes back is a record of round :data:`PROFILE_ROUND`
+whose counters have the names that the simulator uses for the same quantity.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from nqbench.errors import DeviceError
+from nqbench.measure.crew import Reply
+from nqbench.measure.events import Listener
+from nqbench.measure.ledger import Ledger, Task
+from nqbench.measure.ncu_table import METRICS, PROGRAM, complaint, counters_of, read_csv
+from nqbench.measure.process import import_path
+from nqbench.measure.sampling import Policy
+
+__all__ = ["PROFILE_ROUND", "PROGRAM", "collect", "command"]
+
+PROFILE_ROUND: Final = -1
+"""Round of a profile's record: before the verification, since nothing of it is a measurement."""
+START_S: Final = 120.0
+"""For the profiler's own start and the process it watches: imports, a context, compiled kernels."""
+PASSES: Final = 60
+"""A kernel is run again for each group of counters that fit the hardware at once, with its memory
+saved and restored: some ten times, and in the profiler's own slower mode."""
+
+_PERMISSION: Final = "ERR_NVGPUCTRPERM"
+_UNKNOWN: Final = re.compile(r"Failed to find metric '?([\w.]+)")
+
+Run = Callable[[Sequence[str], float], "Ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a profiler's process ended, and what it said."""
+
+    code: int
+    text: str
+
+
+def command(program: str, metrics: Sequence[str], log: Path, target: Sequence[str]) -> list[str]:
+    """The profiler's command line: one launch, clocks left alone, a table to ``log``."""
+    return [
+        *(program, "--csv", "--page", "raw", "--print-units", "base"),
+        *("--clock-control", "none", "--launch-count", "1", "--target-processes", "all"),
+        *("--log-file", str(log), "--metrics", ",".join(metrics)),
+        *target,
+    ]
+
+
+def collect(
+    tasks: Sequence[Task],
+    ledger: Ledger,
+    listener: Listener,
+    *,
+    program: str | None = None,
+    run: Run | None = None,
+) -> None:
+    """Profile every verified point on a GPU that has no profile yet.
+
+    ``program`` is the profiler (default: ``ncu`` on the PATH), ``run`` starts it (default: a
+    process). Where it is not installed, or the driver refuses, one sentence says so; a point that
+    cannot be profiled is noted as such and stays what it is.
+    """
+    wanted = [t for t in tasks if t.device.startswith("cuda") and not t.exact]
+    program = program or shutil.which(PROGRAM)
+    if not wanted or program is None:
+        where = f"{PROGRAM} is not on the PATH; install NVIDIA Nsight Compute to have them"
+        reason = where if wanted else "they are a GPU's, and no point here runs on one"
+        listener.message(f"counters: {PROGRAM} gives none: {reason}")
+        return
+    pending = [t for t in wanted if ledger.done(t, 0) and not ledger.done(t, PROFILE_ROUND)]
+    if pending:
+        listener.stage(f"profile with {PROGRAM}", len(pending))
+    for place, task in enumerate(pending):
+        try:
+            reply = _profile(task, ledger, program, run or _process)
+        except DeviceError as error:
+            ledger.skip(task, PROFILE_ROUND, str(error))
+            if _PERMISSION in str(error):
+                listener.message(f"counters: {PROGRAM} gives none: {error}")
+                return
+        else:
+            ledger.add(task, PROFILE_ROUND, place, reply)
+
+
+def _profile(task: Task, ledger: Ledger, program: str, run: Run) -> Reply:
+    verified = ledger.latest(task, 0)
+    launch_s = float(verified.about.get("first_launch_s", 0.0)) if verified else 0.0
+    limit_s = START_S + PASSES * launch_s
+    metrics = list(dict.fromkeys(part for parts in METRICS.values() for part in parts))
+    with tempfile.TemporaryDirectory(prefix="nqbench-ncu-") as name:
+        folder = Path(name)
+        request, reply, log = folder / "request.json", folder / "reply.json", folder / "table.csv"
+        request.write_text(json.dumps(_request(task, limit_s)), encoding="utf-8")
+        target = (sys.executable, "-P", "-m", "nqbench.measure.ncu_target")
+        while True:
+            argv = command(program, metrics, log, (*target, str(request), str(reply)))
+            ended = run(argv, limit_s)
+            text = (log.read_text(encoding="utf-8") if log.exists() else "") + ended.text
+            unknown = set(_UNKNOWN.findall(text)) & set(metrics)
+            if not unknown:
+                break
+            metrics = [metric for metric in metrics if metric not in unknown]  # other GPUs have it
+        if _PERMISSION in text:
+            raise DeviceError(
+                f"the driver lets only administrators read a GPU's counters ({_PERMISSION}); run"
+                " as root, or ask for NVreg_RestrictProfilingToAdminUsers=0"
+            )
+        profile = read_csv(text)
+        if ended.code or not reply.exists():
+            raise DeviceError(f"{PROGRAM} ended with {ended.code}; {complaint(text)}")
+        fields = json.loads(reply.read_text(encoding="utf-8"))
+    if fields["status"] == "ok":
+        fields["counters"] = counters_of(profile.metrics)
+        fields["about"].pop("first_launch_s", None)  # of all its passes: it would mislead budgets
+        fields["about"] |= {"profiler": PROGRAM, "profiled_kernel": profile.kernel}
+        fields["ended_by"] = PROGRAM
+        return Reply(fields, worker=0)
+    raise DeviceError(f"under {PROGRAM}: {fields['reason']}")
+
+
+def _request(task: Task, limit_s: float) -> dict[str, Any]:
+    return {
+        "spec": task.device,
+        "point": task.point.as_json(),
+        "round": 0,
+        "timed": False,
+        "policy": asdict(Policy()),
+        "timeout_s": limit_s,
+        "expected_s": None,
+    }
+
+
+def _process(argv: Sequence[str], limit_s: float) -> Ended:
+    environment = os.environ | {"PYTHONPATH": import_path()}
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=limit_s, env=environment, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise DeviceError(f"{PROGRAM} did not end within {limit_s:.0f} s") from None
+    except OSError as error:
+        raise DeviceError(f"{argv[0]} cannot be started: {error.strerror}") from error
+    return Ended(done.returncode, done.stdout + done.stderr)

@@ -1,0 +1,289 @@
+"""Nsight Compute: its command line, its tables, and what becomes of them in a run."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nqbench.errors import DeviceError
+from nqbench.measure import ncu_target
+from nqbench.measure.crew import Reply
+from nqbench.measure.keys import Keys
+from nqbench.measure.ledger import Ledger, Task
+from nqbench.measure.manifest import protocol_of
+from nqbench.measure.ncu import PROFILE_ROUND, Ended, collect
+from nqbench.measure.ncu_table import METRICS, counters_of, read_csv
+from nqbench.measure.runner import run_study
+from nqbench.measure.session import Session
+from nqbench.store import RunWriter, read_records
+from nqbench.study import Measure, load_study
+from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
+from tests.measure.toy import Recorder, ToyStudy, point
+
+KERNEL = "nqueens<Policy<8, 3, 128, 32, (Memory)2>>(const unsigned int *, unsigned int)"
+_PLACE = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream",
+          "Block Size", "Grid Size", "Device", "CC")  # fmt: skip
+_LAUNCH = ("0", "4711", "python3.11", "127.0.0.1", KERNEL, "1", "7", "(128, 1, 1)", "(2, 1, 1)",
+           "0", "9.0")  # fmt: skip
+VALUES = {
+    "smsp__inst_executed.sum": "1,234,567",
+    "smsp__thread_inst_executed.sum": "20,000,000",
+    "smsp__sass_branch_targets_threads_uniform.sum": "90,000",
+    "smsp__sass_branch_targets_threads_divergent.sum": "10,000",
+    "smsp__inst_executed_op_shared_ld.sum": "300",
+    "smsp__inst_executed_op_shared_st.sum": "200",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum": "330",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum": "n/a",
+    "sm__warps_active.avg.pct_of_peak_sustained_active": "48.5",
+}
+
+
+def line(cells: Sequence[str]) -> str:
+    return ",".join(f'"{cell}"' for cell in cells)
+
+
+def raw_page() -> str:
+    """What ``--page raw`` looks like: names, units, one line per launch, talk around it."""
+    units = ("",) * len(_PLACE) + tuple("%" if "pct" in name else "inst" for name in VALUES)
+    return "\n".join(
+        [
+            "==PROF== Connected to process 4711 (/usr/bin/python3.11)",
+            '==PROF== Profiling "nqueens" - 0: 0%....50%....100% - 9 passes',
+            "printed by the program, with a comma",
+            "==PROF== Disconnected from process 4711",
+            line((*_PLACE, *VALUES)),
+            line(units),
+            line((*_LAUNCH, *VALUES.values())),
+            line(("1", *_LAUNCH[1:], *("7" for _ in VALUES))),  # a second launch does not count
+        ]
+    )
+
+
+def details_page() -> str:
+    """The other page: one line per launch and metric."""
+    head = (*_PLACE, "Section Name", "Metric Name", "Metric Unit", "Metric Value")
+    section = "Command line profiler metrics"
+    rows = [line((*_LAUNCH, section, name, "inst", value)) for name, value in VALUES.items()]
+    return "\n".join(["==PROF== Connected to process 4711", line(head), *rows])
+
+
+@pytest.mark.parametrize("page", [raw_page, details_page])
+def test_either_page_is_read(page: Callable[[], str]) -> None:
+    profile = read_csv(page())
+    assert profile.kernel == KERNEL
+    assert profile.metrics == {
+        name: float(value.replace(",", "")) for name, value in VALUES.items() if value != "n/a"
+    }
+
+
+def test_metrics_become_counters_of_ours() -> None:
+    found = counters_of(read_csv(raw_page()).metrics)
+    assert found == {
+        "warp_instructions": 1_234_567,
+        "thread_instructions": 20_000_000,
+        "lane_efficiency": pytest.approx(20_000_000 / (32 * 1_234_567)),
+        "branches": 100_000,
+        "divergent_branches": 10_000,
+        "divergent_branch_percent": 10,
+        "shared_requests": 500,  # but no shared_passes: one half of them is not available
+        "achieved_occupancy": 0.485,
+    }
+    assert set(METRICS) <= set(COUNTERS) | set(PROFILER_COUNTERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "printed no table; it said: nothing"),
+        ("==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - no permission", "ERR_NVGPUCTRPERM"),
+        (line((*_PLACE, *VALUES)), "saw no launch"),
+        ("==WARNING== No kernels were profiled.", "No kernels were profiled"),
+    ],
+)
+def test_no_table_is_an_error_that_tells_what_was_said(text: str, said: str) -> None:
+    with pytest.raises(DeviceError, match=said):
+        read_csv(text)
+
+
+class Pretended:
+    """A profiler that runs nothing and answers what it is told to."""
+
+    def __init__(self, text: str, reply: dict[str, Any] | None = None, code: int = 0) -> None:
+        self.text, self.code = text, code
+        self.reply = {"status": "ok", "reason": "", "answer": "256", "about": {}} | (reply or {})
+        self.commands: list[list[str]] = []
+        self.requests: list[dict[str, Any]] = []
+
+    def __call__(self, argv: Sequence[str], limit_s: float) -> Ended:
+        self.commands.append(list(argv))
+        *_, request, reply = argv
+        self.requests.append(json.loads(Path(request).read_text(encoding="utf-8")))
+        Path(reply).write_text(json.dumps(self.reply), encoding="utf-8")
+        Path(argv[argv.index("--log-file") + 1]).write_text(self.text, encoding="utf-8")
+        return Ended(self.code, "")
+
+
+class Run:
+    """A run on a pretended GPU in which some points are verified."""
+
+    def __init__(self, out: Path, *sizes: int, unverified: int | None = None) -> None:
+        hello = {**Session("fake").hello(), "spec": "cuda:0"}
+        keys = Keys(hello, protocol_of(ToyStudy([])))
+        points = [point(n) for n in sizes]
+        self.listener = Recorder()
+        self.tasks = [Task.of(p, keys.of(p), hello) for p in points]
+        self.writer = RunWriter(out)
+        self.ledger = Ledger(self.writer, (), self.tasks, self.listener)
+        for task in self.tasks:
+            if task.point.n != unverified:
+                reply = Reply({"status": "ok", "about": {"first_launch_s": 0.5}}, 1)
+                self.ledger.add(task, 0, 0, reply)
+
+    def collect(self, run: Callable[[Sequence[str], float], Ended]) -> None:
+        collect(self.tasks, self.ledger, self.listener, program="/opt/ncu", run=run)
+
+
+def test_every_verified_point_gets_one_profile(tmp_path: Path) -> None:
+    run = Run(tmp_path, 8, 9, 10, unverified=9)
+    ncu = Pretended(raw_page(), {"about": {"first_launch_s": 30.0, "jobs": 1}})
+    run.collect(ncu)
+    run.collect(ncu)  # nothing is left to do
+    run.writer.close()
+    found = [r for r in read_records(tmp_path).records if r.round == PROFILE_ROUND]
+    assert [r.point["factors"]["n"] for r in found] == [8, 10]
+    for record in found:
+        assert (record.status, record.ended_by, record.value_s) == ("ok", "ncu", None)
+        assert record.counters["divergent_branch_percent"] == 10
+        assert record.about == {"jobs": 1, "profiler": "ncu", "profiled_kernel": KERNEL}
+    assert [request["point"]["factors"]["n"] for request in ncu.requests] == [8, 10]
+    assert not ncu.requests[0]["timed"]
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    run = Run(tmp_path, 8)
+    ncu = Pretended(raw_page())
+    run.collect(ncu)
+    run.writer.close()
+    (argv,) = ncu.commands
+    assert argv[0] == "/opt/ncu"
+    pairs = dict(pairwise(argv))
+    assert pairs["--clock-control"] == "none"
+    assert pairs["--launch-count"] == "1"
+    assert "--csv" in argv
+    assert set(VALUES) <= set(pairs["--metrics"].split(","))
+    assert pairs["-m"] == "nqbench.measure.ncu_target"
+
+
+def test_a_metric_that_this_gpu_lacks_is_left_out(tmp_path: Path) -> None:
+    run = Run(tmp_path, 8)
+    lacking = "smsp__inst_executed_op_local_ld.sum"
+    good = Pretended(raw_page())
+
+    def ncu(argv: Sequence[str], limit_s: float) -> Ended:
+        ended = good(argv, limit_s)
+        if lacking in argv[argv.index("--metrics") + 1]:
+            return Ended(1, f"==ERROR== Failed to find metric {lacking}\n")
+        return ended
+
+    run.collect(ncu)
+    run.writer.close()
+    assert len(good.commands) == 2
+    assert read_records(tmp_path).records[-1].status == "ok"
+
+
+def test_a_point_that_cannot_be_profiled_keeps_what_it_has(tmp_path: Path) -> None:
+    run = Run(tmp_path, 8, 9)
+    run.collect(Pretended("==ERROR== The application crashed", code=9))
+    run.writer.close()
+    last = read_records(tmp_path).records[-1]
+    assert (last.round, last.status) == (PROFILE_ROUND, "skipped")
+    assert "The application crashed" in last.reason
+    assert all(run.ledger.done(task, 0) for task in run.tasks)
+
+
+def test_a_wrong_answer_has_no_profile(tmp_path: Path) -> None:
+    run = Run(tmp_path, 8)
+    run.collect(Pretended(raw_page(), {"status": "wrong", "reason": "the answer is 7"}))
+    run.writer.close()
+    assert "the answer is 7" in read_records(tmp_path).records[-1].reason
+
+
+def test_without_permission_one_sentence_says_so_and_nothing_else_is_tried(tmp_path: Path) -> None:
+    run = Run(tmp_path, 8, 9)
+    ncu = Pretended("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission", code=1)
+    run.collect(ncu)
+    run.writer.close()
+    assert len(ncu.commands) == 1
+    (message,) = run.listener.messages
+    assert "only administrators" in message
+    assert "\n" not in message
+
+
+def test_a_profiler_that_cannot_be_started_is_a_reason(tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", 8)
+    program = tmp_path / "ncu"
+    program.write_text("no program\n", encoding="utf-8")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    collect(run.tasks, run.ledger, run.listener, program=str(program))
+    run.writer.close()
+    assert "cannot be started" in read_records(tmp_path / "run").records[-1].reason
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_study_that_asks_says_why_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, installed: bool
+) -> None:
+    found = "/usr/bin/ncu" if installed else None
+    monkeypatch.setattr("nqbench.measure.ncu.shutil.which", lambda name: found)
+    how = Measure(rounds=1, samples=5, budget_s=1.0, counters="ncu")
+    study = ToyStudy([point(8)], how)
+    listener = Recorder()
+    run_study(study, "fake", tmp_path, isolate=False, listener=listener, expand=study.expand)
+    assert [m for m in listener.messages if m.startswith("counters:")] == [
+        "counters: ncu gives none: they are a GPU's, and no point here runs on one"
+    ]
+
+
+def test_where_it_is_not_installed_one_sentence_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nqbench.measure.ncu.shutil.which", lambda name: None)
+    run = Run(tmp_path, 8)
+    collect(run.tasks, run.ledger, run.listener)
+    run.writer.close()
+    (message,) = run.listener.messages
+    assert "not on the PATH; install NVIDIA Nsight Compute" in message
+
+
+def test_what_the_profiler_watches_is_one_checked_launch(tmp_path: Path) -> None:
+    request, reply = tmp_path / "request.json", tmp_path / "reply.json"
+    run = Run(tmp_path / "run", 8)
+    ncu = Pretended(raw_page())
+    run.collect(ncu)
+    run.writer.close()
+    (asked,) = ncu.requests
+    request.write_text(json.dumps({**asked, "spec": "fake"}), encoding="utf-8")
+    ncu_target.main(str(request), str(reply))
+    fields = json.loads(reply.read_text(encoding="utf-8"))
+    assert (fields["status"], fields["answer"], fields["value_s"]) == ("ok", "256", None)
+    request.write_text(json.dumps({**asked, "spec": "cuda:99"}), encoding="utf-8")
+    ncu_target.main(str(request), str(reply))
+    fields = json.loads(reply.read_text(encoding="utf-8"))
+    assert fields["status"] == "launch_error"
+    assert fields["reason"]
+
+
+def test_the_study_file_takes_it(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    text = "name: s\nn: [8]\nsystem: zhang2011.low_divergence\nmeasure: {counters: ncu}\n"
+    file.write_text(text, encoding="utf-8")
+    study = load_study(file)
+    assert study.measure.counters == "ncu"
+    assert protocol_of(study) == protocol_of(replace(study, measure=Measure()))
