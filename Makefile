@@ -5,16 +5,23 @@ PYTHON ?= python3
 DEVICE ?= auto
 VENV := .venv
 BIN := $(VENV)/bin
+PAPERS := feinbube2010 tanaka2011 zhang2011
 SETUP := $(PYTHON) scripts/setup.py --venv $(VENV)
 
 .DEFAULT_GOAL := help
-.PHONY: help ablation test test-full test-gpu lint setup setup-dev clean
+.PHONY: help ablation papers test test-full test-gpu lint setup setup-dev clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ablation: setup ## run configs/ablation.yaml on the first GPU, else in the simulator; tables and figures
 	$(BIN)/nqbench run configs/ablation.yaml --device $(DEVICE)
+
+papers: setup ## the papers' tables, figures and verdicts from results/; with DEVICE=..., run them first
+ifneq ($(origin DEVICE),file)
+	$(BIN)/nqbench reproduce $(PAPERS) --device $(DEVICE)
+endif
+	$(BIN)/nqbench reproduce $(PAPERS) --recorded
 
 test: lint ## the whole suite: ruff, mypy --strict, pytest
 	$(BIN)/pytest -q -m "not full"

@@ -60,9 +60,8 @@ def reproduce(
     for name in papers:
         paper_actions.study_of(name)  # a wrong name is said before anything is run
     if recorded:
-        for name in papers:
-            for report in paper_actions.report_recorded(name, full=full):
-                paper_terminal.show_paper(report)
+        for report in paper_actions.report_recorded(papers, full=full):
+            paper_terminal.show_paper(report)
         return
     codes = [_reproduce(name, device, out, budget, full) for name in papers]
     if any(codes):
@@ -93,6 +92,7 @@ def _reproduce(name: str, device: str, out: Path | None, budget: str | None, ful
         )
     terminal.show_outcome(outcome)
     if outcome.counts.get("ok", 0):
+        actions.report([outcome.path], out, ())  # the study's own tables, beside the paper's
         paper_terminal.show_paper(paper_actions.report_paper(name, [outcome.path], out, full=full))
     if outcome.interrupted:
         return EXIT_INTERRUPTED

@@ -63,23 +63,22 @@ def report_paper(
     )
 
 
-def report_recorded(name: str, *, full: bool = False) -> list[PaperReport]:
-    """Write a paper again from every run of it under ``results``; nothing is run.
+def report_recorded(names: Sequence[str], *, full: bool = False) -> list[PaperReport]:
+    """Write papers again from every run of them under ``results``; nothing is run.
 
-    Raises ``StudyError`` where there is none.
+    Papers without a run are left out. Raises ``StudyError`` where there is none at all.
     """
-    from nqbench.papers import paper_folder
-
-    paper_folder(name)
     reports = []
-    for kind in KINDS:
-        runs = recorded_runs(name, kind)
-        if runs:
-            out = Path("plots") / kind / "papers" / name
-            reports.append(report_paper(name, runs, out, full=full))
+    for name in names:
+        for kind in KINDS:
+            runs = recorded_runs(name, kind)
+            if runs:
+                out = Path("plots") / kind / "papers" / name
+                reports.append(report_paper(name, runs, out, full=full))
     if not reports:
         raise StudyError(
-            f"there is no run of {name} under {RESULTS}; `nqbench reproduce {name}` makes one"
+            f"there is no run of {', '.join(names)} under {RESULTS}; `nqbench reproduce {names[0]}`"
+            " makes one"
         )
     return reports
 

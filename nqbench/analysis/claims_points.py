@@ -90,11 +90,19 @@ def timed_points(
     data: Dataset, system: str, n: int, levels: Mapping[str, object] | None = None
 ) -> list[PointResult]:
     """All finished configurations that have a time. Raises :class:`NotMeasured`."""
+    check_timed(data, system)
     ok = finished(configurations(data, system, n, levels), data)
     timed = [p for p in ok if p.values(TIME)]
     if not timed:
-        raise NotMeasured(no_time(data))
+        raise NotMeasured(f"the run has no time of {system} N={n}", data.command)
     return timed
+
+
+def check_timed(data: Dataset, system: str) -> None:
+    """Raise :class:`NotMeasured` for a kernel's time in a simulated run: only the host's programs
+    are timed there."""
+    if data.simulated and not system.startswith("cpu."):
+        raise NotMeasured(no_time(data))
 
 
 def no_time(data: Dataset) -> str:

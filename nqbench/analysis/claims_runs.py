@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """One run. ``probes`` are the rows of instrumented kernels, which no time comes from."""
+    """One run. No time comes from ``probes`` (instrumented kernels) and ``profiles`` (a profiler's
+    launches): they are the rows of a run's frame that hold counters only.
+    """
 
     path: Path
     data: Dataset
     probes: tuple[Mapping[str, Any], ...] = ()
+    profiles: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def device_id(self) -> str:
@@ -71,12 +74,19 @@ def observe(run: Path | str) -> Observed:
 
 def observed(frame: pd.DataFrame, path: Path) -> Observed:
     """A run from its frame of blocks."""
-    rows: list[Mapping[str, Any]] = []
+    import pandas as pd
+
+    ok = frame["status"] == "ok"
+    probed = pd.Series(data=False, index=frame.index)
     if "probe" in frame:
-        chosen = frame[~frame["probe"].isin(["none", INAPPLICABLE, ""]) & frame["probe"].notna()]
-        chosen = chosen[chosen["status"] == "ok"]
-        rows = [dict(zip(chosen.columns, row, strict=True)) for row in chosen.to_numpy().tolist()]
-    return Observed(path, collect(frame), tuple(rows))
+        probed = frame["probe"].notna() & ~frame["probe"].isin(["none", INAPPLICABLE, ""])
+    profiled = (frame["round"] < 0) & ~probed
+    return Observed(path, collect(frame), _rows(frame[ok & probed]), _rows(frame[ok & profiled]))
+
+
+def _rows(frame: pd.DataFrame) -> tuple[Mapping[str, Any], ...]:
+    columns = [str(c) for c in frame.columns]
+    return tuple(dict(zip(columns, row, strict=True)) for row in frame.to_numpy().tolist())
 
 
 def papers_of(runs: Sequence[Observed], asked: str | None) -> list[Paper]:
@@ -109,6 +119,14 @@ def probe_value(
             continue
         wanted = _own_depth(row, n) if depth == "own" else depth
         if wanted is None or int(row["depth"]) == wanted:
+            return float(row[name])
+    return None
+
+
+def profile_value(run: Observed, key: str, name: str) -> float | None:
+    """A counter of a point as a profiler counted it, or ``None`` if it did not."""
+    for row in run.profiles:
+        if row.get("key") == key and not missing(row.get(name)):
             return float(row[name])
     return None
 

@@ -15,14 +15,14 @@ from nqbench.analysis.claims_draws import Draws
 from nqbench.analysis.claims_points import (
     NotMeasured,
     best_point,
+    check_timed,
     configurations,
     described,
     finished,
     main_point,
-    no_time,
     timed_points,
 )
-from nqbench.analysis.claims_runs import Observed, probe_value
+from nqbench.analysis.claims_runs import Observed, probe_value, profile_value
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.quantities import TIME, Quantity, quantity
 from nqbench.papers.schema import Paper
@@ -160,7 +160,8 @@ class Values:
             return found
         key = ("counter", index, full, n, name, config, tuple(sorted(levels.items())))
         if key not in self._kept:
-            self._kept[key] = _counter(data, full, n, name, config, levels)
+            point = _configuration(data, full, n, config, levels)
+            self._kept[key] = _counter(self.runs[index], point, name)
         return float(self._kept[key])
 
     def count(self, name: str, **parameters: Any) -> Any:
@@ -205,7 +206,7 @@ class Values:
     ) -> float:
         index, data = self._data(hw)
         full, size = self.paper.system(system), n or self.n
-        _check_timed(data, full)
+        check_timed(data, full)
         key = (what.name, index, full, size, tuple(sorted(levels.items())))
         if key not in self._kept:
             point = main_point(data, full, size, levels)
@@ -219,7 +220,7 @@ class Values:
     ) -> tuple[list[PointResult], list[Column]]:
         index, data = self._data(hw)
         full, size = self.paper.system(system), n or self.n
-        _check_timed(data, full)
+        check_timed(data, full)
         key = ("all", index, full, size, tuple(sorted(levels.items())))
         if key not in self._kept:
             points = timed_points(data, full, size, levels)
@@ -228,26 +229,21 @@ class Values:
         return found
 
 
-def _check_timed(data: Dataset, system: str) -> None:
-    """A simulated run has times of the host's programs only."""
-    if data.simulated and not system.startswith("cpu."):
-        raise NotMeasured(no_time(data))
-
-
-def _counter(
-    data: Dataset, system: str, n: int, name: str, config: str, levels: Mapping[str, Any]
-) -> float:
-    point = _configuration(data, system, n, config, levels)
+def _counter(run: Observed, point: PointResult, name: str) -> float:
     if name in COUNTERS:
         estimate = point.estimate(quantity(name))
-        if estimate is None:
-            raise NotMeasured(
-                f"{name} is counted in the simulator: nqbench reproduce {data.name} --device sim"
-            )
-        return estimate.value
+        if estimate is not None:
+            return estimate.value
+        found = profile_value(run, str(point.detail("key")), name)
+        if found is not None:
+            return found
+        raise NotMeasured(
+            f"{name} is counted in the simulator (nqbench reproduce {run.data.name} --device sim)"
+            " or by Nsight Compute (`counters: ncu` in the study's measure block)"
+        )
     value = point.detail(name)
     if value is None:
-        raise NotMeasured(f"the run has no {name} of {system} N={n}")
+        raise NotMeasured(f"the run has no {name} of {point.system} N={point.n}")
     return float(value)
 
 

@@ -124,8 +124,12 @@ def _plain(
 
 
 def _form_error(error: ValidationError, marked: Marked) -> StudyError:
-    """pydantic's first finding as a sentence."""
-    item = error.errors(include_url=False)[0]
+    """pydantic's first finding as a sentence.
+
+    A misspelt key is also a missing one: what is there and unknown says more.
+    """
+    found = error.errors(include_url=False)
+    item = next((e for e in found if e["type"] == "extra_forbidden"), found[0])
     path = tuple(item["loc"])
     key = next((part for part in reversed(path) if isinstance(part, str)), "the file")
     if item["type"] == "extra_forbidden":

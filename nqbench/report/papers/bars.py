@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nqbench.analysis.claims_points import NotMeasured, best_point, launch_text
+from nqbench.analysis.claims_points import NotMeasured, best_point
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME
@@ -35,7 +35,7 @@ def bars(
     """Feinbube's figures 4 and 5. Raises ``NotMeasured`` where no run has a version."""
     n = figure.n[0]
     versions = [s for s in paper.systems if s.system.startswith(paper.id)]
-    names = [s.id.replace("_", "\n", 1) for s in versions]
+    names = [s.id.replace("_", "\n") for s in versions]
     ours = [(run, _measured(run, [s.system for s in versions], n)) for run in runs]
     ours = [(run, found) for run, found in ours if found]
     if not ours:
@@ -57,7 +57,7 @@ def bars(
     title = f"Figure {figure.number}: {figure.title}"
     alt = f"Bars of the times of {len(names)} versions on {panels} devices, N = {n}."
     subtitle = "hatched: published; a question mark: the paper prints no number. Every panel has"
-    subtitle += " its own axis: compare the shapes"
+    subtitle += " its own axis: compare the shapes. In the bars: rows on the host \u00d7 threads"
     name = slug("paper", figure.id)
     return [finish(drawing, name, title, source, alt=alt, subtitle=subtitle)]
 
@@ -72,7 +72,7 @@ def _measured(run: Observed, systems: Sequence[str], n: int) -> dict[str, tuple[
             continue
         value = point.estimate(TIME)
         assert value is not None  # best_point takes timed points only
-        found[system] = value, launch_text(point)
+        found[system] = value, f"{point.level('depth')}\u00d7{point.level('block_size')}"
     return found
 
 
@@ -100,6 +100,5 @@ def _own(ax: Axes, values: Sequence[tuple[Estimate, str] | None], name: str) -> 
         ax.errorbar([i], [estimate.value], yerr=whiskers([estimate]), color="#222222", capsize=3)
         ax.text(i, estimate.value, f"{time_text(estimate.value, 3)}", ha="center", va="bottom",
                 fontsize=7)  # fmt: skip
-        depth_block = launch.replace("block_size", "block").replace(", ", "\n")
-        ax.text(i, 0, depth_block, ha="center", va="bottom", color="white", fontsize=5.5)
+        ax.text(i, 0, launch, ha="center", va="bottom", color="white", fontsize=7)
     ax.set_title(f"{name}\n(measured)", fontsize=8)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from nqbench.analysis.claims_points import (
     NotMeasured,
     best_point,
+    check_timed,
     launch_text,
     main_point,
-    no_time,
 )
 from nqbench.analysis.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.estimate import Estimate, combine
@@ -63,8 +63,7 @@ class Beside:
 
     def point(self, series: Series, n: int) -> PointResult:
         """The point that a series speaks about. Raises :class:`NotMeasured`."""
-        if self.data.simulated and not series.system.startswith("cpu."):
-            raise NotMeasured(no_time(self.data))
+        check_timed(self.data, series.system)
         choose = best_point if series.choose == "best" else main_point
         return choose(self.data, series.system, n, series.levels)
 

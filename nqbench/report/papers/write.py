@@ -112,9 +112,13 @@ class _Page:
         self.exporters = [exporter(name) for name in formats]
         self.figure_formats = figure_formats
         self.lines: list[str] = []
+        self._missing: dict[str, list[str]] = {}
 
     def heading(self, text: str) -> None:
-        """A section."""
+        """A section; what was not made in the one before is said at its end."""
+        for reason, names in self._missing.items():
+            self.lines += [f"Not made ({escape('; '.join(names))}): {escape(reason)}.", ""]
+        self._missing.clear()
         self.lines += [f"## {escape(text)}", ""]
 
     @contextmanager
@@ -123,7 +127,7 @@ class _Page:
         try:
             yield
         except AnalysisError as error:
-            self.lines += [f"### {escape(name)}", "", f"Not made: {escape(str(error))}.", ""]
+            self._missing.setdefault(str(error), []).append(name)
 
     def table(self, table: Table, suffix: str = "", *, inline: bool = True) -> None:
         """Write a table in every format, show it and link the files."""

@@ -1,0 +1,260 @@
+"""Verdicts against truths that are known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nqbench.analysis import claims_counts
+from nqbench.analysis.claims import Verdict, judge
+from nqbench.analysis.claims_draws import RESAMPLES, Draws
+from nqbench.analysis.claims_points import NotMeasured, main_point
+from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.estimate import Estimate
+from nqbench.errors import AnalysisError
+from nqbench.papers import load_paper
+from tests.analysis.builder import MINI, Builder, counters_of
+from tests.papers.runs import SIZES, STEPS, device, levels, named, tiny_paper, zhang
+
+RATIO = 'time("naive_l1_16k") / time("naive_l1_48k")'
+
+
+@pytest.fixture
+def no_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deterministic counts take seconds to minutes; these tests are not about them."""
+    from nqbench.workloads.counting import counts
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise AnalysisError("not here")
+
+    monkeypatch.setattr(counts, "count", refuse)
+
+
+def verdict(claim: dict[str, Any], *runs: Observed) -> Verdict:
+    (found,) = judge(tiny_paper(claim), runs)
+    return found
+
+
+def two(first_s: float, second_s: float, **options: Any) -> Observed:
+    steps = {"naive_l1_16k": first_s, "naive_l1_48k": second_s}
+    return named(zhang(steps=steps, **options), "zhang2011")
+
+
+@pytest.mark.parametrize(
+    ("first", "expect", "word"),
+    [
+        (1.2, "value > 1", "holds"),
+        (0.8, "value > 1", "fails"),
+        (1.2, "0.9 < value < 1.1", "fails"),
+        (1.0, "0.95 < value < 1.05", "holds"),
+        (1.2, "value > 1 and best('naive_l1_48k') < 1", "holds"),
+    ],
+)
+def test_clear_cases(first: float, expect: str, word: str) -> None:
+    found = verdict({"expr": RATIO, "expect": expect}, two(first, 1.0))
+    assert found.word == word
+    value = found.sizes[0].value
+    assert isinstance(value, Estimate)
+    assert value.low is not None
+    assert value.high is not None
+    assert value.low <= value.value <= value.high
+    assert value.value == pytest.approx(first, rel=0.01)
+
+
+def rows(builder: Builder, system: str, values: list[float]) -> None:
+    """Fix the times of the rounds of a system."""
+    chosen = [r for r in builder.rows if r["system"] == f"zhang2011.{system}" and r["round"]]
+    for row, value in zip(chosen, values, strict=True):
+        row["value_s"] = value
+
+
+def fixed(first: list[float], second: list[float]) -> Observed:
+    steps = {"naive_l1_16k": 1.0, "naive_l1_48k": 1.0}
+    builder = zhang(steps=steps, sizes=(15,), rounds=len(first))
+    rows(builder, "naive_l1_16k", first)
+    rows(builder, "naive_l1_48k", second)
+    return named(builder, "zhang2011")
+
+
+def test_the_share_is_that_of_all_draws() -> None:
+    """Two rounds with ratios 1.1 and 0.9: true only if the first is drawn twice, so 1 in 4."""
+    found = verdict({"expr": RATIO, "expect": "value > 1"}, fixed([1.1, 0.9], [1.0, 1.0]))
+    (size,) = found.sizes
+    assert size.share == pytest.approx(0.25, abs=0.03)
+    assert found.word == "unclear"
+
+
+def test_rounds_are_drawn_jointly() -> None:
+    """A round that is slow for both systems says nothing about their ratio."""
+    found = verdict(
+        {"expr": RATIO, "expect": "value > 1"}, fixed([1.01, 10.1, 101.0], [1.0, 10.0, 100.0])
+    )
+    value = found.sizes[0].value
+    assert isinstance(value, Estimate)
+    assert found.word == "holds"
+    assert value.low == pytest.approx(1.01)
+    assert value.high == pytest.approx(1.01)
+
+
+def test_draws_add_up_and_repeat() -> None:
+    run = two(1.2, 1.0).data
+    draws = Draws.of([run])
+    assert draws.times.sum() == RESAMPLES
+    assert draws.count - 1 <= 126  # multisets of 5 out of 5
+    assert (draws.weights[0][1:].sum(axis=1) == 5).all()
+    assert (Draws.of([run]).times == draws.times).all()
+
+
+def test_one_round_gives_no_verdict_on_a_time() -> None:
+    found = verdict({"expr": RATIO, "expect": "value > 1"}, two(2.0, 1.0, rounds=1))
+    assert found.word == "unclear"
+    assert "one round" in found.reason
+
+
+def test_over_several_sizes_all_must_hold() -> None:
+    steps = {"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}
+    builder = zhang(steps=steps, sizes=(15, 16))
+    claim = {"expr": RATIO, "expect": "value > 1", "n": ["15", "16"]}
+    assert verdict(claim, named(builder, "zhang2011")).word == "holds"
+    falls = claim | {"expect": "value > (1 if N == 15 else 2)"}
+    found = verdict(falls, named(builder, "zhang2011"))
+    assert (found.word, [s.word for s in found.sizes]) == ("fails", ["holds", "fails"])
+    assert "N=16" in found.reason
+
+
+def test_what_is_missing_is_named_with_the_command() -> None:
+    run = two(1.2, 1.0, sizes=(15,))
+    found = verdict({"expr": RATIO, "expect": "value > 1", "n": ["15", "16"]}, run)
+    assert found.word == "unclear"
+    assert "N=16" in found.reason
+    assert "zhang2011.naive_l1_16k" in found.reason
+    with pytest.raises(NotMeasured, match="`nqbench reproduce zhang2011` goes on"):
+        main_point(run.data, "zhang2011.naive_l1_16k", 16)
+
+
+def test_a_skipped_point_gives_its_reason() -> None:
+    builder = zhang(steps={"naive_l1_48k": 1.0}, sizes=(15,))
+    builder.skip("kernels", levels(15), "takes 200 s", "zhang2011.naive_l1_16k")
+    found = verdict({"expr": RATIO, "expect": "value > 1"}, named(builder, "zhang2011"))
+    assert found.word == "not measured"
+    assert "takes 200 s" in found.reason
+
+
+def test_truth_values_and_lists() -> None:
+    run = named(zhang(), "zhang2011")
+    order = ", ".join(f'"{name}"' for name in reversed(STEPS))
+    claim = {"kind": "ranking", "expr": f"rank({order})", "expect": "value"}
+    assert verdict(claim, run).word == "holds"
+    backwards = claim | {"expr": f"rank({', '.join(reversed(order.split(', ')))})"}
+    assert verdict(backwards, run).word == "fails"
+    listed = 'times("pool_distributed", block_size=32)'
+    found = verdict({"expr": listed, "expect": "max(value) > 1.5 * min(value)"}, run)
+    assert found.word == "holds"
+    assert str(found.sizes[0].value).startswith("[")
+
+
+def test_the_best_configuration() -> None:
+    run = named(zhang(), "zhang2011")
+    claim = {"expr": 'argbest("pool_distributed", "block_size")', "expect": "value == 128"}
+    assert verdict(claim, run).word == "holds"
+    one = {"expr": 'argbest("naive_l1_16k", "block_size")', "expect": "value == 128"}
+    assert "one block_size only" in verdict(one, run).reason
+
+
+def test_a_claim_about_old_cards_says_why() -> None:
+    claim = {"expr": 'time("low_divergence", hw="gtx275") / time("low_divergence", hw="gtx480")'}
+    found = verdict(claim | {"expect": "value > 1"}, named(zhang(), "zhang2011"))
+    assert found.word == "not measured"
+    assert "GTX 275" in found.reason
+    assert "cannot run" in found.reason
+
+
+def test_a_claim_between_devices_takes_several_runs() -> None:
+    slow = dict(STEPS) | {"shared_no_conflict": 4.0}
+    one = named(zhang(dev=device("NVIDIA H100")), "zhang2011")
+    other = named(zhang(dev=device("NVIDIA H200"), steps=slow), "zhang2011")
+    effect = 'time("shared_conflict", hw=d) / time("shared_no_conflict", hw=d)'
+    today = {
+        "expr": f"[{effect} for d in devices]",
+        "expect": "min(value) < 1 < max(value)",
+        "devices": "2",
+    }
+    claim = {"expr": "0", "expect": "value", "today": today}
+    assert verdict(claim, one, other).word == "holds"
+    assert "give runs of 2" in verdict(claim, one).reason
+    same = named(zhang(dev=device("NVIDIA B200")), "zhang2011")
+    assert verdict(claim, one, same).word == "fails"
+
+
+def test_the_simulator_does_not_judge_times_but_counters() -> None:
+    builder = Builder(MINI)
+    for n in (12, 13):
+        for name in ("shared_conflict", "shared_no_conflict"):
+            layout = "per_thread" if name == "shared_conflict" else "interleaved"
+            own = levels(n, memory="shared", layout=layout)
+            builder.count("kernels", own, counters_of(own), f"zhang2011.{name}")
+    run = named(builder, "zhang2011")
+    timed = {"expr": 'time("shared_conflict")', "expect": "value > 1"}
+    assert "counts and does not time" in verdict(timed, run).reason
+    free = 'counter("shared_no_conflict", "bank_conflicts")'
+    found = verdict({"expr": free, "expect": "value == 0", "n": ["18"]}, run)
+    assert (found.word, found.manner) == ("holds", "simulated")
+    assert "simulated at N=13, while the paper has N=18" in found.reason
+    assert isinstance(found.sizes[0].value, Estimate)
+    assert found.sizes[0].value.exact
+
+
+def test_counters_of_a_gpu_come_from_a_profiler() -> None:
+    builder = zhang(sizes=(15,))
+    claim = {"expr": 'counter("low_divergence", "bank_conflicts")', "expect": "value == 0"}
+    assert "Nsight Compute" in verdict(claim, named(builder, "zhang2011")).reason
+    timed = next(r for r in builder.rows if r["system"] == "zhang2011.low_divergence")
+    builder.rows.append(timed | {"round": -1, "bank_conflicts": 0.0})
+    assert verdict(claim, named(builder, "zhang2011")).word == "holds"
+
+
+def test_counts_need_no_run() -> None:
+    claim = {"expr": 'count("jobs", depth=N-11, encoding="masks")', "expect": "value == 7432"}
+    found = verdict(claim, named(zhang(), "zhang2011"))
+    assert (found.word, found.manner) == ("holds", "exact")
+    assert found.device == "enumerated on the host"
+
+
+@pytest.mark.usefixtures("no_walks")
+def test_a_long_count_comes_from_an_instrumented_kernel() -> None:
+    builder = zhang(sizes=(18,))
+    given = {"N": 18, "system": "zhang2011.low_divergence"}
+    with pytest.raises(NotMeasured, match="--full"):
+        claims_counts.count("iterations_total", given)
+    row = dict(builder.rows[-1]) | levels(18, probe="iterations", encoding="masks")
+    row |= {"symmetry": "mirror", "system": "zhang2011.low_divergence", "value_s": float("nan")}
+    builder.rows.append(row | {"iterations_total": 48243000000.0, "key": "probe"})
+    value, note = claims_counts.count("iterations_total", given, [named(builder, "zhang2011")])
+    assert value == 48243000000.0
+    assert "instrumented kernel" in note
+
+
+@pytest.mark.usefixtures("no_walks")
+def test_every_claim_of_the_papers_has_a_row() -> None:
+    """Zhang's own numbers, as if measured today: every claim on a time must come out as he says."""
+    paper = load_paper("zhang2011")
+    builder = Builder(noise=1e-4)
+    for table in paper.tables:
+        for series in table.series:
+            for n in SIZES if series.quantity == "time" else ():
+                own = {"pool_size": 512} if series.choose == "best" and table.id[-1] == "7" else {}
+                value = float(table.printed(series.label, n))
+                builder.time("kernels", levels(n, **own), value, series.system)
+    found = {v.claim.id: v for v in judge(paper, [named(builder, "zhang2011")])}
+    assert set(found) == {claim.id for claim in paper.claims}
+    for name in ("l1_48_vs_16", "shared_vs_l1", "bank_conflict", "irrc_speedup", "final_ranking"):
+        assert found[name].word == "holds", name
+    for name in ("pool_distributed_speedup", "pool_hurts_15", "pool_gain_grows"):
+        assert found[name].word == "holds", name
+    assert found["overall_speedup"].word == "holds"
+    assert found["other_application"].word == "not measured"
+    average = found["shared_vs_global_average"].sizes[0].value
+    assert isinstance(average, Estimate)
+    assert average.value == pytest.approx(6.34, abs=0.01)
+    assert all(v.reason for v in found.values() if v.word == "not measured")

@@ -1,0 +1,84 @@
+"""The language of claims: what it works out, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqbench.errors import StudyError
+from nqbench.papers.formula import evaluate, parse
+
+TIMES = {"a": 2.0, "b": 1.0, "c": 4.0}
+
+
+def value_of(text: str, **names: Any) -> Any:
+    def time(system: str, N: int = 0) -> float:  # noqa: N803 (the language's name)
+        return TIMES[system] * (N or 1)
+
+    return evaluate(parse(text), {"time": time}, {"N": 15, **names})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('time("a") / time("b")', 2.0),
+        ('mean([time(s) for s in ("a", "b", "c")])', 7 / 3),
+        ('mean(over([1, 2, 3], lambda N: time("a", N=N) / time("b")))', 4.0),
+        ('min(time(s) for s in ("a", "c"))', 2.0),
+        ('[time(s) < time("a") for s in ("b", "c")]', [True, False]),
+        ("1 < value < 2", True),
+        ("value > 0.97 if N >= 17 else value < 0.97", False),
+        ("value == {15: 1.5, 16: 3}[N]", True),
+        ("abs(value - 3) <= 1.5 and not value > 2", True),
+        ('time("b", N=N-1)', 14.0),
+    ],
+)
+def test_values(text: str, value: object) -> None:
+    assert value_of(text, value=1.5) == value
+
+
+@given(st.integers(-50, 50), st.integers(-50, 50), st.integers(1, 50))
+def test_arithmetic_is_pythons(a: int, b: int, c: int) -> None:
+    text = f"({a} + {b}) * {c} - {b} / {c}"
+    assert value_of(text) == (a + b) * c - b / c
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "().__class__",
+        "__import__('os')",
+        "open('x')",
+        "(lambda: 1)()",
+        "[x := 1]",
+        "time(*[1])",
+        "time(**{'system': 1})",
+        "N.real",
+        "f'{N}'",
+        "exec",
+        "[1 for a in 'x' * 5000]",
+        "[[1 for a in [1] * 9999] for b in [1] * 9999]",
+        "over([1], 3)",
+        "1 +",
+        "time(" * 60 + "1" + ")" * 60,
+        "1" * 2000,
+    ],
+)
+def test_refused(text: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        parse(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["1 / 0", "9 ** 9 ** 9 ** 9", "{1: 2}[N]", "'a' < 1"])
+def test_impossible_operations_are_one_sentence(text: str) -> None:
+    with pytest.raises(StudyError, match="has no value here"):
+        value_of(text)
+
+
+def test_a_name_that_means_nothing_gets_the_nearest() -> None:
+    with pytest.raises(StudyError, match="unknown name 'valeu'; did you mean 'value'"):
+        parse("valeu > 1")
