@@ -21,6 +21,7 @@ from nqbench.analysis.wording import (
     describe,
     effect_basis,
     effect_says,
+    elsewhere,
     interval_note,
     number,
     ratio,
@@ -114,12 +115,7 @@ def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
     if not clear:
         return _no_effect(data, sweep, what, here)
     best = max(clear, key=lambda e: _strength(e.ratio))
-    others = [e for e in found if _same_change(e, best) and e.n != largest]
-    against = [e for e in others if (e.ratio.value - 1) * (best.ratio.value - 1) <= 0]
-    also = ""
-    if others:
-        sizes = ", ".join(str(e.n) for e in against or others)
-        also = f", {'but not' if against else 'and'} in the same direction at N={sizes}"
+    also = elsewhere(best, [e for e in found if _same_change(e, best) and e.n != largest])
     return (
         f"Strongest factor for {what.label}: {best.factor}. {best.level} instead of {best.base}"
         f" {effect_says(best)}{also}"
@@ -156,22 +152,24 @@ def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
     )
     if not _tells(gap, len(ranked)):
         return None
-    words = "as fast as" if what.kind == "time" else f"{what.better} than that of"
     value = _value(best, what)
-    said = time(value) if what.unit == "s" else number(value)
+    said = f"{describe(best, factors)} with {time(value) if what.unit == 's' else number(value)}"
+    last = describe(worst, factors)
+    basis = f"({_where(data, sweep, n)}; {interval_note(gap)})"
+    many = f"{what.label} of {len(ranked)} points"
+    if what.kind == "counter":  # of which none is the cost: no value of it is "best"
+        if what.better == "higher":
+            return f"Highest {many}: {said}, {ratio(gap)} times the lowest ({last}) {basis}."
+        return f"Lowest {many}: {said}; the highest ({last}) is {ratio(gap)} times that {basis}."
     return (
-        f"Best {what.label} of {len(ranked)} points: {describe(best, factors)} with {said},"
-        f" {ratio(gap)} times {words} the worst ({describe(worst, factors)})"
-        f"{_runner_up(best, second, what, factors)}{_baseline(data, best, what)}"
-        f" ({_where(data, sweep, n)}; {interval_note(gap)})."
+        f"Best {many}: {said}, {ratio(gap)} times as fast as the worst ({last})"
+        f"{_runner_up(best, second, what, factors)}{_baseline(data, best, what)} {basis}."
     )
 
 
 def _runner_up(
     best: PointResult, second: PointResult, what: Quantity, factors: tuple[str, ...]
 ) -> str:
-    if what.kind != "time":
-        return ""
     lead = point_ratio(second, best, what)
     name = describe(second, factors)
     if lead.differs_from(1):
@@ -181,8 +179,6 @@ def _runner_up(
 
 def _baseline(data: Dataset, best: PointResult, what: Quantity) -> str:
     """Against the fastest CPU program at the same size."""
-    if what.kind != "time":
-        return ""
     hosts = [p for p in data.points if p.host and p.ok and p.n == best.n and p.values(what)]
     if not hosts:
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from nqbench.analysis.dataset import PointResult
@@ -64,6 +65,20 @@ def effect_basis(effect: Effect) -> str:
         return "least squares over all combinations"
     plural = "" if effect.pairs == 1 else "s"
     return f"{effect.method} over {effect.pairs} otherwise equal pair{plural}"
+
+
+def elsewhere(best: Effect, others: Sequence[Effect]) -> str:
+    """What the same change does at the other sizes; unclear is not the same as opposite."""
+    sizes: dict[str, list[str]] = {}
+    for effect in others:
+        if not effect.ratio.differs_from(1):
+            kind = "without a clear effect"
+        elif (effect.ratio.value - 1) * (best.ratio.value - 1) > 0:
+            kind = "and in the same direction"
+        else:
+            kind = "but in the opposite direction"
+        sizes.setdefault(kind, []).append(str(effect.n))
+    return "".join(f", {kind} at N={', '.join(where)}" for kind, where in sizes.items())
 
 
 def effect_says(effect: Effect) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nqbench.analysis.collect import collect
-from nqbench.analysis.findings import findings
+from nqbench.analysis.findings import COUNTERS_TOLD, extremes, findings
+from nqbench.analysis.quantities import quantity
 from tests.analysis.builder import (
     H100,
     MINI,
@@ -128,4 +129,25 @@ def test_a_direction_that_changes_with_the_size_is_said() -> None:
         if row["n"] == 15 and row["memory"] == "shared" and row["round"]:
             row["value_s"] *= 4
     told = findings(collect(builder.frame()))
-    assert "but not in the same direction at N=15" in told[0]
+    assert "and in the same direction at N=16" in told[0]
+    assert "but in the opposite direction at N=15" in told[0]
+
+
+def test_an_effect_that_is_lost_in_noise_is_not_called_opposite() -> None:
+    builder = factorial(sizes=(15, 16, 17), noise=0.001)
+    for i, row in enumerate(builder.rows):
+        if row["n"] == 15 and row["round"]:
+            row["value_s"] = 1.0 + 0.3 * ((i * 2654435761) % 97) / 97  # noise, and nothing else
+    told = findings(collect(builder.frame()))
+    assert "without a clear effect at N=15" in told[0]
+    assert "opposite" not in told[0]
+
+
+def test_of_a_counter_no_value_is_called_the_best() -> None:
+    data = collect(ablation(MINI).frame())
+    texts = [extremes(data, s, quantity(c)) for s in data.sweeps for c in COUNTERS_TOLD]
+    said = [text for text in texts if text]
+    assert said
+    for text in said:
+        assert text.startswith(("Lowest ", "Highest "))
+        assert "best" not in text.lower()
