@@ -133,7 +133,7 @@ class RunWriter:
         text = json.dumps({"version": MANIFEST_VERSION, **manifest}, indent=1, ensure_ascii=False)
         temporary = self.path / (MANIFEST + ".tmp")
         try:
-            with temporary.open("w", encoding="utf-8") as file:
+            with temporary.open("w", encoding="utf-8", errors="surrogatepass") as file:
                 file.write(text + "\n")
                 file.flush()
                 os.fsync(file.fileno())
@@ -157,7 +157,7 @@ class RunWriter:
             if self._descriptor is None:
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
                 self._descriptor = os.open(self.path / RECORDS, flags, 0o666)
-            data = line.encode()
+            data = line.encode(errors="surrogatepass")
             while data:  # a full disk or a signal may cut a write short
                 data = data[os.write(self._descriptor, data) :]
             if time.monotonic() - self._synced >= SYNC_S:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.mutations import mutate
 from nqbench.errors import NqbenchError
 from nqbench.study import expand, load_study
-from tests.study.fake import CPU, CUDA, SIM, FakeWorkload
+from tests.study.fake import CUDA, SIM, FakeWorkload
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 MUTATIONS = 120
@@ -103,64 +103,9 @@ def test_valid_studies_expand(
         assert all(not isinstance(v, str) or "n" not in v.split() for v in point.factors.values())
 
 
-PIECES = (
-    *("", " ", "\n", "\t", ":", "- ", "[", "}", "'", '"', "#", "&a ", "*a", "0", "-1", "!!x "),
-    *("1e9", ".5", "yes", "null", "{range: [9, 1]}", "{per_sm: 0}", "n", "%", "\x00", "é"),
-    *("999999999999", "n == 3", "1/0", "<<: *a"),
-)
-
-
-def damaged_text(text: str, chance: random.Random) -> bytes:
-    """The text after one to three random edits."""
-    for _ in range(chance.randint(1, 3)):
-        at, end = sorted(chance.choices(range(len(text) + 1), k=2))
-        end = min(end, at + chance.choice([1, 2, 8, 40]))
-        piece = chance.choice([*PIECES, text[at:end] * 2, text[at:end][::-1]])
-        text = text[:at] + piece + text[end:]
-    return text.encode("utf-8" if chance.random() < 0.95 else "utf-16")
-
-
-VALUES: tuple[Any, ...] = (
-    *(0, -1, 3, 10**30, 2.5, True, None, "", " ", "x", "auto", "-", "n", "n / 0", "1 +", "10s"),
-    *("shared", "cpu.somers", [], [1], [[1]], ["x", 2], {}, {"range": [1, 3]}, {"range": 3}),
-    *({"per_sm": 2}, {"per_sm": "x"}, {"sim": 12}, {"sim": [12], "x": 1}, {"x": {"y": 1}}),
-    *({"range": [1, 10**9]}, {"step": 2}, {1: 2}, float("nan"), float("inf"), "device.name"),
-)
-
-
-def damaged_data(text: str, chance: random.Random) -> bytes:
-    """The text with one value, anywhere in it, replaced by another or given another key."""
-    data = yaml.safe_load(text)
-    holders: list[Any] = [data]
-    for holder in holders:
-        inner = holder.values() if isinstance(holder, dict) else holder
-        holders += [value for value in inner if isinstance(value, dict | list)]
-    holder = chance.choice(holders)
-    keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-    key = chance.choice(keys)
-    if isinstance(holder, dict) and chance.random() < 0.3:
-        holder[chance.choice(["n", "where", "system", "depth", "range", "x", "of"])] = holder[key]
-        if chance.random() < 0.5:
-            del holder[key]
-    else:
-        holder[key] = chance.choice(VALUES)
-    return bytes(yaml.safe_dump(data, sort_keys=False).encode())
-
-
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
 def test_damaged_studies_give_a_sentence(path: Path, tmp_path: Path) -> None:
-    refused = 0
-    text = path.read_text()
-    for seed in range(MUTATIONS):
-        chance = random.Random(f"{path.name} {seed}")
-        target = tmp_path / "damaged.yaml"
-        damage = chance.choice([damaged_text, damaged_data])
-        target.write_bytes(damage(text, chance))
-        try:
-            expand(load_study(target), chance.choice([SIM, CUDA, CPU]))
-        except NqbenchError as error:
-            refused += 1
-            message = str(error)
-            assert message.startswith(f"{target}:"), f"seed {seed}: {message}"
-            assert "\n" not in message, f"seed {seed}: {message}"
-    assert MUTATIONS // 4 < refused < MUTATIONS, "the edits hit, and not always"
+    found = mutate([path], MUTATIONS, tmp_path, cli_every=MUTATIONS // 4)
+    assert not found.faults
+    assert MUTATIONS // 4 < found.refused < MUTATIONS, "the edits hit, and not always"
+    assert found.expanded + found.refused == MUTATIONS

@@ -1,0 +1,161 @@
+"""Any record and any set of points comes back from disk as it was: stored, loaded, exported."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nqbench.frame import level_text
+from nqbench.measure.runner import run_study
+from nqbench.point import Point
+from nqbench.record import Record
+from nqbench.store import RunWriter, load, newest, read_manifest, read_records
+from nqbench.study import Measure
+from nqbench.vocabulary import COUNTERS, PHASES, STATUSES
+from tests.measure.toy import NAME, ToyStudy
+
+KEYS = ("k1", "k2", "k3")
+anything = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+texts = st.text(max_size=12) | st.just("path/\udcff of no encoding")
+seconds = st.floats(1e-9, 1e6)
+names = st.sampled_from(["memory", "depth", "blocks", "n", "status", "value_s", "grösse"])
+levels: st.SearchStrategy[Any] = st.one_of(
+    st.integers(-5, 10**12), texts, st.builds(dict, per_sm=st.integers(1, 99))
+)
+values = st.one_of(st.integers(-(10**30), 10**30), st.floats(allow_nan=False), texts, st.booleans())
+points = st.fixed_dictionaries(
+    {
+        "study": texts,
+        "sweep": texts,
+        "workload": st.just("counting"),
+        "system": st.none() | texts,
+        "label": texts,
+        "factors": st.dictionaries(names, levels, max_size=4),
+    }
+)
+records = st.builds(
+    Record,
+    key=st.sampled_from(KEYS),
+    point=points,
+    device=st.sampled_from(["cuda:0", "cpu", "sim:mini"]),
+    round=st.integers(0, 3),
+    status=st.sampled_from(STATUSES),
+    reason=texts,
+    order=st.integers(0, 99),
+    answer=st.none() | st.integers(0, 10**40).map(str),
+    expected=st.none() | st.integers(0, 10**40).map(str),
+    value_s=st.none() | seconds,
+    samples_s=st.lists(seconds, max_size=5).map(tuple),
+    phases=st.dictionaries(st.sampled_from(list(PHASES)), seconds),
+    counters=st.dictionaries(st.sampled_from(list(COUNTERS)), st.integers(0, 2**53)),
+    resources=st.dictionaries(st.sampled_from(["registers", "occupancy"]), st.integers(0, 255)),
+    about=st.dictionaries(st.sampled_from(["jobs", "depth", "é"]), values, max_size=3),
+    ended_by=texts,
+    started=texts,
+    wall_s=seconds,
+    worker=st.integers(0, 2**22),
+)
+MANIFEST: dict[str, Any] = {
+    "study": {"name": "s"},
+    "device": {"kind": "cuda", "facts": {"name": "d"}},
+    "points": [{"key": key} for key in KEYS],
+}
+
+
+def stored(path: Path, written: list[Record]) -> Path:
+    """A fresh run folder with these records."""
+    with RunWriter(path) as writer:
+        writer.archive()
+        writer.write_manifest(MANIFEST)
+        for record in written:
+            writer.append(record)
+    return path
+
+
+@given(written=st.lists(records, max_size=6))
+@anything
+def test_records_come_back_as_they_were(written: list[Record], tmp_path: Path) -> None:
+    found = read_records(stored(tmp_path / "r", written))
+    assert list(found.records) == written
+    assert not found.torn
+
+
+@given(written=st.lists(records, max_size=6))
+@anything
+def test_the_table_has_the_newest_of_each_block(written: list[Record], tmp_path: Path) -> None:
+    table = load(stored(tmp_path / "r", written))
+    kept = list(newest(written).values())
+    assert len(table) == len(kept)
+    for (_, row), record in zip(table.iterrows(), kept, strict=True):
+        assert (row["key"], row["round"], row["status"]) == (
+            record.key,
+            record.round,
+            record.status,
+        )
+        assert row["reason"] == record.reason
+        assert row["answer"] == record.answer or (pd.isna(row["answer"]) and not record.answer)
+        assert row["samples"] == len(record.samples_s)
+        assert pd.isna(row["value_s"]) if record.value_s is None else True
+        assert record.value_s is None or row["value_s"] == record.value_s
+        for name, level in record.point["factors"].items():
+            # A factor called like a column of ours must not replace it.
+            if name not in ("status", "value_s"):
+                assert row[name] == level_text(level)
+        for name, count in record.counters.items():
+            assert row[name] == count
+
+
+@given(written=st.lists(records, min_size=1, max_size=6))
+@anything
+def test_numbers_survive_an_export(written: list[Record], tmp_path: Path) -> None:
+    table = load(stored(tmp_path / "r", written))
+    numbers = table[["value_s", *(f"{phase}_s" for phase in PHASES), *COUNTERS, "round", "order"]]
+    text = numbers.to_csv(index=False)
+    rows = list(csv.DictReader(io.StringIO(text)))
+    for (_, row), exported in zip(numbers.iterrows(), rows, strict=True):
+        for name, value in row.items():
+            shown = exported[str(name)]
+            assert (shown == "") if pd.isna(value) else float(shown) == value
+
+
+@given(
+    chosen=st.lists(
+        st.tuples(st.integers(1, 12), st.sampled_from(["plain", "salted"]), st.sampled_from("ab")),
+        min_size=1,
+        max_size=6,
+        unique=True,
+    ),
+    rounds=st.integers(1, 3),
+)
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_points_come_back_from_a_run(
+    chosen: list[tuple[int, str, str]], rounds: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Expanded, measured, stored, loaded: nothing is lost, doubled, or mixed up."""
+    made = [Point("toy", sweep, NAME, None, {"n": n, "flavour": f}) for n, f, sweep in chosen]
+    study = ToyStudy(made, Measure(rounds=rounds, samples=3, budget_s=9.0, target=0.5))
+    path = tmp_path_factory.mktemp("points") / "r"
+    run_study(study, "fake", path, isolate=False, expand=study.expand)
+    listed = read_manifest(path)["points"]
+    keys = [item.pop("key") for item in listed]
+    assert len(set(keys)) == len(made)
+    assert [Point.from_json(json.loads(json.dumps(item))) for item in listed] == made
+    table = load(path)
+    timed = table[table["round"] > 0]
+    assert sorted(zip(timed["n"], timed["flavour"], timed["sweep"], strict=True)) == sorted(
+        chosen * rounds
+    )
+    assert (timed["answer"] == (2 ** timed["n"]).astype(str)).all()
