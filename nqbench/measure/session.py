@@ -17,7 +17,6 @@ from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.protocol import Device, Prepared
 from nqbench.devices.registry import open_device
 from nqbench.devices.replay import FINGERPRINT, fingerprint
-from nqbench.devices.sensor import Observable, Sensor
 from nqbench.errors import (
     CompileError,
     DeviceError,
@@ -29,7 +28,7 @@ from nqbench.measure.abilities import Chillable, KnowsAnswer, RoundAware
 from nqbench.measure.block import Block, plain, scalars
 from nqbench.measure.sampling import LONG_LAUNCH_S, Policy, sample
 from nqbench.measure.statistics import median_rank
-from nqbench.measure.telemetry import Watch, summary, throttled
+from nqbench.measure.telemetry import Watch, sensor_of, summary, throttled
 from nqbench.measure.timer import Beat, Timer
 from nqbench.measure.warmup import TIME_SHARE, WarmUp, warm_up
 from nqbench.measure.workload import find_workload
@@ -49,7 +48,7 @@ class Session:
         self.spec = spec
         self._beat = beat
         self._host: CpuDevice | None = None
-        self._sensor, self._no_sensor = _sensor_of(self.device)
+        self._sensor, self._no_sensor = sensor_of(self.device)
         self._idle = True
         if self.device.timed:
             median_rank(1)  # imports scipy: a second that is known of now, and surprises later
@@ -240,13 +239,3 @@ def _chill(prepared: Prepared, device: Device) -> None:
             f"{device.spec} cannot start launches with a cold L2 cache; measure with l2: hot", L2
         )
     prepared.use_cold_l2()
-
-
-def _sensor_of(device: Device) -> tuple[Sensor | None, str]:
-    """The device's sensor, or the reason why a device that should have one has none."""
-    if not isinstance(device, Observable):
-        return None, ""
-    try:
-        return device.sensor(), ""
-    except DeviceError as absence:
-        return None, str(absence)

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from nqbench.devices.sensor import Reading, Sensor
+from nqbench.devices.sensor import Observable, Reading, Sensor
+from nqbench.errors import DeviceError
 
 PERIOD_S: Final = 0.1
 """Between readings during a block: NVML itself renews power and clocks every 20 to 100 ms."""
@@ -29,6 +30,16 @@ THROTTLING: Final = (
 kernel that reaches the limit does so every time, and the limit is part of the measurement's key."""
 IDLE: Final = "gpu_idle"
 """Left out of the reasons: between two launches every GPU is idle."""
+
+
+def sensor_of(device: object) -> tuple[Sensor | None, str]:
+    """The device's sensor, or the reason why a device that should have one has none."""
+    if not isinstance(device, Observable):
+        return None, ""
+    try:
+        return device.sensor(), ""
+    except DeviceError as absence:
+        return None, str(absence)
 
 
 class Watch:

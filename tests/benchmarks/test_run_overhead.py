@@ -1,0 +1,35 @@
+"""The benchmark that says where a recorded run's time went, against a run with known parts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from benchmarks.run_overhead import describe
+from nqbench.store import read_records
+from tests.measure.test_runner import measure, sizes
+
+
+def number(pattern: str, text: str) -> float:
+    found = re.search(pattern, text)
+    assert found, text
+    return float(found[1])
+
+
+def test_kernels_and_what_lies_outside_them_add_up_to_the_blocks(tmp_path: Path) -> None:
+    measure(tmp_path / "r", sizes(8, 9), "fake:sleep=1,base=2e-3")
+    text = describe(tmp_path / "r")
+    blocks = [r for r in read_records(tmp_path / "r").records if r.round > 0]
+    assert "6 timed blocks of 2 points" in text
+    outside = number(r"([\d.]+) ms outside\s+kernels, ", text)
+    inside = number(r"kernels, ([\d.]+) ms inside", text)
+    wall_ms = sum(block.wall_s for block in blocks) / 2 * 1e3
+    assert abs(outside + inside - wall_ms) <= 0.11  # both are printed to a tenth
+    # ten launches of 2 ms and ten of 8 ms in each of three rounds, four of them to warm up
+    assert inside > 3 * 10 * (2 + 8) / 2 - 1
+    assert "between two blocks of a worker" in text
+
+
+def test_a_run_without_times_says_so(tmp_path: Path) -> None:
+    measure(tmp_path / "r", sizes(8), "fake:deterministic=1")
+    assert "no timed block" in describe(tmp_path / "r")
