@@ -1,0 +1,186 @@
+"""Tables made again: the printed cells, the fresh ones, and quotients with quotients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nqbench.analysis.estimate import Estimate
+from nqbench.errors import AnalysisError
+from nqbench.papers import load_paper
+from nqbench.report.papers.twins import twin
+from nqbench.report.table import Table
+from tests.analysis.builder import MINI, Builder, counters_of
+from tests.papers.runs import POOLS, STEPS, levels, named, zhang
+
+CARDS = {"gtx275": 2.9 / 1.1, "gtx295": 3.3 / 1.6, "gf8600m_gs": 14.7 / 12.0, "nvs295": 16.4 / 17.2}
+
+
+def made(paper: str, table: str, builder: Builder) -> Table:
+    loaded = load_paper(paper)
+    return twin(loaded, loaded.table(table), named(builder, paper))
+
+
+def column(table: Table, name: str) -> list[Any]:
+    index = [c.name for c in table.columns].index(name)
+    return [row[index] for row in table.rows]
+
+
+def test_times_beside_times_and_ratios_beside_ratios() -> None:
+    table = made("zhang2011", "table_3", zhang(noise=1e-6))
+    assert column(table, "paper") == ["0.08", "0.27", "2.13", "15.51", "134.23"]
+    assert column(table, "speed-up, paper") == ["4.63", "4.67", "4.48", "4.38", "4.29"]
+    truth = STEPS["naive_l1_48k"] / STEPS["shared_conflict"]
+    for ratio in column(table, "speed-up, here"):
+        assert isinstance(ratio, Estimate)
+        assert ratio.value == pytest.approx(truth, rel=1e-4)
+        assert ratio.bounded
+    assert "speed-up, here" not in [c.name for c in made("zhang2011", "table_1", zhang()).columns]
+
+
+def test_pools_take_their_best_configuration() -> None:
+    table = made("zhang2011", "table_7", zhang(noise=1e-6))
+    assert all("pool_size 512" in cell for cell in column(table, "configuration here"))
+    faster = zhang(noise=1e-6, steps=dict(STEPS) | {"pool_distributed": 3.0})
+    chosen = column(made("zhang2011", "table_7", faster), "configuration here")
+    assert all(f"pool_size {POOLS[-1]}" not in cell for cell in chosen)
+    assert all("block_size 32" in cell for cell in chosen)
+
+
+def test_missing_sizes_are_said_with_the_command() -> None:
+    table = made("zhang2011", "table_4", zhang(sizes=(15, 16)))
+    assert [v is None for v in column(table, "here")] == [False, False, True, True, True]
+    notes = " ".join(table.notes)
+    assert "zhang2011.shared_no_conflict N=17" in notes
+    assert "`nqbench reproduce zhang2011` goes on with what is missing" in notes
+    with pytest.raises(AnalysisError, match="nqbench reproduce zhang2011"):
+        made("zhang2011", "table_4", zhang(sizes=(12,)))
+
+
+def simulated() -> Builder:
+    builder = Builder(MINI)
+    own = levels(12, memory="shared", layout="per_thread")
+    builder.count("kernels", own, counters_of(own), "zhang2011.shared_conflict")
+    return builder
+
+
+def test_a_simulated_run_gives_no_times() -> None:
+    with pytest.raises(AnalysisError, match="counts and does not time"):
+        made("zhang2011", "table_3", simulated())
+
+
+def test_job_counts_equal_the_printed_ones_but_for_the_misprint() -> None:
+    table = made("tanaka2011", "table_1", zhang(sizes=(15,)))
+    pairs = zip(
+        column(table, "series"),
+        column(table, "N"),
+        column(table, "paper"),
+        column(table, "here"),
+        strict=True,
+    )
+    wrong = [(m, n, paper, here) for m, n, paper, here in pairs if paper != str(here)]
+    assert wrong == [("m3", "19", "2720", 2072)]
+    assert "N=19, m3: 2720 printed, 2072 counted" in table.notes
+
+
+def tanaka() -> Builder:
+    builder = Builder(noise=1e-6)
+    own = {"depth": 5, "block_size": 160, "blocks": {"per_sm": 1}}
+    for n in (15, 16):
+        for name, value in (("none", 8.0), ("conflict_free", 6.0), ("dynamic", 5.0), ("both", 4.0)):
+            builder.time("ablation", {"n": n, **own}, value, f"tanaka2011.{name}")
+        builder.time("ablation", {"n": n}, 100.0, "cpu.somers")
+        for depth in (3, 4, 6):
+            own_depth = {"n": n, **own, "depth": depth}
+            builder.time("depth", own_depth, 4.0 * depth, "tanaka2011.both")
+    # The frame has texts where the manifest has mappings.
+    for row in builder.rows:
+        if isinstance(row.get("blocks"), dict):
+            row["blocks"] = "1/SM"
+        row["threads"] = 21120
+    return builder
+
+
+def test_tanaka_ablation_depth_speedup_shares() -> None:
+    builder = tanaka()
+    ablation = made("tanaka2011", "table_9", builder)
+    found = dict(zip(column(ablation, "series"), column(ablation, "speed-up, here"), strict=True))
+    assert found["none"] is None
+    made_depth = made("tanaka2011", "table_2", builder)
+    assert column(made_depth, "speed-up, here")[0].value == pytest.approx(4 / 12, rel=1e-4)
+    assert column(made_depth, "speed-up, paper")[0] == "(0.276)"
+    over_cpu = made("tanaka2011", "table_6", builder)
+    assert column(over_cpu, "speed-up, here")[0].value == pytest.approx(25, rel=1e-4)
+    assert column(over_cpu, "speed-up, paper")[:2] == ["5.12", "9.30"]
+    shares = made("tanaka2011", "table_8", builder)
+    share = dict(
+        zip(column(shares, "series"), column(shares, "share of total, here"), strict=False)
+    )
+    assert column(shares, "share of total, paper")[0] == "0.2016"
+    assert share["transfer_share"] is None  # the last size, which was not run
+    assert column(shares, "share of total, here")[0].value == pytest.approx(2e-4 / 4.0004, rel=1e-3)
+
+
+def test_launch_and_environment() -> None:
+    table = made("tanaka2011", "table_4", tanaka())
+    assert table.rows[-1][1:] == ("132", "160")
+    feinbube = made("feinbube2010", "table_2", zhang(sizes=(15,)))
+    assert len(feinbube.rows) == 5
+    assert feinbube.rows[-1][0] == "here"
+    assert made("feinbube2010", "table_1", zhang(sizes=(15,))).source.manner == "as printed"
+
+
+def feinbube() -> Builder:
+    builder = Builder(noise=1e-6)
+    for system, best in (("base", 4.0), ("opt4_compact", 2.0)):
+        for depth in (4, 5):
+            for block in (32, 64):
+                own = {"n": 16, "depth": depth, "block_size": block}
+                value = best * (1 if (depth, block) == (5, 64) else 10)
+                builder.time("configurations", own, value, f"feinbube2010.{system}")
+                builder.rows[-1]["occupancy"] = block / 64
+    for row in builder.rows:
+        row["occupancy"] = 0.25 if row["block_size"] == 64 else 1.0
+    builder.skip(
+        "configurations",
+        {"n": 16, "depth": 5, "block_size": 512},
+        "too many",
+        "feinbube2010.opt4_compact",
+    )
+    return builder
+
+
+def test_the_best_configuration_with_its_occupancy() -> None:
+    table = made("feinbube2010", "table_3", feinbube())
+    base, final = table.rows
+    assert base[:4] == ("base", "16", 5, 64)
+    assert final[5:7] == (0.25, 1.0)
+    assert final[7] == pytest.approx(10, rel=1e-4)
+    assert final[8:10] == (4, 1)
+    ratio = final[11]
+    assert isinstance(ratio, Estimate)
+    assert ratio.value == pytest.approx(2, rel=1e-4)
+    for card, truth in CARDS.items():
+        assert f"{truth:.2f} ({card})" in str(final[10])
+    assert any("opt1_shared_stack" in note for note in table.notes)
+
+
+EXACT = {"min": 2, "max": 47495, "mean": 6511.3, "variance": 1.453e7, "sd": 3812}
+
+
+@pytest.mark.parametrize(("mean", "said"), [(6511.3, "exactly as printed"), (6600.0, "differ")])
+def test_work_per_thread(mean: float, said: str) -> None:
+    builder = zhang(sizes=(18,))
+    row = dict(builder.rows[-1]) | levels(18, probe="iterations", encoding="masks")
+    row |= {"symmetry": "mirror", "system": "zhang2011.low_divergence", "key": "probe"}
+    counted = EXACT | {"mean": mean}
+    row |= {f"iterations_per_job_{name}": value for name, value in counted.items()}
+    row |= {"warp_utilization_min": 0.16, "warp_utilization_max": 0.82}
+    builder.rows.append(row | {"warp_utilization_mean": 0.559})
+    table = made("zhang2011", "table_6", builder)
+    assert table.rows[0][1:] == ("2.00E+00", "4.75E+04", "6.51E+03", "1.45E+07", "3.81E+03")
+    assert table.rows[1][1:4] == (2, 47495, mean)
+    assert table.rows[-1][1:4] == pytest.approx((16, 82, 55.9))
+    assert any(said in note for note in table.notes)
+    assert any("cycles at N=18: no instrumented kernel" in note for note in table.notes)

@@ -1,0 +1,145 @@
+"""Everything for a paper in one folder: page, tables, figures, verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nqbench.analysis.claims import judge
+from nqbench.errors import AnalysisError, StudyError
+from nqbench.papers import load_paper
+from nqbench.report.figures.style import styled
+from nqbench.report.papers import write_paper
+from nqbench.report.papers.bars import bars
+from nqbench.report.papers.curves import kernels, pool, speedup
+from nqbench.report.papers.forest import forest
+from nqbench.report.papers.verdict_table import claims_table, details_table
+from nqbench.report.papers.write import joint_source
+from tests.papers.runs import device, named, zhang
+from tests.report.papers.test_twins import feinbube, simulated, tanaka
+
+
+@pytest.fixture(autouse=True)
+def _no_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nqbench.workloads.counting import counts
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise AnalysisError("not here")
+
+    monkeypatch.setattr(counts, "count", refuse)
+
+
+def test_two_devices_in_one_folder(tmp_path: Path) -> None:
+    runs = [
+        named(zhang(dev=device(name), rounds=3), "zhang2011")
+        for name in ("NVIDIA H100", "NVIDIA H200")
+    ]
+    report = write_paper(load_paper("zhang2011"), runs, tmp_path, ("md", "csv"), ("svg",))
+    page = report.paths[0]
+    assert page.name == "paper.md"
+    text = page.read_text(encoding="utf-8")
+    assert all(path.exists() for path in report.paths)
+    names = {path.name for path in report.paths}
+    assert {"figure-paper-figure-6.svg", "figure-paper-figure-7.svg"} <= names
+    assert "table-paper-table-3-h100cuda0.csv" in names
+    assert "table-paper-table-3-h200cuda0.csv" in names
+    assert text.count("table 3: improved kernel using shared memory") == 2
+    assert "Two-digit" not in text
+    assert "Times for N = 15 and 16 have one or two significant digits" in text
+    judged = [v.claim.id for v in report.verdicts]
+    assert judged.count("irrc_speedup") == 2
+    assert judged.count("job_counts") == 1
+
+
+def test_a_simulated_run_says_once_what_it_cannot(tmp_path: Path) -> None:
+    run = named(simulated(), "zhang2011")
+    write_paper(load_paper("zhang2011"), [run], tmp_path, ("md",), ())
+    text = (tmp_path / "paper.md").read_text(encoding="utf-8")
+    assert text.count("Not made (table 1: results of the naive kernel; table 2:") == 1
+    assert "it takes a GPU: nqbench reproduce zhang2011 --device cuda:0" in text
+
+
+def drawn(figure: Any) -> list[str]:
+    """All texts of a figure."""
+    axes = figure.figure.axes
+    texts = [t.get_text() for ax in axes for t in ax.texts]
+    for ax in axes:
+        texts += [ax.get_title(loc=where) for where in ("left", "center", "right")]
+        texts += ax.get_legend_handles_labels()[1]
+    return texts
+
+
+def test_bars_have_a_panel_per_gpu_and_mark_what_is_published() -> None:
+    paper = load_paper("feinbube2010")
+    runs = [named(feinbube(), "feinbube2010")]
+    with styled():
+        (figure,) = bars(paper, paper.figures[0], runs, joint_source(runs))
+    shown = [ax for ax in figure.figure.axes if ax.get_visible()]
+    assert len(shown) == 3
+    texts = drawn(figure)
+    assert {"2.9 s", "1.1 s", "3.3 s", "1.6 s"} <= set(texts)
+    assert texts.count("?") == 6  # three versions without a printed time on two cards
+    assert texts.count("not run") == 3
+    hatched = [p for ax in shown for p in ax.patches if p.get_hatch()]
+    assert len(hatched) == 4
+    assert sum("(published)" in t for t in texts) == 2
+
+
+def test_curves_mark_what_is_published() -> None:
+    paper = load_paper("zhang2011")
+    figures = {f.id: f for f in paper.figures}
+    runs = [named(zhang(rounds=3), "zhang2011")]
+    source = joint_source(runs)
+    with styled():
+        (all_kernels,) = kernels(paper, figures["figure_7"], runs, source)
+        (pools,) = pool(paper, figures["figure_6"], runs, source)
+    left, right = all_kernels.figure.axes
+    assert len(left.lines) == 7
+    assert np.asarray(left.lines[0].get_ydata())[-1] == 664.13
+    assert "GTX480 (published)" in "".join(drawn(all_kernels))
+    assert np.asarray(right.lines[0].get_ydata())[0] == pytest.approx(0.012, rel=0.01)
+    assert "published: pays here" in drawn(pools)
+    published = [ln for ln in pools.figure.axes[1].lines if "table 7" in str(ln.get_label())]
+    assert np.asarray(published[0].get_ydata())[0] == pytest.approx(1 / 1.48)
+
+
+def test_speedup_against_the_published_cards() -> None:
+    paper = load_paper("tanaka2011")
+    figure = next(f for f in paper.figures if f.draw == "speedup")
+    runs = [named(tanaka(), "tanaka2011")]
+    with styled():
+        (drawing,) = speedup(paper, figure, runs, joint_source(runs))
+    labels = drawn(drawing)
+    assert sum("(published)" in label for label in labels) == 3
+    assert sum("(measured)" in label for label in labels) == 1
+
+
+def test_forest_and_tables_of_verdicts() -> None:
+    paper = load_paper("zhang2011")
+    run = named(zhang(rounds=3), "zhang2011")
+    verdicts = judge(paper, [run])
+    source = joint_source([run])
+    with styled():
+        (figure,) = forest(paper, verdicts, run.data.device, source)
+    labels = [t.get_text() for t in figure.figure.axes[0].get_yticklabels()]
+    assert "irrc_speedup  N=17" in labels
+    table = claims_table(paper, verdicts, source)
+    assert len(table.rows) == len(verdicts)
+    assert table.notes[0].endswith("not measured")
+    rows = {row[0]: row for row in table.rows}
+    assert rows["irrc_speedup"][2] == "holds"
+    assert "N=17: 1.34" in str(rows["irrc_speedup"][5])
+    sizes = details_table(paper, verdicts, source)
+    assert sum(row[0] == "irrc_speedup" for row in sizes.rows) == 5
+    with pytest.raises(AnalysisError, match="no claim"):
+        forest(paper, verdicts, "another device", source)
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    run = named(zhang(sizes=(15,)), "zhang2011")
+    with pytest.raises(StudyError, match="no table format"):
+        write_paper(load_paper("zhang2011"), [run], tmp_path, ("docx",))
+    assert not list(tmp_path.iterdir())

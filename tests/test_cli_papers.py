@@ -1,0 +1,116 @@
+"""``nqbench claims`` and ``nqbench reproduce`` as scripts see them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+SMALL = """\
+name: zhang2011
+about: Two kernels on one small board
+n: {sim: [8], cuda: [15], cpu: [8]}
+sweeps:
+  - name: kernels
+    fixed: {depth: 4}
+    systems: [zhang2011.shared_conflict, zhang2011.shared_no_conflict]
+measure: {rounds: 2, budget: 1s}
+report:
+  - {table: results}
+"""
+FAKE = "fake:noise=0.001,round=0.001,spread=0.2,growth=1.1"
+
+
+def nqbench(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "nqbench", *words],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "200", "PYTHONPATH": str(ROOT)},
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with one paper, whose claims need no long count, and a small study."""
+    folder = tmp_path / "experiments" / "zhang2011"
+    folder.mkdir(parents=True)
+    source = ROOT / "experiments" / "zhang2011" / "published.yaml"
+    data = yaml.load(source.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    data["claims"] = [c for c in data["claims"] if c["kind"] == "ratio"]
+    text = yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
+    (folder / "published.yaml").write_text(text, encoding="utf-8")
+    (folder / "study.yaml").write_text(SMALL, encoding="utf-8")
+    return tmp_path
+
+
+def test_reproduce_runs_reports_and_judges(project: Path) -> None:
+    done = nqbench("reproduce", "zhang2011", "--device", FAKE, cwd=project)
+    assert done.returncode == 0, done.stderr
+    page = next(line for line in done.stdout.splitlines() if line.endswith("paper.md"))
+    text = (project / page).read_text(encoding="utf-8")
+    assert "invented by the fake test device" in text
+    assert "table 4: shared memory with no bank conflict" in text
+    assert (project / page).with_name("report.md").exists()
+    run = next(project.glob("results/local/*/zhang2011"))
+
+    judged = nqbench("claims", str(run), cwd=project)
+    assert judged.returncode == 0
+    assert "bank_conflict" in judged.stdout
+    assert "not measured" in judged.stdout
+
+    again = nqbench("reproduce", "zhang2011", "--recorded", cwd=project)
+    assert again.returncode == 0, again.stderr
+    assert (project / "plots" / "local" / "papers" / "zhang2011" / "paper.md").exists()
+
+    shutil.copytree(project / "experiments" / "zhang2011", project / "experiments" / "other")
+    wrong = nqbench("claims", str(run), "--paper", "zhang2010", cwd=project)
+    assert wrong.returncode == 2
+    assert "did you mean 'zhang2011'" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("reproduce", "zhang"), 2, "no paper 'zhang'; did you mean 'zhang2011'"),
+        (("reproduce", "zhang2011", "--recorded"), 2, "no run of zhang2011 under results"),
+        (("reproduce", "zhang2011", "--device", "gpu"), 2, "gpu"),
+        (("claims", "nowhere"), 2, "not a run folder"),
+        (("reproduce",), 2, "PAPER"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    project: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    done = nqbench(*words, cwd=project)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (project / "results").exists()
+
+
+def test_a_broken_file_names_its_line(project: Path) -> None:
+    file = project / "experiments" / "zhang2011" / "published.yaml"
+    text = file.read_text(encoding="utf-8").replace('time("shared_conflict")', 'time("shared")', 1)
+    file.write_text(text, encoding="utf-8")
+    line = next(i for i, row in enumerate(text.splitlines(), 1) if 'time("shared")' in row)
+    (project / "study.yaml").write_text(SMALL.replace("zhang2011\n", "mine\n", 1), encoding="utf-8")
+    ran = nqbench("run", "study.yaml", "--device", FAKE, "--no-report", cwd=project)
+    assert ran.returncode == 0, ran.stderr
+    run = str(next(project.glob("results/local/*/mine")))
+    done = nqbench("claims", run, "--paper", "zhang2011", cwd=project)
+    assert done.returncode == 2
+    assert f"published.yaml:{line}: there is no system 'shared'" in done.stderr
+    unnamed = nqbench("claims", run, cwd=project)
+    assert unnamed.returncode == 2
+    assert "re-runs no paper" in unnamed.stderr
+    assert "--paper" in unnamed.stderr
