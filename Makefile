@@ -9,7 +9,7 @@ PAPERS := feinbube2010 tanaka2011 zhang2011
 SETUP := $(PYTHON) scripts/setup.py --venv $(VENV)
 
 .DEFAULT_GOAL := help
-.PHONY: help ablation papers test test-full test-gpu lint setup setup-dev clean
+.PHONY: compare help ablation papers test test-full test-gpu lint setup setup-dev clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,10 @@ ifneq ($(origin DEVICE),file)
 	$(BIN)/nqbench reproduce $(PAPERS) --device $(DEVICE)
 endif
 	$(BIN)/nqbench reproduce $(PAPERS) --recorded
+
+compare: setup ## compare runs: make compare RUNS="results/local/A/x results/local/B/x"; plots/local/compare
+	@test -n "$(RUNS)" || { echo 'make compare: say which runs, e.g. RUNS="results/local/sim-mini/quick results/local/sim-sm_75/quick"' >&2; exit 2; }
+	$(BIN)/nqbench compare $(RUNS) --out plots/local/compare
 
 test: lint ## the whole suite: ruff, mypy --strict, pytest
 	$(BIN)/pytest -q -m "not full"

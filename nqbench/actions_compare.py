@@ -47,11 +47,11 @@ class Gate:
 
 
 def percentage(text: str, option: str) -> float:
-    """``1%`` or ``0.01`` as a fraction. Raises ``StudyError``."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(%?)\s*", text)
+    """``1%`` as 0.01. Raises ``StudyError``, also for a bare number: its unit would be a guess."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if not match:
         raise StudyError(f"{option} {text!r} is no share; write a percentage such as 1% or 0.5%")
-    return float(match[1]) / (100 if match[2] else 1)
+    return float(match[1]) / 100
 
 
 def parse_gate(text: str) -> Gate:

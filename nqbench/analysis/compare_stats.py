@@ -68,7 +68,7 @@ class Contrast:
 
     def p_different(self) -> float:
         """p of the hypothesis that the ratio is 1 (two-sided); NaN where nothing is known."""
-        return min(1.0, 2 * self._beyond(abs(self.log_ratio)))
+        return self._twice_beyond(abs(self.log_ratio))
 
     def p_apart(self, margin: float) -> float:
         """p of the hypothesis that the ratio lies outside of the margin.
@@ -77,17 +77,17 @@ class Contrast:
         lies within ``[1 / (1 + margin), 1 + margin]``, so that the verdict agrees with the
         interval that is shown.
         """
-        return min(1.0, 2 * self._beyond(math.log1p(margin) - abs(self.log_ratio)))
+        return self._twice_beyond(math.log1p(margin) - abs(self.log_ratio))
 
-    def _beyond(self, distance: float) -> float:
-        """Probability that a centred estimate exceeds ``distance``."""
+    def _twice_beyond(self, distance: float) -> float:
+        """Twice the probability that a centred estimate exceeds ``distance``; 1 at most."""
         if not self.known:
             return math.nan
         if self.error == 0:
-            return 0.0 if distance > 0 else 0.5 if distance == 0 else 1.0
+            return 0.0 if distance > 0 else 1.0
         from scipy.special import stdtr
 
-        return float(stdtr(self.freedom, -distance / self.error))
+        return min(1.0, 2 * float(stdtr(self.freedom, -distance / self.error)))
 
 
 def paired(first: Values, second: Values, *, step_s: float = 0.0) -> Contrast:

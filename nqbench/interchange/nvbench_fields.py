@@ -75,6 +75,14 @@ def text(owner: Mapping[str, Any], field: str, place: Place) -> str:
     return value
 
 
+def device_id(owner: Mapping[str, Any], field: str, place: Place) -> int:
+    """A field that has to be a device's number. Raises ``InterchangeError``."""
+    value = owner.get(field)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise place.wrong(field, value, "the number of a device")
+    return value
+
+
 def named_value(entry: Any, place: Place) -> tuple[str, int | float | str]:
     """Name and value of ``{name, type, value}``; null is NaN. Raises ``InterchangeError``."""
     data = mapping(entry, "entry", place)

@@ -27,6 +27,7 @@ from nqbench.interchange.nvbench_fields import (
     SPEC,
     VERSION,
     Place,
+    device_id,
     items,
     mapping,
     named_value,
@@ -87,10 +88,11 @@ def _read(path: Path) -> _File:
     _check_version(root, place)
     names = {}
     for index, entry in enumerate(items(root.get("devices"), "devices", place)):
-        device = mapping(entry, "device", place.at(f"device {index}"))
-        names[device.get("id")] = text(device, "name", place.at(f"device {index}"))
+        here = place.at(f"device {index}")
+        device = mapping(entry, "device", here)
+        names[device_id(device, "id", here)] = text(device, "name", here)
     points: list[PointResult] = []
-    used: dict[Any, None] = {}
+    used: dict[int, None] = {}
     statistics: set[str] = set()
     for index, entry in enumerate(items(root.get("benchmarks"), "benchmarks", place)):
         bench = mapping(entry, "benchmark", place.at(f"benchmark {index}"))
@@ -99,7 +101,7 @@ def _read(path: Path) -> _File:
         for number, item in enumerate(items(bench.get("states"), "states", here)):
             inside = here.at(f"state {number}")
             state = mapping(item, "state", inside)
-            used[state.get("device")] = None
+            used[device_id(state, "device", inside)] = None
             points.append(_point(name, state, inside, statistics))
     if not points:
         raise InterchangeError(
@@ -224,6 +226,8 @@ def _renumber(point: PointResult, number: int) -> dict[int, Mapping[str, Any]]:
     """One file as one round: of several rounds in it, their geometric mean stands for it."""
     if not point.ok:
         return {}
+    if len(point.blocks) == 1:
+        return {number: next(iter(point.blocks.values()))}
     logs = [math.log(block["value_s"]) for block in point.blocks.values()]
     return {number: {"value_s": math.exp(math.fsum(logs) / len(logs))}}
 
