@@ -31,7 +31,7 @@ class Record:
 
     ``key``       identity of everything that can change the number (see ``measure.keys``)
     ``point``     ``study, sweep, workload, system, label, factors``
-    ``round``     0 for the verification launch, then 1, 2, ...
+    ``round``     0 for the verification launch, then 1, 2, ...; -1 for a profiler's launch
     ``samples_s`` every kernel time of the block, in order
     ``value_s``   their median
     ``phases``    seconds by name (``vocabulary.PHASES``)
