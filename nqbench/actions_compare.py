@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nqbench.errors import AnalysisError, InterchangeError, StoreError, StudyError
 
 if TYPE_CHECKING:
-    from nqbench.analysis.compare import Comparison
+    from nqbench.analysis.compare_model import Comparison
     from nqbench.analysis.dataset import Dataset
     from nqbench.report.comparison import Findings
     from nqbench.selftest import SelfTest

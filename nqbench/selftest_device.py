@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nqbench.analysis.collect import load_dataset
-from nqbench.analysis.compare import Comparison, compare_levels, compare_runs
+from nqbench.analysis.compare import compare_levels, compare_runs
 from nqbench.analysis.compare_match import Matched
+from nqbench.analysis.compare_model import Comparison
 from nqbench.analysis.compare_stats import ALPHA
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.quantities import TIME

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from nqbench.analysis.collect import collect
-from nqbench.analysis.compare import Compared, compare_levels, compare_runs
+from nqbench.analysis.compare import compare_levels, compare_runs
+from nqbench.analysis.compare_model import Compared
 from nqbench.analysis.compare_stats import DEFAULT_MARGIN
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.devices.fake import FakeDevice, FakeModel

@@ -39,7 +39,7 @@ def show_comparison(findings: Findings, paths: Sequence[Path]) -> None:
 
 
 def _changes(findings: Findings, rows: Sequence[tuple[object, object]]) -> Table:
-    from nqbench.analysis.compare import Compared, Comparison
+    from nqbench.analysis.compare_model import Compared, Comparison
     from nqbench.analysis.wording import ratio
     from nqbench.report.comparison import difference, point_label
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nqbench.analysis.compare import Block, Compared, Comparison
 from nqbench.analysis.compare_devices import RankCorrelation, Reversal
 from nqbench.analysis.compare_match import label, telling
+from nqbench.analysis.compare_model import Block, Compared, Comparison
 from nqbench.analysis.compare_stats import ALPHA
 from nqbench.analysis.estimate import CONFIDENCE
 from nqbench.analysis.wording import number

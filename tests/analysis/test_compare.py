@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from nqbench.analysis.collect import collect
-from nqbench.analysis.compare import Comparison, compare_levels, compare_runs
+from nqbench.analysis.compare import compare_levels, compare_runs
 from nqbench.analysis.compare_match import telling
+from nqbench.analysis.compare_model import Comparison
 from nqbench.analysis.dataset import Dataset
 from nqbench.errors import AnalysisError, StudyError
 from tests.analysis.builder import MINI, Builder, factorial, truth_s

@@ -6,8 +6,8 @@ import math
 from textwrap import shorten
 from typing import Final
 
-from nqbench.analysis.compare import Block, Comparison
 from nqbench.analysis.compare_match import label, telling
+from nqbench.analysis.compare_model import Block, Comparison
 from nqbench.analysis.estimate import CONFIDENCE
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.ratio import ratio_axis
