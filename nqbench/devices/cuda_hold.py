@@ -21,6 +21,8 @@ SOURCE: Final = Path(__file__).with_name("cuda_hold.cu")
 LIMIT_S: Final = 1.0
 """A stream is held no longer than this, whatever the host does. Queueing takes some 20 us; only a
 call that itself waits for the GPU would take a second, and that would be a deadlock."""
+DEFAULT_CARVEOUT: Final = -1
+"""The driver chooses the L1 split: how every kernel starts out."""
 FLUSH_TIMES: Final = 2
 """Bytes written to empty an L2 cache, over its size: caches place lines by a hash of the address
 and keep them by approximate age, so that one pass over the size leaves some of the old lines."""
@@ -41,7 +43,7 @@ class Hold:
         self._flags = cuda.pagelocked_zeros(2, np.uint32, mem_flags=cuda.host_alloc_flags.DEVICEMAP)
         self._pointer = int(self._flags.base.get_device_pointer())
         self._limit_ns = np.uint64(round(limit_s * 1e9))
-        self._carveout: int | None = None
+        self._carveout = DEFAULT_CARVEOUT
 
     @contextmanager
     def held(self, carveout_percent: int) -> Iterator[None]:

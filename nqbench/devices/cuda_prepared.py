@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nqbench.compile import Compiled
 from nqbench.devices.cuda_arguments import host_array, type_code
-from nqbench.devices.cuda_hold import Hold, L2Flush
+from nqbench.devices.cuda_hold import DEFAULT_CARVEOUT, Hold, L2Flush
 from nqbench.devices.cuda_query import FIRST_CARVEOUT_CAPABILITY
 from nqbench.devices.cuda_resources import resources
 from nqbench.devices.protocol import Launch
@@ -106,7 +106,7 @@ class CudaPrepared:
         with self._device.translated(f"launch of {self._label}"):
             if self._flush is not None:
                 self._flush.queue()
-            with nullcontext() if hold is None else hold.held(self._carveout):
+            with nullcontext() if hold is None else hold.held(self._split()):
                 elapsed = self._function.prepared_timed_call(
                     tuple(map(int, self._plan.grid)),
                     tuple(map(int, self._plan.block)),
@@ -185,6 +185,11 @@ class CudaPrepared:
                 config.PREFER_L1 if plan.cache == "prefer_l1" else config.PREFER_SHARED
             )
         return percent
+
+    def _split(self) -> int:
+        """The L1 split that the holding kernel shares with this one."""
+        joint = self._device.facts.compute_capability >= FIRST_CARVEOUT_CAPABILITY
+        return self._carveout if joint else DEFAULT_CARVEOUT
 
     def _allocate(self) -> None:
         for buffer in self._plan.buffers:

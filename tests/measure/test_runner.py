@@ -132,7 +132,7 @@ def test_a_point_that_crashes_is_tried_in_one_more_round_only(tmp_path: Path) ->
 def test_a_throttled_block_is_measured_once_more_and_kept(tmp_path: Path) -> None:
     # each block makes 10 launches: the 100th to 104th in a round fall into its last one
     points = sizes(*range(1, 13))
-    outcome = measure(tmp_path / "r", points, "fake:throttle=2,throttle_for=5", isolate=True)
+    outcome = measure(tmp_path / "r", points, "fake:throttle=2,throttle_for=5")
     assert outcome.counts == {"ok": 12}
     table = load(tmp_path / "r")
     assert set(table["status"]) == {"ok"}
@@ -166,7 +166,7 @@ def test_a_block_that_is_always_throttled_is_repeated_once_only(tmp_path: Path) 
 
 def test_a_point_with_a_good_round_is_ok_although_others_were_throttled(tmp_path: Path) -> None:
     points = sizes(*range(1, 13))
-    outcome = measure(tmp_path / "r", points, "fake:throttle=2", isolate=True)
+    outcome = measure(tmp_path / "r", points, "fake:throttle=2")
     assert outcome.counts.get("ok", 0) >= 10
     throttled = load(tmp_path / "r").query("status == 'throttled'")
     assert len(throttled) >= 3
