@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -134,7 +135,9 @@ def test_export_and_compare_with_it(runs: Path, tmp_path: Path) -> None:
     assert text.startswith("run,study,sweep")
 
 
-def test_self_test_of_a_device(tmp_path: Path) -> None:
+def test_self_test_of_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_process = partial(run_study, isolate=False)  # starting 7 workers would take the longest
+    monkeypatch.setattr("nqbench.measure.runner.run_study", in_process)
     spec = "fake:base=1e-7,anew=1,noise=0.004,block=0.004"
     code, text, _ = call("selftest", "--device", spec, "--out", tmp_path / "aa")
     assert code == 0
