@@ -92,10 +92,11 @@ class Values:
         name: str,
         N: int | None = None,  # noqa: N803 (the language's name)
         hw: str = "",
+        config: str = "",
         **levels: Any,
     ) -> float:
-        """Seconds of a phase of the main configuration."""
-        return self._one(quantity(name), system, N, hw, levels)
+        """Seconds of a phase of a configuration (``fastest``, or the main one)."""
+        return self._one(quantity(name), system, N, hw, levels, config)
 
     def times(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> list[float]:  # noqa: N803 (the language's name)
         """Kernel seconds of every configuration that was timed."""
@@ -202,14 +203,20 @@ class Values:
         raise NotMeasured(f"no run of device {hw} was given")
 
     def _one(
-        self, what: Quantity, system: str, n: int | None, hw: str, levels: Mapping[str, Any]
+        self,
+        what: Quantity,
+        system: str,
+        n: int | None,
+        hw: str,
+        levels: Mapping[str, Any],
+        config: str = "",
     ) -> float:
         index, data = self._data(hw)
         full, size = self.paper.system(system), n or self.n
         check_timed(data, full)
-        key = (what.name, index, full, size, tuple(sorted(levels.items())))
+        key = (what.name, index, full, size, config, tuple(sorted(levels.items())))
         if key not in self._kept:
-            point = main_point(data, full, size, levels)
+            point = _configuration(data, full, size, config, levels)
             if not point.values(what):
                 raise NotMeasured(f"the run has no {what.label} of {full}")
             self._kept[key] = self.draws.values(index, point, what)
