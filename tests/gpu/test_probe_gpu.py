@@ -48,12 +48,13 @@ def test_iterations_and_accesses_are_the_enumerations(
 
 @pytest.mark.parametrize("system", KERNELS)
 def test_divergence_and_clocks_are_sane(device: CudaDevice, system: str) -> None:
-    found = counters(device, 13, system, "divergence")
+    # The rule of the paper gives Zhang's systems 71 jobs at N=13, all alike: hence a depth.
+    found = counters(device, 13, system, "divergence", depth=5)
     assert 0 < found["split_iteration_share"] < 1
     assert 1 <= found["active_lanes_mean"] <= 32
     lanes = found["active_lanes_mean"] * found["warp_iterations"]
-    assert round(lanes) == count("iterations", N=13, system=system)
-    clocks = counters(device, 13, system, "clocks")
+    assert round(lanes) == count("iterations", N=13, system=system, depth=5)
+    clocks = counters(device, 13, system, "clocks", depth=5)
     assert 0.1 < clocks["cycles_per_job_sd"] / clocks["cycles_per_job_mean"] < 3
     # Lanes that waited for their warp before they read the clock would all have the same.
     assert clocks["warp_utilization_mean"] < 0.97

@@ -12,9 +12,7 @@ struct NoProbe {
     __device__ void job_begins(unsigned) {}
     // One pass of the search loop; `places`: whether this lane places a queen or steps back.
     __device__ void iteration(bool) {}
-    // Never says yes. A probe that reads the clock hides that from the compiler: its end of a job
-    // then lies inside the loop, and not behind it, where a lane first waits for its warp.
-    __device__ bool job_ends() { return false; }
+    __device__ void job_ends() {}
     template <class F> __device__ void thread_ends(const F&) {}
 };
 
@@ -35,21 +33,21 @@ struct IterationProbe : NoProbe {
         here = 0;
     }
     __device__ void iteration(bool) { ++here; }
-    __device__ bool job_ends() {
+    __device__ void job_ends() {
         by_job[job] = here;
         all += here;
-        return false;
     }
     template <class F> __device__ void thread_ends(const F&) { by_group[thread_number()] = all; }
 };
 
-// Clock cycles of the multiprocessor from the start to the end of a job's search: by_job[job], and
-// their sum by_group[thread].
+// Clock cycles of the multiprocessor from the start of a job to its last pass of the loop:
+// by_job[job], and their sum by_group[thread]. The clock is read in every pass: one reading at the
+// end would, in Somers' loop on real hardware, come after the lane has waited for its warp.
 struct ClockProbe : NoProbe {
     Total* by_job;
     Total* by_group;
     unsigned job = 0;
-    long long begun = 0;
+    long long begun = 0, seen = 0;
     Total all = 0;
 
     __device__ ClockProbe(Total* jobs, Total* threads) : by_job(jobs), by_group(threads) {}
@@ -57,13 +55,11 @@ struct ClockProbe : NoProbe {
         job = next;
         begun = clock64();
     }
-    __device__ bool job_ends() {
-        const Total taken = static_cast<Total>(clock64() - begun);
+    __device__ void iteration(bool) { seen = clock64(); }
+    __device__ void job_ends() {
+        const Total taken = static_cast<Total>(seen - begun);
         by_job[job] = taken;
         all += taken;
-        unsigned never;
-        asm volatile("mov.u32 %0, 0;" : "=r"(never));
-        return never != 0;
     }
     template <class F> __device__ void thread_ends(const F&) { by_group[thread_number()] = all; }
 };

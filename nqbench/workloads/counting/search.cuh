@@ -86,7 +86,7 @@ __device__ typename P::Counter search_somers(F& frame, Source<P, Probe>& source)
             top -= F::kStackStep;
             open = frame.pop(top);
             if (top == sentinel) {
-                if (source.probe.job_ends()) continue;
+                source.probe.job_ends();
                 if (!source.feed.next(job)) break;
                 open = begin();
                 weight = source.weight(job);
@@ -150,7 +150,7 @@ __device__ typename P::Counter search_two_way(F& frame, Source<P, Probe>& source
     auto retreat = [&]() -> bool {
         row -= F::kStep;
         if (row < top) {
-            if (source.probe.job_ends()) return true;
+            source.probe.job_ends();
             if (!source.feed.next(job)) return false;
             begin();
             weight = source.weight(job);
@@ -212,14 +212,14 @@ __device__ typename P::Counter search_irrc(F& frame, Source<P, Probe>& source) {
         }
         if constexpr (P::kPersistent) {
             if (row == top) {
-                if (source.probe.job_ends()) continue;
+                source.probe.job_ends();
                 if (!source.feed.next(job)) break;
                 begin();
                 weight = source.weight(job);
                 row += F::kStep;
             }
         } else {
-            if (row == top && source.probe.job_ends()) continue;
+            if (row == top) source.probe.job_ends();
         }
     }
     return count;
