@@ -76,6 +76,7 @@ def campaign(
     kills: int,
     seed: int = 0,
     progress: Callable[[Tally], None] = lambda _: None,
+    longest_wait_s: float = LONGEST_WAIT_S,
 ) -> Tally:
     """Kill so many times, over as many runs as that takes. Raises ``LostRecord``.
 
@@ -92,7 +93,7 @@ def campaign(
         complete = False
         while not complete:
             left = min(KILLS_PER_LIFE, kills - tally.total)
-            complete = _life(run, chance, tally, left)
+            complete = _life(run, chance, tally, left, longest_wait_s)
             progress(tally)
         found = table(run)
         if found != truth:
@@ -111,7 +112,9 @@ def _command(folder: Path, how: str) -> list[str]:
     return [sys.executable, "-m", "benchmarks.clockwork", str(folder), how]
 
 
-def _life(folder: Path, chance: random.Random, tally: Tally, kills: int) -> bool:
+def _life(
+    folder: Path, chance: random.Random, tally: Tally, kills: int, longest_wait_s: float
+) -> bool:
     """One start of the runner, with at most ``kills`` kills; whether the run is complete now."""
     before = _content(folder)
     how = "isolate" if chance.random() < 0.6 else "inline"
@@ -119,7 +122,7 @@ def _life(folder: Path, chance: random.Random, tally: Tally, kills: int) -> bool
         assert runner.stdout is not None
         announced = [] if chance.random() < EARLY else [runner.stdout.readline()]
         while kills and runner.poll() is None:
-            time.sleep(chance.uniform(0, LONGEST_WAIT_S))
+            time.sleep(chance.uniform(0, longest_wait_s))
             victim = "worker" if how == "isolate" and chance.random() < 0.6 else "runner"
             pid = _worker_of(runner.pid) if victim == "worker" else runner.pid
             if pid is None or runner.poll() is not None:

@@ -14,7 +14,7 @@ KILLS = 12
 
 
 def test_killed_runs_end_as_an_undisturbed_one(tmp_path: Path) -> None:
-    tally = campaign(tmp_path, KILLS, seed=3)
+    tally = campaign(tmp_path, KILLS, seed=3, longest_wait_s=1.0)
     assert tally.total == KILLS
     assert set(tally.kills) == {"runner", "worker"}
     assert tally.runs >= 1
