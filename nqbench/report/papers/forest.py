@@ -38,7 +38,7 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
     rows = [
         (verdict, size)
         for verdict in verdicts
-        if verdict.device == device and verdict.claim.kind in KINDS
+        if verdict.device == device and _comparable(verdict)
         for size in verdict.sizes
         if isinstance(size.value, Estimate) and size.value.value > 0
     ]
@@ -88,6 +88,13 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
     alt = f"{len(rows)} measured ratios with intervals beside the published values."
     name = slug("paper", "claims", device)
     return [finish(figure, name, title, source, alt=alt, subtitle=subtitle)]
+
+
+def _comparable(verdict: Verdict) -> bool:
+    """Ratios, and shares that the paper gives a number for: others may be millionths, and would
+    press all the rest against 1."""
+    claim = verdict.claim
+    return claim.kind in KINDS and not (claim.kind == "share" and not claim.paper_value)
 
 
 def _number(size: SizeVerdict) -> float | None:

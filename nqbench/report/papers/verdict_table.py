@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nqbench.analysis.claims import SizeVerdict, Verdict
 from nqbench.analysis.claims_draws import RESAMPLES
 from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.wording import ratio
+from nqbench.analysis.wording import number, ratio
 from nqbench.papers.schema import Paper
 from nqbench.report.items import slug
 from nqbench.report.table import Column, Source, Table
@@ -92,8 +92,15 @@ def device_text(verdict: Verdict) -> str:
 
 def _measured(size: SizeVerdict, of: int) -> str:
     value = size.value
-    text = ratio(value) if isinstance(value, Estimate) else str(value)
+    text = _value(value) if isinstance(value, Estimate) else str(value)
     return f"N={size.n}: {text}" if of > 1 and size.n is not None else text
+
+
+def _value(value: Estimate) -> str:
+    """A ratio with its interval; a whole number that came out in every draw as such."""
+    if value.value.is_integer() and {value.low, value.high} <= {value.value, None}:
+        return number(value.value)
+    return ratio(value)
 
 
 def paper_text(verdict: Verdict) -> str:
