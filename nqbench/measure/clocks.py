@@ -19,9 +19,8 @@ def clock_warning(records: Iterable[Record], identity: Mapping[str, Any]) -> str
     NVML does not tell whether clocks are locked, so what they did is looked at: blocks of one run
     that were timed at different clocks are compared with each other in vain.
     """
-    blocks = [
-        r.telemetry for r in records if r.round > 0 and r.samples_s and "sm_mhz" in r.telemetry
-    ]
+    good = [r for r in records if r.round > 0 and r.status == "ok" and r.samples_s]
+    blocks = [r.telemetry for r in good if "sm_mhz" in r.telemetry]
     clocks = [block["sm_mhz"]["median"] for block in blocks]
     if not clocks or min(clocks) >= max(clocks) * (1 - STEADY_CLOCK):
         return ""

@@ -179,7 +179,8 @@ class Session:
         with block.spending("warm_up"):
             warm = self._warm_up(timer, policy, known_s or 0.0, on_device)
         policy = replace(policy, share_s=policy.share_s - warm.wall_s)
-        watch = Watch(self._sensor if on_device else None)
+        longest_s = policy.max_samples * (warm.lowest_s or known_s or policy.share_s)
+        watch = Watch(self._sensor if on_device else None, longest_s=longest_s)
         with block.spending("telemetry"):
             watch.__enter__()
         try:

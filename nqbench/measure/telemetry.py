@@ -7,6 +7,7 @@ reading does not enter them; it may delay the next launch, which is not timed.
 
 from __future__ import annotations
 
+import math
 import statistics
 import threading
 from collections.abc import Mapping, Sequence
@@ -43,9 +44,18 @@ def sensor_of(device: object) -> tuple[Sensor | None, str]:
 
 
 class Watch:
-    """Reads a sensor while its ``with`` block runs. Without a sensor it does nothing."""
+    """Reads a sensor while its ``with`` block runs. Without a sensor it does nothing.
 
-    def __init__(self, sensor: Sensor | None, period_s: float = PERIOD_S) -> None:
+    A block whose launches together last less than a period (``longest_s``) is read at its edges.
+    """
+
+    def __init__(
+        self,
+        sensor: Sensor | None,
+        period_s: float = PERIOD_S,
+        longest_s: float = math.inf,
+    ) -> None:
+        self._beside = longest_s >= period_s
         self._sensor = sensor
         self._period_s = period_s
         self._over = threading.Event()
@@ -55,6 +65,7 @@ class Watch:
     def __enter__(self) -> Self:
         if self._sensor is not None:
             self.readings.append(self._sensor.read())
+        if self._sensor is not None and self._beside:
             self._thread = threading.Thread(target=self._follow, args=(self._sensor,), daemon=True)
             self._thread.start()
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,6 +35,16 @@ def test_a_short_block_is_read_at_both_edges() -> None:
     with Watch(sensor) as watch:
         assert len(watch.readings) == 1
     assert [r.sm_mhz for r in watch.readings] == [1000, 2000]
+
+
+def test_a_block_that_cannot_last_a_period_needs_no_thread() -> None:
+    before = threading.active_count()
+    sensor = Script(Reading(sm_mhz=1000))
+    with Watch(sensor, longest_s=0.05) as watch:
+        assert threading.active_count() == before
+    assert len(watch.readings) == 2
+    with Watch(sensor, longest_s=0.5):
+        assert threading.active_count() == before + 1
 
 
 def test_a_long_block_is_read_beside_the_run_and_the_thread_ends_with_it() -> None:
@@ -129,3 +140,5 @@ def test_steady_clocks_and_untimed_blocks_give_no_warning() -> None:
     assert clock_warning([block(1980), block(1975)], {}) == ""
     assert clock_warning([block(1980), block(300, round_=0)], {}) == ""
     assert clock_warning([], {}) == ""
+    slowed = replace(block(900), status="throttled")  # told on its own
+    assert clock_warning([block(1980), slowed], {}) == ""
