@@ -27,8 +27,6 @@ HOLDS: Final = 0.975
 FAILS: Final = 0.025
 """Shares of the draws: a two-sided 95% statement, as for every interval shown."""
 BOUNDS: Final = (100 * FAILS, 100 * HOLDS)
-FEW_ROUNDS: Final = 3
-"""Below this the resampling sees next to nothing of how rounds differ."""
 ENUMERATED: Final = "enumerated on the host"
 """Device of a count that needs no run."""
 
@@ -141,7 +139,7 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
     if run is not None and run.data.simulated and not set(sizes) & set(run.sizes):
         found, moved = _simulated(claim, form, values, run, found)
     word, reason = _combine(found)
-    notes = [reason, _few(found), form.note, moved, *values.notes, _contradiction(claim)]
+    notes = [reason, form.note, moved, *values.notes, _contradiction(claim)]
     return Verdict(claim, device, manner, word, found, "; ".join(n for n in notes if n))
 
 
@@ -250,13 +248,6 @@ def _combine(found: Sequence[SizeVerdict]) -> tuple[Word, str]:
     if "unclear" in words:
         return "unclear", "; ".join(dict.fromkeys(s.reason for s in found if s.reason))
     return "holds", ""
-
-
-def _few(found: Sequence[SizeVerdict]) -> str:
-    """A warning where an interval rests on two rounds."""
-    bounded = [s.value for s in found if isinstance(s.value, Estimate) and s.value.bounded]
-    rounds = min((e.rounds for e in bounded), default=FEW_ROUNDS)
-    return f"only {rounds} rounds: the interval is too narrow" if rounds < FEW_ROUNDS else ""
 
 
 def _contradiction(claim: Claim) -> str:

@@ -1,11 +1,17 @@
 """Resampling of rounds: the same draw of rounds for every point of a run.
 
 A claim compares points that were measured round by round. Drawing whole rounds keeps what a round
-does to all of them together (design: a verdict resamples rounds jointly).
+does to all of them together.
+
+Few rounds, drawn plainly, vary too little: two equal systems would be told apart in 25% of runs of
+three rounds and 16% of runs of five (4,000 simulated runs each), where 5% is meant. So what a draw
+changes is widened by the factor between Student's t and the normal quantile (``widening``), which
+brings both to 5 to 6%, the error of a t test, and makes intervals agree with those of the tables.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.analysis.dataset import Dataset, PointResult
+from nqbench.analysis.estimate import CONFIDENCE, quantile
 from nqbench.analysis.quantities import TIME, Quantity
 
 RESAMPLES: Final = 2000
@@ -62,17 +69,40 @@ class Draws:
         return cls(rounds, weights, times)
 
     def values(self, run: int, point: PointResult, what: Quantity = TIME) -> Column:
-        """A point's value in every draw, shape ``(count,)``: geometric mean of the drawn rounds.
+        """A point's value in every draw, shape ``(count,)``: geometric mean of the drawn rounds,
+        its distance from that of all rounds widened.
 
         A point that lacks a drawn round uses the others; where none is left, all it has.
         """
         found = point.values(what)
         known = np.array([r in found for r in self.rounds[run]])
         logs = np.log([found[r] for r in self.rounds[run] if r in found])
+        if self.count == 1:
+            single: Column = np.exp(logs.mean(keepdims=True))
+            return single
         weights = self.weights[run][:, known]
         weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
-        means: Column = np.exp(weights @ logs / weights.sum(axis=1))
-        return means
+        values: Column = np.exp(resampled(logs, weights, len(self.rounds[run])))
+        return values
+
+
+def resampled(logs: Column, weights: NDArray[np.float64], rounds: int) -> Column:
+    """Means of ``logs`` under each row of ``weights``, widened about the plain mean."""
+    plain = float(logs.mean())
+    means: Column = weights @ logs / weights.sum(axis=1)
+    return plain + widening(rounds) * (means - plain)
+
+
+def widening(rounds: int) -> float:
+    """How much wider a draw of ``rounds`` rounds has to be for intervals that cover.
+
+    The standard deviation of resampled means is too small by sqrt((rounds - 1) / rounds), and its
+    normal quantile stands where Student's belongs.
+    """
+    from scipy.special import ndtri
+
+    normal = float(ndtri(0.5 + CONFIDENCE / 2))
+    return quantile(rounds, CONFIDENCE) / (normal * math.sqrt((rounds - 1) / rounds))
 
 
 def _rounds(data: Dataset) -> tuple[int, ...]:

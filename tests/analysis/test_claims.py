@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nqbench.analysis import claims_counts
-from nqbench.analysis.claims import Verdict, judge
-from nqbench.analysis.claims_draws import RESAMPLES, Draws
+from nqbench.analysis.claims import FAILS, HOLDS, Verdict, judge
+from nqbench.analysis.claims_draws import RESAMPLES, Draws, resampled
 from nqbench.analysis.claims_points import NotMeasured, main_point
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.estimate import Estimate
@@ -104,6 +105,22 @@ def test_draws_add_up_and_repeat() -> None:
     assert draws.count - 1 <= 126  # multisets of 5 out of 5
     assert (draws.weights[0][1:].sum(axis=1) == 5).all()
     assert (Draws.of([run]).times == draws.times).all()
+
+
+@pytest.mark.parametrize(("rounds", "most"), [(3, 0.07), (5, 0.07), (8, 0.07)])
+def test_equal_systems_are_rarely_told_apart(rounds: int, most: float) -> None:
+    """5% is meant; drawn plainly, three rounds would decide in 25% of the cases."""
+    random = np.random.default_rng(5)
+    weights = random.multinomial(rounds, [1 / rounds] * rounds, RESAMPLES).astype(float)
+    decided = plain = 0
+    cases = 1500
+    for logs in random.normal(size=(cases, rounds)):
+        share = float((resampled(logs, weights, rounds) > 0).mean())
+        decided += not FAILS < share < HOLDS
+        share = float((weights @ logs > 0).mean())
+        plain += not FAILS < share < HOLDS
+    assert 0.03 < decided / cases < most
+    assert plain > 1.5 * decided or rounds > 5
 
 
 def test_one_round_gives_no_verdict_on_a_time() -> None:

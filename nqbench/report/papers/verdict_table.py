@@ -35,7 +35,8 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
     counts = ", ".join(f"{sum(v.word == w for v in verdicts)} {w}" for w in ORDER)
     notes = (
         counts,
-        f"brackets: the middle 95% of {RESAMPLES:,} joint resamplings of the rounds; a claim holds"
+        f"brackets: the middle 95% of {RESAMPLES:,} joint resamplings of the rounds,"
+        " widened as Student's t asks for so few; a claim holds"
         " with 97.5% of them true, fails with 2.5%, and is unclear between; over several sizes all"
         " must hold",
         "counts and counters are exact and judged directly",
