@@ -1,0 +1,64 @@
+"""A paper made again on a real GPU: points, instrumented kernels, tables and verdicts."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nqbench.analysis.claims import judge
+from nqbench.analysis.claims_runs import Observed, observe
+from nqbench.measure.runner import run_study
+from nqbench.papers import load_paper, paper_folder
+from nqbench.papers.schema import Paper
+from nqbench.report.papers.twins import twin
+from nqbench.study import load_study
+
+if TYPE_CHECKING:
+    from nqbench.devices.cuda import CudaDevice
+
+PAPER = "zhang2011"
+JOBS_15 = 7432
+
+
+@pytest.fixture(scope="module")
+def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Observed:
+    """Zhang's kernels at N = 15 with two short rounds, and the instrumented ones."""
+    folder = tmp_path_factory.mktemp("papers")
+    text = (paper_folder(PAPER) / "study.yaml").read_text(encoding="utf-8")
+    for sizes in ("cuda: [15, 16, 17, 18, 19]", "cuda: [15, 16, 17, 18]", "cuda: [15, 18]"):
+        text = text.replace(sizes, "cuda: [15]")
+    study_file = folder / "study.yaml"
+    study_file.write_text(text, encoding="utf-8")
+    study = load_study(study_file)
+    measure = dataclasses.replace(study.measure, rounds=2, budget_s=1.0)
+    study = dataclasses.replace(study, measure=measure)
+    outcome = run_study(study, "cuda:0", folder / "run")
+    assert not outcome.failures
+    return observe(outcome.path)
+
+
+@pytest.fixture(scope="module")
+def paper() -> Paper:
+    return load_paper(PAPER)
+
+
+def test_tables_have_our_numbers_beside_the_printed_ones(run: Observed, paper: Paper) -> None:
+    for name in ("table_1", "table_3", "table_5", "table_7", "table_8"):
+        made = twin(paper, paper.table(name), run)
+        assert made.rows[0][3] is not None, name
+
+
+def test_claims_at_15_get_a_verdict(run: Observed, paper: Paper) -> None:
+    found = {v.claim.id: v for v in judge(paper, [run])}
+    for name in ("l1_48_vs_16", "shared_vs_l1", "bank_conflict", "irrc_speedup", "overall_speedup"):
+        assert found[name].sizes[0].word != "not measured", found[name].sizes[0].reason
+    assert found["job_counts"].sizes[0].word == "holds"
+
+
+def test_instrumented_kernels_count_the_jobs(run: Observed) -> None:
+    jobs = {row["probed_jobs"] for row in run.probes if row.get("probe") == "iterations"}
+    assert jobs == {JOBS_15}
+    assert Path(run.path).is_dir()
