@@ -19,7 +19,7 @@ from nqbench.study.words import listing, shown, suggestion
 FUNCTIONS: Final = {
     "time": "kernel time of a system in its main configuration (seconds)",
     "times": "list of the times of all its configurations",
-    "best": "the least of them",
+    "best": "time of the configuration that is fastest over all rounds",
     "argbest": "the level of a factor in the fastest configuration",
     "phase": "seconds of one phase",
     "counter": "a recorded counter or resource",

@@ -179,6 +179,28 @@ def test_the_best_configuration() -> None:
     assert "one block_size only" in verdict(one, run).reason
 
 
+def test_the_best_time_is_that_of_one_configuration() -> None:
+    """Twenty equal configurations: a minimum in each draw would lie below the truth."""
+    builder = Builder(rounds=5, noise=0.02)
+    for i in range(20):
+        own = levels(15, block_size=32, pool_size=64 * (i + 1))
+        builder.time("pool", own, 1.0, "zhang2011.pool_distributed")
+    builder.time("kernels", levels(15), 1.0, "zhang2011.low_divergence")
+    ratio = 'best("pool_distributed") / time("low_divergence")'
+    found = verdict({"expr": ratio, "expect": "value < 1"}, named(builder, "zhang2011"))
+    value = found.sizes[0].value
+    assert isinstance(value, Estimate)
+    assert value.low is not None
+    assert value.high is not None
+    assert value.low < value.value < value.high
+    least = 'min(times("pool_distributed")) / time("low_divergence")'
+    other = verdict({"expr": least, "expect": "value < 1"}, named(builder, "zhang2011"))
+    drawn = other.sizes[0].value
+    assert isinstance(drawn, Estimate)
+    assert drawn.high is not None
+    assert drawn.high < value.high
+
+
 def test_a_claim_about_old_cards_says_why() -> None:
     claim = {"expr": 'time("low_divergence", hw="gtx275") / time("low_divergence", hw="gtx480")'}
     found = verdict(claim | {"expect": "value > 1"}, named(zhang(), "zhang2011"))
