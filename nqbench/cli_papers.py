@@ -29,8 +29,10 @@ def claims(
     full: FullOption = False,
 ) -> None:
     """Judge every claim of a paper by recorded runs (exit code 0 whatever the verdicts)."""
-    from nqbench import paper_actions, paper_terminal
+    from nqbench import paper_actions, paper_terminal, terminal
 
+    if full:
+        terminal.note("walking the large trees where they are not known yet: minutes, once")
     for table, _ in paper_actions.claims(runs, paper, full=full):
         paper_terminal.show_claims(table)
 

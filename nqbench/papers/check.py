@@ -15,7 +15,7 @@ from nqbench.vocabulary import PHASES
 if TYPE_CHECKING:
     from nqbench.papers.load import Key, Marked
 
-OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles")
+OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles", "divergence")
 _OTHER_ARGUMENTS: Final = ("hw", "N", "config", "stat", "system")
 
 

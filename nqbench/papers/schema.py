@@ -115,7 +115,7 @@ class PaperTable(_Part):
     n: list[int] = []
     columns: list[str]
     rows: list[list[str | list[str]]]
-    twin: Literal["series", "printed", "environment", "best", "launch", "granularity"]
+    twin: Literal["series", "printed", "environment", "best", "launch", "granularity", "divergence"]
     series: list[Series] = []
     note: str = ""
 

@@ -92,6 +92,7 @@ def granularity(paper: Paper, table: PaperTable, run: Observed) -> Table:
             )
     if all(cell is None for row in rows[1::2] for cell in row[1:]):
         raise AnalysisError(notes[-1])
+    rows.append(_printed_utilization(paper, len(columns)))
     rows.append(_utilization(table.series[0].system, n, run, len(columns)))
     title = f"{_title(paper, table)}, with warp utilization (equation 1)"
     told = tuple(dict.fromkeys(n for n in notes if n))
@@ -118,10 +119,18 @@ def _digits(value: Cell) -> str:
     return f"{value:.2E}"
 
 
+def _printed_utilization(paper: Paper, width: int) -> tuple[Cell, ...]:
+    """The paper's utilization of sampled warps, from its text."""
+    claim = next(c for c in paper.claims if c.id == "utilization")
+    printed = claim.paper_value if isinstance(claim.paper_value, dict) else {}
+    cells: list[Cell] = ["Warp utilization, paper (%)", *(printed.get(s) for s in STATISTICS[:3])]
+    return (*cells, *(None,) * (width - len(cells)))
+
+
 def _utilization(system: str, n: int, run: Observed, width: int) -> tuple[Cell, ...]:
     """Warp utilization in percent in the columns of least, most and mean."""
     found = [probe_value(run, system, n, f"warp_utilization_{s}", "own") for s in STATISTICS[:3]]
-    cells: list[Cell] = ["Warp utilization here (%)"]
+    cells: list[Cell] = ["Warp utilization, here (%)"]
     cells += [None if value is None else 100 * value for value in found]
     return (*cells, *(None,) * (width - len(cells)))
 

@@ -14,6 +14,7 @@ from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperTable
 from nqbench.report.items import slug, source_of
 from nqbench.report.papers.cells import Beside, Cell
+from nqbench.report.papers.divergence import divergence
 from nqbench.report.papers.other_twins import best, environment, granularity, launch, printed
 from nqbench.report.table import Cell as TableCell
 from nqbench.report.table import Column, Source, Table
@@ -101,4 +102,5 @@ _BUILDERS: Final[dict[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
     "best": best,
     "launch": launch,
     "granularity": granularity,
+    "divergence": divergence,
 }

@@ -184,3 +184,19 @@ def test_work_per_thread(mean: float, said: str) -> None:
     assert table.rows[-1][1:4] == pytest.approx((16, 82, 55.9))
     assert any(said in note for note in table.notes)
     assert any("cycles at N=18: no instrumented kernel" in note for note in table.notes)
+
+
+def test_divergence_stands_beside_the_printed_shares() -> None:
+    builder = Builder(MINI)
+    for n in (11, 12):
+        for name in ("shared_no_conflict", "low_divergence"):
+            own = levels(n, memory="shared", layout="interleaved")
+            builder.count("kernels", own, counters_of(own), f"zhang2011.{name}")
+    table = made("zhang2011", "divergence", builder)
+    assert column(table, "divergent branches, paper") == ["22.6", "0.000846"]
+    assert column(table, "divergent branches, here") == [pytest.approx(50, rel=1e-3)] * 2
+    assert column(table, "split iterations, here") == [None, None]
+    assert column(table, "counted at") == ["N=12", "N=12"]
+    assert any("no instrumented kernel counted split_iteration_share" in n for n in table.notes)
+    with pytest.raises(AnalysisError, match="Nsight Compute"):
+        made("zhang2011", "divergence", zhang(sizes=(18,)))
