@@ -24,6 +24,11 @@ TRIAL_STEP: Final = 3
 LARGEST_TRIAL_N: Final = 16
 """Beyond this a trial would take longer than it can save."""
 
+MOST_JOBS: Final = 1 << 25
+"""Some hundreds of jobs for every thread of a large GPU, in 0.4 GB: more only cost time to make."""
+SMALLEST_TRIMMED: Final = 12
+"""Rows left to search at the first depth that is tried after a kernel's own."""
+
 CANDIDATES: Final[tuple[tuple[str, dict[str, Level]], ...]] = (
     ("zhang2011.low_divergence", {}),
     ("zhang2011.pool_distributed", {}),
@@ -70,12 +75,21 @@ def count_solutions(n: int, spec: str) -> Count:
 
 
 def _choose(workload: Workload, device: Device, n: int) -> tuple[str, dict[str, Level]]:
-    """The fastest candidate with the right answer at the trial board."""
+    """The fastest candidate with the right answer at the trial board, as it fits board ``n``."""
+    fitting = [
+        (name, fit)
+        for name, extra in CANDIDATES
+        if (fit := _fitted(workload, device, n, name, extra)) is not None
+    ]
+    if not fitting:
+        raise StudyError(f"no kernel takes N={n} on {device.spec}; try --device cpu")
     if not device.timed:
-        return CANDIDATES[0]
+        return fitting[0]
     trial_n = max(SMALLEST_KERNEL_N, min(n - TRIAL_STEP, LARGEST_TRIAL_N))
+    extras = dict(CANDIDATES)
     ranked: list[tuple[float, int]] = []
-    for index, (name, extra) in enumerate(CANDIDATES):
+    for index, (name, _) in enumerate(fitting):
+        extra = extras[name]
         try:
             trial = _run(workload, device, trial_n, name, extra)
         except (InfeasibleError, DeviceError):
@@ -87,7 +101,25 @@ def _choose(workload: Workload, device: Device, n: int) -> tuple[str, dict[str, 
             f"no kernel gave the right answer for N={trial_n} on {device.spec};"
             " try --device cpu, and run the GPU tests to see what is wrong"
         )
-    return CANDIDATES[min(ranked)[1]]
+    return fitting[min(ranked)[1]]
+
+
+def _fitted(
+    workload: Workload, device: Device, n: int, name: str, extra: dict[str, Level]
+) -> dict[str, Level] | None:
+    """``extra`` with the depth that the board needs; ``None`` if the kernel cannot run it.
+
+    zhang2011's rule, N - 11, asks for hundreds of millions of jobs from N = 20 on.
+    """
+    for depth in ("auto", *range(n - SMALLEST_TRIMMED, 1, -1)):
+        levels: dict[str, Level] = extra if depth == "auto" else {**extra, "depth": depth}
+        try:
+            jobs = workload.resolve({"n": n, **levels}, name, device.facts).derived["jobs"]
+        except InfeasibleError:
+            continue
+        if int(jobs) <= MOST_JOBS:
+            return levels
+    return None
 
 
 def _finish(

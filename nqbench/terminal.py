@@ -81,7 +81,7 @@ class PlainListener:
             text = f"  {record.status}: {point_text(record)}: {record.reason}"
             self.out.print(escape(text), soft_wrap=True)
         now = time.monotonic()
-        if now - self.last >= PLAIN_INTERVAL_S:
+        if self.total and now - self.last >= PLAIN_INTERVAL_S:
             self.last = now
             self.out.print(escape(f"  {self.stage_name}: {self.done} of {self.total}"))
 

@@ -47,6 +47,15 @@ def test_a_wide_terminal_gets_a_table_and_a_narrow_one_paragraphs() -> None:
     assert "layout=," not in shown(40)
 
 
+def test_a_step_before_the_first_stage_says_nothing() -> None:
+    """Points that are skipped before anything starts belong to no stage."""
+    out = Console(file=io.StringIO(), width=80)
+    listener = terminal.PlainListener(out)
+    listener.advanced()
+    assert isinstance(out.file, io.StringIO)
+    assert out.file.getvalue() == ""
+
+
 def test_progress_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bar that still redraws itself writes over what is printed next, and hides the cursor."""
     out = Console(file=io.StringIO(), force_terminal=True, width=80)

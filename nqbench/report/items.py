@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from nqbench.analysis.dataset import Dataset
 from nqbench.analysis.design import swept_factors
-from nqbench.errors import AnalysisError
+from nqbench.errors import AnalysisError, StoreError
 from nqbench.report.table import Source
 from nqbench.study.report import OPTIONS, ReportItem
 
@@ -21,9 +21,15 @@ DEFAULT_ITEMS: Final = (
 
 
 def items_of(data: Dataset) -> list[ReportItem]:
-    """The report list of the run's study."""
+    """The report list of the run's study. Raises ``StoreError`` for one that no study gives."""
     given = data.study.get("report") or ()
-    return [_item(entry) for entry in given] or list(DEFAULT_ITEMS)
+    try:
+        return [_item(entry) for entry in given] or list(DEFAULT_ITEMS)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"the manifest of run {data.name!r} is damaged: its report list holds what is neither"
+            " a table nor a figure; delete study.report from it to get the default tables"
+        ) from error
 
 
 def _item(entry: Mapping[str, Any]) -> ReportItem:

@@ -12,8 +12,10 @@ import pandas as pd
 import pytest
 
 import nqbench.store
+from nqbench.analysis.collect import collect
 from nqbench.errors import StoreError, StudyError
 from nqbench.report import default_out, findings_of, write_report
+from nqbench.report.items import items_of
 from tests.analysis.builder import H100, MINI, Builder, ablation, factorial
 
 Serve = Callable[..., list[Path]]
@@ -191,3 +193,11 @@ def test_findings_of_runs(serve: Serve) -> None:
     told = findings_of(serve(factorial(sizes=(15,)), factorial(MINI, (9,))))
     assert any("measured" in s for s in told)
     assert any("simulated" in s for s in told)
+
+
+@pytest.mark.parametrize("entry", [{"x": "depth"}, {"figure": "line", "n": "ten"}, "results"])
+def test_a_damaged_report_list_is_a_sentence(entry: object) -> None:
+    builder = factorial(rounds=2)
+    builder.report = [entry]  # type: ignore[list-item]
+    with pytest.raises(StoreError, match=r"is damaged: its report list .* delete study\.report"):
+        items_of(collect(builder.frame()))
