@@ -33,6 +33,9 @@ TOO_OLD: Final = "cannot run kernels of a compiler that is kept up today (it nee
 _GROWTH: Final = (18, 19)
 """The last two growth factors of the paper, from which those of larger boards are extrapolated."""
 
+_FINAL: Final = "both"
+"""The system whose growth is extrapolated: Tanaka's final one, the only claim of this kind."""
+
 Column = NDArray[np.float64]
 
 
@@ -185,10 +188,7 @@ class Values:
         A factor is the time at N over that at N - 1. They are continued by the step between the
         last two that the paper has: its own rule is not printed.
         """
-        system = next(s.id for s in self.paper.systems if s.id == "both")
-        before, after = (
-            self.time(system, N=n) / self.time(system, N=n - 1) for n in (_GROWTH[0], _GROWTH[1])
-        )
+        before, after = (self.time(_FINAL, N=n) / self.time(_FINAL, N=n - 1) for n in _GROWTH)
         factors = [after + (after - before) * (n - _GROWTH[1]) for n in range(first, last + 1)]
         return float(np.prod(factors))
 

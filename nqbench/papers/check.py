@@ -30,6 +30,13 @@ def check(paper: Paper, marked: Marked) -> None:
         _table(paper, table, names, marked, ("tables", i))
     for i, figure in enumerate(paper.figures):
         names.devices(figure.hardware, marked, ("figures", i, "hardware"))
+        if figure.draw == "pool" and not (
+            any(k.value for k in figure.known) and any(k.pool_size for k in figure.known)
+        ):
+            raise marked.error(
+                f"{figure.id} cannot be drawn: `known` needs a value and a pool_size",
+                ("figures", i),
+            )
         for j, known in enumerate(figure.known):
             names.system(known.system, marked, ("figures", i, "known", j))
     for i, claim in enumerate(paper.claims):
@@ -84,6 +91,7 @@ def _table(
                 f" {len(table.columns)} columns",
                 (*path, "rows", i),
             )
+    bases = {t.id: {s.label for s in t.series} for t in paper.tables}
     labels = {t.id: {*t.columns, *(str(r[0]) for r in t.rows)} for t in paper.tables}
     for i, series in enumerate(table.series):
         at = (*path, "series", i)
@@ -96,7 +104,9 @@ def _table(
         ratio = series.ratio
         wanted = [(table.id, series.label)]
         if ratio is not None:
-            wanted.append((ratio.table, ratio.series))
+            if ratio.series not in bases.get(ratio.table, ()):
+                hint = suggestion(ratio.series, sorted(bases.get(ratio.table, ())))
+                raise marked.error(f"{ratio.table} has no series '{ratio.series}'; {hint}", at)
             if ratio.printed:
                 wanted.append((ratio.printed_in or table.id, ratio.printed))
         for where, label in wanted:

@@ -133,6 +133,11 @@ MISTAKES = {
         "no hardware 'gtx48'; did you mean 'gtx480'",
     ),
     "row": ("- [Speedups, 1.08, 1.16,", "- [Speedups, 1.08,", "has 5 cells, but there are 6"),
+    "base": (
+        "ratio: {table: table_1, series: Time (sec.), printed: Speedups}",
+        "ratio: {table: table_1, series: Speedups, printed: Speedups}",
+        "table_1 has no series 'Speedups'; choose from Time (sec.)",
+    ),
     "twice": ("id: zhang2011\n", "id: zhang2011\nid: zhang2012\n", "'id' is given twice"),
     "syntax": ("systems:\n", "systems: [\n", "not valid YAML"),
     "kind": ("  kind: bound\n", "  kind: bond\n", "'kind' is 'bond'"),

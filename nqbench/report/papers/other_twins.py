@@ -121,8 +121,8 @@ def _digits(value: Cell) -> str:
 
 def _printed_utilization(paper: Paper, width: int) -> tuple[Cell, ...]:
     """The paper's utilization of sampled warps, from its text."""
-    claim = next(c for c in paper.claims if c.id == "utilization")
-    printed = claim.paper_value if isinstance(claim.paper_value, dict) else {}
+    claim = next((c for c in paper.claims if c.id == "utilization"), None)
+    printed = claim.paper_value if claim and isinstance(claim.paper_value, dict) else {}
     cells: list[Cell] = ["Warp utilization, paper (%)", *(printed.get(s) for s in STATISTICS[:3])]
     return (*cells, *(None,) * (width - len(cells)))
 
