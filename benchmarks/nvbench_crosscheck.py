@@ -27,6 +27,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+import nqbench
 from benchmarks.crosscheck.cases import CASES
 from benchmarks.crosscheck.comparison import Comparison, markdown, verdict
 from nqbench.devices.cuda_query import find_device, gpu_identity, load_pycuda
@@ -153,6 +154,11 @@ def compare(names: Sequence[str], timings: Mapping[str, Sequence[Timings]]) -> l
     return compared
 
 
+def _version(name: str) -> str:
+    """Version of a package; this one may run from its sources, without being installed."""
+    return nqbench.__version__ if name == "nqbench" else version(name)
+
+
 def environment(gpu: int, l2: str) -> dict[str, Any]:
     """What the result depends on."""
     identity = gpu_identity(gpu)
@@ -160,7 +166,7 @@ def environment(gpu: int, l2: str) -> dict[str, Any]:
     return {
         "GPU": f"{identity['name']}, {identity['uuid']}",
         "driver": f"{identity.get('driver')}, CUDA {identity['cuda_driver']}",
-        "versions": ", ".join(f"{name} {version(name)}" for name in names),
+        "versions": ", ".join(f"{name} {_version(name)}" for name in names),
         "NVRTC": identity["nvrtc"],
         "nqbench sources": source_hash(),
         "L2 cache": f"cold (nvbench), {l2} (nqbench)",
