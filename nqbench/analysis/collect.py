@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,9 @@ def collect(frame: pd.DataFrame, name: str = "") -> Dataset:
         points = _planned(planned, rows, simulated)
     else:
         points = _grouped(rows, _workload_factors(manifest, frame.columns), simulated)
-    rounds = max((len(p.blocks) for p in points if p.timed), default=0)
+    timed = any(p.timed and p.ok for p in points)
+    # What most points have: a run that was stopped has one block more for a few of them.
+    rounds = statistics.mode(len(p.blocks) for p in points if p.timed and p.ok) if timed else 0
     study = manifest.get("study", {})
     study_name = study.get("name", "") if isinstance(study, Mapping) else str(study)
     return Dataset(name or study_name or "run", manifest, tuple(points), rounds)

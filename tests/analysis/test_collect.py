@@ -169,3 +169,13 @@ def test_levels_stand_in_the_order_of_the_study() -> None:
     data = collect(factorial().frame())
     assert data.order("factorial", "memory") == ["global", "shared"]
     assert data.order("factorial", "assignment")[0] == "one_per_thread"
+
+
+def test_a_block_of_an_unfinished_round_does_not_lengthen_the_run() -> None:
+    """A run stopped in its fourth round: one of its points has a block more than the others."""
+    builder = Builder(H100, rounds=3)
+    for memory in ("shared", "global", "local"):
+        builder.time("s", {"n": 15, "memory": memory}, 0.5)
+    assert collect(builder.frame()).rounds == 3
+    builder.rows.append(builder.rows[-1] | {"round": 4})
+    assert collect(builder.frame()).rounds == 3
