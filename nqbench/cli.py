@@ -104,10 +104,10 @@ def run(
             command=_command(),
         )
     terminal.show_outcome(outcome)
+    if outcome.interrupted:  # whoever stops a run does not want to wait for its figures
+        raise typer.Exit(EXIT_INTERRUPTED)
     if not no_report and outcome.counts.get("ok", 0):
         terminal.show_report(actions.report([outcome.path], None, ()))
-    if outcome.interrupted:
-        raise typer.Exit(EXIT_INTERRUPTED)
     if outcome.failures:
         raise typer.Exit(EXIT_FAILED)
 
@@ -241,9 +241,11 @@ def main() -> None:
     except (CompileError, NqbenchError) as error:
         _say(error)
         sys.exit(EXIT_FAILED)
-    except KeyboardInterrupt:
-        typer.echo(f"nqbench: interrupted: {shlex.join(_command())}", err=True)
-        sys.exit(EXIT_INTERRUPTED)
+    except SystemExit as end:
+        if end.code == EXIT_INTERRUPTED:  # Ctrl-C, which typer turns into this
+            again = shlex.join(_command())
+            typer.echo(f"nqbench: interrupted; what was finished is kept; again: {again}", err=True)
+        raise
     except BrokenPipeError:
         # The reader went away (``nqbench ... | head``): nothing to say, and nowhere to say it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -208,3 +209,35 @@ def test_a_file_name_that_is_not_utf8(tmp_path: Path) -> None:
 def test_schema_is_json() -> None:
     shown = json.loads(nqbench("schema").stdout)
     assert shown["properties"]["workload"]["description"]
+
+
+def test_ctrl_c_says_that_nothing_is_lost_and_draws_nothing(tmp_path: Path) -> None:
+    long = TINY.replace("n: {sim: [6]", "n: {sim: [6, 7, 8, 9, 10, 11, 12, 13, 14, 15]")
+    write(tmp_path, long)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nqbench", "run", "study.yaml", "--device", "sim"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    records = tmp_path / "results" / "local" / "sim-mini" / "tiny" / "records.jsonl"
+    deadline = time.monotonic() + 60
+    while not (records.exists() and records.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in said
+    assert "nqbench run study.yaml --device sim" in said
+    assert records.read_text()
+    assert not (tmp_path / "plots").exists()
+
+
+def test_a_folder_of_another_study_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, TINY)
+    nqbench("run", "study.yaml", "--device", "sim", "--no-report", "--out", "here", cwd=tmp_path)
+    write(tmp_path, TINY.replace("name: tiny", "name: other"))
+    done = nqbench("run", "study.yaml", "--device", "sim", "--out", "here", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--fresh" in done.stderr

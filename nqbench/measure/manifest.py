@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from nqbench.errors import StoreError
+from nqbench.errors import FolderRefused
 from nqbench.measure import environment
 from nqbench.measure.sampling import LONG_LAUNCH_S, Policy
 from nqbench.measure.study import StudyLike
@@ -33,11 +33,11 @@ def policy_of(study: StudyLike) -> Policy:
 
 
 def check_same_run(path: Path, old: Mapping[str, Any], study: StudyLike, device: str) -> None:
-    """Refuse to mix studies or devices in one folder. Raises ``StoreError``."""
+    """Refuse to mix studies or devices in one folder. Raises ``FolderRefused``."""
     old_study, old_device = old["study"]["name"], old["device"]["facts"]["name"]
     for what, before, now in (("study", old_study, study.name), ("device", old_device, device)):
         if before != now:
-            raise StoreError(
+            raise FolderRefused(
                 f"{path} holds a run of {what} {before!r}, not {now!r};"
                 " give another folder with --out, or put the old run aside with --fresh"
             )
