@@ -14,11 +14,11 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from filelock import FileLock, Timeout
 
+from nqbench.closing import Closing
 from nqbench.errors import FolderRefused, StoreError
 from nqbench.record import Record
 from nqbench.run_files import (
@@ -63,7 +63,7 @@ def is_reference(path: Path) -> bool:
     return any(pair == ("results", "reference") for pair in itertools.pairwise(parts))
 
 
-class RunWriter:
+class RunWriter(Closing):
     """The only writer of a run folder, for as long as it is open (a lock file sees to that)."""
 
     def __init__(self, path: Path) -> None:
@@ -185,17 +185,6 @@ class RunWriter:
             f"{self.path / RECORDS} cannot be written: {error.strerror}; the records before this"
             " one are kept: make room, then run again to go on"
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _flush_folder(path: Path) -> None:

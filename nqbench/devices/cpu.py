@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self, cast
+from typing import Final, cast
 
 import numpy as np
 
+from nqbench.closing import Closing
 from nqbench.devices.protocol import Launch
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
@@ -67,7 +67,7 @@ class CpuDevice:
         """Nothing to release."""
 
 
-class CpuPrepared:
+class CpuPrepared(Closing):
     """A host function with its arguments."""
 
     transfer_s: float | None = 0.0
@@ -94,17 +94,6 @@ class CpuPrepared:
 
     def close(self) -> None:
         """Nothing to free."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _find(path: str) -> HostFunction:

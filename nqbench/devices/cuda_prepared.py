@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nqbench.closing import Closing
 from nqbench.compile import Compiled
 from nqbench.devices.cuda_arguments import host_array, type_code
 from nqbench.devices.cuda_hold import DEFAULT_CARVEOUT, Hold, L2Flush
@@ -59,7 +59,7 @@ class Owner(Protocol):
         """What empties the L2 cache."""
 
 
-class CudaPrepared:
+class CudaPrepared(Closing):
     """A kernel loaded on a GPU with its buffers."""
 
     def __init__(self, device: Owner, plan: KernelPlan, compiled: Compiled) -> None:
@@ -150,17 +150,6 @@ class CudaPrepared:
             allocation.free()
         self._allocations.clear()
         self._pristine.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _configure(self) -> int:
         """Ask for dynamic shared memory above 48 KiB and for the L1 split; the percentage asked."""

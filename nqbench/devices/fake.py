@@ -18,11 +18,11 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 
+from nqbench.closing import Closing
 from nqbench.devices.fake_model import FAULTS, FakeModel
 from nqbench.devices.protocol import Launch
 from nqbench.devices.replay import fingerprint
@@ -120,7 +120,7 @@ class FakeDevice:
         """Nothing to release."""
 
 
-class FakePrepared:
+class FakePrepared(Closing):
     """A plan on the test device."""
 
     def __init__(self, device: FakeDevice, plan: KernelPlan, answer: int) -> None:
@@ -199,17 +199,6 @@ class FakePrepared:
 
     def close(self) -> None:
         """Nothing to free."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class FakeSensor:

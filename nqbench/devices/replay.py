@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from nqbench.closing import Closing
 from nqbench.devices.protocol import Launch
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
@@ -130,7 +130,7 @@ def _by_plan(records: Iterable[Record]) -> dict[str, _Recorded]:
     return {plan: _Recorded(blocks) for plan, blocks in grouped.items()}
 
 
-class ReplayPrepared:
+class ReplayPrepared(Closing):
     """One recorded block; launches return its samples in order, again from the first at the end."""
 
     def __init__(self, record: Record) -> None:
@@ -159,14 +159,3 @@ class ReplayPrepared:
 
     def close(self) -> None:
         """Nothing to free."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nqbench.closing import Closing
 from nqbench.compile import compile_ptx
 from nqbench.devices.models import load_model
 from nqbench.devices.protocol import Launch
@@ -112,7 +112,7 @@ class SimDevice:
         """Nothing to release."""
 
 
-class SimPrepared:
+class SimPrepared(Closing):
     """A plan in the simulator's memory."""
 
     transfer_s: float | None = None
@@ -175,17 +175,6 @@ class SimPrepared:
     def close(self) -> None:
         """Free the memory."""
         self.memory = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _memory(self) -> GlobalMemory:
         if self.memory is None:
