@@ -82,7 +82,6 @@ def test_shares_that_leave_threads_idle_or_overloaded(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(1800)  # 360 kernels are compiled twice each: minutes on a slow core
 @pytest.mark.timeout(3600)  # 360 kernels each, 0.3 s per kernel on an idle core
 @pytest.mark.parametrize("place", feasible_places(8, GPU), ids=label)
 def test_all_combinations(simulator: Device, place: Mapping[str, Level]) -> None:
