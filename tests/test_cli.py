@@ -232,12 +232,3 @@ def test_ctrl_c_says_that_nothing_is_lost_and_draws_nothing(tmp_path: Path) -> N
     assert "nqbench run study.yaml --device sim" in said
     assert records.read_text()
     assert not (tmp_path / "plots").exists()
-
-
-def test_a_folder_of_another_study_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, TINY)
-    nqbench("run", "study.yaml", "--device", "sim", "--no-report", "--out", "here", cwd=tmp_path)
-    write(tmp_path, TINY.replace("name: tiny", "name: other"))
-    done = nqbench("run", "study.yaml", "--device", "sim", "--out", "here", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "--fresh" in done.stderr
