@@ -18,7 +18,6 @@ import typer
 from nqbench.cli_compare import register
 from nqbench.cli_papers import register as register_papers
 from nqbench.errors import (
-    CompileError,
     DeviceUnavailable,
     FolderRefused,
     InfeasibleError,
@@ -238,7 +237,7 @@ def main() -> None:
     except (StudyError, DeviceUnavailable, InfeasibleError, FolderRefused) as error:
         _say(error)
         sys.exit(EXIT_WRONG)
-    except (CompileError, NqbenchError) as error:
+    except NqbenchError as error:
         _say(error)
         sys.exit(EXIT_FAILED)
     except SystemExit as end:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.design import swept_factors
+from nqbench.analysis.quantities import Quantity
 from nqbench.errors import AnalysisError, StoreError
 from nqbench.report.table import Source
 from nqbench.study.report import OPTIONS, ReportItem
@@ -46,6 +47,19 @@ def source_of(data: Dataset, *, host: bool = False) -> Source:
     if host:
         return Source(data.host, data.host_manner, data.command)
     return Source(data.device, data.manner, data.command)
+
+
+def sizes_of(
+    item: ReportItem, sweep: str, drawable: Sequence[PointResult], what: Quantity
+) -> list[int]:
+    """Sizes that a figure of one board shows: all that the item asks for, else the largest.
+
+    Raises ``AnalysisError`` where no point of the sweep can be drawn.
+    """
+    if not drawable:
+        raise AnalysisError(f"sweep {sweep!r} has no finished point with a {what.label}")
+    sizes = sorted({point.n for point in drawable})
+    return sizes if item.n else sizes[-1:]
 
 
 def sweep_of(data: Dataset, item: ReportItem) -> str:

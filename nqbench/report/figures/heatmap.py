@@ -11,7 +11,7 @@ from nqbench.analysis.quantities import Quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.scale import WIDE, digits, short
 from nqbench.report.figures.style import GREY, HATCH, Drawing, finish, new_figure
-from nqbench.report.items import slug, source_of, sweep_of
+from nqbench.report.items import sizes_of, slug, source_of, sweep_of
 from nqbench.study.report import ReportItem
 
 if TYPE_CHECKING:
@@ -34,10 +34,7 @@ def heatmap(data: Dataset, item: ReportItem) -> list[Drawing]:
     points = data.select(sweep, item.n, host=False)
     shown = data.quantities(item.value)
     fit = [p for p in points if p.ok and any(p.values(what) for what in shown)]
-    if not fit:
-        raise AnalysisError(f"sweep {sweep!r} has no finished point with a {shown[0].label}")
-    sizes = sorted({p.n for p in fit})
-    wanted = sizes if item.n else sizes[-1:]
+    wanted = sizes_of(item, sweep, fit, shown[0])
     return [_one(data, item, sweep, shown, [p for p in points if p.n == n], n) for n in wanted]
 
 

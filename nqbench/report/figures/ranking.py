@@ -10,7 +10,6 @@ from nqbench.analysis.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.design import swept_factors
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import Quantity
-from nqbench.errors import AnalysisError
 from nqbench.report.figures.scale import axis_label, value_axis
 from nqbench.report.figures.style import (
     COLOURS,
@@ -22,7 +21,7 @@ from nqbench.report.figures.style import (
     new_figure,
     whiskers,
 )
-from nqbench.report.items import columns_of, slug, source_of, sweep_of
+from nqbench.report.items import columns_of, sizes_of, slug, source_of, sweep_of
 from nqbench.study.report import ReportItem
 
 if TYPE_CHECKING:
@@ -57,10 +56,7 @@ def ranking(data: Dataset, item: ReportItem) -> list[Drawing]:
     sweep = sweep_of(data, item)
     shown = data.quantities(item.value)
     points = [p for p in data.select(sweep, item.n, host=False) if p.ok and p.values(shown[0])]
-    if not points:
-        raise AnalysisError(f"sweep {sweep!r} has no finished point with a {shown[0].label}")
-    sizes = sorted({p.n for p in points})
-    wanted = sizes if item.n else sizes[-1:]
+    wanted = sizes_of(item, sweep, points, shown[0])
     return [_one(data, item, sweep, shown, [p for p in points if p.n == n], n) for n in wanted]
 
 
