@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 
@@ -27,3 +28,17 @@ class Chillable(Protocol):
 
     def use_cold_l2(self) -> None:
         """From now on, displace what L2 holds before every launch, outside the timed interval."""
+
+
+@runtime_checkable
+class Phased(Protocol):
+    """A prepared program that can say where the time of a run goes."""
+
+    def split_run(self, timeout_s: float | None = None) -> Mapping[str, float]:
+        """Run once more, waiting after every operation; seconds by the name of the phase.
+
+        The names are those of the plan's kernels, ``allocate``, ``transfer``, ``reduce``, ``free``
+        and the program's own (``machine.phase``), each only where it occurred, and ``kernel``, the
+        sum over the kernels. ``other`` and ``total`` need the timed samples and are not here.
+        Outputs are those of this run. Raises what ``launch`` raises.
+        """
