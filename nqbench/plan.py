@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 CachePreference = Literal["default", "prefer_l1", "prefer_shared"]
 Argument = str | np.generic  # a buffer's name, or a scalar of the exact type the kernel takes
+Outputs = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +27,7 @@ class Buffer:
     ``zero``     cleared before every launch (outside the timed interval)
     ``restore``  the kernel overwrites its input: contents are renewed before every launch
     ``output``   fetched after a launch
+    ``per_run``  a program allocates and frees it itself, inside the timed interval
     A buffer that is neither ``data`` nor ``zero`` starts with undefined contents.
     """
 
@@ -36,6 +38,7 @@ class Buffer:
     zero: bool = False
     restore: bool = False
     output: bool = False
+    per_run: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -67,6 +70,11 @@ class KernelPlan:
     about: Mapping[str, int | float | str] = field(default_factory=dict)
 
     @property
+    def title(self) -> str:
+        """What messages call it: the kernel's instance."""
+        return self.entry
+
+    @property
     def threads(self) -> int:
         """Threads in the whole grid."""
         return int(np.prod(self.grid)) * int(np.prod(self.block))
@@ -78,18 +86,97 @@ class KernelPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Variable:
+    """A scalar argument that a program gives at each launch; ``dtype`` as numpy names it."""
+
+    name: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """One kernel of a program; the fields are those of ``KernelPlan``.
+
+    ``arguments`` may hold ``Variable``. ``device_launch`` marks a kernel that launches kernels
+    itself (dynamic parallelism): it is linked with the device runtime.
+    """
+
+    source: Path
+    entry: str
+    arguments: tuple[Argument | Variable, ...]
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+    static_shared_bytes: int = 0
+    options: tuple[str, ...] = ()
+    cache: CachePreference = "default"
+    device_launch: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProgramPlan:
+    """Launches with host work between them; one run of the whole program is one sample.
+
+    ``kernels`` by name, the main one first; a kernel's name is also the name of its phase.
+    ``program`` is ``"package.module:function"``, called as ``function(machine, *arguments)`` with a
+    ``nqbench.machine.Machine``: the same function drives a GPU and the simulator.
+    """
+
+    kernels: Mapping[str, Kernel]
+    buffers: tuple[Buffer, ...]
+    program: str
+    arguments: tuple[Any, ...] = ()
+    split_s: float = 0.0
+    about: Mapping[str, int | float | str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """What messages call it: the program's function."""
+        return self.program
+
+    @property
+    def device_bytes(self) -> int:
+        """Device memory that the buffers take, pristine copies of restored ones included."""
+        return sum(b.nbytes * (2 if b.restore else 1) for b in self.buffers)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostResult:
+    """What a host function may return in place of a bare answer.
+
+    ``phases`` are seconds by name (``vocabulary.PHASES``); ``outputs`` go to ``Workload.answer``.
+    """
+
+    answer: int
+    phases: Mapping[str, float] = field(default_factory=dict)
+    outputs: Outputs = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class HostPlan:
     """A computation on the host: an importable function and its arguments.
 
-    ``function`` is ``"package.module:name"``; it returns the answer as an ``int``.
-    ``warm_up`` are the arguments of a short first call that compiles it.
+    ``function`` is ``"package.module:name"``; it returns the answer as an ``int``, or a
+    ``HostResult``. ``arguments`` are numbers, words or arrays. ``warm_up`` are the arguments of a
+    short first call that compiles it.
     """
 
     function: str
-    arguments: tuple[int, ...]
-    warm_up: tuple[int, ...] = ()
+    arguments: tuple[Any, ...]
+    warm_up: tuple[Any, ...] = ()
     about: Mapping[str, int | float | str] = field(default_factory=dict)
 
+    @property
+    def title(self) -> str:
+        """What messages call it: the function."""
+        return self.function
 
-Plan = KernelPlan | HostPlan
-Outputs = dict[str, NDArray[Any]]
+
+Plan = KernelPlan | ProgramPlan | HostPlan
+
+
+def kernels_of(plan: Plan) -> Mapping[str, KernelPlan | Kernel]:
+    """What a plan's compiler must see, by name; a single kernel is called ``kernel``."""
+    if isinstance(plan, HostPlan):
+        return {}
+    return plan.kernels if isinstance(plan, ProgramPlan) else {"kernel": plan}

@@ -54,8 +54,8 @@ class CpuDevice:
         """
         if not isinstance(plan, HostPlan):
             raise DeviceError(
-                f"{plan.entry} is a GPU kernel and cannot run on the cpu device;"
-                " use cuda:0 or sim, or one of the cpu.* systems"
+                f"{plan.title} needs a GPU and cannot run on the cpu device;"
+                " use cuda:0 or sim, or a system of the processor (nqbench kernels)"
             )
         function = _find(plan.function)
         if plan.warm_up and plan.function not in self._warm:

@@ -62,8 +62,7 @@ class CudaDevice:
         """Compile for this GPU, load, allocate, copy. Raises ``CompileError``, ``DeviceError``."""
         if not isinstance(plan, KernelPlan):
             raise DeviceError(
-                f"{plan.function} is a host function and cannot run on {self.spec};"
-                " use --device cpu"
+                f"{plan.title} is a host function and cannot run on {self.spec}; use --device cpu"
             )
         compiled = compile_cubin(plan.source, plan.entry, self.facts.arch, plan.options)
         self._activate()

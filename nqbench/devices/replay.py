@@ -15,11 +15,22 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from nqbench.closing import Closing
 from nqbench.devices.protocol import Launch
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan
+from nqbench.plan import (
+    Argument,
+    HostPlan,
+    Kernel,
+    KernelPlan,
+    Outputs,
+    Plan,
+    ProgramPlan,
+    Variable,
+)
 from nqbench.point import COLD, L2
 from nqbench.record import Record
 from nqbench.store import RECORDS, newest, read_manifest, read_records
@@ -36,7 +47,9 @@ def fingerprint(plan: Plan) -> str:
     run can be replayed after the kernel file was edited.
     """
     if isinstance(plan, HostPlan):
-        parts: object = [plan.function, plan.arguments]
+        parts: object = [plan.function, [_argument(a) for a in plan.arguments]]
+    elif isinstance(plan, ProgramPlan):
+        parts = _program_parts(plan)
     else:
         parts = _kernel_parts(plan)
         if plan.about.get(L2) == COLD:  # the same launch, measured in another way
@@ -49,10 +62,42 @@ def _kernel_parts(plan: KernelPlan) -> object:
         plan.source.name,
         plan.entry,
         plan.options,
-        [a if isinstance(a, str) else [a.dtype.str, a.item()] for a in plan.arguments],
+        [_kernel_argument(a) for a in plan.arguments],
         [[b.name, b.dtype, b.length] for b in plan.buffers],
         [plan.grid, plan.block, plan.shared_bytes, plan.cache],
     ]
+
+
+def _program_parts(plan: ProgramPlan) -> object:
+    return [
+        plan.program,
+        [_argument(a) for a in plan.arguments],
+        [[name, _launch_parts(kernel)] for name, kernel in plan.kernels.items()],
+        [[b.name, b.dtype, b.length] for b in plan.buffers],
+    ]
+
+
+def _launch_parts(kernel: Kernel) -> object:
+    return [
+        kernel.source.name,
+        kernel.entry,
+        kernel.options,
+        [_kernel_argument(a) for a in kernel.arguments],
+        [kernel.grid, kernel.block, kernel.shared_bytes, kernel.cache],
+    ]
+
+
+def _kernel_argument(argument: Argument | Variable) -> object:
+    if isinstance(argument, Variable):
+        return {argument.name: argument.dtype}
+    return argument if isinstance(argument, str) else [argument.dtype.str, argument.item()]
+
+
+def _argument(argument: object) -> object:
+    """An argument of a host function; of an array its type and shape, as of a buffer."""
+    if isinstance(argument, np.ndarray):
+        return [argument.dtype.str, list(argument.shape)]
+    return argument.item() if isinstance(argument, np.generic) else argument
 
 
 def facts_from_json(data: Mapping[str, Any]) -> DeviceFacts:
@@ -109,9 +154,8 @@ class ReplayDevice:
         """Find the plan's blocks. Raises ``DeviceError`` if the run holds none that is ok."""
         found = self._plans.get(fingerprint(plan))
         if found is None:
-            name = plan.function if isinstance(plan, HostPlan) else plan.entry
             raise DeviceError(
-                f"{self.path} holds no successful block of {name};"
+                f"{self.path} holds no successful block of {plan.title};"
                 " replay the study that made it, or measure this point on a real device"
             )
         return ReplayPrepared(found.of_round(self._round))

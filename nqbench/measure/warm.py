@@ -8,7 +8,7 @@ from typing import Any
 from nqbench.devices.replay import facts_from_json
 from nqbench.errors import CompileError, InfeasibleError
 from nqbench.measure.workload import find_workload
-from nqbench.plan import HostPlan
+from nqbench.plan import kernels_of
 from nqbench.point import Point
 
 
@@ -24,8 +24,8 @@ def compile_point(request: Mapping[str, Any]) -> dict[str, str]:
     facts = facts_from_json(request["facts"])
     try:
         plan = find_workload(point.workload).plan(point.configuration, point.system, facts)
-        if not isinstance(plan, HostPlan):
-            compile_cubin(plan.source, plan.entry, facts.arch, plan.options)
+        for kernel in kernels_of(plan).values():
+            compile_cubin(kernel.source, kernel.entry, facts.arch, kernel.options)
     except CompileError as error:
         return {"status": "compile_error", "reason": str(error)}
     except InfeasibleError as error:

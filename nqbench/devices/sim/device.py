@@ -96,7 +96,7 @@ class SimDevice:
         """
         if not isinstance(plan, KernelPlan):
             raise DeviceError(
-                f"{self.spec} runs kernels; {plan.function} is a computation for the cpu device"
+                f"{self.spec} runs kernels; {plan.title} is a computation for the cpu device"
             )
         compiled = compile_ptx(plan.source, plan.entry, self.facts.arch, plan.options)
         memory = tuple(sorted(self.model.memory.items()))

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from nqbench.facts import DeviceFacts
-from nqbench.plan import HostPlan, Outputs, Plan
+from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.counting.factors import CUDA_NAMES, FACTORS, NOT_APPLICABLE
 from nqbench.workloads.counting.known import SOLUTIONS, nodes
@@ -60,7 +60,7 @@ class Counting:
         """What the plan's probe counted, by ``vocabulary.PROBE_COUNTERS``; empty without one."""
         from nqbench.workloads.counting.probe import summarise
 
-        return {} if isinstance(plan, HostPlan) else summarise(plan, outputs)
+        return summarise(plan, outputs) if isinstance(plan, KernelPlan) else {}
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """A000170(n), or ``None`` beyond the known sizes."""
