@@ -138,6 +138,9 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
     moved = ""
     if run is not None and run.data.simulated and not set(sizes) & set(run.sizes):
         found, moved = _simulated(claim, form, values, run, found)
+    elif not claim.n and "counter" in form.names:
+        # A profiler counts the sizes that the study asks it for; the claim names none.
+        found = tuple(size for size in found if size.word != "not measured") or found
     word, reason = _combine(found)
     notes = [reason, form.note, moved, *values.notes, _contradiction(claim)]
     return Verdict(claim, device, manner, word, found, "; ".join(n for n in notes if n))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nqbench.analysis.collect import collect
-from nqbench.analysis.dataset import INAPPLICABLE, Dataset, missing
+from nqbench.analysis.dataset import INAPPLICABLE, Dataset, PointResult, missing
 from nqbench.errors import StudyError
 from nqbench.papers.load import load_paper, paper_names
 from nqbench.study.words import listing
@@ -123,10 +123,15 @@ def probe_value(
     return None
 
 
-def profile_value(run: Observed, key: str, name: str) -> float | None:
-    """A counter of a point as a profiler counted it, or ``None`` if it did not."""
+def profile_value(run: Observed, point: PointResult, name: str) -> float | None:
+    """A counter of a point as a profiler counted it, in any sweep; ``None`` if it did not."""
+    same = {
+        str(p.detail("key"))
+        for p in run.data.points
+        if (p.system, p.n, p.levels) == (point.system, point.n, point.levels)
+    }
     for row in run.profiles:
-        if row.get("key") == key and not missing(row.get(name)):
+        if row.get("key") in same and not missing(row.get(name)):
             return float(row[name])
     return None
 

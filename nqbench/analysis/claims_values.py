@@ -245,7 +245,7 @@ def _counter(run: Observed, point: PointResult, name: str) -> float:
         estimate = point.estimate(quantity(name))
         if estimate is not None:
             return estimate.value
-        found = profile_value(run, str(point.detail("key")), name)
+        found = profile_value(run, point, name)
         if found is not None:
             return found
         raise NotMeasured(

@@ -103,7 +103,7 @@ def run_study(
             try:
                 _measure(stages, tasks, hello, workers)
                 if study.measure.counters == ncu.PROGRAM:
-                    ncu.collect(tasks, ledger, listener)
+                    ncu.collect(counted(tasks, study), ledger, listener)
             except KeyboardInterrupt:
                 interrupted = True
                 listener.message("interrupted: what was measured is kept; run again to go on")
@@ -132,6 +132,12 @@ def _measure(
         timed = stages.verify(timed, opened)
         opened.close()  # a round is a process of its own
     stages.rounds(timed)
+
+
+def counted(tasks: Sequence[Task], study: StudyLike) -> Sequence[Task]:
+    """The points that a profiler shall count: of the sweeps named, or all."""
+    named = study.measure.counted
+    return [task for task in tasks if not named or task.point.sweep in named]
 
 
 def _look_first(out: Path, fresh: bool) -> None:

@@ -15,7 +15,7 @@ from nqbench.study.messages import study_error
 from nqbench.study.model import KINDS, SWEEP_KEYS, Axis, Item, Measure, Study, Sweep
 from nqbench.study.schema import MeasureFile, StudyFile, SweepKeys
 from nqbench.study.source import KeyPath, Source, read
-from nqbench.study.words import listing, shown
+from nqbench.study.words import listing, shown, suggestion
 
 
 def load_study(path: Path) -> Study:
@@ -38,7 +38,7 @@ def load_study(path: Path) -> Study:
         workload=file.workload,
         n=sizes,
         sweeps=sweeps,
-        measure=_measure(source, file.measure),
+        measure=_measure(source, file.measure, [sweep.name for sweep in sweeps]),
         report=tuple(
             report_item(source, item, ("report", index), [sweep.name for sweep in sweeps])
             for index, item in enumerate(file.report)
@@ -181,7 +181,7 @@ def _same(group: Any) -> bool:
     return all(len(set(map(id, axis.by_kind.values()))) == 1 for axis in group.values())
 
 
-def _measure(source: Source, file: MeasureFile) -> Measure:
+def _measure(source: Source, file: MeasureFile, sweeps: list[str]) -> Measure:
     with source.at(("measure", "target"), "'target': "):
         target = units.fraction(file.target)
     with source.at(("measure", "budget"), "'budget': "):
@@ -206,4 +206,23 @@ def _measure(source: Source, file: MeasureFile) -> Measure:
         timeout_s,
         tuple(states),
         file.counters,
+        _counted(source, file, sweeps),
     )
+
+
+def _counted(source: Source, file: MeasureFile, sweeps: list[str]) -> tuple[str, ...]:
+    """The sweeps that ``counters`` is about; empty for all."""
+    named = file.counted
+    if named is None:
+        return ()
+    path = ("measure", "counted")
+    if not isinstance(named, list) or not named:
+        raise source.error(f"'counted' is a list of sweeps, not {shown(named)}", path)
+    for index, name in enumerate(named):
+        if name not in sweeps:
+            raise source.error(
+                f"there is no sweep {shown(name)}; {suggestion(name, sweeps)}", (*path, index)
+            )
+    if file.counters == "none":
+        raise source.error("'counted' needs a counter: write 'counters: ncu' beside it", path)
+    return tuple(named)

@@ -97,6 +97,7 @@ class Measure:
     ``timeout_s``  longest a single launch may take
     ``l2``         states of a GPU's L2 cache to measure with: ``hot``, ``cold`` or both
     ``counters``   who counts on a real GPU, after the rounds: ``none`` or ``ncu``
+    ``counted``    names of the sweeps that are counted; empty: all
     """
 
     target: float = 0.005
@@ -107,6 +108,7 @@ class Measure:
     timeout_s: float = 60.0
     l2: tuple[str, ...] = (HOT,)
     counters: str = "none"
+    counted: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain form."""

@@ -185,6 +185,9 @@ class MeasureFile(_Strict):
         description="Who counts on a real GPU, after the rounds: nobody, or NVIDIA Nsight Compute"
         " (ncu), one profiled launch per point; where it is not installed, a message says so.",
     )
+    counted: Annotated[Any, WithJsonSchema({"type": "array", "items": _NAMES, "minItems": 1})] = (
+        Field(None, description="Sweeps that `counters` is about; left out: all of them.")
+    )
     timeout: Any = Field(
         "60s",
         description="Longest time one launch may take before it is stopped.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from nqbench.errors import DeviceError
+from nqbench.devices.models import load_model
+from nqbench.errors import DeviceError, StudyError
 from nqbench.measure import ncu_target
 from nqbench.measure.crew import Reply
 from nqbench.measure.keys import Keys
@@ -20,10 +22,11 @@ from nqbench.measure.ledger import Ledger, Task
 from nqbench.measure.manifest import protocol_of
 from nqbench.measure.ncu import PROFILE_ROUND, Ended, collect
 from nqbench.measure.ncu_table import METRICS, counters_of, read_csv
-from nqbench.measure.runner import run_study
+from nqbench.measure.runner import counted, run_study
 from nqbench.measure.session import Session
+from nqbench.point import Point
 from nqbench.store import RunWriter, read_records
-from nqbench.study import Measure, load_study
+from nqbench.study import Measure, Study, expand, load_study
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
 from tests.measure.toy import Recorder, ToyStudy, point
 
@@ -287,3 +290,42 @@ def test_the_study_file_takes_it(tmp_path: Path) -> None:
     study = load_study(file)
     assert study.measure.counters == "ncu"
     assert protocol_of(study) == protocol_of(replace(study, measure=Measure()))
+
+
+@pytest.mark.parametrize(
+    ("measure", "complaint"),
+    [
+        ("{counters: ncu, counted: [fast]}", "there is no sweep 'fast'; did you mean 'first'?"),
+        ("{counters: ncu, counted: first}", "'counted' is a list of sweeps, not 'first'"),
+        ("{counters: ncu, counted: []}", "'counted' is empty"),
+        ("{counted: [first]}", "'counted' needs a counter"),
+    ],
+)
+def test_the_sweeps_to_count_are_checked(tmp_path: Path, measure: str, complaint: str) -> None:
+    with pytest.raises(StudyError, match=re.escape(complaint)):
+        load_study(_two_sweeps(tmp_path, measure))
+
+
+def test_only_the_sweeps_named_are_counted(tmp_path: Path) -> None:
+    study = load_study(_two_sweeps(tmp_path, "{counters: ncu, counted: [second]}"))
+    tasks = [Task(point, key, "cuda:0", False) for point, key in _points(study)]
+    assert {task.point.sweep for task in counted(tasks, study)} == {"second"}
+    plain = replace(study, measure=replace(study.measure, counted=()))
+    assert counted(tasks, plain) == tasks
+
+
+def _points(study: Study) -> list[tuple[Point, str]]:
+    points = expand(study, load_model("mini").facts)
+    return [(point, str(place)) for place, point in enumerate(points)]
+
+
+def _two_sweeps(folder: Path, measure: str) -> Path:
+    file = folder / "s.yaml"
+    file.write_text(
+        "name: s\nn: [8]\nsweeps:\n"
+        "  - {name: first, system: zhang2011.low_divergence}\n"
+        "  - {name: second, system: zhang2011.low_divergence}\n"
+        f"measure: {measure}\n",
+        encoding="utf-8",
+    )
+    return file
