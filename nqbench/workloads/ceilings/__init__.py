@@ -1,0 +1,180 @@
+"""What a GPU can do at most: copies, cached reads, floating-point and integer throughput.
+
+The ceilings of a roofline, and the kernels by which the bottleneck analysis is itself tested: how
+many operations follow on each word is a factor, so that they go from memory bound to arithmetic
+bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import InfeasibleError, WrongDeviceError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import Buffer, KernelPlan, Outputs, Plan
+from nqbench.point import Level
+from nqbench.workloads.protocol import Factor, Resolved
+from nqbench.workloads.separable import Part, built_as
+
+SOURCE: Final = Path(__file__).with_name("ceilings.cu")
+PERIOD: Final = 256
+"""Input words repeat after so many, so that the right answer is quick to compute for any size."""
+QUAD: Final = 4
+"""Words that a thread takes."""
+WORD_BYTES: Final = 4
+MASKS: Final = (0x5A5A5A5A, 0x0F0F0F0F)
+FLOAT: Final = ("fma", "float_add")
+OPERATIONS: Final = ("copy", *FLOAT, "int_add", "logic", "read")
+LARGEST_STEPS: Final = 1 << 20
+"""Results of the floating-point kernels stay whole numbers below 2^24, hence exact."""
+LARGEST_PASSES: Final = 1 << 12
+"""Sums of as many words, each below ``PERIOD``, stay within 32 bits."""
+DEFAULTS: Final[Mapping[str, Level]] = {"operation": "copy", "steps": 0, "block_size": 256}
+
+
+class Ceilings:
+    """See ``workloads.protocol.Workload`` for what each member means."""
+
+    name: str = "ceilings"
+    factors: Mapping[str, Factor] = {
+        factor.name: factor
+        for factor in (
+            Factor("n", "32-bit words read, and as many written", number=(QUAD, 1 << 31)),
+            Factor("operation", "what is done with the words", OPERATIONS),
+            Factor("steps", "operations on each word (read: passes)", number=(0, LARGEST_STEPS)),
+            Factor("block_size", "threads per block", number=(32, 1024)),
+        )
+    }
+    systems: Mapping[str, Mapping[str, Level]] = {
+        "ceilings.copy": {"operation": "copy", "steps": 0},
+        "ceilings.read_l2": {"operation": "read", "steps": 32},
+        "ceilings.fma": {"operation": "fma", "steps": 4096},
+        "ceilings.float_add": {"operation": "float_add", "steps": 4096},
+        "ceilings.int_add": {"operation": "int_add", "steps": 4096},
+        "ceilings.logic": {"operation": "logic", "steps": 4096},
+    }
+    host_systems: frozenset[str] = frozenset()
+
+    def resolve(
+        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
+    ) -> Resolved:
+        """Levels given, then those of the system, then the defaults."""
+        if device.kind == "cpu":
+            raise WrongDeviceError("ceilings are a GPU's; use --device sim or cuda:0")
+        levels = {**DEFAULTS, **(self.systems[system] if system else {}), **given}
+        n, steps, size = (int(str(levels[name])) for name in ("n", "steps", "block_size"))
+        reads = levels["operation"] == "read"
+        if n % QUAD:
+            raise InfeasibleError(f"n: {n} is no multiple of {QUAD}, which a thread takes", "n")
+        if reads and n & (n - 1):
+            raise InfeasibleError(f"n: {n} is no power of two, as operation: read needs it", "n")
+        if reads and steps > LARGEST_PASSES:
+            raise InfeasibleError(f"steps: {steps} passes are over {LARGEST_PASSES}", "steps")
+        if levels["operation"] == "copy" and steps:
+            raise InfeasibleError(f"steps: {steps}, but a copy has none; write 0", "steps")
+        blocks = -(-n // (QUAD * size))
+        return Resolved(levels, {"jobs": n // QUAD, "blocks": blocks, **_amounts(levels)})
+
+    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+        """One thread for four words."""
+        derived = self.resolve(factors, system, device).derived
+        n, steps = np.int64(str(factors["n"])), np.uint32(str(factors["steps"]))
+        operation, quads = str(factors["operation"]), np.uint32(n // QUAD)
+        constants = _constants(operation)
+        reads = operation == "read"
+        return KernelPlan(
+            source=SOURCE,
+            entry="read" if reads else f"stream<Operation::{operation}>",
+            arguments=(quads, steps, *(() if reads else constants), "words", "results"),
+            buffers=(
+                Buffer("words", "uint32", int(n), data=np.resize(_pattern(operation), int(n))),
+                Buffer("results", "uint32", int(n), output=True),
+            ),
+            grid=(int(derived["blocks"]), 1, 1),
+            block=(int(str(factors["block_size"])), 1, 1),
+            about=derived,
+        )
+
+    def part(self, plan: Plan, part: Part) -> KernelPlan:
+        """The same kernel, built from the same source."""
+        assert isinstance(plan, KernelPlan)
+        return built_as(plan, part)
+
+    def check_part(self, plan: KernelPlan, outputs: Outputs, factors: Mapping[str, Level]) -> str:
+        """The full kernel is the plan's own."""
+        answer, expected = self.answer(plan, outputs), self.expected(factors)
+        return "" if answer == expected else f"the answer is {answer}, but the known is {expected}"
+
+    def answer(self, plan: Plan, outputs: Outputs) -> int:  # noqa: ARG002 (the protocol has it)
+        """The sum of all result words, as unsigned integers."""
+        return int(np.sum(outputs["results"], dtype=np.uint64))
+
+    def expected(self, factors: Mapping[str, Level]) -> int | None:
+        """The sum over one period, worked out by numpy, times the number of periods."""
+        n, steps = int(str(factors["n"])), int(str(factors["steps"]))
+        operation = str(factors["operation"])
+        words = _pattern(operation)
+        if operation == "read":  # every pass reads each word once
+            return steps * _repeated_sum(words, n)
+        return _repeated_sum(_worked(words, operation, steps), n)
+
+    def work(self, factors: Mapping[str, Level]) -> float:
+        """Operations and words moved."""
+        return float(int(str(factors["n"])) * (1 + int(str(factors["steps"]))))
+
+
+def _amounts(levels: Mapping[str, Level]) -> dict[str, int]:
+    """Bytes moved and operations done by one launch; a fused multiply-add is two."""
+    n, steps = int(str(levels["n"])), int(str(levels["steps"]))
+    operation = levels["operation"]
+    passes = steps if operation == "read" else 1
+    done = {
+        "fma": {"float_operations": 2 * n * steps},
+        "float_add": {"float_operations": n * steps},
+        "int_add": {"integer_operations": n * steps},
+        "logic": {"integer_operations": n * steps},
+    }
+    return {"bytes_moved": n * WORD_BYTES * (passes + 1), **done.get(str(operation), {})}
+
+
+def _constants(operation: str) -> tuple[np.uint32, np.uint32]:
+    """Arguments a and b of the kernel; floats as their bits."""
+    if operation in FLOAT:
+        one = np.float32(1).view(np.uint32)
+        return np.uint32(one), np.uint32(one)
+    return np.uint32(MASKS[0]), np.uint32(MASKS[1])
+
+
+def _pattern(operation: str) -> NDArray[np.uint32]:
+    """One period of the input: the numbers from 0 on, as floats or as integers."""
+    numbers = np.arange(PERIOD, dtype=np.uint32)
+    return numbers.astype(np.float32).view(np.uint32) if operation in FLOAT else numbers
+
+
+def _worked(words: NDArray[np.uint32], operation: str, steps: int) -> NDArray[np.uint32]:
+    """What the kernel makes of the words."""
+    if operation in FLOAT:  # x * 1 + 1, or x + 1: whole numbers, exact in single precision
+        return (words.view(np.float32) + np.float32(steps)).astype(np.float32).view(np.uint32)
+    first, second = words[0::2].copy(), words[1::2].copy()
+    a, b = map(np.uint32, MASKS)
+    for _ in range(steps if operation != "copy" else 0):
+        if operation == "int_add":
+            first = first + second
+            second = second + first
+        else:
+            first = first ^ (second & a)
+            second = second ^ (first | b)
+    return np.stack([first, second], axis=1).reshape(-1)
+
+
+def _repeated_sum(period: NDArray[np.uint32], n: int) -> int:
+    whole, rest = divmod(n, PERIOD)
+    return whole * int(period.sum(dtype=np.uint64)) + int(period[:rest].sum(dtype=np.uint64))
+
+
+WORKLOAD: Final = Ceilings()

@@ -1,0 +1,53 @@
+"""Kernels that can be built without their arithmetic, or without their memory accesses.
+
+The kernel's source says which is which, with the macros of ``parts.cuh``. The method is that of
+Brodtkorb et al., section 6.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, Literal, Protocol, get_args, runtime_checkable
+
+from nqbench.plan import KernelPlan, Outputs, Plan
+from nqbench.point import Level
+
+Part = Literal["full", "math_only", "memory_only"]
+PARTS: Final[tuple[Part, ...]] = get_args(Part)
+
+
+@runtime_checkable
+class Separable(Protocol):
+    """A workload that can take a kernel apart. One that cannot has no such members."""
+
+    def part(self, plan: Plan, part: Part) -> KernelPlan:
+        """The plan's main kernel alone, built as ``part``; ``full`` changes nothing but that.
+
+        The kernel finds the memory that it has at its first launch within the plan. Raises
+        ``InfeasibleError`` with the reason where arithmetic and memory cannot be told apart.
+        """
+
+    def check_part(self, plan: KernelPlan, outputs: Outputs, factors: Mapping[str, Level]) -> str:
+        """What is wrong with the outputs of the ``full`` part; empty if nothing is.
+
+        The other parts compute nothing of meaning.
+        """
+
+
+@runtime_checkable
+class Inseparable(Protocol):
+    """A workload that knows why none of its kernels can be taken apart."""
+
+    inseparable: str
+    """The reason, as the rest of a sentence that begins with the system's name."""
+
+
+def part_options(part: Part) -> tuple[str, ...]:
+    """The compiler's option that builds a part; none for ``full``."""
+    return () if part == "full" else (f"-DNQBENCH_PART={PARTS.index(part)}",)
+
+
+def built_as(plan: KernelPlan, part: Part) -> KernelPlan:
+    """The same launch of the kernel, built as ``part``."""
+    return replace(plan, options=(*plan.options, *part_options(part)))
