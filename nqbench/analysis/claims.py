@@ -8,7 +8,7 @@ any failure fails. Deterministic counts are judged directly.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -103,6 +103,11 @@ class _Form:
     def names(self) -> frozenset[str]:
         return self.expr.names | (self.expect.names if self.expect else frozenset())
 
+    @property
+    def sized(self) -> bool:
+        """Whether it depends on the size that it is asked at."""
+        return self.expr.sized or (self.expect is not None and self.expect.sized)
+
 
 def _form(claim: Claim) -> _Form:
     today = claim.today
@@ -122,7 +127,7 @@ def _across(form: _Form) -> bool:
 
 def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) -> Verdict:
     device, manner = (ENUMERATED, "exact") if run is None else (run.data.device, run.data.manner)
-    if claim.kind == "reported_only":
+    if claim.kind == "reported_only" and claim.today is None:
         reason = "reported by the paper without a test; it is about another program"
         return Verdict(claim, device, manner, "not measured", (), reason)
     across = _across(form)
@@ -134,7 +139,11 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
     if across and form.devices < 2 and (missing := _absent(form, values)):
         return Verdict(claim, device, manner, "not measured", (), missing)
     sizes = list(claim.n) if run is None or claim.n else run.sizes
+    if not claim.n and not form.sized:
+        sizes = sizes[:1]  # one value over all sizes: asked once
     found = tuple(_size(claim, form, values, n) for n in sizes)
+    if not claim.n and not form.sized:
+        found = tuple(replace(size, n=None, paper=claim.published(None)) for size in found)
     moved = ""
     if run is not None and run.data.simulated and not set(sizes) & set(run.sizes):
         found, moved = _simulated(claim, form, values, run, found)
@@ -246,7 +255,7 @@ def _combine(found: Sequence[SizeVerdict]) -> tuple[Word, str]:
     if not words or words == {"not measured"}:
         return "not measured", reasons or "there is no size to judge"
     if lacking:
-        missing = ", ".join(str(s.n) for s in lacking)
+        missing = ", ".join(str(s.n) for s in lacking if s.n is not None)
         return "unclear", f"not measured at N={missing}: {reasons}"
     if "unclear" in words:
         return "unclear", "; ".join(dict.fromkeys(s.reason for s in found if s.reason))

@@ -1,12 +1,14 @@
 """Deterministic counts for claims: what follows from N and the algorithm, without timing anything.
 
-They come from the enumeration on the host, or, where that would walk a tree for minutes, from an
-instrumented kernel of one of the runs, which counts the same.
+A workload has them in its module ``counts``. Those of counting come from the enumeration on the
+host, or, where that would walk a tree for minutes, from an instrumented kernel of one of the runs,
+which counts the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any, Final
 
 from nqbench.analysis.claims_points import NotMeasured
@@ -19,16 +21,20 @@ FULL: Final = "nqbench claims RUN --full"
 
 
 def count(
-    name: str, parameters: Mapping[str, Any], runs: Sequence[Observed] = (), *, full: bool = False
+    name: str,
+    parameters: Mapping[str, Any],
+    runs: Sequence[Observed] = (),
+    *,
+    full: bool = False,
+    workload: str = "counting",
 ) -> tuple[Any, str]:
     """A count by name, and where it comes from if that is not the host's enumeration.
 
-    ``parameters`` are those of ``nqbench.workloads.counting.counts.count``; ``full`` walks trees
+    ``parameters`` are those of ``nqbench.workloads.WORKLOAD.counts.count``; ``full`` walks trees
     that take minutes. Raises :class:`NotMeasured` where neither knows, ``StudyError`` for a name
     that does not exist.
     """
-    from nqbench.workloads.counting import counts
-
+    counts = import_module(f"nqbench.workloads.{workload}.counts")
     try:
         return counts.count(name, full=full, **parameters), ""
     except AnalysisError as error:

@@ -70,7 +70,8 @@ def main_point(
     found = configurations(data, system, n, levels)
     first = [p for p in found if p.sweep == found[0].sweep]
     if len(first) > 1:
-        told = [f for f in (*LAUNCH, "assignment") if len({p.level(f) for p in first}) > 1]
+        names = dict.fromkeys((*LAUNCH, *(name for p in first for name in p.levels)))
+        told = [f for f in names if len({p.level(f) for p in first}) > 1]
         raise NotMeasured(
             f"{described(system, n, levels or {})} has {len(first)} configurations in sweep"
             f" {first[0].sweep}: say which {', '.join(told) or 'one'}, or take best(...)"
@@ -101,7 +102,8 @@ def timed_points(
 def check_timed(data: Dataset, system: str) -> None:
     """Raise :class:`NotMeasured` for a kernel's time in a simulated run: only the host's programs
     are timed there."""
-    if data.simulated and not system.startswith("cpu."):
+    on_host = any(point.host for point in data.points if point.system == system)
+    if data.simulated and not on_host:
         raise NotMeasured(no_time(data))
 
 

@@ -43,7 +43,7 @@ class Observed:
 
     @property
     def sizes(self) -> list[int]:
-        """Board sizes of the run's kernels."""
+        """Problem sizes of the run's kernels."""
         return sorted({p.n for p in self.data.points if not p.host})
 
     def hardware(self, paper: Paper) -> str:

@@ -11,22 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.analysis import claims_counts
+from nqbench.analysis.claims_counters import configuration, counter_of
 from nqbench.analysis.claims_draws import Draws
 from nqbench.analysis.claims_points import (
     NotMeasured,
-    best_point,
     check_timed,
     configurations,
     described,
     finished,
-    main_point,
     timed_points,
 )
-from nqbench.analysis.claims_runs import Observed, probe_value, profile_value
+from nqbench.analysis.claims_runs import Observed, probe_value
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.quantities import TIME, Quantity, quantity
 from nqbench.papers.schema import Paper
-from nqbench.vocabulary import COUNTERS, PROBE_COUNTERS
+from nqbench.vocabulary import PROBE_COUNTERS
 
 TOO_OLD: Final = "cannot run kernels of a compiler that is kept up today (it needs Turing or later)"
 """CUDA 13 compiles for compute capability 7.5 and up, the papers' devices are Tesla and Fermi."""
@@ -68,6 +67,8 @@ class Values:
             "phase": self.phase,
             "counter": self.counter,
             "count": self.count,
+            "recorded": self.recorded,
+            "sizes_of": self.sizes_of,
             "rank": self.rank,
             "fails": self.fails,
             "product_of_growth": self.product_of_growth,
@@ -122,15 +123,47 @@ class Values:
         hw: str = "",
         **levels: Any,
     ) -> Any:
-        """The level of a factor in the fastest configuration."""
-        points, columns = self._all(system, N, hw, levels)
+        """The level of a factor in the fastest configuration (``auto`` is no level)."""
+        every = zip(*self._all(system, N, hw, levels), strict=True)
+        chosen = [(p, c) for p, c in every if p.level(factor) != "auto"]
+        points, columns = [p for p, _ in chosen], [c for _, c in chosen]
         if len({p.level(factor) for p in points}) < 2:
             raise NotMeasured(
-                f"{described(points[0].system, points[0].n, levels)} was timed with one {factor}"
-                " only",
+                f"{described(self.paper.system(system), N or self.n, levels)} was timed with one"
+                f" {factor} only",
                 self._data(hw)[1].command,
             )
         return points[int(np.argmin([column[self.at] for column in columns]))].level(factor)
+
+    def recorded(
+        self,
+        system: str,
+        name: str,
+        N: int | None = None,  # noqa: N803 (the language's name)
+        hw: str = "",
+        **levels: Any,
+    ) -> list[float]:
+        """A number that every finished configuration recorded (``found``, ``evaluations``, ...)."""
+        _, data = self._data(hw)
+        full, n = self.paper.system(system), N or self.n
+        points = finished(configurations(data, full, n, levels), data)
+        found = [value for p in points if (value := p.detail(name)) is not None]
+        if not found:
+            raise NotMeasured(f"the run has no {name} of {described(full, n, levels)}")
+        return [float(value) for value in found]
+
+    def sizes_of(self, *systems: str) -> list[int]:
+        """Sizes at which each of the systems was timed."""
+        _, data = self._data("")
+        names = [self.paper.system(system) for system in systems]
+        for name in names:
+            check_timed(data, name)
+        timed = {(p.system, p.n) for p in data.points if p.ok and p.values(TIME)}
+        sizes = sorted({n for _, n in timed})
+        found = [n for n in sizes if all((name, n) in timed for name in names)]
+        if not found:
+            raise NotMeasured(f"no size has times of {' and '.join(names)}", data.command)
+        return found
 
     def rank(self, *systems: str) -> bool:
         """Whether the times increase strictly in this order."""
@@ -168,8 +201,8 @@ class Values:
             return found
         key = ("counter", index, full, n, name, config, tuple(sorted(levels.items())))
         if key not in self._kept:
-            point = _configuration(data, full, n, config, levels)
-            self._kept[key] = _counter(self.runs[index], point, name)
+            point = configuration(data, full, n, config, levels)
+            self._kept[key] = counter_of(self.runs[index], point, name)
         return float(self._kept[key])
 
     def count(self, name: str, **parameters: Any) -> Any:
@@ -177,7 +210,8 @@ class Values:
         given = {"N": self.n, **parameters}
         if "system" in given:
             given["system"] = self.paper.system(given["system"])
-        value, note = claims_counts.count(name, given, self.runs, full=self.full)
+        workload = self.paper.workload
+        value, note = claims_counts.count(name, given, self.runs, full=self.full, workload=workload)
         if note:
             self.notes[note] = None
         return value
@@ -220,7 +254,7 @@ class Values:
         check_timed(data, full)
         key = (what.name, index, full, size, config, tuple(sorted(levels.items())))
         if key not in self._kept:
-            point = _configuration(data, full, size, config, levels)
+            point = configuration(data, full, size, config, levels)
             if not point.values(what):
                 raise NotMeasured(f"the run has no {what.label} of {full}")
             self._kept[key] = self.draws.values(index, point, what)
@@ -238,37 +272,3 @@ class Values:
             self._kept[key] = points, [self.draws.values(index, p) for p in points]
         found: tuple[list[PointResult], list[Column]] = self._kept[key]
         return found
-
-
-def _counter(run: Observed, point: PointResult, name: str) -> float:
-    if name in COUNTERS:
-        estimate = point.estimate(quantity(name))
-        if estimate is not None:
-            return estimate.value
-        found = profile_value(run, point, name)
-        if found is not None:
-            return found
-        raise NotMeasured(
-            f"{name} is counted in the simulator (nqbench reproduce {run.data.name} --device sim)"
-            " or by Nsight Compute (`counters: ncu` in the study's measure block)"
-        )
-    value = point.detail(name)
-    if value is None:
-        raise NotMeasured(f"the run has no {name} of {point.system} N={point.n}")
-    return float(value)
-
-
-def _configuration(
-    data: Dataset, system: str, n: int, config: str, levels: Mapping[str, Any]
-) -> PointResult:
-    if config == "fastest":
-        return best_point(data, system, n, levels)
-    if config == "highest_occupancy":
-        ok = finished(configurations(data, system, n, levels), data)
-        known = [p for p in ok if p.detail("occupancy") is not None]
-        if not known:
-            raise NotMeasured(f"the run has no occupancy of {system}; a GPU's compiler reports it")
-        return max(known, key=lambda p: float(p.detail("occupancy")))
-    if config:
-        raise NotMeasured(f"config {config!r} is neither fastest nor highest_occupancy")
-    return main_point(data, system, n, levels)

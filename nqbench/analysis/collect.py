@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nqbench.analysis.dataset import INAPPLICABLE, Dataset, Level, PointResult, missing
+from nqbench.errors import StudyError
+from nqbench.point import HOST_PREFIX
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +39,7 @@ def collect(frame: pd.DataFrame, name: str = "") -> Dataset:
     planned = [p for p in planned if not _instrumented(p["factors"])]
     rows = [row for row in rows if not _instrumented(row) and int(row["round"]) >= 0]
     if planned:
-        points = _planned(planned, rows, simulated)
+        points = _planned(planned, rows, simulated, _host_systems(manifest))
     else:
         points = _grouped(rows, _workload_factors(manifest, frame.columns), simulated)
     timed = any(p.timed and p.ok for p in points)
@@ -54,7 +56,9 @@ def _instrumented(levels: Row) -> bool:
     return not (missing(probe) or probe in (INAPPLICABLE, "none"))
 
 
-def _planned(planned: Sequence[Row], rows: Sequence[Row], simulated: bool) -> list[PointResult]:
+def _planned(
+    planned: Sequence[Row], rows: Sequence[Row], simulated: bool, hosts: frozenset[str]
+) -> list[PointResult]:
     by_key: dict[str, list[Row]] = {}
     for row in rows:
         by_key.setdefault(str(row["key"]), []).append(row)
@@ -66,7 +70,8 @@ def _planned(planned: Sequence[Row], rows: Sequence[Row], simulated: bool) -> li
         if blocks:
             points.append(_settle(place, levels, blocks, simulated))
         else:
-            points.append(_unrun(place, levels, str(point.get("skip") or "")))
+            host = place[1] in hosts or place[1].startswith(HOST_PREFIX)
+            points.append(_unrun(place, levels, str(point.get("skip") or ""), host=host))
     return points
 
 
@@ -96,10 +101,23 @@ def _rows(frame: pd.DataFrame) -> Iterable[Mapping[str, Any]]:
 def _workload_factors(manifest: Row, columns: Iterable[Any]) -> list[str]:
     from nqbench.workloads import get
 
-    study = manifest.get("study", {})
-    workload = study.get("workload", "counting") if isinstance(study, Mapping) else "counting"
     present = {str(column) for column in columns}
-    return [factor for factor in get(workload).factors if factor in present]
+    return [factor for factor in get(_workload_name(manifest)).factors if factor in present]
+
+
+def _workload_name(manifest: Row) -> str:
+    study = manifest.get("study", {})
+    return str(study.get("workload", "counting")) if isinstance(study, Mapping) else "counting"
+
+
+def _host_systems(manifest: Row) -> frozenset[str]:
+    """Systems of the run's workload that run on the processor; of nobody's where it is unknown."""
+    from nqbench.workloads import get
+
+    try:
+        return frozenset(getattr(get(_workload_name(manifest)), "host_systems", ()))
+    except StudyError:
+        return frozenset()  # somebody's own workload: its records say where they ran
 
 
 def _levels(given: Row) -> dict[str, Level]:
@@ -118,12 +136,14 @@ def _levels(given: Row) -> dict[str, Level]:
     return levels
 
 
-def _unrun(place: tuple[str, str], levels: Mapping[str, Level], skip: str) -> PointResult:
+def _unrun(
+    place: tuple[str, str], levels: Mapping[str, Level], skip: str, *, host: bool
+) -> PointResult:
     return PointResult(
         *place,
         n=int(levels.get("n", 0)),
         levels={k: v for k, v in levels.items() if k != "n"},
-        host=place[1].startswith("cpu."),
+        host=host,
         timed=False,
         status="skipped" if skip else "unfinished",
         reason=skip or "planned, but the run ended before it; run the study again to resume",
@@ -141,7 +161,7 @@ def _settle(
     """
     last = rows[-1]
     rows = [r for r in rows if r.get("key") == last.get("key")]
-    host = place[1].startswith("cpu.") or last.get("device") == "cpu"
+    host = place[1].startswith(HOST_PREFIX) or last.get("device") == "cpu"
     timed = host or not simulated
     good = {int(r["round"]): r for r in rows if r["status"] == "ok" and _complete(r, timed)}
     status, reason = _verdict(rows, bool(good))

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from nqbench.errors import StudyError
-from nqbench.papers.formula import OF_SYSTEM, Formula, parse
-from nqbench.papers.schema import Claim, Paper, PaperTable
+from nqbench.papers.formula import OF_SYSTEM, OF_SYSTEMS, Formula, parse
+from nqbench.papers.schema import Claim, Paper
+from nqbench.papers.schema_shown import DATA_TWINS, PaperTable
 from nqbench.study.words import suggestion
 from nqbench.vocabulary import PHASES
 
@@ -22,10 +23,15 @@ _OTHER_ARGUMENTS: Final = ("hw", "N", "config", "stat", "system")
 def check(paper: Paper, marked: Marked) -> None:
     """Names of systems, devices, series, phases and factors; formulas. Raises ``StudyError``."""
     _unique(paper, marked)
+    _workload(paper, marked)
     names = _Names(paper)
     for i, system in enumerate(paper.systems):
         if system.system:
             names.system(system.system, marked, ("systems", i, "system"))
+    for i, part in enumerate(paper.data):
+        names.devices(part.hardware, marked, ("data", i, "hardware"))
+        if part.system:
+            names.system(part.system, marked, ("data", i, "system"))
     for i, table in enumerate(paper.tables):
         _table(paper, table, names, marked, ("tables", i))
     for i, figure in enumerate(paper.figures):
@@ -37,8 +43,10 @@ def check(paper: Paper, marked: Marked) -> None:
                 f"{figure.id} cannot be drawn: `known` needs a value and a pool_size",
                 ("figures", i),
             )
+        names.data(figure.data, marked, ("figures", i, "data"))
         for j, known in enumerate(figure.known):
-            names.system(known.system, marked, ("figures", i, "known", j))
+            if known.system:
+                names.system(known.system, marked, ("figures", i, "known", j))
     for i, claim in enumerate(paper.claims):
         _claim(paper, claim, names, marked, ("claims", i))
 
@@ -49,11 +57,12 @@ class _Names:
     def __init__(self, paper: Paper) -> None:
         from nqbench.workloads import get
 
-        workload = get("counting")
+        workload = get(paper.workload)
         self.paper = paper
         self.systems = set(workload.systems)
         self.factors = set(workload.factors)
         self.hardware = {h.id for h in paper.hardware}
+        self.series = {part.id for part in paper.data}
 
     def system(self, name: str, marked: Marked, path: tuple[Key, ...]) -> None:
         """A system of nqbench, or the short name of one of this paper's."""
@@ -70,9 +79,23 @@ class _Names:
                 hint = suggestion(name, sorted(self.hardware))
                 raise marked.error(f"the paper has no hardware '{name}'; {hint}", path)
 
+    def data(self, name: str, marked: Marked, path: tuple[Key, ...]) -> None:
+        """A data file of the paper, or none."""
+        if name and name not in self.series:
+            hint = suggestion(name, sorted(self.series))
+            raise marked.error(f"the paper has no data '{name}'; {hint}", path)
+
+
+def _workload(paper: Paper, marked: Marked) -> None:
+    from nqbench.workloads import names
+
+    if paper.workload not in names():
+        hint = suggestion(paper.workload, names())
+        raise marked.error(f"there is no workload '{paper.workload}'; {hint}", ("workload",))
+
 
 def _unique(paper: Paper, marked: Marked) -> None:
-    for part in ("hardware", "systems", "tables", "figures", "claims", "caveats"):
+    for part in ("hardware", "systems", "tables", "figures", "claims", "caveats", "data"):
         seen: set[str] = set()
         for i, item in enumerate(getattr(paper, part)):
             if item.id in seen:
@@ -84,6 +107,10 @@ def _table(
     paper: Paper, table: PaperTable, names: _Names, marked: Marked, path: tuple[Key, ...]
 ) -> None:
     names.devices(table.hardware, marked, (*path, "hardware"))
+    names.data(table.data, marked, (*path, "data"))
+    if bool(table.data) != (table.twin in DATA_TWINS):
+        wanted = "needs the key 'data'" if table.twin in DATA_TWINS else "takes no 'data'"
+        raise marked.error(f"twin '{table.twin}' of {table.id} {wanted}", (*path, "twin"))
     for i, row in enumerate(table.rows):
         if len(row) != len(table.columns):
             raise marked.error(
@@ -102,14 +129,14 @@ def _table(
             raise marked.error(f"there is no quantity '{series.quantity}'; {hint}", at)
         _factors(series.levels, names, marked, at)
         ratio = series.ratio
-        wanted = [(table.id, series.label)]
+        labelled = [(table.id, series.label)]
         if ratio is not None:
             if ratio.series not in bases.get(ratio.table, ()):
                 hint = suggestion(ratio.series, sorted(bases.get(ratio.table, ())))
                 raise marked.error(f"{ratio.table} has no series '{ratio.series}'; {hint}", at)
             if ratio.printed:
-                wanted.append((ratio.printed_in or table.id, ratio.printed))
-        for where, label in wanted:
+                labelled.append((ratio.printed_in or table.id, ratio.printed))
+        for where, label in labelled:
             if where not in labels:
                 raise marked.error(f"there is no table '{where}'; {suggestion(where, labels)}", at)
             if label not in labels[where]:
@@ -150,7 +177,7 @@ def _calls(formula: Formula, names: _Names, marked: Marked, path: tuple[Key, ...
     for call in formula.calls():
         function = call.func.id if isinstance(call.func, ast.Name) else ""
         words = [a.value if isinstance(a, ast.Constant) else None for a in call.args]
-        systems = words[:1] if function in OF_SYSTEM else words if function == "rank" else []
+        systems = words[:1] if function in OF_SYSTEM else words if function in OF_SYSTEMS else []
         given = {k.arg: k.value for k in call.keywords if k.arg}
         if function == "count" and isinstance(given.get("system"), ast.Constant):
             systems = [given["system"].value]  # type: ignore[attr-defined]  # a Constant, see above

@@ -23,10 +23,12 @@ FUNCTIONS: Final = {
     "argbest": "the level of a factor in the fastest configuration",
     "phase": "seconds of one phase",
     "counter": "a recorded counter or resource",
+    "recorded": "list of a recorded number (found, evaluations, ...) over all its configurations",
     "count": "a deterministic count that needs no run",
     "rank": "whether the systems' times increase strictly in this order",
     "fails": "whether a system ends with an error or a wrong answer",
     "product_of_growth": "product of the growth factors from one N to another, extrapolated",
+    "sizes_of": "sizes at which all of the systems were timed",
     "over": "list of a formula's values over sizes",
     "mean": "arithmetic mean of a list",
     "min": "least of a list or of the arguments",
@@ -34,17 +36,19 @@ FUNCTIONS: Final = {
     "abs": "absolute value",
 }
 NAMES: Final = {
-    "N": "board size",
+    "N": "problem size",
     "value": "what `expr` gave (only in `expect`)",
     "hw": "device of the run",
     "devices": "devices of all runs given",
-    "sizes": "board sizes of the run",
+    "sizes": "problem sizes of the run",
     "logical_cores": "logical CPU cores of the run's host",
 }
-OF_SYSTEM: Final = ("time", "times", "best", "argbest", "phase", "counter", "fails")
+OF_SYSTEM: Final = ("time", "times", "best", "argbest", "phase", "counter", "fails", "recorded")
 """Functions whose first argument is a system."""
+OF_SYSTEMS: Final = ("rank", "sizes_of")
+"""Functions all of whose arguments are systems."""
 OF_TIME: Final = frozenset(
-    {"time", "times", "best", "argbest", "phase", "rank", "fails", "product_of_growth"}
+    {"time", "times", "best", "argbest", "phase", "rank", "fails", "product_of_growth", "sizes_of"}
 )
 """Functions that need measured times."""
 
@@ -74,6 +78,14 @@ class Formula:
     def calls(self) -> Iterator[ast.Call]:
         """Every call in it."""
         return (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+
+    @property
+    def sized(self) -> bool:
+        """Whether its value depends on the size N that it is asked at.
+
+        It does not where N is only the variable of ``over`` and every function is told its size.
+        """
+        return _sized(self.tree.body, bound=False)
 
 
 @lru_cache(maxsize=1024)
@@ -114,6 +126,22 @@ class _Rewrite(ast.NodeTransformer):
         target = ast.Name(form.args.args[0].arg, ast.Store())
         loop = ast.comprehension(target, node.args[0], [], 0)
         return ast.ListComp(form.body, [loop])
+
+
+def _sized(node: ast.AST, *, bound: bool) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == "N" and not bound
+    if isinstance(node, ast.ListComp):
+        targets = [loop.target for loop in node.generators]
+        own = bound or any(isinstance(t, ast.Name) and t.id == "N" for t in targets)
+        lists = (_sized(loop.iter, bound=bound) for loop in node.generators)
+        tests = (_sized(test, bound=own) for loop in node.generators for test in loop.ifs)
+        return any(lists) or any(tests) or _sized(node.elt, bound=own)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        asks = node.func.id in (*OF_SYSTEM, "rank", "count")
+        if asks and not any(k.arg == "N" for k in node.keywords):
+            return True
+    return any(_sized(child, bound=bound) for child in ast.iter_child_nodes(node))
 
 
 def _depth(tree: ast.AST) -> int:

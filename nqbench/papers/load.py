@@ -59,7 +59,8 @@ def paper_folder(name: str) -> Path:
 def load_paper(name: str) -> Paper:
     """A paper by name. Raises ``StudyError``: no such paper, or a mistake in its file."""
     file = paper_folder(name) / PUBLISHED
-    return _cached(file.resolve(), file.stat().st_mtime_ns)
+    changed = max(part.stat().st_mtime_ns for part in (file, *file.parent.glob("*.csv")))
+    return _cached(file.resolve(), changed)
 
 
 @lru_cache(maxsize=16)
@@ -70,6 +71,7 @@ def _cached(file: Path, modified_ns: int) -> Paper:  # noqa: ARG001 (an edited f
 def read_paper(file: Path) -> Paper:
     """Read and check one file. Raises ``StudyError`` with file:line for the first mistake."""
     from nqbench.papers.check import check
+    from nqbench.papers.data import with_data
 
     marked = _read(Path(file))
     try:
@@ -77,7 +79,7 @@ def read_paper(file: Path) -> Paper:
     except ValidationError as error:
         raise _form_error(error, marked) from error
     check(paper, marked)
-    return paper
+    return with_data(paper, marked)
 
 
 def _read(path: Path) -> Marked:

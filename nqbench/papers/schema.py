@@ -1,7 +1,8 @@
 """The form of ``published.yaml``: every key, checked by pydantic.
 
 Cells and values stay text, with the digits that the paper prints; numbers are made where one is
-calculated with. ``checks`` are this project's own numbers and never shown as the paper's.
+calculated with. ``checks`` are this project's own numbers and never shown as the paper's. Long
+series lie in CSV files beside it (``data``, read by ``papers.data``).
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Words = dict[str, str]
-
+from nqbench.papers.schema_shown import DataFile, PaperFigure, PaperTable, Words
 
 Kind = Literal[
     "ratio",
@@ -34,11 +34,15 @@ class _Part(BaseModel):
 
 
 class Work(_Part):
-    """Where the paper was published, as far as it says so."""
+    """Where the paper was published, as far as it says so.
+
+    Where nobody knows the title, ``title`` is the paper's subject, ``authors`` is empty, and
+    ``note`` says so.
+    """
 
     title: str
     original_title: str = ""
-    authors: list[str]
+    authors: list[str] = []
     affiliation: str = ""
     venue: str = ""
     year: int | None = None
@@ -68,101 +72,6 @@ class PaperSystem(_Part):
     timed: str
     system: str = ""
     not_stated: list[str] = []
-
-
-class Ratio(_Part):
-    """The quotient that the paper draws from a series.
-
-    ``series`` of ``table``  what it is divided into (``speedup``) or divided by (``share``)
-    ``printed``  label of the printed quotient, in ``printed_in`` (default: the same table)
-    """
-
-    table: str
-    series: str
-    form: Literal["speedup", "share"] = "speedup"
-    of: str = ""
-    printed: str = ""
-    printed_in: str = ""
-
-
-class Series(_Part):
-    """A row or column of a table: which system it is and what was recorded of it.
-
-    ``quantity``  ``time``, a phase, ``jobs``, ``iterations``, ``cycles``, or ``ratio`` where the
-                  printed cell is itself the quotient
-    ``levels``    launch factors that tell it from others of the same system
-    ``choose``    ``main``: the configuration of the study's first sweep; ``best``: the fastest
-    """
-
-    label: str
-    system: str
-    quantity: str
-    hardware: str = ""
-    levels: Words = {}
-    ratio: Ratio | None = None
-    choose: Literal["main", "best"] = "main"
-
-
-class PaperTable(_Part):
-    """A table as printed. ``twin`` says how it is made again."""
-
-    id: str
-    number: str
-    title: str
-    hardware: list[str] = []
-    unit: str
-    n_axis: Literal["rows", "columns", "none"]
-    n: list[int] = []
-    columns: list[str]
-    rows: list[list[str | list[str]]]
-    twin: Literal["series", "printed", "environment", "best", "launch", "granularity", "divergence"]
-    series: list[Series] = []
-    note: str = ""
-
-    @property
-    def sizes(self) -> list[int]:
-        """Board sizes of the table."""
-        if self.n_axis == "rows":
-            return [int(str(row[0])) for row in self.rows]
-        return [int(c) for c in self.columns[1:]] if self.n_axis == "columns" else list(self.n)
-
-    def printed(self, label: str, n: int) -> str:
-        """The cell of a row or column at a size; empty if there is none."""
-        if self.n_axis == "rows" and label in self.columns:
-            for row in self.rows:
-                if str(row[0]) == str(n):
-                    return str(row[self.columns.index(label)])
-        if self.n_axis == "columns" and str(n) in self.columns:
-            for row in self.rows:
-                if row[0] == label:
-                    return str(row[self.columns.index(str(n))])
-        return ""
-
-
-class Known(_Part):
-    """One value of a figure that the text states."""
-
-    system: str
-    hardware: str = ""
-    value: float | None = None
-    pool_size: int | None = None
-    relation: str = ""
-    role: str = ""
-
-
-class PaperFigure(_Part):
-    """A figure. ``unknown`` is drawn without printed numbers; ``draw`` says how it is made."""
-
-    id: str
-    number: str
-    title: str
-    hardware: list[str]
-    n: list[int]
-    unit: str
-    draw: Literal["bars", "pool", "kernels", "speedup", "none"] = "none"
-    known: list[Known] = []
-    unknown: list[str] = []
-    note: str = ""
 
 
 class Today(_Part):
@@ -240,10 +149,11 @@ class Caveat(_Part):
 
 
 class Paper(_Part):
-    """One paper."""
+    """One paper. ``workload`` is what its systems compute."""
 
     schema_: Literal["nqbench-paper/2"] = Field(alias="schema")
     id: str
+    workload: str = "counting"
     source: Work
     hardware: list[Hardware]
     systems: list[PaperSystem]
@@ -253,6 +163,7 @@ class Paper(_Part):
     parameters: list[Parameter]
     checks: list[Check]
     caveats: list[Caveat]
+    data: list[DataFile] = []
 
     @property
     def title(self) -> str:
@@ -262,6 +173,10 @@ class Paper(_Part):
     def table(self, name: str) -> PaperTable:
         """A table by id. ``KeyError`` for an unknown one (the loader has checked all uses)."""
         return {table.id: table for table in self.tables}[name]
+
+    def series(self, name: str) -> DataFile:
+        """A data file by id. ``KeyError`` for an unknown one (the loader has checked all uses)."""
+        return {part.id: part for part in self.data}[name]
 
     def system(self, name: str) -> str:
         """The name nqbench has for a system of the paper; dotted names are that already."""

@@ -10,7 +10,8 @@ import pytest
 from nqbench.errors import StudyError
 from nqbench.papers import load_paper, paper_folder, paper_names, read_paper
 from nqbench.papers.formula import parse
-from nqbench.papers.schema import Paper, PaperTable
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperTable
 from nqbench.study.words import nearest
 
 PAPERS = ("feinbube2010", "tanaka2011", "zhang2011")

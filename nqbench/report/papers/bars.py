@@ -10,7 +10,8 @@ from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME
 from nqbench.analysis.wording import time as time_text
-from nqbench.papers.schema import Paper, PaperFigure
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperFigure
 from nqbench.report.figures.scale import value_axis
 from nqbench.report.figures.style import (
     COLOURS,

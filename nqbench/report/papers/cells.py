@@ -14,7 +14,8 @@ from nqbench.analysis.claims_points import (
 from nqbench.analysis.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.estimate import Estimate, combine
 from nqbench.analysis.quantities import TIME, Quantity, quantity
-from nqbench.papers.schema import Paper, PaperTable, Ratio, Series
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperTable, Ratio, Series
 
 QUOTIENT_DIGITS = 3
 """Digits of a quotient of printed numbers: no printed time has more that are sure."""

@@ -16,7 +16,8 @@ from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.dataset import PointResult, point_ratio
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME
-from nqbench.papers.schema import Paper, PaperFigure, Series
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperFigure, Series
 from nqbench.report.figures.scale import value_axis
 from nqbench.report.figures.style import (
     GREY,

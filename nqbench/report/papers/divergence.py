@@ -9,7 +9,8 @@ from nqbench.analysis.claims_points import NotMeasured
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.claims_values import Values
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import Paper, PaperTable
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperTable
 from nqbench.report.items import slug, source_of
 from nqbench.report.table import Cell, Column, Table
 

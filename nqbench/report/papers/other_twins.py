@@ -17,7 +17,8 @@ from nqbench.analysis.claims_runs import Observed, probe_value
 from nqbench.analysis.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.quantities import TIME
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import Paper, PaperTable
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperTable
 from nqbench.report.items import slug, source_of
 from nqbench.report.table import Cell, Column, Source, Table
 from nqbench.report.tables.common import interval_note

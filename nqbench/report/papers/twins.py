@@ -11,7 +11,8 @@ from typing import Final
 
 from nqbench.analysis.claims_runs import Observed
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import Paper, PaperTable
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperTable
 from nqbench.report.items import slug, source_of
 from nqbench.report.papers.cells import Beside, Cell
 from nqbench.report.papers.divergence import divergence

@@ -11,7 +11,8 @@ from typing import Final
 from nqbench.analysis.claims import Verdict, judge
 from nqbench.analysis.claims_runs import Observed
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import Paper, PaperFigure
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperFigure
 from nqbench.report.exporters import exporter
 from nqbench.report.exporters.markdown import body, escape
 from nqbench.report.figures.style import Drawing, save, styled

@@ -1,0 +1,54 @@
+"""The counters that claims read, and of which configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nqbench.analysis.claims_points import (
+    NotMeasured,
+    best_point,
+    configurations,
+    finished,
+    main_point,
+)
+from nqbench.analysis.claims_runs import Observed, profile_value
+from nqbench.analysis.dataset import Dataset, PointResult
+from nqbench.analysis.quantities import quantity
+from nqbench.vocabulary import COUNTERS
+
+
+def counter_of(run: Observed, point: PointResult, name: str) -> float:
+    """A counter or resource of a point. Raises :class:`NotMeasured` where it was not counted."""
+    if name in COUNTERS:
+        estimate = point.estimate(quantity(name))
+        if estimate is not None:
+            return estimate.value
+        found = profile_value(run, point, name)
+        if found is not None:
+            return found
+        raise NotMeasured(
+            f"{name} is counted in the simulator (nqbench reproduce {run.data.name} --device sim)"
+            " or by Nsight Compute (`counters: ncu` in the study's measure block)"
+        )
+    value = point.detail(name)
+    if value is None:
+        raise NotMeasured(f"the run has no {name} of {point.system} N={point.n}")
+    return float(value)
+
+
+def configuration(
+    data: Dataset, system: str, n: int, config: str, levels: Mapping[str, Any]
+) -> PointResult:
+    """The configuration that ``config`` picks: ``fastest``, ``highest_occupancy``, main."""
+    if config == "fastest":
+        return best_point(data, system, n, levels)
+    if config == "highest_occupancy":
+        ok = finished(configurations(data, system, n, levels), data)
+        known = [p for p in ok if p.detail("occupancy") is not None]
+        if not known:
+            raise NotMeasured(f"the run has no occupancy of {system}; a GPU's compiler reports it")
+        return max(known, key=lambda p: float(p.detail("occupancy")))
+    if config:
+        raise NotMeasured(f"config {config!r} is neither fastest nor highest_occupancy")
+    return main_point(data, system, n, levels)

@@ -1,0 +1,123 @@
+"""Published times in CSV files beside ``published.yaml``: read once, every cell checked.
+
+A mistake is said with the line of the CSV file, as one of the YAML file is with its own.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from nqbench.errors import Place, StudyError
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import DataFile, DataRow
+from nqbench.study.words import listing, suggestion
+
+if TYPE_CHECKING:
+    from nqbench.papers.load import Marked
+
+UNITS: Final = {"seconds": 1.0, "milliseconds": 1e-3}
+"""Names of the column that holds the time, and its unit in seconds."""
+
+
+def with_data(paper: Paper, marked: Marked) -> Paper:
+    """The paper with the rows of its data files. Raises ``StudyError`` with file and line."""
+    filled = []
+    for i, part in enumerate(paper.data):
+        at = ("data", i)
+        if part.rows:
+            raise marked.error(f"the rows of {part.id} are read from {part.file}", (*at, "rows"))
+        if Path(part.file).name != part.file:
+            raise marked.error(
+                f"'{part.file}' is no plain file name; put the file beside {marked.path.name}",
+                (*at, "file"),
+            )
+        file = marked.path.parent / part.file
+        if not file.is_file():
+            raise marked.error(f"there is no file {file}", (*at, "file"))
+        filled.append(part.model_copy(update={"rows": _Reader(paper, part, file).rows()}))
+    return paper.model_copy(update={"data": filled})
+
+
+class _Reader:
+    """Reads one file; ``line`` is where it is."""
+
+    def __init__(self, paper: Paper, part: DataFile, file: Path) -> None:
+        from nqbench.workloads import get
+
+        workload = get(paper.workload)
+        self.paper, self.part, self.file = paper, part, file
+        self.systems = set(workload.systems)
+        self.factors = set(workload.factors) - {"n"}
+        self.line = 1
+
+    def error(self, message: str) -> StudyError:
+        return StudyError(message, Place(self.file, self.line))
+
+    def rows(self) -> tuple[DataRow, ...]:
+        """Every row. Raises ``StudyError`` for the first mistake."""
+        try:
+            text = self.file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise self.error(f"the file cannot be read: {error}") from error
+        found: dict[tuple[object, ...], DataRow] = {}
+        header: Sequence[str] = ()
+        for self.line, cells in enumerate(csv.reader(text.splitlines()), 1):
+            if self.line == 1:
+                header = self._header(cells)
+                continue
+            if len(cells) != len(header):
+                raise self.error(f"{len(cells)} cells, but the header names {len(header)} columns")
+            row = self._row(dict(zip(header, cells, strict=True)))
+            key = (row.n, row.system, *sorted(row.levels.items()))
+            if key in found:
+                raise self.error(f"N={row.n} is given twice; keep one of the rows")
+            found[key] = row
+        if not found:
+            raise self.error("there is no row of data")
+        return tuple(found.values())
+
+    def _header(self, names: Sequence[str]) -> Sequence[str]:
+        known = ("n", "system", *UNITS, *sorted(self.factors))
+        for name in names:
+            if name not in known:
+                raise self.error(f"unknown column '{name}'; {suggestion(name, known)}")
+        if len(set(names)) < len(names):
+            raise self.error("a column is named twice")
+        if "n" not in names or len(set(names) & set(UNITS)) != 1:
+            raise self.error(f"the header needs n and one of {listing(UNITS, 'or')}")
+        if ("system" in names) == bool(self.part.system):
+            raise self.error(
+                "say whose times these are either in a column 'system' or by the key 'system' of"
+                " the YAML file"
+            )
+        return names
+
+    def _row(self, cells: Mapping[str, str]) -> DataRow:
+        name = self.part.system or cells["system"]
+        system = self.paper.system(name)
+        if system not in self.systems:
+            short = [s.id for s in self.paper.systems if s.system]
+            raise self.error(f"there is no system '{name}'; {suggestion(name, short)}")
+        unit = next(u for u in UNITS if u in cells)
+        levels = {k: self._whole(k, v) for k, v in cells.items() if k in self.factors}
+        seconds = self._number(unit, cells[unit]) * UNITS[unit]
+        digits = 0.5 * 10.0 ** -len(cells[unit].partition(".")[2]) * UNITS[unit]
+        return DataRow(self._whole("n", cells["n"]), system, seconds, levels, digits)
+
+    def _whole(self, name: str, text: str) -> int:
+        if not text.isdecimal() or int(text) < 1:
+            raise self.error(f"{name} is '{text}', which is not a whole number above 0")
+        return int(text)
+
+    def _number(self, name: str, text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or value < 0:
+            raise self.error(f"{name} is '{text}', which is not a time")
+        return value
