@@ -124,7 +124,7 @@ def check_level(
         check_number(source, factor, value, item.path)
     elif expression and is_expression(value, factor):
         _check_expression(source, factor, item, workload)
-    elif value not in (*factor.levels, *(("auto",) if factor.auto else ())):
+    elif value not in (*factor.levels, *(("auto",) if factor.auto else ())) and not factor.text:
         close = nearest(value, factor.levels)
         hint = f"; did you mean '{close}'?" if close else ""
         raise source.error(
@@ -150,6 +150,8 @@ def takes(factor: Factor) -> str:
         forms.append(f"a whole number from {factor.number[0]} to {factor.number[1]}")
     if factor.per_sm:
         forms.append("{per_sm: k}")
+    if factor.text:
+        forms.append("the name of a file")
     return listing(forms)
 
 

@@ -271,6 +271,8 @@ def _name_factors(properties: dict[str, Any], workloads: list[Workload]) -> None
             levels = [*factor.levels, *(["auto"] if factor.auto else [])]
             if factor.number:
                 levels.append(f"{factor.number[0]}..{factor.number[1]}")
+            if factor.text:
+                levels.append("the name of a file")
             meanings.setdefault(factor.name, f"{factor.meaning}. Levels: {', '.join(levels)}.")
     for key in ("fixed", "matrix", "zip"):
         form = properties[key]

@@ -19,6 +19,7 @@ class Factor:
     ``number``  inclusive range if a number is accepted, else ``None``
     ``per_sm``  whether ``{per_sm: k}`` is accepted
     ``auto``    whether the word ``auto`` is accepted (resolved per point)
+    ``text``    whether any text is accepted (the name of a file)
     """
 
     name: str
@@ -27,6 +28,7 @@ class Factor:
     number: tuple[int, int] | None = None
     per_sm: bool = False
     auto: bool = False
+    text: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ means nothing next to the others is refused when it was given and dropped (``-``
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Final
 
@@ -22,6 +21,7 @@ from nqbench.workloads.counting.factors import (
 )
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
 from nqbench.workloads.counting.systems import SYSTEMS, is_host, paper_of
+from nqbench.workloads.level_checks import check_level, nearest
 
 Levels = dict[str, Level]
 
@@ -44,7 +44,7 @@ def system_levels(system: str | None) -> Mapping[str, Level]:
     if system is None:
         return {}
     if system not in SYSTEMS:
-        raise StudyError(f"no system {system!r} in workload counting{_nearest(system, SYSTEMS)}")
+        raise StudyError(f"no system {system!r} in workload counting{nearest(system, SYSTEMS)}")
     return SYSTEMS[system]
 
 
@@ -56,7 +56,7 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
     own = system_levels(system)
     explicit = {name: level for name, level in given.items() if level != NOT_APPLICABLE}
     for name, level in explicit.items():
-        _check_level(name, level)
+        check_level("counting", FACTORS, name, level)
     _check_n(explicit.get("n"), MIN_N)
 
     levels: Levels = dict.fromkeys(FACTORS, NOT_APPLICABLE) | dict(DEFAULTS)
@@ -93,7 +93,7 @@ def host_levels(given: Mapping[str, Level], system: str) -> Levels:
     for name, level in given.items():
         if level == NOT_APPLICABLE:
             continue
-        _check_level(name, level)
+        check_level("counting", FACTORS, name, level)
         if name != "n":
             raise InfeasibleError(
                 f"{name}: {level} means nothing to {system}, which runs on the host and takes"
@@ -145,39 +145,6 @@ def _check_n(n: Level | None, least: int) -> None:
             + (", or a cpu.* system for smaller boards" if n < least else ""),
             "n",
         )
-
-
-def _check_level(name: str, level: Level) -> None:
-    if name not in FACTORS:
-        raise StudyError(f"workload counting has no factor {name!r}{_nearest(name, FACTORS)}")
-    factor = FACTORS[name]
-    if isinstance(level, str):
-        words = (*factor.levels, *(("auto",) if factor.auto else ()))
-        if level not in words:
-            raise StudyError(f"{name}: no level {level!r}{_nearest(level, words, factor.number)}")
-    elif isinstance(level, int) and not isinstance(level, bool):
-        if factor.number is None:
-            raise StudyError(f"{name} takes a word, not {level}{_nearest('', factor.levels)}")
-        least, most = factor.number
-        if name != "n" and not least <= level <= most:
-            raise InfeasibleError(f"{name}: {level} is outside {least} to {most}", name)
-    elif not (isinstance(level, Mapping) and factor.per_sm and _is_per_sm(level)):
-        accepted = " or {per_sm: k} with k >= 1" if factor.per_sm else ""
-        raise StudyError(f"{name}: {level!r} is not a level; give a number or a word{accepted}")
-
-
-def _is_per_sm(level: Mapping[str, int]) -> bool:
-    return set(level) == {"per_sm"} and isinstance(level["per_sm"], int) and level["per_sm"] >= 1
-
-
-def _nearest(
-    word: str, known: Mapping[str, object] | tuple[str, ...], number: tuple[int, int] | None = None
-) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    choices = ([f"a number from {number[0]} to {number[1]}"] if number else []) + list(known)
-    return f"; there is {', '.join(choices)}"
 
 
 def check_device(system: str | None, device: DeviceFacts) -> None:

@@ -1,0 +1,84 @@
+"""Fitness of one candidate board, and searches guided by it: the subject of the fourth paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from nqbench.facts import DeviceFacts
+from nqbench.plan import Outputs, Plan
+from nqbench.point import Level
+from nqbench.workloads.fitness.factors import FACTORS, NOT_APPLICABLE
+from nqbench.workloads.fitness.schemes import SCHEMES, Scheme
+from nqbench.workloads.fitness.systems import HOST_SYSTEMS, SYSTEMS
+from nqbench.workloads.protocol import Factor, Resolved
+
+__all__ = ["NOT_APPLICABLE", "WORKLOAD", "Fitness"]
+
+
+class Fitness:
+    """The fitness workload; see ``workloads.protocol.Workload`` for what each member means."""
+
+    name: str = "fitness"
+    factors: Mapping[str, Factor] = FACTORS
+    systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
+    host_systems: frozenset[str] = HOST_SYSTEMS
+
+    def resolve(
+        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
+    ) -> Resolved:
+        """Fill in and check a configuration; factors that mean nothing get the level ``-``.
+
+        Raises ``InfeasibleError`` (``WrongDeviceError`` for a GPU scheme on a CPU), and
+        ``StudyError`` for a factor, level or system that does not exist.
+        """
+        from nqbench.workloads.fitness import plans
+
+        return plans.resolve(given, system, device)
+
+    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+        """Executable form of resolved factors; makes the boards (kept between points)."""
+        from nqbench.workloads.fitness import plans
+
+        return plans.make_plan(factors, system, device)
+
+    def answer(self, plan: Plan, outputs: Outputs) -> int:
+        """Conflicts of the board (``boards.combined`` for a batch), or those of the board found."""
+        if plan.about.get("task") == "anneal":
+            from nqbench.workloads.fitness import annealing
+
+            return annealing.answer(plan, outputs)
+        if "conflicts" not in outputs:
+            return int(outputs["answer"][0])
+        from nqbench.workloads.fitness.boards import combined
+
+        return combined([int(value) for value in np.atleast_1d(outputs["conflicts"])])
+
+    def expected(self, factors: Mapping[str, Level]) -> int | None:
+        """Counted over the diagonals of the same board by ``boards.conflicts``."""
+        if _scheme(factors).task == "anneal":
+            from nqbench.workloads.fitness import annealing
+
+            return annealing.expected(factors)
+        from nqbench.workloads.fitness import plans
+
+        return plans.expected(factors)
+
+    def work(self, factors: Mapping[str, Level]) -> float:
+        """Operations of one evaluation, up to a factor of the scheme."""
+        if _scheme(factors).task == "anneal":
+            from nqbench.workloads.fitness import annealing
+
+            return annealing.work(factors)
+        from nqbench.workloads.fitness import traffic
+
+        return traffic.work(factors)
+
+
+def _scheme(factors: Mapping[str, Level]) -> Scheme:
+    return SCHEMES[str(factors["scheme"])]
+
+
+WORKLOAD: Final = Fitness()

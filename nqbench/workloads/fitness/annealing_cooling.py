@@ -1,0 +1,156 @@
+"""The protocol of simulated annealing: temperatures, acceptance, and the numbers it draws.
+
+Everything here is integer arithmetic that a processor, a GPU and the simulator do alike. So one
+seed gives one walk, whoever evaluates the boards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.point import Level
+
+MILLI: Final = 1000
+"""Temperatures and the cooling factor are given in thousandths."""
+
+MOST_RISE: Final = 32
+"""A move that adds more conflicts than this is refused unseen. At the highest temperature that is
+taken, 2, its chance would be 1e-7, so that no walk that is run is any different for it."""
+
+MOST_START: Final = 2 * MILLI
+TRIES: Final = 32
+"""Partners that `proposal: attacked` tries for one queen: the lanes of a warp, which so tries them
+all at once. Fewer or more (8 to 64) change the proposals of a run by less than 10%."""
+
+ATTACKED_LIMIT: Final = 2000
+"""Proposals per queen after which `proposal: attacked` gives up. Boards of 100 queens and more need
+8, the worst of 1,000 runs on 6 queens, a board with 4 solutions among 720, needed 2,900 in all."""
+
+ATTACKED_LEAST: Final = 20_000
+"""And proposals that it makes at least, for boards so small that chance rules."""
+
+_MASK: Final = (1 << 64) - 1
+GOLDEN: Final = 0x9E3779B97F4A7C15
+_SHUFFLE: Final = 0xD1B54A32D192ED03
+
+
+@dataclass(frozen=True, slots=True)
+class Cooling:
+    """Temperatures of a run, geometric from ``start`` down to ``end`` (conflicts), and its length.
+
+    ``factor``           each temperature over the one before
+    ``moves_per_queen``  proposals at each temperature, over n
+    ``max_evaluations``  an earlier end, 0 for none
+    ``attacked``         the first queen of a proposal is one in conflict, at ``start`` throughout
+    """
+
+    start: float
+    end: float
+    factor: float
+    moves_per_queen: int
+    max_evaluations: int = 0
+    attacked: bool = False
+
+    @classmethod
+    def from_levels(cls, levels: Mapping[str, Level]) -> Cooling:
+        """Out of the factors of a point."""
+        attacked = levels["proposal"] == "attacked"
+        start = int(str(levels["start_temperature"])) / MILLI
+        limit = int(str(levels["max_evaluations"]))
+        if attacked:
+            return cls(start, start, 1.0, 1, limit, attacked=True)
+        return cls(
+            start,
+            int(str(levels["end_temperature"])) / MILLI,
+            int(str(levels["cooling"])) / MILLI,
+            int(str(levels["moves_per_queen"])),
+            limit,
+        )
+
+    @property
+    def temperatures(self) -> list[float]:
+        """Every temperature, the highest first."""
+        if self.attacked:
+            return [self.start]
+        steps = math.log(self.end / self.start) / math.log(self.factor)
+        return [self.start * self.factor**k for k in range(math.floor(steps + 1e-9) + 1)]
+
+    def moves(self, n: int) -> int:
+        """Proposals at each temperature."""
+        return self.limit(n) if self.attacked else self.moves_per_queen * n
+
+    def full_length(self, n: int) -> int:
+        """Proposals of a run that nobody cuts short and that finds nothing."""
+        if self.attacked:
+            return max(ATTACKED_LIMIT * n, ATTACKED_LEAST)
+        return len(self.temperatures) * self.moves_per_queen * n
+
+    def limit(self, n: int) -> int:
+        """Proposals after which a run ends without success."""
+        full = self.full_length(n)
+        return min(full, self.max_evaluations) if self.max_evaluations else full
+
+    def table(self) -> NDArray[np.uint32]:
+        """Chances of acceptance, shape ``(temperatures, MOST_RISE)``: at temperature T a rise of
+        d conflicts is accepted when a 32-bit random number is below ``table[., d - 1]``, which is
+        2^32 exp(-d / T) (Metropolis)."""
+        rises = np.arange(1, MOST_RISE + 1)
+        chances = np.exp(-rises[None, :] / np.array(self.temperatures)[:, None])
+        return np.minimum(chances * 2.0**32, 2.0**32 - 1).astype(np.uint32)
+
+
+def mix(word: int) -> int:
+    """The output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a 64-bit bijection.
+
+    ``mix(key + t * GOLDEN)`` is number t of the stream ``key``: any number, without those before.
+    """
+    word &= _MASK
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB & _MASK
+    return word ^ (word >> 31)
+
+
+def seed_key(seed: int) -> int:
+    """What all chains of a seed have in common."""
+    return mix(seed + GOLDEN)
+
+
+def chain_key(seed: int, chain: int = 0) -> int:
+    """The stream of one chain: its moves. A single walk is chain 0."""
+    return mix(seed_key(seed) + chain * GOLDEN)
+
+
+def shuffle_key(key: int) -> int:
+    """The stream that shuffles the start of the chain ``key``."""
+    return mix(key ^ _SHUFFLE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walk:
+    """How one run ended: the board (``int32``, shape ``(n,)``) and its conflicts as the walk kept
+    them; proposals evaluated (without the start's own evaluation) and accepted."""
+
+    board: NDArray[Any]
+    conflicts: int
+    evaluations: int
+    accepted: int
+
+
+@lru_cache(maxsize=64)
+def reference_walk(n: int, key: int, cooling: Cooling) -> Walk:
+    """The walk of a stream, by incremental evaluation on the processor: a few milliseconds at
+    n = 3000. All evaluators must end like this."""
+    from nqbench.workloads.fitness import annealing_walk as walks  # numba: slow to import
+
+    board = walks.shuffled(n, np.uint64(shuffle_key(key)))
+    table, limit = cooling.table(), cooling.limit(n)
+    walk = walks.attacked_walk if cooling.attacked else walks.delta_walk
+    ended = walk(board, np.uint64(key), table, cooling.moves(n), limit)
+    return Walk(board, *(int(value) for value in ended))

@@ -1,0 +1,197 @@
+"""Candidate boards: making, reading and judging them.
+
+A board is a permutation of 0..n-1 (``int32``, shape ``(n,)``): the queen of column ``i`` stands in
+row ``board[i]``, so that neither rows nor columns can conflict. Its fitness is the number of pairs
+of queens on a common diagonal.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import InfeasibleError
+
+Board = NDArray[np.int32]
+
+LEAST_VALID_N: Final = 4
+"""The smallest board, beside the trivial one, that has a solution."""
+
+_KEPT: Final = 8
+"""Boards kept in memory between points; at a million queens they take 32 MB."""
+
+
+UNREADABLE: Final = (
+    *(OSError, EOFError, MemoryError),
+    *(ValueError, KeyError, OverflowError, zipfile.BadZipFile),
+)
+"""What numpy raises on a file that is missing, damaged, pickled or of a size that nothing holds."""
+
+
+def random_board(n: int, seed: int) -> Board:
+    """A uniformly random permutation, the same for the same ``n`` and ``seed``."""
+    return np.random.default_rng(seed).permutation(n).astype(np.int32)
+
+
+def valid_board(n: int) -> Board:
+    """A board without conflicts, for any n >= 4, and for n = 1.
+
+    Source: the construction of Hoffman, Loessi and Moore (1969). With even n, the queens of the
+    first half stand on the odd lines (0-based) and those of the second half on the even ones, if
+    n mod 6 is not 2; otherwise they are shifted around. An odd n adds a corner to the board of
+    n - 1, whose main diagonal is free. Raises ``InfeasibleError`` for n = 2 and 3.
+    """
+    if n < LEAST_VALID_N and n != 1:
+        raise InfeasibleError(
+            f"board: valid does not exist at n: {n}; use board: random, or n from {LEAST_VALID_N}",
+            "board",
+        )
+    if n % 2:
+        return np.append(valid_board(n - 1) if n > 1 else _empty(), n - 1).astype(np.int32)
+    half = n // 2
+    board = np.empty(n, np.int32)
+    column = np.arange(half, dtype=np.int64)
+    if n % 6 != 2:
+        board[:half] = 2 * column + 1
+        board[half:] = 2 * column
+    else:
+        row = (2 * column + half - 1) % n
+        board[column] = row
+        board[n - 1 - column] = n - 1 - row
+    return board
+
+
+def conflicts(board: NDArray[np.integer[Any]]) -> int:
+    """Pairs of queens on a common diagonal: the sum of c(c-1)/2 over diagonals with c queens.
+
+    Takes O(n) time and memory. The board must be a permutation (:func:`checked`).
+    """
+    row = board.astype(np.int64)
+    column = np.arange(row.size, dtype=np.int64)
+    total = 0
+    for diagonal in (column + row, column - row + row.size - 1):
+        queens = np.bincount(diagonal)
+        total += int(np.sum(queens * (queens - 1) // 2))
+    return total
+
+
+def brute_force(board: NDArray[np.integer[Any]]) -> int:
+    """The same by looking at all pairs: the truth of the tests. O(n^2) time, O(n) memory."""
+    row = board.astype(np.int64)
+    return sum(
+        int(np.count_nonzero(np.abs(row[i + 1 :] - row[i]) == np.arange(1, row.size - i)))
+        for i in range(row.size)
+    )
+
+
+def checked(values: NDArray[Any], what: str, n: int | None = None) -> Board:
+    """``values`` as a board. Raises ``InfeasibleError`` in one sentence if they are none.
+
+    ``what`` names them in the sentence; ``n`` is the size asked for, if any.
+    """
+    if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
+        shape = "x".join(map(str, values.shape)) or "a single value"
+        raise InfeasibleError(
+            f"{what} holds {values.dtype} of shape {shape}, not one list of whole numbers; a board"
+            " lists the row of each column's queen, from 0"
+        )
+    if n is not None and values.size != n:
+        raise InfeasibleError(f"{what} has {values.size} queens, but n is {n}; set n to match", "n")
+    size = values.size
+    outside = np.flatnonzero((values < 0) | (values >= size))
+    if outside.size:
+        place = int(outside[0])
+        raise InfeasibleError(
+            f"{what} is not a permutation: queen {place} stands in row {values[place]}, outside"
+            f" 0 to {size - 1} (rows count from 0)"
+        )
+    seen = np.bincount(values.astype(np.int64), minlength=size)
+    if np.any(seen != 1):
+        row = int(np.argmax(seen))
+        raise InfeasibleError(
+            f"{what} is not a permutation: row {row} holds {seen[row]} queens and row"
+            f" {int(np.argmin(seen))} holds none; each row must occur once"
+        )
+    return values.astype(np.int32)
+
+
+def read_board(path: Path, n: int | None = None) -> Board:
+    """A board out of a file: ``.npy``, ``.npz`` (its first array) or text (numbers and spaces).
+
+    An array of several boards (2-D, as a data set holds them) gives its first one. Raises
+    ``InfeasibleError`` in one sentence if the file cannot be read or holds no board.
+    """
+    try:
+        values = _load(path)
+    except UNREADABLE as error:
+        raise InfeasibleError(
+            f"board_file: {path} cannot be read as .npy, .npz or numbers in text ({error})",
+            "board_file",
+        ) from error
+    if values.ndim == 2 and len(values):
+        values = values[0]
+    try:
+        return checked(values, f"board_file: {path}", n)
+    except InfeasibleError as error:
+        raise InfeasibleError(str(error), error.factor or "board_file") from None
+
+
+def _load(path: Path) -> NDArray[Any]:
+    if path.suffix == ".npy":
+        return np.asarray(np.load(path, allow_pickle=False))
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as archive:
+            names = archive.files
+            name = "boards" if "boards" in names else names[0] if names else "boards"
+            return np.asarray(archive[name])
+    words = path.read_text(encoding="utf-8").replace(",", " ").split()
+    return np.array([int(word) for word in words], np.int64)
+
+
+@lru_cache(maxsize=_KEPT)
+def make_board(kind: str, n: int, seed: int, file: str = "") -> Board:
+    """The board of one configuration (read-only): ``random``, ``valid`` or ``file``."""
+    if kind == "file":
+        board = read_board(Path(file), n)
+    else:
+        board = random_board(n, seed) if kind == "random" else valid_board(n)
+    board.setflags(write=False)
+    return board
+
+
+def make_batch(kind: str, n: int, seed: int, count: int, file: str = "") -> Board:
+    """``count`` boards, shape ``(count, n)``: random ones have seeds ``seed``, ``seed`` + 1, ...
+
+    Of a valid or given board every second one is mirrored.
+    """
+    if kind == "random":
+        return np.stack([make_board(kind, n, seed + k) for k in range(count)])
+    board = make_board(kind, n, seed, file)
+    return np.stack([board if k % 2 == 0 else board[::-1] for k in range(count)])
+
+
+@lru_cache(maxsize=256)
+def expected_answer(kind: str, n: int, seed: int, count: int, file: str = "") -> int:
+    """The answer of a configuration, from the boards themselves; see :func:`combined`."""
+    if kind == "random":
+        each = [conflicts(make_board(kind, n, seed + k)) for k in range(count)]
+    else:
+        each = [conflicts(make_board(kind, n, seed, file))] * count
+    return combined(each)
+
+
+def combined(each: list[int]) -> int:
+    """One number for the conflicts of a batch: the sum of (k + 1) x conflicts of board k.
+
+    The weights make exchanged results visible; for one board it is its conflicts.
+    """
+    return sum(place * value for place, value in enumerate(each, start=1))
+
+
+def _empty() -> Board:
+    return np.empty(0, np.int32)

@@ -1,0 +1,63 @@
+"""The factor space of the fitness workload: every axis and its levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from nqbench.workloads.fitness.schemes import SCHEMES
+from nqbench.workloads.protocol import Factor
+
+NOT_APPLICABLE: Final = "-"
+"""Level of a factor that means nothing to the scheme chosen."""
+
+MAX_N: Final = 10_000_000
+"""Ten times the paper's largest board; every index of a diagonal then fits 32 bits."""
+
+MAX_THREADS: Final = 256
+MAX_SEED: Final = 2**31 - 1
+
+FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
+    {
+        factor.name: factor
+        for factor in (
+            Factor("n", "queens of the board", number=(1, MAX_N)),
+            Factor("scheme", "how a board is evaluated, or found", tuple(SCHEMES)),
+            Factor("board", "which board is evaluated", ("random", "valid", "file")),
+            Factor("board_file", "its file, for `board: file`", text=True),
+            Factor("seed", "of the random board, or of the search", number=(0, MAX_SEED)),
+            Factor("batch", "boards evaluated in one launch", number=(1, 2**20)),
+            Factor(
+                "allocation",
+                "when device memory is taken: in every evaluation, or once before",
+                ("per_call", "once"),
+            ),
+            Factor("block_size", "threads per block", number=(1, 1024)),
+            Factor(
+                "atomics",
+                "who adds to the counter in global memory: every conflict, thread or warp",
+                ("per_conflict", "per_thread", "per_warp"),
+            ),
+            Factor(
+                "counters",
+                "where the queens of each diagonal are counted",
+                ("shared", "global"),
+                auto=True,
+            ),
+            Factor(
+                "threshold",
+                "comparisons of one sub-thread (cdp), or queens of a leaf task (fork/join)",
+                number=(1, 2**24),
+            ),
+            Factor("child_block_size", "threads per block of a sub-kernel", number=(1, 1024)),
+            Factor("nesting", "sub-kernels inside each other, for one row", number=(1, 64)),
+            Factor("threads", "threads of the processor", number=(1, MAX_THREADS), auto=True),
+            Factor(
+                "optimization",
+                "of the compiler, for the processor's baseline",
+                ("default", "none"),
+            ),
+        )
+    }
+)

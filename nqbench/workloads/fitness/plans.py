@@ -1,0 +1,94 @@
+"""Fitness points resolved and made executable."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from nqbench.facts import DeviceFacts
+from nqbench.plan import Plan
+from nqbench.point import Level
+from nqbench.workloads.fitness.boards import (
+    Board,
+    combined,
+    conflicts,
+    expected_answer,
+    make_batch,
+    make_board,
+)
+from nqbench.workloads.fitness.factors import NOT_APPLICABLE
+from nqbench.workloads.fitness.levels import Levels, check_device, fill_levels, number
+from nqbench.workloads.fitness.traffic import traffic
+from nqbench.workloads.protocol import Resolved
+
+
+def resolve(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Resolved:
+    """Levels and derived numbers of a point, all limits checked."""
+    scheme, levels = fill_levels(given, system)
+    check_device(scheme, system, device)
+    if scheme.task == "anneal":
+        from nqbench.workloads.fitness import annealing
+
+        return Resolved(levels, annealing.settle(levels, device))
+    if scheme.place == "host":
+        return Resolved(levels, {**traffic(levels), **_of_file(levels)})
+    from nqbench.workloads.fitness import gpu_plans
+
+    derived = gpu_plans.settle(levels, device)
+    return Resolved(levels, {**derived, **_of_file(levels)})
+
+
+def make_plan(factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    """The plan of a point; refuses what its limits forbid, as :func:`resolve` does."""
+    scheme, levels = fill_levels(factors, system)
+    check_device(scheme, system, device)
+    if scheme.task == "anneal":
+        from nqbench.workloads.fitness import annealing
+
+        return annealing.make_plan(levels, device)
+    if scheme.place == "host":
+        from nqbench.workloads.fitness import cpu
+
+        return cpu.host_plan(levels, boards_of(levels))
+    from nqbench.workloads.fitness import gpu_plans
+
+    return gpu_plans.make_plan(levels, device)
+
+
+def boards_of(levels: Mapping[str, Level]) -> Board:
+    """The boards of a point, shape ``(batch, n)``."""
+    return make_batch(
+        str(levels["board"]),
+        number(levels, "n"),
+        _seed(levels),
+        batch_of(levels),
+        str(levels["board_file"]),
+    )
+
+
+def batch_of(levels: Mapping[str, Level]) -> int:
+    """Boards in one launch."""
+    batch = levels.get("batch")
+    return batch if isinstance(batch, int) else 1
+
+
+def expected(levels: Mapping[str, Level]) -> int:
+    """The right answer, from the boards alone."""
+    kind, n, batch = str(levels["board"]), number(levels, "n"), batch_of(levels)
+    if kind == "file":  # its contents may change between runs: nothing is remembered
+        found = conflicts(make_board(kind, n, 0, str(levels["board_file"])))
+        return combined([found] * batch)
+    return expected_answer(kind, n, _seed(levels), batch)
+
+
+def _seed(levels: Mapping[str, Level]) -> int:
+    seed = levels["seed"]
+    return seed if isinstance(seed, int) else 0
+
+
+def _of_file(levels: Levels) -> dict[str, str]:
+    """What identifies the contents of a board file."""
+    if levels["board_file"] == NOT_APPLICABLE:
+        return {}
+    board = make_board("file", number(levels, "n"), 0, str(levels["board_file"]))
+    return {"board_sha256": hashlib.sha256(board.tobytes()).hexdigest()[:16]}

@@ -1,0 +1,72 @@
+"""The schemes: what each is, where it runs, and the factors that mean something to it.
+
+A scheme of the processor is built by ``nqbench.workloads.fitness.cpu:host_plan``, one that anneals
+by ``nqbench.workloads.fitness.annealing:plan``, a kernel by ``gpu_plans``. To add a factor to a
+scheme, add it to ``factors.FACTORS`` and, with its default, to the scheme's ``levels`` here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+from nqbench.point import Level
+
+Task = Literal["evaluate", "anneal"]
+Place = Literal["host", "device"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """``levels``: the factors that mean something to it (besides ``n``), with their defaults."""
+
+    name: str
+    place: Place
+    task: Task
+    levels: Mapping[str, Level]
+
+
+_BOARD: Final[Mapping[str, Level]] = {"board": "random", "board_file": "-", "seed": 1}
+_LAUNCH: Final[Mapping[str, Level]] = {**_BOARD, "allocation": "per_call", "block_size": 512}
+"""The paper allocates in every call and takes blocks of 512 threads for every kernel."""
+_OWN: Final[Mapping[str, Level]] = {
+    **_BOARD,
+    "allocation": "once",
+    "block_size": 256,
+    "counters": "auto",
+}
+
+
+def _host(name: str, **levels: Level) -> Scheme:
+    return Scheme(name, "host", "evaluate", MappingProxyType({**_BOARD, **levels}))
+
+
+def _kernel(name: str, base: Mapping[str, Level], **levels: Level) -> Scheme:
+    return Scheme(name, "device", "evaluate", MappingProxyType({**base, **levels}))
+
+
+def _search(name: str, place: Place, **levels: Level) -> Scheme:
+    return Scheme(name, place, "anneal", MappingProxyType({"seed": 1, **levels}))
+
+
+_ALL: Final = (
+    _host("cpu_serial", optimization="default"),
+    _host("cpu_threads", threads="auto"),
+    _host("cpu_tbb"),
+    _host("cpu_forkjoin", threshold=4),
+    _host("cpu_histogram", batch=1),
+    _kernel("gpu_fine1", _LAUNCH),
+    _kernel("gpu_fine2", _LAUNCH),
+    _kernel("gpu_coarse", _LAUNCH, atomics="per_conflict"),
+    _kernel("gpu_cdp", _LAUNCH, threshold=4096, child_block_size=32, nesting=1),
+    _kernel("histogram", _OWN),
+    _kernel("batched", _OWN, batch=256),
+    _search("sa_cpu", "host"),
+    _search("sa_gpu", "device"),
+    _search("sa_delta", "host"),
+    _search("sa_chains", "device"),
+)
+
+SCHEMES: Final[Mapping[str, Scheme]] = MappingProxyType({scheme.name: scheme for scheme in _ALL})
