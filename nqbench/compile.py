@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nqbench import nvrtc
+from nqbench import linking, nvrtc
 from nqbench.compile_cache import Entry, cache_key, read_entry, write_entry
 from nqbench.errors import CompileError, DeviceUnavailable
 from nqbench.nvrtc import ImageKind, compiler_version
@@ -31,6 +31,7 @@ __all__ = [
 
 _INCLUDE: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _ARCH: Final = re.compile(r"sm_\d{2,3}[af]?")
+RELOCATABLE: Final = "--relocatable-device-code=true"
 _PATH_OPTIONS: Final = ("-I", "--include-path", "--pre-include", "-include")
 
 
@@ -50,13 +51,18 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class CompileRequest:
-    """One kernel to compile, for :func:`compile_many`."""
+    """One kernel to compile, for :func:`compile_many`.
+
+    ``device_launch``: it launches kernels itself. A cubin is then linked with CUDA's device
+    runtime; PTX stays unlinked, with the runtime's functions external.
+    """
 
     kind: ImageKind
     source: Path
     entry: str
     arch: str
     options: tuple[str, ...] = ()
+    device_launch: bool = False
 
 
 def compile_ptx(source: Path, entry: str, arch: str, options: tuple[str, ...] = ()) -> Compiled:
@@ -67,9 +73,19 @@ def compile_ptx(source: Path, entry: str, arch: str, options: tuple[str, ...] = 
     return _compile(CompileRequest("ptx", source, entry, arch, options))
 
 
-def compile_cubin(source: Path, entry: str, arch: str, options: tuple[str, ...] = ()) -> Compiled:
-    """Compile one kernel to machine code for ``arch``, e.g. ``sm_90``; see :func:`compile_ptx`."""
-    return _compile(CompileRequest("cubin", source, entry, arch, options))
+def compile_cubin(
+    source: Path,
+    entry: str,
+    arch: str,
+    options: tuple[str, ...] = (),
+    *,
+    device_launch: bool = False,
+) -> Compiled:
+    """Compile one kernel to machine code for ``arch``, e.g. ``sm_90``; see :func:`compile_ptx`.
+
+    ``device_launch`` links it with CUDA's device runtime; a missing one is a ``CompileError``.
+    """
+    return _compile(CompileRequest("cubin", source, entry, arch, options, device_launch))
 
 
 def compile_many(
@@ -116,6 +132,7 @@ def _compile(request: CompileRequest) -> Compiled:
             request.arch,
             request.entry,
             *request.options,
+            *_linking(request),
             "source",
             str(source),  # part of the line information in the image
             text,
@@ -125,10 +142,23 @@ def _compile(request: CompileRequest) -> Compiled:
     entry = read_entry(key)
     if entry is not None:
         return Compiled(entry.image, entry.symbol, entry.log, cached=True)
-    program = nvrtc.Program(text, source, request.entry, request.arch, request.options)
+    options = request.options + ((RELOCATABLE,) if request.device_launch else ())
+    program = nvrtc.Program(text, source, request.entry, request.arch, options)
     image, symbol, log = nvrtc.build(program, request.kind)
+    if request.device_launch and request.kind == "cubin":
+        image = linking.link(image, symbol, request.arch)
     write_entry(key, Entry(image, symbol, log))
     return Compiled(image, symbol, log, cached=False)
+
+
+def _linking(request: CompileRequest) -> tuple[str, ...]:
+    """What linking adds to the key of a compilation; nothing for a kernel that is not linked."""
+    if not request.device_launch:
+        return ()
+    if request.kind == "ptx":
+        return (RELOCATABLE,)
+    runtime = linking.runtime_digest(linking.device_runtime())
+    return (RELOCATABLE, linking.linker_version(), runtime)
 
 
 def _check(request: CompileRequest) -> None:

@@ -54,6 +54,7 @@ class KernelPlan:
     ``shared_bytes`` is the dynamic shared memory per block, ``static_shared_bytes`` what the kernel
     declares itself; ``split_s`` is the host time spent on making the input (seconds).
     ``about`` carries resolved numbers worth recording (jobs, depth, blocks, ...).
+    ``device_launch``: it launches kernels itself (see ``Kernel``).
     """
 
     source: Path
@@ -68,6 +69,7 @@ class KernelPlan:
     cache: CachePreference = "default"
     split_s: float = 0.0
     about: Mapping[str, int | float | str] = field(default_factory=dict)
+    device_launch: bool = False
 
     @property
     def title(self) -> str:

@@ -128,7 +128,7 @@ def static_report(
 
 
 def _request(plan: KernelPlan, arch: str) -> CompileRequest:
-    return CompileRequest("cubin", plan.source, plan.entry, arch, plan.options)
+    return CompileRequest("cubin", plan.source, plan.entry, arch, plan.options, plan.device_launch)
 
 
 def _row(

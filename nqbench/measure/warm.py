@@ -7,7 +7,7 @@ from typing import Any
 
 from nqbench.devices.replay import facts_from_json
 from nqbench.errors import CompileError, InfeasibleError
-from nqbench.measure.workload import find_workload
+from nqbench.measure.parts import workload_of
 from nqbench.plan import kernels_of
 from nqbench.point import Point
 
@@ -23,9 +23,15 @@ def compile_point(request: Mapping[str, Any]) -> dict[str, str]:
     point = Point.from_json(request["point"])
     facts = facts_from_json(request["facts"])
     try:
-        plan = find_workload(point.workload).plan(point.configuration, point.system, facts)
+        plan = workload_of(point).plan(point.configuration, point.system, facts)
         for kernel in kernels_of(plan).values():
-            compile_cubin(kernel.source, kernel.entry, facts.arch, kernel.options)
+            compile_cubin(
+                kernel.source,
+                kernel.entry,
+                facts.arch,
+                kernel.options,
+                device_launch=kernel.device_launch,
+            )
     except CompileError as error:
         return {"status": "compile_error", "reason": str(error)}
     except InfeasibleError as error:
