@@ -15,6 +15,8 @@ L2: Final = "l2"
 """The one factor that is about measuring: the state of the L2 cache when a launch starts."""
 HOT: Final = "hot"
 COLD: Final = "cold"
+PART: Final = "part"
+"""A factor about measuring as well: which part of a kernel is left in, see ``bottleneck``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Point:
     """One fully resolved configuration out of a study.
 
     ``factors``  every factor of the workload with its resolved level, ``n`` included; and
-                 ``l2`` where a study asks for a cold cache
+                 ``l2`` where a study asks for a cold cache, ``part`` where a kernel is taken apart
     ``derived``  numbers that follow from them (jobs, shared_bytes, ...)
     ``skip``     why the point cannot run on the device (``infeasible: skip``), else empty
     """
@@ -50,7 +52,7 @@ class Point:
     @property
     def configuration(self) -> dict[str, Level]:
         """The workload's own factors: all but those that are about measuring."""
-        return {name: level for name, level in self.factors.items() if name != L2}
+        return {name: level for name, level in self.factors.items() if name not in (L2, PART)}
 
     def label(self) -> str:
         """Short text for people: the system, or the sweep, with n."""
@@ -74,7 +76,7 @@ class Point:
         return cls(**data)
 
 
-LAUNCH: Final = ("depth", "block_size", "blocks", "pool_size", "jobs_per_thread", "probe", L2)
+LAUNCH: Final = ("depth", "block_size", "blocks", "pool_size", "jobs_per_thread", "probe", L2, PART)
 """Factors that a system's name leaves open: its launch, and what is counted."""
 
 

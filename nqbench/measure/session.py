@@ -26,15 +26,15 @@ from nqbench.errors import (
 )
 from nqbench.measure.abilities import Chillable, KnowsAnswer, RoundAware
 from nqbench.measure.block import Block, plain, scalars
+from nqbench.measure.parts import workload_of
 from nqbench.measure.sampling import LONG_LAUNCH_S, Policy, sample
 from nqbench.measure.statistics import median_rank
 from nqbench.measure.telemetry import Watch, sensor_of, summary, throttled
 from nqbench.measure.timer import Beat, Timer
 from nqbench.measure.warmup import TIME_SHARE, WarmUp, warm_up
-from nqbench.measure.workload import find_workload
 from nqbench.plan import HostPlan, Plan
 from nqbench.point import COLD, HOT, L2, Point
-from nqbench.workloads.protocol import CountsItself, Workload
+from nqbench.workloads.protocol import CountsItself, Explains, Workload
 
 __all__ = ["Block", "Session", "plain", "scalars"]
 
@@ -101,7 +101,7 @@ class Session:
         self.device.close()
 
     def _run(self, point: Point, request: Mapping[str, Any], block: Block) -> None:
-        workload = find_workload(point.workload)
+        workload = workload_of(point)
         with block.spending("plan"):
             plan = workload.plan(point.configuration, point.system, self.device.facts)
         device = self._device_of(plan)
@@ -154,6 +154,8 @@ class Session:
             else:
                 outputs = prepared.fetch()
                 answer = workload.answer(plan, outputs)
+                if isinstance(workload, Explains):
+                    block.about |= workload.findings(plan, outputs)
                 if point.probed and isinstance(workload, CountsItself):
                     # Not the device's counters: those would count the instrumentation too.
                     block.counters = dict(workload.counters(plan, outputs))

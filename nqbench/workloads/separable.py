@@ -28,11 +28,14 @@ class Separable(Protocol):
         ``InfeasibleError`` with the reason where arithmetic and memory cannot be told apart.
         """
 
-    def check_part(self, plan: KernelPlan, outputs: Outputs, factors: Mapping[str, Level]) -> str:
-        """What is wrong with the outputs of the ``full`` part; empty if nothing is.
+    def part_answer(self, plan: KernelPlan, outputs: Outputs) -> int:
+        """One number out of the outputs of the ``full`` part, as ``Workload.answer``.
 
-        The other parts compute nothing of meaning.
+        The other parts compute nothing of meaning, and are not asked.
         """
+
+    def part_expected(self, factors: Mapping[str, Level]) -> int | None:
+        """The known right one, or ``None`` if nobody knows it."""
 
 
 @runtime_checkable

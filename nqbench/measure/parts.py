@@ -1,0 +1,121 @@
+"""A point's kernel with a part left out (factor ``part``), at the occupancy of the full kernel.
+
+A part needs fewer registers than the whole, so that more of its warps would be resident and hide
+more latency than they do in the whole. Dynamic shared memory that nobody uses keeps them out
+(Brodtkorb et al., section 6.5).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from nqbench.errors import InfeasibleError
+from nqbench.facts import DeviceFacts
+from nqbench.measure.workload import find_workload
+from nqbench.occupancy import Occupancy, occupancy
+from nqbench.plan import KernelPlan, Outputs, Plan
+from nqbench.point import PART, Level, Point
+from nqbench.workloads.protocol import Workload
+from nqbench.workloads.separable import Inseparable, Part, Separable
+
+SPARE_STEP: Final = 16
+"""Bytes by which unused shared memory is raised: below every allocation unit there is."""
+
+
+def workload_of(point: Point) -> Workload:
+    """The workload as a point uses it: with its kernel taken apart if the point says so."""
+    workload = find_workload(point.workload)
+    part = point.factors.get(PART)
+    if part is None:
+        return workload
+    # The rest of a workload is the same for a part.
+    return cast(Workload, OfPart(workload, cast(Part, part)))
+
+
+def separable(workload: Workload, system: str | None) -> Separable:
+    """The workload if it can take kernels apart. Raises ``InfeasibleError`` with the reason."""
+    if isinstance(workload, Separable):
+        return workload
+    name = system or workload.name
+    reason = "does not declare which of its instructions are arithmetic and which are memory"
+    if isinstance(workload, Inseparable):
+        reason = workload.inseparable
+    raise InfeasibleError(f"{name} {reason}; use `counters: ncu` or the simulator's counters")
+
+
+@dataclass(frozen=True)
+class OfPart:
+    """What a session asks of a workload, for one part of its kernels."""
+
+    workload: Workload
+    part: Part
+
+    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+        """The part of the configuration's main kernel, with the whole's occupancy."""
+        plan = self.workload.plan(factors, system, device)
+        able = separable(self.workload, system)
+        full, built = able.part(plan, "full"), able.part(plan, self.part)
+        return built if device.kind == "sim" else matched(built, full, device)
+
+    def answer(self, plan: Plan, outputs: Outputs) -> int | None:
+        """The full kernel's answer; that of another part means nothing."""
+        if self.part != "full":
+            return None
+        assert isinstance(plan, KernelPlan)
+        return separable(self.workload, None).part_answer(plan, outputs)
+
+    def expected(self, factors: Mapping[str, Level]) -> int | None:
+        """What the full kernel has to answer."""
+        if self.part != "full":
+            return None
+        return separable(self.workload, None).part_expected(factors)
+
+
+def matched(built: KernelPlan, full: KernelPlan, facts: DeviceFacts) -> KernelPlan:
+    """``built`` with unused shared memory until no more of its warps are resident than of ``full``.
+
+    Its ``about`` says what came of it: ``occupancy_full``, ``occupancy_part``,
+    ``spare_shared_bytes`` and ``occupancy_matched`` (1 or 0). Raises ``CompileError``.
+    """
+    wanted = _occupancy(full, facts)
+    registers, static = _taken(built, facts)
+    size = math.prod(built.block)
+    room = facts.shared_per_block_optin - static - built.shared_bytes
+
+    def fits(spare: int) -> Occupancy:
+        shared = static + built.shared_bytes + spare
+        return occupancy(facts, registers, shared, size, built.cache)
+
+    spare = 0
+    while fits(spare).warps > wanted.warps and spare + SPARE_STEP <= room:
+        spare += SPARE_STEP
+    found = fits(spare)
+    if found.warps < wanted.warps:  # between two blocks there is none: rather more than fewer
+        while spare and fits(spare).warps < wanted.warps:
+            spare -= SPARE_STEP
+        found = fits(spare)
+    about: dict[str, Any] = {
+        "occupancy_full": wanted.fraction,
+        "occupancy_part": found.fraction,
+        "spare_shared_bytes": spare,
+        "occupancy_matched": int(found.warps == wanted.warps),
+    }
+    return replace(built, shared_bytes=built.shared_bytes + spare, about={**built.about, **about})
+
+
+def _occupancy(plan: KernelPlan, facts: DeviceFacts) -> Occupancy:
+    registers, static = _taken(plan, facts)
+    shared = static + plan.shared_bytes
+    return occupancy(facts, registers, shared, math.prod(plan.block), plan.cache)
+
+
+def _taken(plan: KernelPlan, facts: DeviceFacts) -> tuple[int, int]:
+    """Registers per thread and static shared bytes per block, by the compiler."""
+    from nqbench.compile import compile_cubin
+    from nqbench.static import resources_of
+
+    found = resources_of(compile_cubin(plan.source, plan.entry, facts.arch, plan.options))
+    return found.registers, found.static_shared_bytes
