@@ -75,3 +75,11 @@ class CountsItself(Protocol):
 
     def counters(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float]:
         """Counters out of the outputs of one launch; empty for a plan without a probe."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """A workload whose runs tell more than the answer: whether a search found what it sought."""
+
+    def findings(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float | str]:
+        """Facts out of the outputs of one launch, for ``Record.about``; empty if there are none."""
