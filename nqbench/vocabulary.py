@@ -6,7 +6,10 @@ a spelling mistake or a missing entry.
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from collections.abc import Mapping
+from typing import Final, Literal, TypeVar, get_args
+
+_T = TypeVar("_T")
 
 Status = Literal[
     "ok", "wrong", "compile_error", "launch_error", "timeout", "crashed", "throttled", "skipped"
@@ -18,6 +21,7 @@ PHASES: Final = {
     "transfer": "host-to-device copies",
     "kernel": "the kernel alone, by device events",
     "reduce": "device-to-host copy of the results and their sum",
+    "evaluation": "evaluations of boards within a search",
     "total": "split + transfer + kernel + reduce",
 }
 
@@ -42,6 +46,29 @@ COUNTERS: Final = {
     "global_atomics": "atomic instructions on global memory, per warp",
     "barriers": "block barriers passed, per warp",
 }
+
+PROGRAM_COUNTERS: Final = {"launches": "kernel launches in one run of a program"}
+"""What is counted of a program beside the counters above. Each name is a total over the kernels;
+``NAME@KERNEL`` (see ``of_kernel``) is the part of one of them."""
+
+AT_KERNEL: Final = "@"
+
+
+def of_kernel(name: str, kernel: str) -> str:
+    """The name of one kernel's part of a counter or resource: ``global_bytes@apply``."""
+    return f"{name}{AT_KERNEL}{kernel}"
+
+
+def plain_name(name: str) -> tuple[str, str]:
+    """The counter or resource and the kernel that a name says; no kernel for a total."""
+    plain, _, kernel = name.partition(AT_KERNEL)
+    return plain, kernel
+
+
+def totals(values: Mapping[str, _T]) -> dict[str, _T]:
+    """Without the parts of single kernels."""
+    return {name: value for name, value in values.items() if AT_KERNEL not in name}
+
 
 _STATISTICS: Final = {
     "min": "least",

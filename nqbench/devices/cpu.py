@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import platform
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 
 from nqbench.closing import Closing
+from nqbench.devices.program import find_function
 from nqbench.devices.protocol import Launch
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
@@ -57,7 +57,7 @@ class CpuDevice:
                 f"{plan.title} needs a GPU and cannot run on the cpu device;"
                 " use cuda:0 or sim, or a system of the processor (nqbench kernels)"
             )
-        function = _find(plan.function)
+        function = find_function(plan.function)
         if plan.warm_up and plan.function not in self._warm:
             function(*plan.warm_up)  # compiles it, which must not be timed
             self._warm.add(plan.function)
@@ -94,14 +94,6 @@ class CpuPrepared(Closing):
 
     def close(self) -> None:
         """Nothing to free."""
-
-
-def _find(path: str) -> HostFunction:
-    module_name, _, name = path.partition(":")
-    try:
-        return cast(HostFunction, getattr(importlib.import_module(module_name), name))
-    except (ImportError, AttributeError) as error:
-        raise DeviceError(f"host function {path} cannot be loaded: {error}") from error
 
 
 def cpu_model() -> str:

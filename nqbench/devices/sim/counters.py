@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,17 @@ class Tally:
             if block.ending in ("branch", "switch") and block.closing is not None
         ]
         return sorted(found, key=lambda entry: (entry["ptx_line"], entry["space"]))
+
+
+def combined(parts: Sequence[Mapping[str, int | float]]) -> dict[str, int | float]:
+    """The counters of several launches or kernels as those of one."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    total = {name: sum(part.get(name, 0) for part in parts) for name in names}
+    if "lane_efficiency" in total:
+        warp = total["warp_instructions"]
+        efficiency = total["thread_instructions"] / (WARP_SIZE * warp) if warp else 0.0
+        total["lane_efficiency"] = efficiency
+    return total
 
 
 def _entry(instruction: Instruction, space: str, buffer: str) -> dict[str, Any]:

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final, overload
 
 from nqbench.closing import Closing
-from nqbench.compile import compile_ptx
 from nqbench.devices.models import load_model
 from nqbench.devices.protocol import Launch
-from nqbench.devices.sim import reports
-from nqbench.devices.sim.attribution import readable, targets
 from nqbench.devices.sim.counters import Tally
 from nqbench.devices.sim.engine import (
-    UNDEFINED_BYTE,
-    Geometry,
-    GlobalMemory,
     Run,
     parameter_bytes,
-    resident_blocks,
 )
-from nqbench.devices.sim.layout import Outcome
-from nqbench.devices.sim.program import Program, build
-from nqbench.devices.sim.ptx import UnsupportedPtx
-from nqbench.devices.sim.rules import MAX_SHARED_BYTES
-from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
-from nqbench.plan import KernelPlan, Outputs, Plan
+from nqbench.devices.sim.global_memory import GlobalMemory
+from nqbench.devices.sim.launching import access_names, check, geometry, load
+from nqbench.devices.sim.program import Program
+from nqbench.devices.sim.program_plan import SimProgram
+from nqbench.errors import DeviceError, LaunchError
+from nqbench.plan import KernelPlan, Outputs, Plan, ProgramPlan
 
 ORDERS: Final = ("round_robin", "reverse", "greedy")
 """Which warp runs next: all in turn, all in turn backwards, or each until it must wait."""
@@ -88,25 +78,28 @@ class SimDevice:
             "arch": self.facts.arch,
         }
 
-    def prepare(self, plan: Plan) -> SimPrepared:
+    @overload
+    def prepare(self, plan: KernelPlan) -> SimPrepared: ...
+
+    @overload
+    def prepare(self, plan: ProgramPlan) -> SimProgram: ...
+
+    @overload
+    def prepare(self, plan: Plan) -> SimPrepared | SimProgram: ...
+
+    def prepare(self, plan: Plan) -> SimPrepared | SimProgram:
         """Compile to PTX and to native code, allocate, copy.
 
         Raises ``CompileError``, ``DeviceError`` (a plan for the host, or one that does not fit), or
         ``KernelFault`` for PTX that is not simulated.
         """
+        if isinstance(plan, ProgramPlan):
+            return SimProgram(self, plan)
         if not isinstance(plan, KernelPlan):
             raise DeviceError(
                 f"{self.spec} runs kernels; {plan.title} is a computation for the cpu device"
             )
-        compiled = compile_ptx(plan.source, plan.entry, self.facts.arch, plan.options)
-        memory = tuple(sorted(self.model.memory.items()))
-        try:
-            program = build(compiled.image.decode(), compiled.symbol, memory)
-        except UnsupportedPtx as error:
-            raise KernelFault(
-                f"kernel {plan.entry}: the simulator does not know {error}"
-            ) from error
-        return SimPrepared(self, plan, program)
+        return SimPrepared(self, plan, load(self, plan))
 
     def close(self) -> None:
         """Nothing to release."""
@@ -121,41 +114,27 @@ class SimPrepared(Closing):
         self.device = device
         self.plan = plan
         self.program = program
-        self.geometry = _geometry(device, plan, program)
+        self.geometry = geometry(device, plan, program)
         self.memory: GlobalMemory | None = GlobalMemory(program, plan.buffers)
-        for buffer in plan.buffers:
-            if buffer.data is not None:
-                self._copy(buffer.name, buffer.data, buffer.dtype)
-            elif not buffer.zero:
-                self.memory.bytes_of(buffer.name)[:] = UNDEFINED_BYTE
+        self.memory.begin(plan.buffers)
         addresses = {b.name: self.memory.address(b.name) for b in plan.buffers}
         self.parameters = parameter_bytes(program, plan.arguments, addresses)
         self.resources: Mapping[str, int | float | str] = {
             "resident_blocks": self.geometry.resident_blocks,
             "warps_per_block": self.geometry.warps,
         }
-        self.names = self._names()
 
     def launch(self, timeout_s: float | None = None) -> Launch:
         """Run the kernel once. The same plan gives the same counters, bit for bit."""
         memory = self._memory()
         memory.renew_module()
-        for buffer in self.plan.buffers:
-            if buffer.zero:
-                memory.bytes_of(buffer.name)[:] = 0
-            elif buffer.restore and buffer.data is not None:
-                self._copy(buffer.name, buffer.data, buffer.dtype)
+        memory.renew(self.plan.buffers)
         run = Run(self.program, memory, self.parameters, self.geometry)
         outcome = run.go(self.device.max_steps, timeout_s)
-        if outcome is Outcome.FAULT:
-            raise reports.fault(run, self.plan.entry)
-        if outcome is Outcome.DEADLOCK:
-            raise reports.deadlock(run, self.plan.entry)
-        if outcome is Outcome.PAUSE:
-            raise LaunchTimeout(self._late(run, timeout_s))
+        check(run, outcome, self.plan.entry, timeout_s, run.steps >= self.device.max_steps)
         tally = Tally(run)
         detail = {
-            "lines": tally.lines(self.names),
+            "lines": tally.lines(access_names(self.program, self.plan.arguments)),
             "resident_blocks": self.geometry.resident_blocks,
             "order": self.device.order,
             "quantum": self.device.quantum,
@@ -165,12 +144,7 @@ class SimPrepared(Closing):
 
     def fetch(self) -> Outputs:
         """Copies of the output buffers."""
-        memory = self._memory()
-        return {
-            b.name: memory.bytes_of(b.name).view(b.dtype).copy()
-            for b in self.plan.buffers
-            if b.output
-        }
+        return self._memory().outputs(self.plan.buffers)
 
     def close(self) -> None:
         """Free the memory."""
@@ -180,53 +154,3 @@ class SimPrepared(Closing):
         if self.memory is None:
             raise LaunchError(f"kernel {self.plan.entry}: the plan was closed")
         return self.memory
-
-    def _copy(self, name: str, data: NDArray[Any], dtype: str) -> None:
-        raw = np.ascontiguousarray(data, dtype=dtype).view(np.uint8)
-        self._memory().bytes_of(name)[: len(raw)] = raw
-
-    def _late(self, run: Run, timeout_s: float | None) -> str:
-        if run.steps >= self.device.max_steps:
-            return (
-                f"kernel {self.plan.entry}: still running after {run.steps:,} loop iterations;"
-                " it may be endless, or max_steps of SimDevice is too small for it"
-            )
-        return f"kernel {self.plan.entry}: still running after {timeout_s:g} s"
-
-    def _names(self) -> dict[Any, str]:
-        parameters = {
-            name: argument
-            for name, argument in zip(
-                self.program.kernel.parameters, self.plan.arguments, strict=True
-            )
-            if isinstance(argument, str)
-        }
-        variables = {name: readable(name) for name in self.program.kernel.variables}
-        return targets(self.program.blocks, variables, parameters)
-
-
-def _geometry(device: SimDevice, plan: KernelPlan, program: Program) -> Geometry:
-    """Check the launch against the model's limits, as a driver does."""
-    facts = device.facts
-    threads = int(np.prod(plan.block))
-    if not 1 <= threads <= facts.max_threads_per_block:
-        raise LaunchError(
-            f"kernel {plan.entry}: {threads} threads per block; {device.spec} takes 1 to"
-            f" {facts.max_threads_per_block}"
-        )
-    if min(plan.grid) < 1:
-        raise LaunchError(f"kernel {plan.entry}: the grid {plan.grid} has no blocks")
-    static = program.symbols.static_shared_bytes
-    shared = static + plan.shared_bytes
-    limit = facts.shared_per_block_optin if plan.shared_bytes else facts.shared_per_block
-    limit = min(limit, MAX_SHARED_BYTES)
-    if shared > limit:
-        raise LaunchError(
-            f"kernel {plan.entry}: {shared} bytes of shared memory per block; {device.spec} has"
-            f" {limit}"
-        )
-    resident = resident_blocks(facts, threads, shared, int(np.prod(plan.grid)))
-    return Geometry(
-        plan.grid, plan.block, shared, plan.shared_bytes, resident, facts.multiprocessors,
-        device.order, device.quantum,
-    )  # fmt: skip

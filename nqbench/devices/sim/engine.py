@@ -1,4 +1,4 @@
-"""Runs a program: memory, resident blocks, the loop around the native code."""
+"""Runs a program: resident blocks, counts, the loop around the native code."""
 
 from __future__ import annotations
 
@@ -12,84 +12,28 @@ from numpy.typing import NDArray
 
 from nqbench.devices.sim.codegen.kernel import BLOCK_STRIDE
 from nqbench.devices.sim.codegen.writer import SITE_FIELDS
+from nqbench.devices.sim.global_memory import GlobalMemory
 from nqbench.devices.sim.layout import (
     CACHE_LINE,
-    GLOBAL_BASE,
-    PAGE_BITS,
     Context,
     Outcome,
     Slot,
     align,
 )
 from nqbench.devices.sim.program import Program
-from nqbench.devices.sim.symbols import pages
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer
 
 WARP_SIZE: Final = 32
-UNDEFINED_BYTE: Final = 0xA5
-"""Contents of buffers that start undefined: a value that is unlikely to look right."""
-
-MAX_MEMORY: Final = 1 << 31
-"""Simulated global memory in bytes: sector numbers must fit the counters' 26 bits."""
-
 STEPS_PER_SLICE: Final = 1 << 20
 """Loop iterations between two looks at the clock and at Ctrl-C: about a tenth of a second."""
 
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Where a buffer lies in simulated memory: offsets from ``GLOBAL_BASE``."""
-
-    name: str
-    low: int
-    high: int
-
-
-class GlobalMemory:
-    """All buffers and the kernel's own variables in one flat space, with empty pages between."""
-
-    def __init__(self, program: Program, buffers: tuple[Buffer, ...]) -> None:
-        self.spans: list[Span] = []
-        page = 1
-        sizes = [(v.name, v.nbytes) for v in program.symbols.module]
-        sizes += [(b.name, b.nbytes) for b in buffers]
-        for name, nbytes in sizes:
-            low = page << PAGE_BITS
-            self.spans.append(Span(name, low, low + nbytes))
-            page += pages(nbytes)
-        if page << PAGE_BITS > MAX_MEMORY:
-            raise DeviceError(
-                f"the plan's buffers take {sum(n for _, n in sizes):,} bytes; the simulator has"
-                f" {MAX_MEMORY:,}. Use fewer threads or a smaller problem"
-            )
-        self.data = np.zeros(page << PAGE_BITS, np.uint8)
-        self.low = np.zeros(page, np.int64)
-        self.high = np.zeros(page, np.int64)
-        for span in self.spans:
-            covered = slice(span.low >> PAGE_BITS, -(-span.high // (1 << PAGE_BITS)))
-            self.low[covered], self.high[covered] = span.low, span.high
-        self.module = program.symbols.module
-        self.renew_module()
-        self.by_name = {span.name: span for span in self.spans[len(program.symbols.module) :]}
-
-    def renew_module(self) -> None:
-        """Give the kernel's own variables their initial values. (A GPU does this when it loads the
-        module; here every launch starts the same.)"""
-        for span, variable in zip(self.spans, self.module, strict=False):
-            memory = self.data[span.low : span.high]
-            memory[:] = 0
-            memory[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
-
-    def bytes_of(self, name: str) -> NDArray[np.uint8]:
-        """A buffer's memory."""
-        span = self.by_name[name]
-        return self.data[span.low : span.high]
-
-    def address(self, name: str) -> int:
-        """A buffer's simulated address."""
-        return GLOBAL_BASE + self.by_name[name].low
+STATE_OF_A_LAUNCH: Final = (
+    Context.NEXT_BLOCK, Context.LIVE_SLOTS, Context.STEPS, Context.FAULT_KIND,
+    Context.FAULT_INSTRUCTION, Context.FAULT_LANE, Context.FAULT_ADDRESS, Context.FAULT_WARP,
+    Context.FAULT_LANES,
+)  # fmt: skip
+"""Fields of the context that a launch changes; all start as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +77,7 @@ def resident_blocks(facts: DeviceFacts, threads: int, shared_bytes: int, grid_bl
 
 
 class Run:
-    """One launch: its state, its counters."""
+    """One launch, or several of the same kernel in a row: its state, its counters."""
 
     def __init__(
         self, program: Program, memory: GlobalMemory, parameters: bytes, geometry: Geometry
@@ -191,6 +135,17 @@ class Run:
             self.context[field] = number
         self.context[Context.GRID_X : Context.GRID_Z + 1] = g.grid
         self.context[Context.BLOCK_X : Context.BLOCK_Z + 1] = g.block
+
+    def again(self, parameters: bytes) -> None:
+        """Make ready for another launch; counts go on from where they are."""
+        self.parameters[: len(parameters)] = np.frombuffer(parameters, np.uint8)
+        for field in STATE_OF_A_LAUNCH:
+            self.context[field] = 0
+
+    def forget(self) -> None:
+        """Set all counts to zero."""
+        self.block_counts[:] = 0
+        self.site_counts[:] = 0
 
     def go(self, max_steps: int, timeout_s: float | None) -> Outcome:
         """Run to the end, a fault, a deadlock, or (``PAUSE``) a limit."""

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from nqbench.devices.sim import SimDevice
 from nqbench.devices.sim.counters import Tally
-from nqbench.devices.sim.engine import Geometry, GlobalMemory, Run, parameter_bytes
+from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes
+from nqbench.devices.sim.global_memory import GlobalMemory
 from nqbench.devices.sim.layout import Outcome
 from nqbench.devices.sim.program import Program, build
 from nqbench.plan import Buffer, KernelPlan

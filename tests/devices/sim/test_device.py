@@ -136,7 +136,7 @@ def test_a_cpu_without_vector_gathers_counts_the_same(monkeypatch: pytest.Monkey
     def build(text: str, entry: str, memory: Any) -> program_module.Program:
         return program_module.build(text, entry, memory, plain)
 
-    monkeypatch.setattr("nqbench.devices.sim.device.build", build)
+    monkeypatch.setattr("nqbench.devices.sim.launching.build", build)
     with device().prepare(queens(7)) as prepared:
         assert prepared.launch().counters == want
         assert int(prepared.fetch()["totals"].sum()) == SOLUTIONS[7]

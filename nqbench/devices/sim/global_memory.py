@@ -1,0 +1,157 @@
+"""The simulated global memory: buffers and kernels' own variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.devices.sim.layout import GLOBAL_BASE, PAGE_BITS
+from nqbench.devices.sim.program import Program
+from nqbench.devices.sim.symbols import pages
+from nqbench.errors import DeviceError
+from nqbench.plan import Buffer
+
+UNDEFINED_BYTE: Final = 0xA5
+"""Contents of buffers that start undefined: a value that is unlikely to look right."""
+
+MAX_MEMORY: Final = 1 << 31
+"""Simulated global memory in bytes: sector numbers must fit the counters' 26 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a buffer lies in simulated memory: offsets from ``GLOBAL_BASE``."""
+
+    name: str
+    low: int
+    high: int
+
+
+class GlobalMemory:
+    """All buffers and the kernel's own variables in one flat space, with empty pages between.
+
+    Where several kernels share the buffers (``others``), the variables of each start at the same
+    place, as those of a module do; ``use`` says whose are there.
+    """
+
+    def __init__(self, program: Program, buffers: tuple[Buffer, ...], *others: Program) -> None:
+        modules = [p.symbols.module for p in (program, *others)]
+        first = max(1 + sum(pages(v.nbytes) for v in module) for module in modules)
+        placed, end = _placed(first, [(b.name, b.nbytes) for b in buffers])
+        if end << PAGE_BITS > MAX_MEMORY:
+            raise DeviceError(
+                f"the plan's buffers take {sum(b.nbytes for b in buffers):,} bytes; the simulator"
+                f" has {MAX_MEMORY:,}. Use fewer threads or a smaller problem"
+            )
+        self.data = np.zeros(end << PAGE_BITS, np.uint8)
+        self.low = np.zeros(end, np.int64)
+        self.high = np.zeros(end, np.int64)
+        self.by_name = {span.name: span for span in placed}
+        for span in placed:
+            self._open(span)
+        self._first = first
+        self._left: dict[int, NDArray[np.uint8]] = {}
+        self._install(program)
+        self.renew_module()
+
+    @property
+    def spans(self) -> list[Span]:
+        """Everything in memory: the kernel's own variables, then the buffers."""
+        return [*self._module_spans, *self.by_name.values()]
+
+    def _open(self, span: Span) -> None:
+        covered = _covered(span)
+        self.low[covered], self.high[covered] = span.low, span.high
+
+    def show(self, name: str) -> None:
+        """Let kernels reach a buffer again."""
+        self._open(self.by_name[name])
+
+    def hide(self, name: str) -> None:
+        """Make every access to a buffer one outside of all buffers, as after its release."""
+        covered = _covered(self.by_name[name])
+        self.low[covered] = self.high[covered] = 0
+
+    def _install(self, program: Program) -> None:
+        self.module = program.symbols.module
+        self._module_spans, _ = _placed(1, [(v.name, v.nbytes) for v in self.module])
+        self.low[: self._first] = self.high[: self._first] = 0
+        for span in self._module_spans:
+            self._open(span)
+
+    def use(self, program: Program) -> None:
+        """Put another kernel's own variables in place, as its last launch left them."""
+        if program.symbols.module is self.module:
+            return
+        space = self.data[: self._first << PAGE_BITS]
+        self._left[id(self.module)] = space.copy()
+        self._install(program)
+        left = self._left.get(id(self.module))
+        if left is None:
+            self._initialise()
+        else:
+            space[:] = left
+
+    def renew_module(self) -> None:
+        """Give the variables of every kernel their initial values. (A GPU does this when it loads
+        the module; here every launch of a plan starts the same.)"""
+        self._left.clear()
+        self._initialise()
+
+    def _initialise(self) -> None:
+        for span, variable in zip(self._module_spans, self.module, strict=True):
+            memory = self.data[span.low : span.high]
+            memory[:] = 0
+            memory[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+
+    def bytes_of(self, name: str) -> NDArray[np.uint8]:
+        """A buffer's memory."""
+        span = self.by_name[name]
+        return self.data[span.low : span.high]
+
+    def address(self, name: str) -> int:
+        """A buffer's simulated address."""
+        return GLOBAL_BASE + self.by_name[name].low
+
+    def fill(self, name: str, data: NDArray[Any], dtype: str) -> None:
+        """Copy an array into the start of a buffer."""
+        raw = np.ascontiguousarray(data, dtype=dtype).reshape(-1).view(np.uint8)
+        self.bytes_of(name)[: len(raw)] = raw
+
+    def begin(self, buffers: tuple[Buffer, ...]) -> None:
+        """Contents before the first launch: the data, zeros, or bytes that look wrong."""
+        for buffer in buffers:
+            if buffer.data is not None:
+                self.fill(buffer.name, buffer.data, buffer.dtype)
+            elif not buffer.zero:
+                self.bytes_of(buffer.name)[:] = UNDEFINED_BYTE
+
+    def renew(self, buffers: tuple[Buffer, ...]) -> None:
+        """Contents before every launch: what is ``zero`` or ``restore``."""
+        for buffer in buffers:
+            if buffer.zero:
+                self.bytes_of(buffer.name)[:] = 0
+            elif buffer.restore and buffer.data is not None:
+                self.fill(buffer.name, buffer.data, buffer.dtype)
+
+    def outputs(self, buffers: tuple[Buffer, ...]) -> dict[str, NDArray[Any]]:
+        """Copies of the output buffers."""
+        return {b.name: self.bytes_of(b.name).view(b.dtype).copy() for b in buffers if b.output}
+
+
+def _placed(page: int, sizes: list[tuple[str, int]]) -> tuple[list[Span], int]:
+    """Consecutive places from a page on, and the first page behind them."""
+    spans = []
+    for name, nbytes in sizes:
+        low = page << PAGE_BITS
+        spans.append(Span(name, low, low + nbytes))
+        page += pages(nbytes)
+    return spans, page
+
+
+def _covered(span: Span) -> slice:
+    """The pages that a span touches."""
+    return slice(span.low >> PAGE_BITS, -(-span.high // (1 << PAGE_BITS)))

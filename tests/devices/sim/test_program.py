@@ -1,0 +1,231 @@
+"""Programs of several kernels in the simulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nqbench.devices.sim import SimDevice
+from nqbench.errors import DeviceError, KernelFault, LaunchTimeout
+from nqbench.machine import Machine
+from nqbench.plan import Buffer, Kernel, ProgramPlan, Variable
+from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS, plain_name
+from tests.devices.sim.harness import KERNELS, device
+
+HERE = "tests.devices.sim.test_program"
+SOURCE = KERNELS / "steps.cu"
+N = 100
+
+
+def kernel(entry: str, *arguments: Any, threads: int = N, **more: Any) -> Kernel:
+    """A kernel of ``steps.cu`` in blocks of 32."""
+    return Kernel(SOURCE, entry, arguments, (-(-threads // 32), 1, 1), (32, 1, 1), **more)
+
+
+KERNELS_OF_STEPS = {
+    "scale": kernel("scale", "x", "y", np.int32(N), Variable("a", "int32")),
+    "total": kernel("total", "y", np.int32(N), "sum"),
+}
+
+
+def plan(
+    program: str, *arguments: Any, kernels: dict[str, Kernel] | None = None, **more: Any
+) -> ProgramPlan:
+    """x counts from 0, y is 1 everywhere; the program of this module drives the kernels."""
+    buffers = (
+        Buffer("x", "int32", N, np.arange(N)),
+        Buffer("y", "int32", N, np.ones(N), restore=True, output=True),
+        Buffer("sum", "int64", 1, per_run=True),
+        Buffer("where", "int32", 8, zero=True, output=True),
+    )
+    return ProgramPlan(kernels or KERNELS_OF_STEPS, buffers, f"{HERE}:{program}", arguments, **more)
+
+
+def steps(machine: Machine, count: int) -> None:
+    """y = 1 + (0 + 1 + ... + count - 1) x, then its sum."""
+    machine.allocate("sum")
+    machine.clear("sum")
+    with machine.phase("evaluation"):
+        for a in range(count):
+            machine.launch("scale", a=a)
+    machine.launch("total")
+    machine.keep("total", machine.download("sum"))
+    machine.free("sum")
+
+
+def test_every_run_starts_anew_and_gives_the_same_counters() -> None:
+    with device().prepare(plan("steps", 5)) as prepared:
+        launches = [prepared.launch() for _ in range(2)]
+        found = prepared.fetch()
+    assert found["y"].tolist() == (1 + 10 * np.arange(N)).tolist()
+    assert int(found["total"][0]) == int((1 + 10 * np.arange(N)).sum())
+    assert "sum" not in found  # freed by the program, which kept what it wanted
+    assert launches[0].kernel_s is None
+    assert launches[0].counters == launches[1].counters
+    assert launches[0].detail == launches[1].detail
+
+
+def test_counters_are_sums_over_launches_and_kernels() -> None:
+    single = {}
+    for count in (1, 4):
+        with device().prepare(plan("steps", count)) as prepared:
+            single[count] = dict(prepared.launch().counters or {})
+    one, four = single[1], single[4]
+    assert {plain_name(name)[0] for name in four} == {*COUNTERS, *PROGRAM_COUNTERS}
+    assert four["launches"] == 5
+    assert four["launches@scale"] == 4
+    assert four["global_requests@scale"] == 4 * one["global_requests@scale"] == 4 * 4 * 3
+    assert four["global_requests@total"] == one["global_requests@total"] == 4 * 2
+    assert four["global_atomics"] == four["global_atomics@total"] == 4
+    for name in ("warp_instructions", "thread_instructions", "global_bytes", "divergent_branches"):
+        assert four[name] == four[f"{name}@scale"] + four[f"{name}@total"]
+    assert four["lane_efficiency"] == pytest.approx(
+        four["thread_instructions"] / (32 * four["warp_instructions"])
+    )
+
+
+def test_hundreds_of_launches_are_quick() -> None:
+    with device().prepare(plan("steps", 600)) as prepared:
+        prepared.launch(timeout_s=5.0)  # about 0.1 s; compiling anew each time took minutes
+        assert int(prepared.fetch()["y"][3]) == 1 + 3 * (599 * 600 // 2)
+
+
+def remembers(machine: Machine) -> None:
+    for place, name in enumerate(("one", "two", "one", "two", "one")):
+        machine.launch(name, place=place)
+
+
+def test_each_kernel_has_variables_of_its_own_that_last_for_a_run() -> None:
+    kernels = {
+        "one": kernel("remember", "where", Variable("place", "int32"), threads=1),
+        "two": kernel("remember_too", "where", Variable("place", "int32"), threads=1),
+    }
+    with device().prepare(plan("remembers", kernels=kernels)) as prepared:
+        for _ in range(2):
+            prepared.launch()
+            assert prepared.fetch()["where"].tolist() == [41, 8, 42, 9, 43, 0, 0, 0]
+
+
+def moves(machine: Machine) -> None:
+    machine.upload("x", np.array([7, 8]))
+    machine.upload("where", np.arange(8)[::-1])
+    first = machine.download("x", 3)
+    machine.upload("x")
+    machine.synchronize()
+    machine.keep("first", first)
+    machine.keep("x", machine.download("x"))
+
+
+def test_uploads_and_downloads() -> None:
+    with device().prepare(plan("moves")) as prepared:
+        prepared.launch()
+        found = prepared.fetch()
+    assert found["first"].tolist() == [7, 8, 2]
+    assert found["x"].tolist() == list(range(N))
+    assert found["where"].tolist() == list(range(8))[::-1]
+
+
+def test_resources_are_those_of_each_kernel_and_plainly_of_the_first() -> None:
+    with device().prepare(plan("steps", 1)) as prepared:
+        found = prepared.resources
+    assert found["warps_per_block"] == found["warps_per_block@scale"] == 1
+    assert found["resident_blocks@total"] == 4
+
+
+def early(machine: Machine) -> None:
+    machine.launch("total")
+
+
+def freed(machine: Machine) -> None:
+    machine.allocate("sum")
+    machine.free("sum")
+    machine.launch("total")
+
+
+@pytest.mark.parametrize("program", ["early", "freed"])
+def test_a_kernel_that_reaches_memory_not_allocated_is_at_fault(program: str) -> None:
+    with (
+        device().prepare(plan(program)) as prepared,
+        pytest.raises(KernelFault, match=r"access outside every buffer.*buffer 'sum'"),
+    ):
+        prepared.launch()
+
+
+def asks(machine: Machine, what: str) -> None:
+    deeds: dict[str, Any] = {
+        "no kernel": lambda: machine.launch("nothing"),
+        "no variable": lambda: machine.launch("scale"),
+        "another variable": lambda: machine.launch("scale", b=1),
+        "too large": lambda: machine.launch("scale", a=2**31),
+        "not whole": lambda: machine.launch("scale", a=1.5),
+        "no buffer": lambda: machine.clear("nothing"),
+        "too long": lambda: machine.upload("where", np.zeros(9)),
+        "no data": lambda: machine.upload("where"),
+        "too much": lambda: machine.download("where", 9),
+        "lasting": lambda: machine.allocate("x"),
+        "twice": lambda: machine.allocate("sum", "sum"),
+        "not there": lambda: machine.download("sum"),
+        "never freed": lambda: machine.allocate("sum"),
+    }
+    deeds[what]()
+
+
+@pytest.mark.parametrize(
+    ("what", "sentence"),
+    [
+        ("no kernel", r"launches kernel 'nothing'; the plan has scale, total"),
+        ("no variable", r"kernel scale is launched with no variables; its variables are a"),
+        ("another variable", r"kernel scale is launched with b; its variables are a"),
+        ("too large", r"kernel scale: a = 2147483648 does not fit its type int32"),
+        ("not whole", r"kernel scale: a = 1.5 does not fit its type int32"),
+        ("no buffer", r"uses buffer 'nothing'; the plan has x, y, sum, where"),
+        ("too long", r"uploads 9 elements into buffer 'where' of 8"),
+        ("no data", r"uploads buffer 'where' without data, and the plan has none"),
+        ("too much", r"downloads 9 elements of buffer 'where', which has 8"),
+        ("lasting", r"allocates or frees buffer 'x', which is there all the time"),
+        ("twice", r"allocates buffer 'sum' twice"),
+        ("not there", r"uses buffer 'sum', which is not allocated at that time"),
+        ("never freed", r"ends without freeing sum, which it allocated"),
+    ],
+)
+def test_mistakes_of_a_program_are_said(what: str, sentence: str) -> None:
+    with (
+        device().prepare(plan("asks", what)) as prepared,
+        pytest.raises(DeviceError, match=sentence),
+    ):
+        prepared.launch()
+
+
+def forever(machine: Machine) -> None:
+    for _ in range(3):
+        machine.launch("endless")
+
+
+def test_a_program_has_one_limit_for_all_its_launches() -> None:
+    kernels = {"endless": kernel("endless", "where", threads=1)}
+    endless = plan("forever", kernels=kernels)
+    with (
+        SimDevice(max_steps=1 << 14).prepare(endless) as prepared,
+        pytest.raises(LaunchTimeout, match="loop iterations"),
+    ):
+        prepared.launch()
+    with (
+        SimDevice(max_steps=1 << 40).prepare(endless) as prepared,
+        pytest.raises(LaunchTimeout, match=r"still running after 0\.2 s"),
+    ):
+        prepared.launch(timeout_s=0.2)
+
+
+def test_what_cannot_be_simulated_is_refused() -> None:
+    kernels = {"scale": kernel("scale", "x", "y", np.int32(N), np.int32(1), device_launch=True)}
+    with pytest.raises(DeviceError, match=r"kernel scale .* dynamic parallelism is not simulated"):
+        device().prepare(plan("steps", 1, kernels=kernels))
+    with pytest.raises(DeviceError, match="cannot be loaded"):
+        device().prepare(plan("no_such_function"))
+    with (
+        device().prepare(plan("steps", 1)) as prepared,
+        pytest.raises(DeviceError, match="not run"),
+    ):
+        prepared.fetch()
