@@ -142,13 +142,13 @@ def read_board(path: Path, n: int | None = None) -> Board:
 
 
 def _load(path: Path) -> NDArray[Any]:
-    if path.suffix == ".npy":
-        return np.asarray(np.load(path, allow_pickle=False))
-    if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as archive:
-            names = archive.files
-            name = "boards" if "boards" in names else names[0] if names else "boards"
-            return np.asarray(archive[name])
+    if path.suffix in (".npy", ".npz"):
+        with path.open("rb") as file:  # numpy leaves a damaged archive open
+            loaded = np.load(file, allow_pickle=False)
+            if not isinstance(loaded, np.lib.npyio.NpzFile):
+                return np.asarray(loaded)
+            name = "boards" if "boards" in loaded.files else next(iter(loaded.files), "boards")
+            return np.asarray(loaded[name])
     words = path.read_text(encoding="utf-8").replace(",", " ").split()
     return np.array([int(word) for word in words], np.int64)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from nqbench.workloads.fitness.annealing_factors import ANNEALING_FACTORS
 from nqbench.workloads.fitness.schemes import SCHEMES
 from nqbench.workloads.protocol import Factor
 
@@ -33,7 +34,7 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
                 "when device memory is taken: in every evaluation, or once before",
                 ("per_call", "once"),
             ),
-            Factor("block_size", "threads per block", number=(1, 1024)),
+            Factor("block_size", "threads per block", number=(1, 1024), auto=True),
             Factor(
                 "atomics",
                 "who adds to the counter in global memory: every conflict, thread or warp",
@@ -44,6 +45,11 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
                 "where the queens of each diagonal are counted",
                 ("shared", "global"),
                 auto=True,
+            ),
+            Factor(
+                "tally",
+                "when pairs are summed: as a queen arrives on a diagonal, or from the final counts",
+                ("arrival", "final"),
             ),
             Factor(
                 "threshold",
@@ -58,6 +64,7 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
                 "of the compiler, for the processor's baseline",
                 ("default", "none"),
             ),
+            *ANNEALING_FACTORS,
         )
     }
 )

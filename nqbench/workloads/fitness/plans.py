@@ -16,6 +16,7 @@ from nqbench.workloads.fitness.boards import (
     make_batch,
     make_board,
 )
+from nqbench.workloads.fitness.counters import batch_of
 from nqbench.workloads.fitness.factors import NOT_APPLICABLE
 from nqbench.workloads.fitness.levels import Levels, check_device, fill_levels, number
 from nqbench.workloads.fitness.traffic import traffic
@@ -52,7 +53,7 @@ def make_plan(factors: Mapping[str, Level], system: str | None, device: DeviceFa
         return cpu.host_plan(levels, boards_of(levels))
     from nqbench.workloads.fitness import gpu_plans
 
-    return gpu_plans.make_plan(levels, device)
+    return gpu_plans.make_plan(levels, boards_of(levels), device)
 
 
 def boards_of(levels: Mapping[str, Level]) -> Board:
@@ -64,12 +65,6 @@ def boards_of(levels: Mapping[str, Level]) -> Board:
         batch_of(levels),
         str(levels["board_file"]),
     )
-
-
-def batch_of(levels: Mapping[str, Level]) -> int:
-    """Boards in one launch."""
-    batch = levels.get("batch")
-    return batch if isinstance(batch, int) else 1
 
 
 def expected(levels: Mapping[str, Level]) -> int:

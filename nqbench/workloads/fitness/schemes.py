@@ -1,7 +1,7 @@
 """The schemes: what each is, where it runs, and the factors that mean something to it.
 
-A scheme of the processor is built by ``nqbench.workloads.fitness.cpu:host_plan``, one that anneals
-by ``nqbench.workloads.fitness.annealing:plan``, a kernel by ``gpu_plans``. To add a factor to a
+A scheme of the processor is built by ``cpu.host_plan``, one that anneals
+by ``annealing`` (``settle``, ``make_plan``), a kernel by ``gpu_plans``. To add a factor to a
 scheme, add it to ``factors.FACTORS`` and, with its default, to the scheme's ``levels`` here.
 """
 
@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from nqbench.point import Level
+from nqbench.workloads.fitness.annealing_factors import EVALUATOR_LEVELS, SCHEDULE
 
 Task = Literal["evaluate", "anneal"]
 Place = Literal["host", "device"]
@@ -34,8 +35,9 @@ _LAUNCH: Final[Mapping[str, Level]] = {**_BOARD, "allocation": "per_call", "bloc
 _OWN: Final[Mapping[str, Level]] = {
     **_BOARD,
     "allocation": "once",
-    "block_size": 256,
+    "block_size": "auto",
     "counters": "auto",
+    "tally": "arrival",
 }
 
 
@@ -48,7 +50,7 @@ def _kernel(name: str, base: Mapping[str, Level], **levels: Level) -> Scheme:
 
 
 def _search(name: str, place: Place, **levels: Level) -> Scheme:
-    return Scheme(name, place, "anneal", MappingProxyType({"seed": 1, **levels}))
+    return Scheme(name, place, "anneal", MappingProxyType({"seed": 1, **SCHEDULE, **levels}))
 
 
 _ALL: Final = (
@@ -63,10 +65,18 @@ _ALL: Final = (
     _kernel("gpu_cdp", _LAUNCH, threshold=4096, child_block_size=32, nesting=1),
     _kernel("histogram", _OWN),
     _kernel("batched", _OWN, batch=256),
-    _search("sa_cpu", "host"),
-    _search("sa_gpu", "device"),
-    _search("sa_delta", "host"),
-    _search("sa_chains", "device"),
+    _search("sa_cpu", "host", evaluator="cpu_serial"),
+    _search("sa_gpu", "device", evaluator="gpu_coarse", **EVALUATOR_LEVELS),
+    _search("sa_delta", "host", proposal="uniform"),
+    _search(
+        "sa_chains",
+        "device",
+        proposal="uniform",
+        chains="auto",
+        stop="first",
+        block_size=32,
+        counters="auto",
+    ),
 )
 
 SCHEMES: Final[Mapping[str, Scheme]] = MappingProxyType({scheme.name: scheme for scheme in _ALL})

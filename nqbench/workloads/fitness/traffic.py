@@ -74,11 +74,9 @@ def traffic(factors: Mapping[str, Level]) -> dict[str, int]:
         assert isinstance(threshold, int)
         rows["bytes_moved"] += QUEEN_BYTES * sub_threads(n, threshold)
     elif scheme in ("histogram", "batched", "cpu_histogram"):
-        batch = factors.get("batch")
-        rows = _histogram(n, in_cache=factors.get("counters") == "shared")
-        rows = {
-            name: value * (batch if isinstance(batch, int) else 1) for name, value in rows.items()
-        }
+        level = factors.get("batch")
+        batch = level if isinstance(level, int) else 1
+        rows = _histogram(n * batch, batch, in_cache=factors.get("counters") == "shared")
     return rows | {"pairs": both}
 
 

@@ -1,0 +1,182 @@
+"""The GPU schemes as programs: buffers, kernels, grids and what one evaluation does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import InfeasibleError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import Buffer, Kernel, ProgramPlan
+from nqbench.point import Level
+from nqbench.workloads.fitness import histogram_plan, limits
+from nqbench.workloads.fitness.boards import Board
+from nqbench.workloads.fitness.layout import Layout, board_buffer
+from nqbench.workloads.fitness.levels import Levels, number
+from nqbench.workloads.fitness.programs import CONFLICTS
+from nqbench.workloads.fitness.traffic import (
+    PAIR_BYTES,
+    QUEEN_BYTES,
+    pairs,
+    sub_threads,
+    traffic,
+)
+
+PAIRWISE: Final = Path(__file__).with_name("pairwise.cu")
+DYNAMIC: Final = Path(__file__).with_name("dynamic.cu")
+PROGRAM: Final = "nqbench.workloads.fitness.programs:evaluate"
+HISTOGRAMS: Final = ("histogram", "batched")
+RESULT_BYTES: Final = 8
+
+Numbers = dict[str, int | float | str]
+
+
+def settle(levels: Levels, device: DeviceFacts) -> Numbers:
+    """Check a GPU scheme against the device, resolve what is ``auto`` in place, and derive.
+
+    Gives ``blocks`` and ``gpu_threads`` of the main kernel, ``device_bytes``, ``transfer_bytes``
+    and what ``traffic`` counts. Raises ``InfeasibleError``.
+    """
+    scheme, n = str(levels["scheme"]), number(levels, "n")
+    if scheme == "gpu_cdp" and device.kind == "sim":
+        raise InfeasibleError(
+            "gpu_cdp launches kernels from a kernel (dynamic parallelism), which is not simulated;"
+            " use a GPU (--device cuda:0), or gpu_coarse, which makes the same comparisons"
+        )
+    if scheme in HISTOGRAMS:
+        return {**histogram_plan.settle(levels, device), **traffic(levels)}
+    if levels["block_size"] == "auto":
+        levels["block_size"] = 512  # the paper's
+    limits.check_threads(levels, device)
+    threads = pairs(n) if scheme in ("gpu_fine1", "gpu_fine2") else n
+    # One queen has no pairs; a grid has at least one block.
+    blocks = max(1, limits.check_grid(levels, threads, device))
+    sent = QUEEN_BYTES * n + (PAIR_BYTES * pairs(n) if scheme == "gpu_fine1" else 0)
+    results = RESULT_BYTES * (2 if scheme == "gpu_cdp" else 1)
+    limits.check_device_bytes(levels, sent + results, device)
+    if scheme == "gpu_fine1":
+        limits.check_host_bytes(levels, sent)
+    derived: Numbers = {
+        "blocks": blocks,
+        "gpu_threads": blocks * number(levels, "block_size"),
+        "device_bytes": sent + results,
+        "transfer_bytes": sent + results,
+        **traffic(levels),
+    }
+    if scheme == "gpu_cdp":
+        threshold = number(levels, "threshold")
+        derived["sub_threads"] = sub_threads(n, threshold)
+        derived["sub_kernels"] = max(0, n - 1 - threshold)
+    return derived
+
+
+def make_plan(levels: Levels, boards: Board, device: DeviceFacts) -> ProgramPlan:
+    """The program of a GPU scheme for ``boards`` of shape ``(batch, n)``."""
+    derived = settle(levels, device)
+    started = time.perf_counter()
+    layout = _LAYOUTS.get(str(levels["scheme"]), histogram_plan.layout)(levels, boards, device)
+    split_s = time.perf_counter() - started
+    per_call = levels["allocation"] == "per_call"
+    buffers = tuple(replace(buffer, per_run=per_call) for buffer in layout.buffers)
+    return ProgramPlan(
+        kernels=layout.kernels,
+        buffers=buffers,
+        program=PROGRAM,
+        arguments=(
+            layout.order,
+            tuple(buffer.name for buffer in buffers) if per_call else (),
+            tuple(buffer.name for buffer in buffers if buffer.data is not None),
+            layout.clears,
+            levels["scheme"] == "gpu_cdp",
+        ),
+        split_s=split_s,
+        about={**derived, "scheme": str(levels["scheme"]), "task": "evaluate"},
+    )
+
+
+def pair_list(n: int) -> NDArray[np.int32]:
+    """All pairs (p, q) with p < q in lexicographic order, shape ``(n(n-1)/2, 2)`` (Algorithm 7)."""
+    listed = np.empty((pairs(n), 2), np.int32)
+    second = np.arange(n, dtype=np.int32)
+    start = 0
+    for p in range(n - 1):
+        end = start + n - 1 - p
+        listed[start:end, 0] = p
+        listed[start:end, 1] = second[p + 1 :]
+        start = end
+    return listed
+
+
+def _fine1(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
+    n = number(levels, "n")
+    listed = pair_list(n).reshape(-1)
+    if not listed.size:
+        listed = np.zeros(2, np.int32)  # no device allocates nothing
+    count = np.int64(pairs(n))
+    kernel = _Form("fine1", ("board", "pairs", count, CONFLICTS), pairs(n))
+    return _pairwise(kernel, levels, boards, Buffer("pairs", "int32", listed.size, data=listed))
+
+
+def _fine2(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
+    n = number(levels, "n")
+    arguments = ("board", np.int32(n), np.int64(pairs(n)), CONFLICTS)
+    return _pairwise(_Form("fine2", arguments, pairs(n)), levels, boards)
+
+
+def _coarse(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
+    n = number(levels, "n")
+    entry = f"coarse<Atomics::{levels['atomics']}>"
+    return _pairwise(_Form(entry, ("board", np.int32(n), CONFLICTS), n), levels, boards)
+
+
+def _cdp(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
+    n = number(levels, "n")
+    numbers = tuple(
+        np.int32(number(levels, name)) for name in ("n", "threshold", "nesting", "child_block_size")
+    )
+    form = _Form("dynamic", ("board", *numbers, CONFLICTS), n, DYNAMIC)
+    return _pairwise(form, levels, boards)
+
+
+_LAYOUTS: Final = {
+    "gpu_fine1": _fine1,
+    "gpu_fine2": _fine2,
+    "gpu_coarse": _coarse,
+    "gpu_cdp": _cdp,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    entry: str
+    arguments: tuple[Any, ...]
+    threads: int
+    source: Path = PAIRWISE
+
+
+def _pairwise(form: _Form, levels: Mapping[str, Level], boards: Board, *more: Buffer) -> Layout:
+    """One kernel over one board, with one counter that is cleared before."""
+    nested = form.source == DYNAMIC
+    block = number(levels, "block_size")
+    kernel = Kernel(
+        source=form.source,
+        entry=form.entry,
+        arguments=form.arguments,
+        grid=(max(1, -(-form.threads // block)), 1, 1),
+        block=(block, 1, 1),
+        device_launch=nested,
+    )
+    name = form.entry.partition("<")[0]
+    results = Buffer(CONFLICTS, "uint64", 2 if nested else 1)
+    return Layout(
+        kernels={name: kernel},
+        order=(name,),
+        buffers=(board_buffer(boards), *more, results),
+        clears=(CONFLICTS,),
+    )

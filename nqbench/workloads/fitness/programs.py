@@ -1,0 +1,45 @@
+"""What the host does in one evaluation on a GPU: a program for ``plan.ProgramPlan``."""
+
+from __future__ import annotations
+
+from nqbench.errors import LaunchError
+from nqbench.machine import Machine
+
+CONFLICTS = "conflicts"
+
+
+def evaluate(
+    machine: Machine,
+    kernels: tuple[str, ...],
+    per_call: tuple[str, ...],
+    uploads: tuple[str, ...],
+    clears: tuple[str, ...],
+    nested: bool,
+) -> None:
+    """Allocate (``per_call``), copy the candidate, launch, fetch the conflicts, free.
+
+    Keeps ``conflicts``: one 64-bit number per board. ``nested``: the last number counts launches of
+    sub-kernels that were refused; raises ``LaunchError`` if there are any, since their comparisons
+    are missing.
+    """
+    if per_call:
+        machine.allocate(*per_call)
+    for name in uploads:
+        machine.upload(name)
+    for name in clears:
+        machine.clear(name)
+    for kernel in kernels:
+        machine.launch(kernel)
+    conflicts = machine.download(CONFLICTS)
+    if per_call:
+        machine.free(*per_call)
+    if nested:
+        refused = int(conflicts[-1])
+        conflicts = conflicts[:-1]
+        if refused:
+            raise LaunchError(
+                f"the device refused {refused} launches of sub-kernels (too many wait at once, or"
+                " they are nested too deep), so comparisons are missing; use a larger threshold,"
+                " less nesting, or gpu_coarse"
+            )
+    machine.keep(CONFLICTS, conflicts)

@@ -1,0 +1,145 @@
+"""Boards: made, judged and read; brute force over all pairs is the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqbench.errors import InfeasibleError
+from nqbench.workloads.fitness.boards import (
+    brute_force,
+    checked,
+    combined,
+    conflicts,
+    expected_answer,
+    make_batch,
+    random_board,
+    read_board,
+    valid_board,
+)
+
+
+@given(st.permutations(range(9)))
+@settings(max_examples=60, deadline=None)
+def test_conflicts_are_pairs_on_a_diagonal(rows: list[int]) -> None:
+    by_hand = sum(abs(rows[i] - rows[j]) == j - i for i in range(9) for j in range(i + 1, 9))
+    board = np.array(rows, np.int32)
+    assert conflicts(board) == brute_force(board) == by_hand
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 17, 60, 301, 2000])
+def test_conflicts_of_random_boards(n: int) -> None:
+    for seed in range(3):
+        board = random_board(n, seed)
+        assert np.array_equal(np.sort(board), np.arange(n))
+        assert conflicts(board) == brute_force(board)
+
+
+def test_all_queens_on_one_diagonal() -> None:
+    for n in (1, 2, 100_000):
+        assert conflicts(np.arange(n, dtype=np.int32)) == n * (n - 1) // 2  # over 32 bits
+
+
+def test_valid_boards_of_all_sizes() -> None:
+    for n in (1, *range(4, 700), 1000, 1001, 2000, 99_998, 100_000):  # all residues modulo 12
+        board = valid_board(n)
+        assert board.dtype == np.int32
+        assert np.array_equal(np.sort(board), np.arange(n)), n
+        assert conflicts(board) == 0, n
+    assert brute_force(valid_board(200)) == 0
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_no_valid_board(n: int) -> None:
+    with pytest.raises(InfeasibleError, match=f"valid does not exist at n: {n}"):
+        valid_board(n)
+
+
+def test_random_boards_have_the_expected_conflicts() -> None:
+    n, count = 300, 400
+    mean = np.mean([conflicts(random_board(n, seed)) for seed in range(count)])
+    assert mean == pytest.approx((2 * n - 1) / 3, rel=0.02)  # 1.4% is 4 standard errors
+
+
+def test_boards_are_reproducible() -> None:
+    assert np.array_equal(random_board(50, 3), random_board(50, 3))
+    assert not np.array_equal(random_board(50, 3), random_board(50, 4))
+    batch = make_batch("random", 50, 3, 4)
+    assert np.array_equal(batch[2], random_board(50, 5))
+
+
+def test_answers_of_a_batch() -> None:
+    each = [brute_force(random_board(30, seed)) for seed in (7, 8, 9)]
+    assert expected_answer("random", 30, 7, 3) == each[0] + 2 * each[1] + 3 * each[2]
+    assert combined([5]) == 5
+    assert combined([1, 2]) != combined([2, 1])
+    assert expected_answer("valid", 30, 0, 3) == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([0, 1, 1], "row 1 holds 2 queens and row 2 holds none"),
+        ([0, 3, 1], "queen 1 stands in row 3, outside 0 to 2"),
+        ([1, 2, 3], "rows count from 0"),
+        ([-1, 0, 1], "queen 0 stands in row -1"),
+        ([0.0, 1.0], "not one list of whole numbers"),
+        ([[0, 1], [1, 0]], "of shape 2x2"),
+    ],
+)
+def test_what_is_no_board(values: object, sentence: str) -> None:
+    with pytest.raises(InfeasibleError, match=r"^it (holds|has|is)") as caught:
+        checked(np.array(values), "it")
+    assert sentence in str(caught.value)
+
+
+def test_a_board_of_another_size() -> None:
+    with pytest.raises(InfeasibleError, match="has 3 queens, but n is 4"):
+        checked(np.arange(3), "it", 4)
+
+
+@pytest.mark.parametrize("form", ["npy", "npz", "txt", "csv"])
+def test_boards_of_files(tmp_path: Path, form: str) -> None:
+    board, path = random_board(40, 6), tmp_path / f"board.{form}"
+    if form == "npy":
+        np.save(path, board)
+    elif form == "npz":
+        np.savez(path, n=np.int64(40), boards=np.stack([board, board[::-1]]))
+    else:
+        path.write_text(("," if form == "csv" else "\n").join(map(str, board)))
+    assert np.array_equal(read_board(path, 40), board)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("missing.npy", None),
+        ("empty.npy", b""),
+        ("damaged.npy", b"\x93NUMPY\x01\x00garbage"),
+        ("damaged.npz", b"PK\x03\x04garbage"),
+        ("words.txt", b"zero one two"),
+        ("binary.txt", b"\xff\xfe\x00"),
+        ("empty.txt", b""),
+        ("huge.txt", b"0 99999999999999999999999999"),
+        ("twice.txt", b"0 0 1"),
+    ],
+)
+def test_files_that_hold_no_board(tmp_path: Path, name: str, content: bytes | None) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InfeasibleError, match=name) as caught:
+        read_board(path, 3)
+    assert caught.value.factor in ("board_file", "n")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_of_objects_is_not_unpickled(tmp_path: Path) -> None:
+    path = tmp_path / "objects.npy"
+    np.save(path, np.array([{}, []], dtype=object), allow_pickle=True)
+    with pytest.raises(InfeasibleError, match="cannot be read"):
+        read_board(path)

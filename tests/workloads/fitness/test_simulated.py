@@ -1,0 +1,109 @@
+"""The GPU schemes agree with brute force in the simulator, all its checks on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from nqbench.devices.protocol import Device
+from nqbench.devices.registry import open_device
+from nqbench.point import Level
+from nqbench.workloads.fitness.boards import brute_force, make_batch, make_board
+from tests.workloads.fitness.evaluating import OWN, PAPER, evaluate, launch
+
+HISTOGRAMS: list[tuple[str, dict[str, Level]]] = [
+    (f"{OWN}.histogram", {"counters": counters, "tally": tally})
+    for counters in ("shared", "global")
+    for tally in ("arrival", "final")
+]
+SCHEMES: list[tuple[str, dict[str, Level]]] = [
+    (f"{PAPER}.gpu_fine1", {}),
+    (f"{PAPER}.gpu_fine2", {}),
+    (f"{PAPER}.gpu_coarse", {}),
+    (f"{PAPER}.gpu_coarse", {"atomics": "per_thread"}),
+    (f"{PAPER}.gpu_coarse", {"atomics": "per_warp"}),
+    *HISTOGRAMS,
+]
+NAMES = [" ".join([system, *map(str, levels.values())]) for system, levels in SCHEMES]
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[Device]:
+    device = open_device("sim:mini")
+    yield device
+    device.close()
+
+
+@pytest.mark.parametrize(("system", "levels"), SCHEMES, ids=NAMES)
+def test_every_small_board(simulator: Device, system: str, levels: dict[str, Level]) -> None:
+    for n in range(4, 61):
+        truth = brute_force(make_board("random", n, 1))
+        assert evaluate(simulator, system, n=n, **levels) == truth, n
+        assert evaluate(simulator, system, n=n, board="valid", **levels) == 0, n
+
+
+@pytest.mark.parametrize(("system", "levels"), SCHEMES, ids=NAMES)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_tiny_boards(simulator: Device, system: str, levels: dict[str, Level], n: int) -> None:
+    assert evaluate(simulator, system, n=n, **levels) == brute_force(make_board("random", n, 1))
+
+
+@pytest.mark.parametrize(("system", "levels"), SCHEMES, ids=NAMES)
+@pytest.mark.parametrize(("n", "block_size"), [(257, 1), (513, 33), (1021, 512), (2000, 1024)])
+def test_awkward_sizes(
+    simulator: Device, system: str, levels: dict[str, Level], n: int, block_size: int
+) -> None:
+    if n > 600 and "fine" in system:
+        n //= 4  # as many threads as pairs
+    truth = brute_force(make_board("random", n, 5))
+    given: dict[str, Level] = {**levels, "n": n, "block_size": block_size}
+    assert evaluate(simulator, system, seed=5, **given) == truth
+    assert evaluate(simulator, system, board="valid", **given) == 0
+
+
+@pytest.mark.parametrize("counters", ["shared", "global"])
+@pytest.mark.parametrize("tally", ["arrival", "final"])
+@pytest.mark.parametrize(("n", "batch"), [(4, 1), (5, 3), (50, 40), (1001, 7)])
+def test_batches(simulator: Device, counters: str, tally: str, n: int, batch: int) -> None:
+    boards = make_batch("random", n, 11, batch)
+    truth = sum(k * brute_force(board) for k, board in enumerate(boards, start=1))
+    given: dict[str, Level] = {"n": n, "batch": batch, "counters": counters, "tally": tally}
+    assert evaluate(simulator, f"{OWN}.batched", seed=11, **given) == truth
+
+
+@pytest.mark.parametrize(
+    ("n", "counters"),
+    [(6000, "shared"), (14_000, "shared"), (29_000, "shared"), (30_000, "global")],
+)
+def test_counters_of_large_boards(simulator: Device, n: int, counters: str) -> None:
+    """Whole words, halves of words, and what no block can hold."""
+    answer, run = launch(simulator, f"{OWN}.histogram", {"n": n})
+    queens = [np.bincount(d) for d in _diagonals(make_board("random", n, 1))]
+    assert answer == sum(int(np.sum(c * (c - 1) // 2)) for c in queens)
+    assert run.counters is not None
+    assert (run.counters["shared_atomics"] > 0) == (counters == "shared")
+
+
+@pytest.mark.parametrize("allocation", ["per_call", "once"])
+@pytest.mark.parametrize("system", [f"{PAPER}.gpu_coarse", f"{OWN}.histogram"])
+def test_allocation(simulator: Device, system: str, allocation: str) -> None:
+    truth = brute_force(make_board("random", 100, 1))
+    assert evaluate(simulator, system, n=100, allocation=allocation) == truth
+
+
+def test_the_papers_scheme_adds_every_conflict_by_itself(simulator: Device) -> None:
+    given: dict[str, Level] = {"n": 1000}
+    counts = {}
+    for atomics in ("per_conflict", "per_thread", "per_warp"):
+        _, run = launch(simulator, f"{PAPER}.gpu_coarse", {**given, "atomics": atomics})
+        assert run.counters is not None
+        counts[atomics] = run.counters["global_atomics"]
+    assert counts["per_conflict"] > counts["per_warp"]
+    assert 1 <= counts["per_warp"] <= 32  # warps of the launch
+
+
+def _diagonals(board: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    columns = np.arange(board.size)
+    return columns + board, columns - board + board.size - 1
