@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +15,8 @@ from nqbench.devices.program import find_function
 from nqbench.devices.protocol import Launch
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
+from nqbench.host import cpu_count as cpu_count
+from nqbench.host import cpu_model as cpu_model
 from nqbench.plan import HostPlan, Outputs, Plan
 
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
@@ -94,24 +94,6 @@ class CpuPrepared(Closing):
 
     def close(self) -> None:
         """Nothing to free."""
-
-
-def cpu_model() -> str:
-    """Name of the processor, as the operating system gives it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass  # not Linux, or hidden: the architecture is then all there is to say
-    return platform.processor() or platform.machine()
-
-
-def cpu_count() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _governor() -> str:

@@ -18,7 +18,7 @@ from nqbench.devices.cpu import cpu_count, cpu_model
 PACKAGE: Final = Path(nqbench.__file__).parent
 SOURCE_SUFFIXES: Final = (".py", ".cu", ".cuh", ".h", ".yaml")
 PACKAGES: Final = (
-    *("numpy", "scipy", "numba", "llvmlite", "pandas"),
+    *("numpy", "scipy", "numba", "llvmlite", "tbb", "pandas"),
     *("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc-cu13"),
     *("pycuda", "nvidia-ml-py"),
 )

@@ -47,6 +47,8 @@ COMPILERS: Final = (
 )
 HOST_COMPILERS: Final = ("numba", "llvmlite", "numpy")
 """They make the jobs of a kernel (its ``split`` phase), run the simulator and the baselines."""
+HOST_LIBRARIES: Final = ("tbb",)
+"""They take part in some baselines only."""
 
 
 class Keys:
@@ -73,7 +75,10 @@ class Keys:
             {
                 "identity": hello["host"],
                 "sources": self._all(measuring_sources("cpu", exact=False)),
-                "versions": {**versions(HOST_COMPILERS), "python": platform.python_version()},
+                "versions": {
+                    **versions((*HOST_COMPILERS, *HOST_LIBRARIES)),
+                    "python": platform.python_version(),
+                },
                 "protocol": protocol,
             }
         )

@@ -1,0 +1,182 @@
+"""Fork/join with work stealing: the compiled part of ``cpu_forkjoin``, which runs in threads.
+
+A task is a range of queens. It is split in halves down to the threshold: the worker puts the upper
+half on its own deque (fork) and goes on with the lower one. It takes its next task from the end
+where it puts them; a worker without tasks steals the oldest, and so the largest, from another's
+other end (Chase and Lev, "Dynamic circular work-stealing deque", SPAA 2005, with a fixed buffer).
+Joining blocks nobody: of the two halves of a task, whichever ends last takes the sum to the parent.
+
+Tasks are numbered as nodes of a binary heap: node 1 is all queens, node k has the halves 2k and
+2k + 1. At level l (2**l nodes), node 2**l + p holds the queens from n p >> l up to, and without,
+n (p + 1) >> l.
+
+Shared state, all ``int64`` and zero at the start:
+
+``ends``    (workers * LINE * 2,): top and bottom of each deque, on cache lines of their own
+``deques``  (workers * CAPACITY,): the tasks on them
+``sums``    (nodes,): conflicts found in the halves of a task that have ended; [0] is the answer
+``ended``   (nodes,): how many halves have ended; [0] is 1 once everything has
+``tally``   (workers * LINE,): leaves evaluated and tasks stolen by each worker
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.workloads.counting.compiled import compiled
+from nqbench.workloads.fitness.cpu_atomics import (
+    atomic_add,
+    atomic_load,
+    atomic_replace,
+    atomic_store,
+)
+
+Task = int | np.int64
+
+LINE: Final = 8
+"""Words of 8 bytes in a cache line of 64 bytes."""
+
+CAPACITY: Final = 64
+"""Tasks that a deque holds: one per level at most, and 2**31 queens have 32 levels."""
+
+IDLE_SWEEPS: Final = 64
+"""Rounds of vain stealing before a worker lets others have the core (a few microseconds)."""
+
+DONE: Final = 0
+IDLE: Final = 1
+
+
+@compiled
+def push(ends: NDArray[Any], deques: NDArray[Any], worker: int, task: Task) -> None:
+    """Put a task on the worker's own deque."""
+    at = 2 * LINE * worker + LINE
+    bottom = atomic_load(ends, at)
+    atomic_store(deques, worker * CAPACITY + bottom % CAPACITY, task)
+    atomic_store(ends, at, bottom + 1)
+
+
+@compiled
+def pop(ends: NDArray[Any], deques: NDArray[Any], worker: int) -> Task:
+    """The youngest task of the worker's own deque, or 0."""
+    at = 2 * LINE * worker
+    bottom = atomic_load(ends, at + LINE) - 1
+    atomic_store(ends, at + LINE, bottom)
+    top = atomic_load(ends, at)
+    task: Task = 0
+    if top <= bottom:
+        task = np.int64(atomic_load(deques, worker * CAPACITY + bottom % CAPACITY))
+        if top < bottom:
+            return task
+        if not atomic_replace(ends, at, top, top + 1):
+            task = 0  # a thief was faster with the last one
+    atomic_store(ends, at + LINE, bottom + 1)
+    return task
+
+
+@compiled
+def steal(ends: NDArray[Any], deques: NDArray[Any], victim: int) -> Task:
+    """The oldest task of another worker's deque, or 0 (also when another thief was faster)."""
+    at = 2 * LINE * victim
+    top = atomic_load(ends, at)
+    bottom = atomic_load(ends, at + LINE)
+    if top >= bottom:
+        return 0
+    task = np.int64(atomic_load(deques, victim * CAPACITY + top % CAPACITY))
+    return task if atomic_replace(ends, at, top, top + 1) else 0
+
+
+@compiled
+def join(sums: NDArray[Any], ended: NDArray[Any], node: Task, value: Task) -> None:
+    """Hand the result of a task upwards, as far as both halves have ended."""
+    while node > 1:
+        node >>= 1
+        atomic_add(sums, node, value)
+        if atomic_add(ended, node, 1) == 0:
+            return
+        value = atomic_load(sums, node)
+    atomic_store(sums, 0, value)
+    atomic_store(ended, 0, 1)
+
+
+@compiled
+def leaf_conflicts(board: NDArray[Any], first: Task, last: Task) -> Task:
+    """Conflicts of the queens ``first .. last - 1`` with all those right of each.
+
+    The inner loop is that of ``cpu_pairs.row_conflicts``; see there.
+    """
+    total = np.int64(0)
+    for queen in range(first, last):
+        here = np.uint32(queen)
+        row = board[here]
+        count = np.uint32(0)
+        for other in range(here + np.uint32(1), np.uint32(board.shape[0])):
+            apart = np.int32(abs(np.int32(row - board[other])))
+            if apart == np.int32(other - here):
+                count = np.uint32(count + np.uint32(1))
+        total += np.int64(count)
+    return total
+
+
+@compiled
+def run_task(
+    board: NDArray[Any],
+    threshold: int,
+    worker: int,
+    node: Task,
+    ends: NDArray[Any],
+    deques: NDArray[Any],
+    sums: NDArray[Any],
+    ended: NDArray[Any],
+) -> None:
+    """Split a task down to the threshold, evaluate the leaf and join."""
+    n = board.shape[0]
+    level = 0
+    while node >> (level + 1):
+        level += 1
+    place = node - (1 << level)
+    first = (n * place) >> level
+    last = (n * (place + 1)) >> level
+    while last - first > threshold:
+        push(ends, deques, worker, 2 * node + 1)
+        node *= 2
+        level += 1
+        place *= 2
+        last = (n * (place + 1)) >> level
+    join(sums, ended, node, leaf_conflicts(board, first, last))
+
+
+@compiled
+def work(
+    board: NDArray[Any],
+    threshold: int,
+    worker: int,
+    ends: NDArray[Any],
+    deques: NDArray[Any],
+    sums: NDArray[Any],
+    ended: NDArray[Any],
+    tally: NDArray[Any],
+) -> int:
+    """Run tasks until all is ``DONE``, or until there is none to steal (``IDLE``: call again)."""
+    workers = tally.shape[0] // LINE
+    vain = 0
+    while True:
+        node = pop(ends, deques, worker)
+        if node == 0:
+            if atomic_load(ended, 0) != 0:
+                return DONE
+            for step in range(1, workers):
+                node = steal(ends, deques, (worker + step) % workers)
+                if node != 0:
+                    tally[worker * LINE + 1] += 1
+                    break
+        if node == 0:
+            vain += 1
+            if vain > IDLE_SWEEPS:
+                return IDLE
+            continue
+        vain = 0
+        run_task(board, threshold, worker, node, ends, deques, sums, ended)
+        tally[worker * LINE] += 1

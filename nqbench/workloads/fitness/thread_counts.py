@@ -1,0 +1,165 @@
+"""The best number of threads by board size: measured once per machine and stored.
+
+The paper's "adaptive" scheme keeps a map from size to the best of 1 to 60 threads. Here the map is
+a JSON file below the user's cache folder (``$NQBENCH_CACHE_DIR`` if set), with one entry per
+processor, number of cores and versions of Python, numba and nqbench. A size class is measured when
+a size next to it is asked for first, under a file lock, so that two processes do not measure at
+once. A damaged file is measured again; with ``NQBENCH_MEASURE_THREADS=1`` every process measures
+for itself, and stores what it found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from math import log
+from pathlib import Path
+from typing import Any, Final
+
+from filelock import FileLock
+
+from nqbench.host import cpu_count, cpu_model
+
+CLASSES: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
+"""Sizes measured; a board takes the count of the nearest (by ratio). Above the last one starting
+threads costs under 1% of the evaluation, so that the best count does not change with n any more."""
+
+MOST_THREADS: Final = 60
+"""As in the paper, section 2.2."""
+
+ROUNDS: Final = 7
+"""Evaluations per thread count, dealt out in turns so that drift of the clock favours none."""
+
+LIMIT_S: Final = 4.0
+"""No further round of a class begins after this time; the first is always completed."""
+
+WITHIN: Final = 1.02
+"""The least count within 2% of the fastest is taken: among equals, fewer threads disturb less, and
+the least of 60 medians would name another one at every measurement."""
+
+ANEW_ENVIRONMENT: Final = "NQBENCH_MEASURE_THREADS"
+FORMAT: Final = 1
+LOCK_WAIT_S: Final = 120.0
+"""Longer than measuring takes (at most some 10 s for the largest class)."""
+
+_measured_here: dict[tuple[Path, int], int] = {}
+"""What this process measured: an unwritable folder must not mean measuring at every point."""
+
+Measure = Callable[[int], dict[int, float]]
+
+
+def best_threads(n: int) -> int:
+    """The thread count to use for a board of ``n`` queens; measures and stores it if need be.
+
+    Quick (a file is read) once the size class of ``n`` is known; otherwise up to about 10 s.
+    """
+    return lookup(store_path(), size_class(n), measure_class)
+
+
+def size_class(n: int) -> int:
+    """The measured size nearest to ``n``, by ratio."""
+    return min(CLASSES, key=lambda size: abs(log(size / n)))
+
+
+def store_path() -> Path:
+    """The file: ``threads.json`` in ``$NQBENCH_CACHE_DIR``, else in the user's cache folder."""
+    chosen = os.environ.get("NQBENCH_CACHE_DIR")
+    if chosen:
+        return Path(chosen) / "threads.json"
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("nqbench", appauthor=False)) / "threads.json"
+
+
+def machine_key() -> str:
+    """What the best count depends on, in words."""
+    return (
+        f"{cpu_model()}, {cpu_count()} cores, Python {platform.python_version()},"
+        f" numba {version('numba')}, nqbench {version('nqbench')}"
+    )
+
+
+def lookup(path: Path, size: int, measure: Measure) -> int:
+    """The stored count for a size class, or that of ``measure(size)`` (seconds by thread count).
+
+    A folder that cannot be written does not hinder: the count then holds for this process.
+    """
+    known = _measured_here.get((path, size))
+    if known is not None:
+        return known
+    anew = bool(os.environ.get(ANEW_ENVIRONMENT))
+    stored = None if anew else read_count(path, size)
+    if stored is not None:
+        return stored
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path.with_suffix(".lock"), timeout=LOCK_WAIT_S):
+            stored = None if anew else read_count(path, size)  # another process may have been first
+            count = stored or choose(measure(size))
+            if stored is None:
+                _write(path, size, count)
+    except OSError:  # not writable, or the lock's time is over (filelock.Timeout is an OSError)
+        count = choose(measure(size))
+    _measured_here[path, size] = count
+    return count
+
+
+def choose(seconds: dict[int, float]) -> int:
+    """The least thread count whose time is within 2% of the fastest."""
+    limit = WITHIN * min(seconds.values())
+    return min(count for count, taken in seconds.items() if taken <= limit)
+
+
+def measure_class(size: int) -> dict[int, float]:
+    """Median seconds of an evaluation of ``size`` queens, by thread count from 1 to 60."""
+    from nqbench.workloads.fitness.boards import random_board
+    from nqbench.workloads.fitness.cpu import threads
+
+    board = random_board(size, seed=1)
+    threads(board, 2)  # compiles
+    samples: dict[int, list[float]] = {count: [] for count in range(1, MOST_THREADS + 1)}
+    begun = time.perf_counter()
+    for _ in range(ROUNDS):
+        for count, taken in samples.items():
+            started = time.perf_counter()
+            threads(board, count)
+            taken.append(time.perf_counter() - started)
+        if time.perf_counter() - begun > LIMIT_S:
+            break
+    return {count: statistics.median(taken) for count, taken in samples.items()}
+
+
+def read_count(path: Path, size: int) -> int | None:
+    """The count of this machine for a size class; ``None`` if unknown or the file is damaged."""
+    count = _machines(path).get(machine_key(), {}).get(str(size))
+    return count if isinstance(count, int) and 1 <= count <= MOST_THREADS else None
+
+
+def _machines(path: Path) -> dict[str, dict[str, Any]]:
+    """The file's entries by machine; those that make no sense are left out."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+        return {}
+    machines = stored.get("machines")
+    if not isinstance(machines, dict):
+        return {}
+    return {key: sizes for key, sizes in machines.items() if isinstance(sizes, dict)}
+
+
+def _write(path: Path, size: int, count: int) -> None:
+    """Add a count; the file is replaced as a whole, so that readers see the old or the new one."""
+    machines = _machines(path)
+    machines.setdefault(machine_key(), {})[str(size)] = count
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump({"format": FORMAT, "machines": machines}, file, indent=1)
+    Path(name).replace(path)
