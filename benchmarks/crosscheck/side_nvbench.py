@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.crosscheck.cases import Case, Job, make_job
 from nqbench.compile import Compiled, compile_cubin
-from nqbench.devices.cuda_prepared import CARVEOUT_PERCENT
+from nqbench.devices.cuda_kernel import CARVEOUT_PERCENT
 from nqbench.devices.cuda_query import gpu_facts
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts

@@ -8,15 +8,17 @@ After an error with ``fatal`` set, a worker should leave by ``os._exit``: nothin
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, overload
 
 from nqbench.compile import compile_cubin
 from nqbench.devices import cuda_driver
 from nqbench.devices.cuda_hold import Hold, L2Flush
+from nqbench.devices.cuda_memory import ABANDONED
 from nqbench.devices.cuda_nvml import NvmlSensor
-from nqbench.devices.cuda_prepared import ABANDONED, CudaPrepared
+from nqbench.devices.cuda_prepared import CudaPrepared
+from nqbench.devices.cuda_program import CudaProgram
 from nqbench.devices.cuda_query import (
     Gpu,
     find_device,
@@ -26,7 +28,7 @@ from nqbench.devices.cuda_query import (
     load_pycuda,
 )
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError
-from nqbench.plan import KernelPlan, Plan
+from nqbench.plan import HostPlan, KernelPlan, Plan, ProgramPlan, kernels_of
 
 __all__ = ["CudaDevice", "CudaPrepared", "Gpu", "find_gpus", "gpu_facts", "gpu_identity"]
 
@@ -58,15 +60,33 @@ class CudaDevice:
         """Name, UUID, driver, compiler, clocks, power limit, ECC, MIG, persistence (JSON)."""
         return gpu_identity(self.index)
 
-    def prepare(self, plan: Plan) -> CudaPrepared:
+    @overload
+    def prepare(self, plan: KernelPlan) -> CudaPrepared: ...
+
+    @overload
+    def prepare(self, plan: Plan) -> CudaPrepared | CudaProgram: ...
+
+    def prepare(self, plan: Plan) -> CudaPrepared | CudaProgram:
         """Compile for this GPU, load, allocate, copy. Raises ``CompileError``, ``DeviceError``."""
-        if not isinstance(plan, KernelPlan):
+        if isinstance(plan, HostPlan):
             raise DeviceError(
                 f"{plan.title} is a host function and cannot run on {self.spec}; use --device cpu"
             )
-        compiled = compile_cubin(plan.source, plan.entry, self.facts.arch, plan.options)
+        compiled = {
+            name: compile_cubin(
+                kernel.source,
+                kernel.entry,
+                self.facts.arch,
+                kernel.options,
+                device_launch=kernel.device_launch,
+            )
+            for name, kernel in kernels_of(plan).items()
+        }
         self._activate()
-        return CudaPrepared(self, plan, compiled)
+        if isinstance(plan, ProgramPlan):
+            return CudaProgram(self, plan, compiled)
+        (only,) = compiled.values()
+        return CudaPrepared(self, plan, only)
 
     def sensor(self) -> NvmlSensor:
         """Clocks, temperature, power. Raises ``DeviceError`` where NVML cannot be used."""
@@ -133,7 +153,7 @@ class CudaDevice:
         self.cuda.Context.synchronize()
 
     @contextmanager
-    def translated(self, deed: str) -> Iterator[None]:
+    def translated(self, deed: str | Callable[[], str]) -> Iterator[None]:
         """Turn PyCUDA's errors into ``LaunchError``, fatal if the context no longer works."""
         try:
             yield
@@ -142,6 +162,7 @@ class CudaDevice:
             self.lost = self.lost or bool(stuck)
             name = stuck or cuda_driver.error_name(str(error)) or type(error).__name__
             after = "; the process can use this GPU no more" if stuck else ""
-            failure = LaunchError(f"{self.spec}: {deed} failed with {name} ({error}){after}")
+            what = deed if isinstance(deed, str) else deed()
+            failure = LaunchError(f"{self.spec}: {what} failed with {name} ({error}){after}")
             failure.fatal = bool(stuck)
             raise failure from error

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
-from nqbench.plan import Argument, Buffer, KernelPlan
+from nqbench.plan import Argument, Buffer, Variable
 
 
-def type_code(plan: KernelPlan, argument: Argument) -> str:
+def type_code(entry: str, buffers: Sequence[Buffer], argument: Argument | Variable) -> str:
     """Format code under which PyCUDA packs an argument; raises ``DeviceError`` for a bad one."""
     if isinstance(argument, str):
-        if argument not in {buffer.name for buffer in plan.buffers}:
-            known = ", ".join(buffer.name for buffer in plan.buffers) or "none"
+        if argument not in {buffer.name for buffer in buffers}:
+            known = ", ".join(buffer.name for buffer in buffers) or "none"
             raise DeviceError(
-                f"kernel {plan.entry} takes a buffer {argument!r} that its plan lacks;"
-                f" buffers: {known}"
+                f"kernel {entry} takes a buffer {argument!r} that its plan lacks; buffers: {known}"
             )
         return "P"
+    if isinstance(argument, Variable):
+        return np.dtype(argument.dtype).char
     if isinstance(argument, np.generic):
         return argument.dtype.char
     raise DeviceError(
-        f"kernel {plan.entry} takes {argument!r}; arguments are buffer names or numpy scalars"
+        f"kernel {entry} takes {argument!r}; arguments are buffer names or numpy scalars"
     )
 
 

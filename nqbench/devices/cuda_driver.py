@@ -82,6 +82,16 @@ def sticky_error() -> str:
     return "" if int(status) == 0 else str(status.name)
 
 
+def profiler_start() -> None:
+    """Let a profiler that watches this process record from now on (in the current context)."""
+    _checked(_driver().cuProfilerStart(), "start the profiler")
+
+
+def profiler_stop() -> None:
+    """Let it record no more."""
+    _checked(_driver().cuProfilerStop(), "stop the profiler")
+
+
 class OccupancyProbe:
     """A kernel loaded a second time, to ask the driver for its occupancy in the current context.
 

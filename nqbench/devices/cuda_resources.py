@@ -10,7 +10,7 @@ from nqbench.compile import Compiled
 from nqbench.devices import cuda_driver
 from nqbench.facts import DeviceFacts
 from nqbench.occupancy import occupancy
-from nqbench.plan import KernelPlan
+from nqbench.plan import Kernel, KernelPlan
 from nqbench.static import resources_of
 
 
@@ -22,7 +22,11 @@ class Gpu(Protocol):
 
 
 def resources(
-    gpu: Gpu, plan: KernelPlan, compiled: Compiled, function: Any, carveout_percent: int
+    gpu: Gpu,
+    plan: KernelPlan | Kernel,
+    compiled: Compiled,
+    function: Any,
+    carveout_percent: int,
 ) -> dict[str, int | float | str]:
     """Registers, memory and occupancy of PyCUDA's ``function``, made from ``compiled``.
 

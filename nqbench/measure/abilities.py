@@ -42,3 +42,14 @@ class Phased(Protocol):
         sum over the kernels. ``other`` and ``total`` need the timed samples and are not here.
         Outputs are those of this run. Raises what ``launch`` raises.
         """
+
+
+@runtime_checkable
+class Profilable(Protocol):
+    """A prepared program of which a profiler shall see the first launch of each kernel."""
+
+    profiled: tuple[str, ...]
+    """Kernels in the order in which the profiler saw them, in the last run."""
+
+    def profile_first_launches(self) -> None:
+        """From now on, switch the profiler on during the first launch of each kernel."""

@@ -1,7 +1,8 @@
 """A ``pycuda.driver`` that keeps device memory in bytearrays and records every call, for tests.
 
 It has what the CUDA device uses and nothing else, so that using more fails here too. ``kernel`` is
-a Python function called as ``kernel(memory, *arguments)`` in place of the compiled one.
+a Python function called as ``kernel(memory, *arguments)`` in place of the compiled one; of several
+kernels each has its own in ``kernels``, by a part of its symbol.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class FakeDriver:
         self.calls: list[tuple[Any, ...]] = []
         self.memory: dict[int, bytearray] = {}
         self.kernel: Callable[..., None] = lambda memory, *arguments: None
+        self.kernels: dict[str, Callable[..., None]] = {}
         self.capacity = 1 << 30
         self.failures: dict[str, Error] = {}
         self.polls_until_done = 0
@@ -56,6 +58,11 @@ class FakeDriver:
         self.calls.append((name, *details))
         if name in self.failures:
             raise self.failures[name]
+
+    def run(self, symbol: str, *arguments: Any) -> None:
+        """Do what the kernel with this symbol does."""
+        found = (kernel for part, kernel in self.kernels.items() if part in symbol)
+        next(found, self.kernel)(self.memory, *arguments)
 
     def names(self) -> list[str]:
         """Names of the calls so far."""
@@ -83,11 +90,13 @@ def make_module(gpu: FakeDriver) -> types.ModuleType:
         "device_attribute": _Names(),
         "function_attribute": _Names(),
         "func_cache": _Names(),
+        "event_flags": types.SimpleNamespace(DISABLE_TIMING=2),
         "ctx_flags": types.SimpleNamespace(SCHED_AUTO=0, MAP_HOST=8),
         "host_alloc_flags": types.SimpleNamespace(DEVICEMAP=2),
         "pagelocked_zeros": lambda shape, dtype, mem_flags: _pagelocked(
             gpu, shape, dtype, mem_flags
         ),
+        "pagelocked_empty": lambda shape, dtype: _pinned(gpu, shape, dtype),
         "module_from_buffer": lambda image: _Module(gpu, image),
         **_memory(gpu),
     }.items():
@@ -171,6 +180,12 @@ def _context(gpu: FakeDriver) -> type:
 
 def _event(gpu: FakeDriver) -> type:
     class Event:
+        def __init__(self, flags: int = 0) -> None:
+            self.flags = flags
+
+        def synchronize(self) -> None:
+            gpu.note("event_synchronize")
+
         def record(self) -> None:
             gpu.note("record")
 
@@ -212,6 +227,11 @@ def _memory(gpu: FakeDriver) -> dict[str, Callable[..., Any]]:
         raw = bytes(gpu.memory[int(source)][: host.nbytes])
         host[:] = np.frombuffer(raw, dtype=host.dtype)
 
+    def memcpy_dtoh_async(host: Any, source: _Allocation) -> None:
+        assert host.base is not None, "only page-locked memory can be copied to without waiting"
+        gpu.note("memcpy_dtoh_async", int(source))
+        host[:] = np.frombuffer(bytes(gpu.memory[int(source)][: host.nbytes]), dtype=host.dtype)
+
     def memcpy_dtod(target: _Allocation, source: _Allocation, nbytes: int) -> None:
         gpu.note("memcpy_dtod", int(target), int(source))
         gpu.memory[int(target)][:nbytes] = gpu.memory[int(source)][:nbytes]
@@ -225,6 +245,7 @@ def _memory(gpu: FakeDriver) -> dict[str, Callable[..., Any]]:
         "mem_get_info": lambda: (gpu.capacity - gpu.used(), gpu.capacity),
         "memcpy_htod": memcpy_htod,
         "memcpy_dtoh": memcpy_dtoh,
+        "memcpy_dtoh_async": memcpy_dtoh_async,
         "memcpy_dtod": memcpy_dtod,
         "memset_d8": memset_d8,
     }
@@ -243,6 +264,11 @@ class _Pagelocked(np.ndarray[Any, np.dtype[np.uint32]]):
     @property
     def base(self) -> Any:
         return types.SimpleNamespace(get_device_pointer=lambda: 0xF1A6)
+
+
+def _pinned(gpu: FakeDriver, shape: int, dtype: Any) -> Any:
+    gpu.note("pagelocked_empty", shape)
+    return np.full(shape, 0xCD, dtype)
 
 
 def _pagelocked(gpu: FakeDriver, shape: int, dtype: Any, mem_flags: int) -> _Pagelocked:
@@ -264,12 +290,12 @@ class _Module:
     def get_function(self, symbol: str) -> _Function:
         if symbol.encode() not in self.image:
             raise LogicError("cuModuleGetFunction failed: named symbol not found")
-        return _Function(self.gpu)
+        return _Function(self.gpu, symbol)
 
 
 class _Function:
-    def __init__(self, gpu: FakeDriver) -> None:
-        self.gpu = gpu
+    def __init__(self, gpu: FakeDriver, symbol: str) -> None:
+        self.gpu, self.symbol = gpu, symbol
         self.codes: list[str] = []
 
     def prepare(self, codes: list[str]) -> None:
@@ -284,9 +310,15 @@ class _Function:
     def set_cache_config(self, value: str) -> None:
         self.gpu.note("set_cache_config", value)
 
-    def prepared_call(self, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any) -> None:
-        self.gpu.note("hold", grid, block, int(arguments[1]))
+    def prepared_call(
+        self, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any, shared_size: int = 0
+    ) -> None:
         assert len(arguments) == len(self.codes)
+        if self.symbol != "_Z4holdPVjy":
+            self.gpu.note("queue", self.symbol, grid, block, shared_size)
+            self.gpu.run(self.symbol, *arguments)
+            return
+        self.gpu.note("hold", grid, block, int(arguments[1]))
         assert self.gpu.flags.tolist() == [0, 0]
         if self.gpu.hold_expires:
             self.gpu.flags[1] = 1
@@ -296,7 +328,7 @@ class _Function:
     ) -> Callable[[], float]:
         self.gpu.note("launch", grid, block, shared_size, tuple(self.codes))
         assert len(arguments) == len(self.codes)
-        self.gpu.kernel(self.gpu.memory, *arguments)
+        self.gpu.run(self.symbol, *arguments)
 
         def elapsed() -> float:
             self.gpu.note("elapsed")

@@ -14,7 +14,7 @@ import pytest
 
 from nqbench.devices import cuda_driver, cuda_query
 from nqbench.devices.cuda import CudaDevice, find_gpus
-from nqbench.devices.cuda_prepared import ABANDONED
+from nqbench.devices.cuda_memory import ABANDONED
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError, LaunchTimeout
 from nqbench.plan import Buffer, HostPlan, KernelPlan
 from tests.devices.fake_pycuda import Error, FakeDriver, LogicError, make_module
