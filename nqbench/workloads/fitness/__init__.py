@@ -56,6 +56,14 @@ class Fitness:
 
         return combined([int(value) for value in np.atleast_1d(outputs["conflicts"])])
 
+    def findings(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float | str]:
+        """What a search found, and after how many evaluations; empty for an evaluation."""
+        if plan.about.get("task") != "anneal":
+            return {}
+        from nqbench.workloads.fitness import annealing
+
+        return annealing.findings(plan, outputs)
+
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """Counted over the diagonals of the same board by ``boards.conflicts``."""
         if _scheme(factors).task == "anneal":

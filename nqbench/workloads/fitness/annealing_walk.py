@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nqbench.workloads.counting.compiled import compiled
 
 Words = NDArray[Any]
+Whole = int | np.int64
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND: Final = np.uint64(0x94D049BB133111EB)
@@ -34,7 +35,7 @@ def draw(key: np.uint64, number: np.uint64) -> np.uint64:
 
 
 @compiled
-def below(word: np.uint64, bound: int) -> int:
+def below(word: np.uint64, bound: int) -> Whole:
     """A 32-bit random number scaled to 0 .. bound - 1."""
     return np.int64((word * np.uint64(bound)) >> np.uint64(32))
 
@@ -50,20 +51,20 @@ def shuffled(n: int, key: np.uint64) -> Words:
 
 
 @compiled
-def first_queen(word: np.uint64, n: int) -> int:
+def first_queen(word: np.uint64, n: int) -> Whole:
     """The first queen of a proposal, from the high half of its word."""
     return below(word >> np.uint64(32), n)
 
 
 @compiled
-def partner(word: np.uint64, n: int, first: int) -> int:
+def partner(word: np.uint64, n: int, first: Whole) -> Whole:
     """Another queen than ``first``, from the low half."""
     other = below(word & _LOW, n - 1)
     return other + 1 if other >= first else other
 
 
 @compiled
-def accepts(change: int, table: Words, level: int, key: np.uint64, step: int) -> bool:
+def accepts(change: Whole, table: Words, level: int, key: np.uint64, step: int) -> bool:
     """Metropolis: never worse is accepted, a rise by its chance."""
     if change <= 0:
         return True
@@ -74,7 +75,7 @@ def accepts(change: int, table: Words, level: int, key: np.uint64, step: int) ->
 
 
 @compiled
-def count_diagonals(board: Words, rising: Words, falling: Words) -> int:
+def count_diagonals(board: Words, rising: Words, falling: Words) -> Whole:
     """Queens of every diagonal, shape ``(2n - 1,)`` each; returns the conflicts."""
     n = board.size
     for column in range(n):
@@ -88,7 +89,7 @@ def count_diagonals(board: Words, rising: Words, falling: Words) -> int:
 
 
 @compiled
-def change_of(board: Words, rising: Words, falling: Words, i: int, j: int) -> int:
+def change_of(board: Words, rising: Words, falling: Words, i: Whole, j: Whole) -> Whole:
     """Conflicts that exchanging the rows of queens ``i`` and ``j`` adds.
 
     A queen leaves as many partners as its diagonals hold others, and meets those of its new ones.
@@ -109,7 +110,7 @@ def change_of(board: Words, rising: Words, falling: Words, i: int, j: int) -> in
 
 
 @compiled
-def exchange(board: Words, rising: Words, falling: Words, i: int, j: int) -> None:
+def exchange(board: Words, rising: Words, falling: Words, i: Whole, j: Whole) -> None:
     """Exchange the rows of two queens and count their diagonals anew."""
     off = board.size - 1
     a = np.int64(board[i])
@@ -129,7 +130,7 @@ def exchange(board: Words, rising: Words, falling: Words, i: int, j: int) -> Non
 @compiled
 def delta_walk(
     board: Words, key: np.uint64, table: Words, moves: int, limit: int
-) -> tuple[int, int, int]:
+) -> tuple[Whole, Whole, Whole]:
     """Anneal ``board`` in place, each proposal in constant time.
 
     ``moves`` proposals at each row of ``table``, ``limit`` in all. Returns conflicts, proposals
@@ -161,7 +162,7 @@ def attacked_walk(
     table: Words,
     moves: int,  # noqa: ARG001 (one temperature; the signature is that of delta_walk)
     limit: int,
-) -> tuple[int, int, int]:
+) -> tuple[Whole, Whole, Whole]:
     """The same, but the first queen is one in conflict.
 
     Goes round the columns; a queen in conflict tries up to ``_TRIES`` partners, as long as it

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from nqbench.errors import LaunchError
 from nqbench.machine import Machine
 
+BOARD = "board"
 CONFLICTS = "conflicts"
 
 
@@ -18,14 +24,30 @@ def evaluate(
 ) -> None:
     """Allocate (``per_call``), copy the candidate, launch, fetch the conflicts, free.
 
-    Keeps ``conflicts``: one 64-bit number per board. ``nested``: the last number counts launches of
-    sub-kernels that were refused; raises ``LaunchError`` if there are any, since their comparisons
-    are missing.
+    Keeps ``conflicts``: one 64-bit number per board.
+    """
+    found = conflicts_of(machine, None, kernels, per_call, uploads, clears, nested)
+    machine.keep(CONFLICTS, found)
+
+
+def conflicts_of(
+    machine: Machine,
+    candidate: NDArray[np.int32] | None,
+    kernels: tuple[str, ...],
+    per_call: tuple[str, ...],
+    uploads: tuple[str, ...],
+    clears: tuple[str, ...],
+    nested: bool,
+) -> NDArray[Any]:
+    """The same for ``candidate`` or, without one, for the plan's boards; returns the conflicts.
+
+    ``nested``: the last number counts launches of sub-kernels that were refused; raises
+    ``LaunchError`` if there are any, since their comparisons are missing.
     """
     if per_call:
         machine.allocate(*per_call)
     for name in uploads:
-        machine.upload(name)
+        machine.upload(name, candidate if name == BOARD else None)
     for name in clears:
         machine.clear(name)
     for kernel in kernels:
@@ -42,4 +64,4 @@ def evaluate(
                 " they are nested too deep), so comparisons are missing; use a larger threshold,"
                 " less nesting, or gpu_coarse"
             )
-    machine.keep(CONFLICTS, conflicts)
+    return conflicts

@@ -1,0 +1,173 @@
+"""Searches for a valid board by simulated annealing: points resolved, made executable and judged.
+
+==============  ====================================================================================
+``sa_cpu``      the fitness paper's search: propose, evaluate in full on the processor, accept
+``sa_gpu``      the same with a GPU scheme as its evaluator
+``sa_delta``    the same walk on the processor, each proposal evaluated in constant time
+``sa_chains``   many such walks on a GPU, one warp each
+==============  ====================================================================================
+
+The walk depends on the seed, n and the schedule only. A search may end without a valid board; its
+answer is the number of conflicts that remain, and right if the reference walk ends like this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, replace
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import InfeasibleError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import HostPlan, Outputs, Plan
+from nqbench.point import Level
+from nqbench.workloads.fitness.annealing_chains import chains_plan, settle_chains, winner
+from nqbench.workloads.fitness.annealing_cooling import Cooling, chain_key, reference_walk
+from nqbench.workloads.fitness.annealing_factors import settle_schedule
+from nqbench.workloads.fitness.boards import conflicts
+from nqbench.workloads.fitness.levels import Levels, number
+
+LEAST_N: Final = 2
+"""A move needs two queens."""
+
+FALSE_CLAIM: Final = -1
+"""The answer of a search whose board has other conflicts than it says: no reference has it."""
+
+_MODULE: Final = "nqbench.workloads.fitness.annealing_host"
+_WARM_N: Final = 8
+
+
+def settle(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
+    """Resolve ``auto`` in place; numbers that follow. Raises ``InfeasibleError``."""
+    n = number(levels, "n")
+    if n < LEAST_N:
+        raise InfeasibleError(f"n: {n} has no two queens to exchange; use n from {LEAST_N}", "n")
+    settle_schedule(levels)
+    cooling = Cooling.from_levels(levels)
+    derived: dict[str, int | float | str] = {
+        "temperatures": len(cooling.temperatures),
+        "evaluation_limit": cooling.limit(n),
+    }
+    if levels["scheme"] == "sa_chains":
+        return derived | settle_chains(levels, device)
+    if levels["scheme"] == "sa_gpu":
+        from nqbench.workloads.fitness import annealing_gpu
+
+        return derived | annealing_gpu.settle_evaluator(levels, device)
+    _check_evaluator(levels)
+    return derived
+
+
+def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
+    """The plan of a search."""
+    derived = settle(levels, device)
+    n, key = number(levels, "n"), chain_key(number(levels, "seed"))
+    cooling = Cooling.from_levels(levels)
+    about = {**derived, "task": "anneal", "seed": number(levels, "seed")}
+    if levels["scheme"] in ("sa_cpu", "sa_delta"):
+        function = "anneal_delta" if levels["scheme"] == "sa_delta" else "anneal_full"
+        own = () if levels["scheme"] == "sa_delta" else (str(levels["evaluator"]),)
+        rest = (key, *own, *astuple(cooling))
+        return HostPlan(f"{_MODULE}:{function}", (n, *rest), (_WARM_N, *rest), about)
+    if levels["scheme"] == "sa_chains":
+        plan: Plan = chains_plan(levels, device)
+    else:
+        from nqbench.workloads.fitness import annealing_gpu
+
+        plan = annealing_gpu.program_plan(levels, device)
+    return replace(plan, about={**plan.about, **about})
+
+
+def answer(plan: Plan, outputs: Outputs) -> int:
+    """Conflicts of the board that the search ended with, counted anew on the host.
+
+    ``FALSE_CLAIM`` if any board is no permutation, or has other conflicts than its search says.
+    """
+    del plan
+    boards, claims = _boards(outputs), outputs["conflicts"]
+    chosen = winner(outputs)
+    judged = [chosen, *np.flatnonzero(claims == 0).tolist()]
+    if any(not is_board(boards[k]) or conflicts(boards[k]) != claims[k] for k in judged):
+        return FALSE_CLAIM
+    return int(claims[chosen])
+
+
+def findings(plan: Plan, outputs: Outputs) -> dict[str, int | float | str]:
+    """Whether a board was found, and after what: for ``Record.about``.
+
+    ``found`` 1 or 0; ``boards_found`` of how many chains; ``evaluations`` and ``accepted_moves`` of
+    the search that stands for the run.
+    """
+    del plan
+    chosen = winner(outputs)
+    return {
+        "found": int(outputs["conflicts"][chosen] == 0),
+        "boards_found": int(np.count_nonzero(outputs["conflicts"] == 0)),
+        "evaluations": int(outputs["steps"][chosen]),
+        "accepted_moves": int(outputs["accepted"][chosen]),
+    }
+
+
+def full_length(levels: Mapping[str, Level]) -> int:
+    """Evaluations of the whole walk, where ``max_evaluations`` cuts it short.
+
+    Known exactly, since the incremental walk is the same: the time of a whole run is then predicted
+    from the time per evaluation.
+    """
+    cooling = Cooling.from_levels({**levels, "max_evaluations": 0})
+    walk = reference_walk(number(levels, "n"), chain_key(number(levels, "seed")), cooling)
+    return walk.evaluations
+
+
+def expected(levels: Mapping[str, Level]) -> int:
+    """Conflicts at the end of the reference walk; of many chains, those of the best."""
+    chains = levels.get("chains")
+    cooling = Cooling.from_levels(levels)
+    count = chains if isinstance(chains, int) else 1
+    return _expected(number(levels, "n"), number(levels, "seed"), count, cooling)
+
+
+@lru_cache(maxsize=256)
+def _expected(n: int, seed: int, chains: int, cooling: Cooling) -> int:
+    least = conflicts_left = reference_walk(n, chain_key(seed), cooling).conflicts
+    for chain in range(1, chains):
+        if conflicts_left == 0:
+            break
+        conflicts_left = reference_walk(n, chain_key(seed, chain), cooling).conflicts
+        least = min(least, conflicts_left)
+    return least
+
+
+def work(levels: Mapping[str, Level]) -> float:
+    """Proposals times the comparisons of one, as far as they are known before a run."""
+    n = number(levels, "n")
+    limit = Cooling.from_levels(levels).limit(n)
+    quadratic = levels["evaluator"] in ("cpu_serial", "gpu_coarse", "gpu_fine1", "gpu_fine2")
+    return float(limit) * (n * (n - 1) / 2 if quadratic else 1.0)
+
+
+def is_board(values: NDArray[Any]) -> bool:
+    """Whether every row of 0..n-1 occurs once."""
+    seen = values.astype(np.int64)
+    inside = bool(np.all((seen >= 0) & (seen < seen.size)))
+    return inside and bool(np.all(np.bincount(seen, minlength=seen.size) == 1))
+
+
+def _boards(outputs: Outputs) -> NDArray[Any]:
+    count = outputs["conflicts"].size
+    return outputs["boards"].reshape(count, -1)
+
+
+def _check_evaluator(levels: Mapping[str, Level]) -> None:
+    from nqbench.workloads.fitness.annealing_factors import HOST_EVALUATORS
+
+    if levels["scheme"] == "sa_cpu" and levels["evaluator"] not in HOST_EVALUATORS:
+        raise InfeasibleError(
+            f"evaluator: {levels['evaluator']} is no scheme of the processor; use"
+            f" {' or '.join(HOST_EVALUATORS)}, or system: fitness_schemes.sa_gpu",
+            "evaluator",
+        )

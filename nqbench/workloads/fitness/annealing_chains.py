@@ -1,0 +1,164 @@
+"""``sa_chains``: many searches at once on a GPU, one warp each, as a plan of one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import InfeasibleError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import Argument, Buffer, KernelPlan
+from nqbench.point import Level
+from nqbench.workloads.fitness import limits
+from nqbench.workloads.fitness.annealing_cooling import Cooling, seed_key
+from nqbench.workloads.fitness.levels import Levels, number
+
+SOURCE: Final = Path(__file__).with_name("chains.cu")
+NOTHING_FOUND: Final = 2**64 - 1
+
+_WARP: Final = 32
+_WORDS: Final = ((255, "uint8", "unsigned char"), (65535, "uint16", "unsigned short"),
+                 (2**31 - 1, "uint32", "unsigned"))  # fmt: skip
+"""The narrowest word that holds every row and every count of a diagonal, up to n of both."""
+
+_GLOBAL_WARPS: Final = 8
+"""Chains per multiprocessor whose counters are in global memory: more share the caches, and the
+latency of a chain is what a search waits for."""
+
+_ABSENT: Final = np.uint64(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Word type and memory of the chains. ``shared_bytes`` per block, 0 in global memory."""
+
+    dtype: str
+    word: str
+    memory: Literal["shared", "global"]
+    warps: int
+    shared_bytes: int
+
+    def entry(self, *, attacked: bool) -> str:
+        """The instance of the kernel."""
+        flags = (self.memory == "shared", attacked)
+        return f"anneal_chains<{self.word}, {', '.join(str(flag).lower() for flag in flags)}>"
+
+
+def settle_chains(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
+    """Resolve ``counters``, ``block_size`` and ``chains`` in place; numbers worth recording.
+
+    Raises ``InfeasibleError`` for blocks that are not whole warps, and for memory that is lacking.
+    """
+    n, size = number(levels, "n"), number(levels, "block_size")
+    limits.check_threads(levels, device)
+    if size % _WARP:
+        raise InfeasibleError(
+            f"block_size: {size} is no multiple of {_WARP}, and a chain takes a whole warp; use"
+            f" {size // _WARP * _WARP + _WARP}",
+            "block_size",
+        )
+    shape = _shape(levels, device)
+    levels["counters"] = shape.memory
+    if levels["chains"] == "auto":
+        levels["chains"] = _filling(shape, device)
+    needed = sum(buffer.nbytes for buffer in _buffers(n, number(levels, "chains"), shape))
+    limits.check_device_bytes(levels, needed, device)
+    chains = number(levels, "chains")
+    return {
+        "chains": chains,
+        "blocks": -(-chains // shape.warps),
+        "shared_bytes": shape.shared_bytes,
+        "device_bytes": needed,
+    }
+
+
+def chains_plan(levels: Mapping[str, Level], device: DeviceFacts) -> KernelPlan:
+    """The plan of settled levels."""
+    n, chains = number(levels, "n"), number(levels, "chains")
+    cooling = Cooling.from_levels(levels)
+    shape = _shape(levels, device)
+    table = cooling.table().reshape(-1)
+    shared = shape.memory == "shared"
+    counters: Argument = _ABSENT if shared else "counters"
+    return KernelPlan(
+        source=SOURCE,
+        entry=shape.entry(attacked=cooling.attacked),
+        arguments=(
+            np.int32(n),
+            np.uint32(chains),
+            np.uint64(seed_key(number(levels, "seed"))),
+            "table",
+            np.uint32(cooling.moves(n)),
+            np.uint32(cooling.limit(n)),
+            np.int32(levels["stop"] == "first"),
+            "best",
+            "conflicts",
+            "steps",
+            "accepted",
+            "boards",
+            counters,
+        ),
+        buffers=(
+            Buffer("table", "uint32", table.size, data=table),
+            Buffer("best", "uint64", 1, data=np.array([NOTHING_FOUND], np.uint64), restore=True,
+                   output=True),
+            *_buffers(n, chains, shape),
+        ),
+        grid=(-(-chains // shape.warps), 1, 1),
+        block=(shape.warps * _WARP, 1, 1),
+        shared_bytes=shape.shared_bytes,
+    )  # fmt: skip
+
+
+def winner(outputs: Mapping[str, NDArray[Any]]) -> int:
+    """The chain that stands for the run: the first to find a board, by proposals and not by time;
+    if none did, the one with the fewest conflicts left."""
+    if "best" in outputs and int(outputs["best"][0]) != NOTHING_FOUND:
+        return int(outputs["best"][0]) & 0xFFFFFFFF
+    order = np.lexsort((outputs["steps"], outputs["conflicts"]))
+    return int(order[0])
+
+
+def _shape(levels: Mapping[str, Level], device: DeviceFacts) -> Shape:
+    n, warps = number(levels, "n"), number(levels, "block_size") // _WARP
+    dtype, word = next((dtype, word) for most, dtype, word in _WORDS if n <= most)
+    needed = warps * (5 * n - 2) * np.dtype(dtype).itemsize
+    wanted = levels["counters"]
+    if wanted == "shared":
+        limits.check_shared(n, needed, device)
+    if wanted == "shared" or (wanted == "auto" and needed <= device.shared_per_block_optin):
+        return Shape(dtype, word, "shared", warps, needed)
+    return Shape(dtype, word, "global", warps, 0)
+
+
+def _buffers(n: int, chains: int, shape: Shape) -> tuple[Buffer, ...]:
+    own = () if shape.memory == "shared" else (
+        Buffer("counters", shape.dtype, chains * (4 * n - 2)),
+    )  # fmt: skip
+    return (
+        Buffer("conflicts", "uint64", chains, output=True),
+        Buffer("steps", "uint32", chains, output=True),
+        Buffer("accepted", "uint32", chains, output=True),
+        Buffer("boards", shape.dtype, chains * n, output=True),
+        *own,
+    )
+
+
+def _filling(shape: Shape, device: DeviceFacts) -> int:
+    """Chains that the device works on at once."""
+    blocks = min(
+        device.max_blocks_per_multiprocessor,
+        device.max_threads_per_multiprocessor // (shape.warps * _WARP),
+    )
+    if shape.shared_bytes:
+        taken = shape.shared_bytes + device.shared_reserved_per_block
+        unit = device.shared_allocation_unit
+        blocks = min(blocks, device.shared_per_multiprocessor // (-(-taken // unit) * unit))
+    else:
+        blocks = min(blocks, max(1, _GLOBAL_WARPS // shape.warps))
+    return max(1, blocks) * shape.warps * device.multiprocessors

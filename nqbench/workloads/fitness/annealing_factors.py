@@ -1,0 +1,91 @@
+"""The factors of the searches: how they propose, cool, evaluate and end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from nqbench.errors import InfeasibleError
+from nqbench.point import Level
+from nqbench.workloads.fitness.annealing_cooling import MILLI, MOST_START
+from nqbench.workloads.protocol import Factor
+
+GPU_EVALUATORS: Final = ("gpu_coarse", "gpu_fine1", "gpu_fine2", "histogram")
+HOST_EVALUATORS: Final = ("cpu_serial", "cpu_histogram")
+
+MAX_EVALUATIONS: Final = 2**31 - 1
+MAX_CHAINS: Final = 2**20
+
+ANNEALING_FACTORS: Final = (
+    Factor("evaluator", "scheme that a search evaluates with", (*HOST_EVALUATORS, *GPU_EVALUATORS)),
+    Factor("proposal", "which queen a move begins with: any, or one in conflict",
+           ("uniform", "attacked")),
+    Factor("start_temperature", "highest temperature, in thousandths of a conflict",
+           number=(1, MOST_START), auto=True),
+    Factor("end_temperature", "temperature at which a search gives up, in thousandths",
+           number=(1, MOST_START), auto=True),
+    Factor("cooling", "each temperature over the one before, in thousandths",
+           number=(1, MILLI - 1), auto=True),
+    Factor("moves_per_queen", "proposals at each temperature, over n",
+           number=(1, 100_000), auto=True),
+    Factor("max_evaluations", "proposals after which a search is cut short; 0 for none",
+           number=(0, MAX_EVALUATIONS)),
+    Factor("chains", "searches side by side; `auto` fills the device", number=(1, MAX_CHAINS),
+           auto=True),
+    Factor("stop", "when chains end: at the first board found, or each at its own",
+           ("first", "all")),
+)  # fmt: skip
+
+_PAPER: Final[Mapping[str, Level]] = MappingProxyType(
+    {"start_temperature": 500, "end_temperature": 10, "cooling": 800, "moves_per_queen": 20}
+)
+"""The fitness paper's own values are lost (its Table 1). What it says of them: a valid board is
+found with a probability above 0.5, and at n = 3000 in 9443 s, which at its 27 ms an evaluation are
+350,000 evaluations, 116 per queen. Here the hot part is short, since below n = 100 it is needed to
+leave dead ends and above it every move made there is undone later: at 0.5 a rise of one conflict is
+accepted in 14% of cases, eight temperatures further (0.08) in none of 200,000. What is left is a
+long descent among equals, which needs 100 to 200 proposals per queen for the last conflicts. Found
+with these: 73% of 100 runs at n = 6, 99% or more from 7 to 10,000; 240 proposals per queen at
+n = 3000. Half of ``moves_per_queen`` fits the paper's number better, and fails more often."""
+
+_ATTACKED: Final[Mapping[str, Level]] = MappingProxyType({"start_temperature": 200})
+"""At one temperature: a proposal that begins with a queen in conflict cannot disturb the others
+much, so nothing has to be cooled down. At 0.3 and n = 3000 some runs never end; at 0.1 one of two
+on 6 queens does not."""
+
+EVALUATOR_LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
+    dict.fromkeys(("allocation", "block_size", "atomics", "counters", "tally"), "-")
+)
+"""Factors that `sa_gpu` leaves to its evaluator, whose defaults replace the ``-``."""
+
+SCHEDULE: Final[Mapping[str, Level]] = MappingProxyType(
+    {**dict.fromkeys(_PAPER, "auto"), "max_evaluations": 0}
+)
+"""Levels of every search that names none."""
+
+
+def settle_schedule(levels: dict[str, Level]) -> None:
+    """Resolve ``auto`` of the schedule in place.
+
+    Raises ``InfeasibleError`` for a schedule that never cools, or factors of cooling where there
+    is none.
+    """
+    attacked = levels.get("proposal") == "attacked"
+    own = _ATTACKED if attacked else _PAPER
+    for name in _PAPER:
+        if levels[name] not in ("auto", "-"):
+            if name not in own:
+                raise InfeasibleError(
+                    f"{name}: {levels[name]} means nothing with proposal: attacked, which keeps"
+                    f" start_temperature; leave {name} out",
+                    name,
+                )
+        else:
+            levels[name] = own.get(name, "-")
+    if not attacked and int(str(levels["end_temperature"])) > int(str(levels["start_temperature"])):
+        raise InfeasibleError(
+            f"end_temperature: {levels['end_temperature']} is above start_temperature:"
+            f" {levels['start_temperature']}, and a search cools down; exchange them",
+            "end_temperature",
+        )
