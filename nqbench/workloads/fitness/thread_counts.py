@@ -138,7 +138,9 @@ def measure_class(size: int) -> dict[int, float]:
 def read_count(path: Path, size: int) -> int | None:
     """The count of this machine for a size class; ``None`` if unknown or the file is damaged."""
     count = _machines(path).get(machine_key(), {}).get(str(size))
-    return count if isinstance(count, int) and 1 <= count <= MOST_THREADS else None
+    if type(count) is not int:  # JSON's true is an int for isinstance
+        return None
+    return count if 1 <= count <= MOST_THREADS else None
 
 
 def _machines(path: Path) -> dict[str, dict[str, Any]]:

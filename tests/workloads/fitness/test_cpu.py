@@ -1,0 +1,244 @@
+"""The schemes of the processor against brute force and closed forms."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqbench.devices.cpu import CpuDevice
+from nqbench.errors import InfeasibleError
+from nqbench.plan import HostPlan, HostResult
+from nqbench.point import Level
+from nqbench.workloads.fitness import cpu, cpu_tbb
+from nqbench.workloads.fitness.boards import (
+    Board,
+    brute_force,
+    conflicts,
+    make_batch,
+    random_board,
+    valid_board,
+)
+from nqbench.workloads.fitness.cpu_unoptimized import assembly
+
+needs_tbb = pytest.mark.skipif(bool(cpu_tbb.load_tbb()), reason=cpu_tbb.load_tbb() or "TBB is here")
+
+Scheme = Callable[[Board], int]
+PAIR_SCHEMES = [
+    pytest.param(cpu.serial, id="serial"),
+    pytest.param(cpu.serial_unoptimized, id="serial_unoptimized"),
+    *(
+        pytest.param(lambda board, t=t: cpu.threads(board, t), id=f"threads-{t}")
+        for t in (1, 2, 3, 60)
+    ),
+    pytest.param(cpu.tbb, id="tbb", marks=needs_tbb),
+    *(
+        pytest.param(lambda board, t=t: cpu.fork_join(board, t), id=f"fork_join-{t}")
+        for t in (1, 2, 3, 10, 5000)
+    ),
+]
+SCHEMES = [*PAIR_SCHEMES, pytest.param(cpu.histogram, id="histogram")]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_random_and_valid_boards_of_every_small_size(scheme: Scheme) -> None:
+    for n in (*range(4, 24), 61, 64, 127):
+        board = random_board(n, seed=n)
+        assert scheme(board) == brute_force(board), f"random, n = {n}"
+        assert scheme(valid_board(n)) == 0, f"valid, n = {n}"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("n", [500, 1999, 2000])
+def test_random_and_valid_boards_of_larger_sizes(scheme: Scheme, n: int) -> None:
+    for seed in (1, 2):
+        board = random_board(n, seed)
+        assert scheme(board) == brute_force(board)
+    assert scheme(valid_board(n)) == 0
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_boards_that_are_hardly_any(scheme: Scheme, n: int) -> None:
+    assert scheme(np.arange(n, dtype=np.int32)) == n * (n - 1) // 2
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("step", [1, -1])
+def test_every_pair_is_counted_once_on_a_diagonal_board(scheme: Scheme, step: int) -> None:
+    n = 1237  # all pairs conflict, so that a pair left out or taken twice shows
+    assert scheme(np.arange(n, dtype=np.int32)[::step]) == n * (n - 1) // 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 80).flatmap(lambda n: st.permutations(range(n))))
+def test_pairs_and_diagonals_agree(rows: list[int]) -> None:
+    board = np.array(rows, np.int32)
+    assert cpu.serial(board) == cpu.histogram(board) == brute_force(board)
+    assert cpu.fork_join(board, 2) == cpu.threads(board, 3) == cpu.serial_unoptimized(board)
+
+
+def test_counts_beyond_32_bits() -> None:
+    n = 100_000
+    diagonal = np.arange(n, dtype=np.int32)
+    assert cpu.histogram(diagonal) == n * (n - 1) // 2 == 4_999_950_000
+    # Two diagonals of 30,000 and 70,000 queens; each of the 30,000 meets one of the others, on the
+    # diagonals of the other direction.
+    shifted = np.roll(diagonal, 30_000)
+    assert cpu.histogram(shifted) == (30_000 * 29_999 + 70_000 * 69_999) // 2 + 30_000
+
+
+@pytest.mark.parametrize("scheme", PAIR_SCHEMES)
+def test_sums_over_rows_are_64_bit(scheme: Scheme) -> None:
+    n = 70_000 if scheme is cpu.serial else 2_000  # 2.4e9 pairs take 0.3 s on one core
+    assert scheme(np.arange(n, dtype=np.int32)) == n * (n - 1) // 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 64])
+def test_a_batch_lists_the_conflicts_of_each_board(count: int) -> None:
+    boards = make_batch("random", 97, 5, count)
+    result = cpu.histogram_batch(boards)
+    assert isinstance(result, HostResult)
+    each = [brute_force(board) for board in boards]
+    assert result.outputs["conflicts"].tolist() == each
+    assert result.answer == sum(each)
+
+
+def test_a_board_is_never_written_to() -> None:
+    board = random_board(200, 1)
+    before = board.copy()
+    for scheme in (cpu.serial, cpu.histogram, cpu.serial_unoptimized):
+        scheme(board)
+    cpu.fork_join(board, 4)
+    assert np.array_equal(board, before)
+
+
+def test_without_optimisation_it_is_other_code() -> None:
+    import numba
+
+    from nqbench.workloads.fitness.cpu_pairs import row_conflicts
+
+    source = row_conflicts.py_func  # type: ignore[attr-defined]
+    optimized = numba.njit(source)  # not out of the cache, whose code cannot be inspected
+    board = random_board(8, 1)
+    assert optimized(board, 0) == source(board, 0)
+    assert "x i32>" in optimized.inspect_llvm(optimized.signatures[0])  # vectors of queens
+    text = assembly()
+    assert not [word for word in ("xmm", "ymm", "zmm", "v0.4s", "v1.4s") if word in text]
+    # Every variable in memory: the inner loop alone loads board, n, i and j more than once each.
+    memory = [line for line in text.splitlines() if "(%rsp)" in line or "[sp" in line]
+    assert len(memory) > 20
+
+
+def test_without_optimisation_it_is_slower_by_far() -> None:
+    board = random_board(3_000, 1)
+
+    def fastest(scheme: Scheme) -> float:
+        taken = []
+        for _ in range(7):
+            started = time.perf_counter()
+            scheme(board)
+            taken.append(time.perf_counter() - started)
+        return min(taken)
+
+    assert fastest(cpu.serial_unoptimized) > 2 * fastest(cpu.serial)  # 10 seen with AVX-512
+
+
+LEVELS: list[dict[str, Level]] = [
+    {"scheme": "cpu_serial", "optimization": "default"},
+    {"scheme": "cpu_serial", "optimization": "none"},
+    {"scheme": "cpu_threads", "threads": 5},
+    {"scheme": "cpu_forkjoin", "threshold": 4},
+    {"scheme": "cpu_histogram"},
+]
+
+
+@pytest.mark.parametrize("levels", LEVELS, ids=str)
+def test_a_plan_runs_on_the_processor(levels: dict[str, Level]) -> None:
+    board = random_board(300, 4)
+    plan = cpu.host_plan(levels, board[np.newaxis])
+    with CpuDevice().prepare(plan) as prepared:
+        prepared.launch()
+        assert int(prepared.fetch()["answer"][0]) == conflicts(board)
+    if levels["scheme"] == "cpu_threads":
+        assert plan.about["threads"] == 5
+
+
+def test_a_plan_s_first_call_is_of_a_small_board_and_compiles_the_same_code() -> None:
+    from nqbench.workloads.fitness.cpu_pairs import serial_conflicts
+
+    plan = cpu.host_plan(LEVELS[0], random_board(50, 1)[np.newaxis])
+    CpuDevice().prepare(plan).close()
+    compiled = list(serial_conflicts.signatures)  # type: ignore[attr-defined]
+    cpu.serial(*plan.arguments)
+    assert list(serial_conflicts.signatures) == compiled  # type: ignore[attr-defined]
+    assert plan.warm_up[0].size < 10
+
+
+@needs_tbb
+def test_tbb_is_what_runs_it() -> None:
+    import numba
+
+    cpu.tbb(random_board(100, 1))
+    assert numba.threading_layer() == "tbb"  # type: ignore[attr-defined]
+
+
+@needs_tbb
+def test_the_size_of_pieces_is_put_back() -> None:
+    import numba
+
+    before = numba.get_parallel_chunksize()
+    cpu.tbb(random_board(100, 1))
+    assert numba.get_parallel_chunksize() == before
+
+
+def test_without_the_package_tbb_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_tbb, "tbb_library", lambda: None)
+    monkeypatch.setitem(cpu_tbb.LIBRARIES, sys.platform, "libtbb_that_is_not_here.so")
+    cpu_tbb.load_tbb.cache_clear()
+    try:
+        plan_of = {"scheme": "cpu_tbb"}
+        with pytest.raises(InfeasibleError, match=r"package tbb is not installed \(pip install"):
+            cpu.host_plan(plan_of, random_board(10, 1)[np.newaxis])
+    finally:
+        cpu_tbb.load_tbb.cache_clear()
+
+
+@needs_tbb
+def test_another_layer_in_the_process_is_an_error_and_not_another_system() -> None:
+    program = (
+        "import numpy as np\n"
+        "from nqbench.errors import DeviceError\n"
+        "from nqbench.workloads.fitness.cpu import tbb\n"
+        "try:\n    tbb(np.arange(9, dtype=np.int32))\nexcept DeviceError as e:\n    print(e)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={"NUMBA_THREADING_LAYER": "workqueue", "PATH": ""},
+        check=True,
+    )
+    assert "on its workqueue layer in this process, not on TBB" in done.stdout
+
+
+def test_importing_the_schemes_does_not_import_numba() -> None:
+    program = (
+        "import sys; import nqbench.workloads.fitness.cpu, nqbench.workloads.fitness.thread_counts;"
+        "print('numba' in sys.modules, 'llvmlite' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "False"], done.stderr
+
+
+def test_plans_carry_arrays() -> None:
+    plan = cpu.host_plan({"scheme": "cpu_histogram"}, make_batch("random", 30, 1, 3))
+    assert isinstance(plan, HostPlan)
+    assert plan.arguments[0].shape == (3, 30)
+    assert plan.function.endswith(":histogram_batch")
