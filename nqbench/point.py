@@ -93,7 +93,11 @@ def varied(points: Sequence[Point]) -> list[str]:
 
 def labels(points: Sequence[Point]) -> list[str]:
     """One text per point that tells it from the others of its sweep."""
-    told = {s: varied([p for p in points if p.sweep == s]) for s in {p.sweep for p in points}}
+    sweeps: dict[tuple[str, str | None], list[Point]] = {}
+    for point in points:
+        for system in {None, point.system}:
+            sweeps.setdefault((point.sweep, system), []).append(point)
+    told = {key: varied(alike) for key, alike in sweeps.items()}
     return [
         f"{point.system or point.sweep} N={point.n}"
         + "".join(f" {name}={text(point.factors[name])}" for name in _beyond(point, told))
@@ -101,10 +105,12 @@ def labels(points: Sequence[Point]) -> list[str]:
     ]
 
 
-def _beyond(point: Point, told: Mapping[str, list[str]]) -> list[str]:
-    """The varied factors that the system's name does not already say."""
+def _beyond(point: Point, told: Mapping[tuple[str, str | None], list[str]]) -> list[str]:
+    """The varied factors that the system's name does not already say: those of its launch, and
+    those in which the system itself was varied."""
+    own = told[point.sweep, point.system]
     return [
         name
-        for name in told[point.sweep][1:]
-        if point.factors.get(name) not in (None, "-") and (not point.system or name in LAUNCH)
+        for name in told[point.sweep, None][1:]
+        if point.factors.get(name) not in (None, "-") and (name in LAUNCH or name in own)
     ]

@@ -45,6 +45,9 @@ COMPILERS: Final = (
     *("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc-cu13"),
     "pycuda",
 )
+CONTENTS: Final = "_sha256"
+"""Ending of a derived number that stands for a user's file: its name is a level, its contents are
+not."""
 HOST_COMPILERS: Final = ("numba", "llvmlite", "numpy")
 """They make the jobs of a kernel (its ``split`` phase), run the simulator and the baselines."""
 HOST_LIBRARIES: Final = ("tbb",)
@@ -95,7 +98,9 @@ class Keys:
             "factors": dict(point.factors),
             "where": self._host if host else self._device,
         }
-        return _hash(parts)
+        # Only where there are any, so that the keys of all other points stay as they are.
+        contents = {name: v for name, v in point.derived.items() if name.endswith(CONTENTS)}
+        return _hash({**parts, **contents})
 
     def check(self) -> None:
         """Raise ``StoreError`` if a source has changed since the keys were made.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,3 +83,10 @@ def test_editing_a_kernel_changes_the_digest_of_its_folder(tmp_path: Any) -> Non
     assert digest((tmp_path,)) == before
     kernel.write_text("int b;")
     assert digest((tmp_path,)) != before
+
+
+def test_the_contents_of_a_users_file_enter() -> None:
+    bare = point(n=8)
+    one, other = (replace(bare, derived={"board_sha256": word}) for word in ("ab", "cd"))
+    assert len({key(bare), key(one), key(other)}) == 3
+    assert key(replace(bare, derived={"jobs": 3})) == key(bare)

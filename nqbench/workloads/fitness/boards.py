@@ -153,13 +153,21 @@ def _load(path: Path) -> NDArray[Any]:
     return np.array([int(word) for word in words], np.int64)
 
 
-@lru_cache(maxsize=_KEPT)
 def make_board(kind: str, n: int, seed: int, file: str = "") -> Board:
-    """The board of one configuration (read-only): ``random``, ``valid`` or ``file``."""
+    """The board of one configuration (read-only): ``random``, ``valid`` or ``file``.
+
+    A file is read anew each time, since it may have changed.
+    """
     if kind == "file":
         board = read_board(Path(file), n)
-    else:
-        board = random_board(n, seed) if kind == "random" else valid_board(n)
+        board.setflags(write=False)
+        return board
+    return _generated(kind, n, seed if kind == "random" else 0)
+
+
+@lru_cache(maxsize=_KEPT)
+def _generated(kind: str, n: int, seed: int) -> Board:
+    board = random_board(n, seed) if kind == "random" else valid_board(n)
     board.setflags(write=False)
     return board
 
@@ -176,12 +184,12 @@ def make_batch(kind: str, n: int, seed: int, count: int, file: str = "") -> Boar
 
 
 @lru_cache(maxsize=256)
-def expected_answer(kind: str, n: int, seed: int, count: int, file: str = "") -> int:
-    """The answer of a configuration, from the boards themselves; see :func:`combined`."""
+def expected_answer(kind: str, n: int, seed: int, count: int) -> int:
+    """The answer for generated boards, from the boards themselves; see :func:`combined`."""
     if kind == "random":
         each = [conflicts(make_board(kind, n, seed + k)) for k in range(count)]
     else:
-        each = [conflicts(make_board(kind, n, seed, file))] * count
+        each = [conflicts(make_board(kind, n, seed))] * count
     return combined(each)
 
 

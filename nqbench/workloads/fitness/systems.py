@@ -15,12 +15,15 @@ _OF_PAPER: Final = (
     *("sa_cpu", "sa_gpu"),
 )
 
+_INPUT: Final = ("board", "board_file", "seed")
+"""What is evaluated, which is no part of a scheme."""
+
 SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
     {
         f"{'fitness_schemes' if name in _OF_PAPER else 'fitness'}.{name}": MappingProxyType(
-            {"scheme": name}
+            {"scheme": name, **{f: level for f, level in scheme.levels.items() if f not in _INPUT}}
         )
-        for name in SCHEMES
+        for name, scheme in SCHEMES.items()
     }
 )
 

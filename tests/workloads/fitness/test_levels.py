@@ -1,0 +1,188 @@
+"""What a user may ask of the fitness workload, and the sentence for what cannot be."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import ProgramPlan
+from nqbench.point import Level
+from nqbench.workloads.fitness import WORKLOAD, limits
+from nqbench.workloads.fitness.boards import random_board
+from nqbench.workloads.fitness.gpu_plans import pair_list
+from nqbench.workloads.fitness.systems import HOST_SYSTEMS, SYSTEMS
+from tests.workloads.counting.facts import GPU, HOST
+from tests.workloads.fitness.evaluating import OWN, PAPER
+
+CUDA = replace(GPU, kind="cuda", memory_bytes=80 * 2**30)
+
+
+def resolve(
+    system: str | None = None, device: DeviceFacts = GPU, **given: Level
+) -> dict[str, Level]:
+    return dict(WORKLOAD.resolve(given, system, device).factors)
+
+
+def test_the_papers_launch() -> None:
+    levels = resolve(f"{PAPER}.gpu_coarse", n=1000)
+    assert levels["block_size"] == 512
+    assert levels["allocation"] == "per_call"
+    assert levels["atomics"] == "per_conflict"
+    assert levels["threads"] == levels["threshold"] == "-"
+    assert resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000)["child_block_size"] == 32
+
+
+def test_a_free_point_has_a_scheme() -> None:
+    assert resolve(scheme="histogram", n=10) == resolve(f"{OWN}.histogram", n=10)
+
+
+@pytest.mark.parametrize("system", sorted(SYSTEMS))
+def test_resolving_twice_changes_nothing(system: str) -> None:
+    once = resolve(system, CUDA, n=50)
+    assert resolve(system, CUDA, **once) == once
+
+
+def test_seed_and_file_belong_to_their_kind_of_board() -> None:
+    assert resolve(f"{PAPER}.gpu_coarse", n=10, board="valid")["seed"] == "-"
+    assert resolve(f"{PAPER}.gpu_coarse", n=10)["board_file"] == "-"
+
+
+@pytest.mark.parametrize(
+    ("system", "given", "sentence"),
+    [
+        ("fitness.histogramm", {}, "did you mean 'fitness.histogram'"),
+        (None, {}, "needs a system or a scheme"),
+        (None, {"scheme": "gpu_coarsest"}, "did you mean 'gpu_coarse'"),
+        (f"{OWN}.histogram", {"colour": 3}, "no factor 'colour'"),
+        (f"{OWN}.histogram", {"counters": "locale"}, "no level 'locale'"),
+        (f"{OWN}.histogram", {"board_file": 3}, "takes the name of a file, not 3"),
+    ],
+)
+def test_names_that_do_not_exist(
+    system: str | None, given: dict[str, Level], sentence: str
+) -> None:
+    with pytest.raises(StudyError, match=re.escape(sentence)):
+        resolve(system, GPU, **{"n": 10, **given})
+
+
+@pytest.mark.parametrize(
+    ("system", "given", "factor", "sentence"),
+    [
+        (f"{OWN}.histogram", {"scheme": "gpu_coarse"}, "scheme", "not the scheme of fitness.hist"),
+        (None, {"scheme": "cpu_serial"}, "scheme", "write system: fitness_schemes.cpu_serial"),
+        (f"{PAPER}.gpu_coarse", {"threads": 4}, "threads", "means nothing to fitness_schemes.gpu"),
+        (f"{OWN}.batched", {"batch": 0}, "batch", "0 is outside 1 to"),
+        (f"{PAPER}.gpu_coarse", {"board": "file"}, "board", "needs board_file"),
+        (f"{PAPER}.gpu_coarse", {"board": "valid", "seed": 3}, "seed", "with board: valid"),
+        (f"{PAPER}.gpu_coarse", {"board_file": "x.npy"}, "board_file", "with board: random"),
+        (f"{PAPER}.gpu_cdp", {}, "", "dynamic parallelism), which is not simulated"),
+        (f"{OWN}.histogram", {"n": 0}, "n", "outside 1 to 10000000"),
+        (f"{PAPER}.gpu_coarse", {"board": "valid", "n": 3}, "board", "n from 4"),
+        (
+            f"{OWN}.histogram",
+            {"counters": "shared", "n": 30_000},
+            "counters",
+            "over the 232448 of test GPU",
+        ),
+    ],
+)
+def test_what_makes_no_sense(
+    system: str | None, given: dict[str, Level], factor: str, sentence: str
+) -> None:
+    with pytest.raises(InfeasibleError) as caught:
+        resolve(system, GPU, **{"n": 10, **given})
+    assert sentence in str(caught.value)
+    assert caught.value.factor == factor
+
+
+def test_the_pair_list_must_fit_the_device() -> None:
+    needed = 8 * (50_000 * 49_999 // 2) + 4 * 50_000 + 8
+    with pytest.raises(InfeasibleError) as caught:
+        resolve(f"{PAPER}.gpu_fine1", n=50_000)
+    sentence = str(caught.value)
+    assert f"needs {needed} bytes of device memory" in sentence
+    assert "8 bytes for each of 1249975000 pairs" in sentence
+    assert f"has {2**32}" in sentence
+    assert caught.value.factor == "n"
+
+
+def test_the_pair_list_must_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "free_host_bytes", lambda: 1000)
+    with pytest.raises(InfeasibleError, match=r"bytes of host memory .* and 1000 are available"):
+        resolve(f"{PAPER}.gpu_fine1", n=100)
+    with pytest.raises(InfeasibleError, match=r"\(300 boards\).* use a smaller batch"):
+        resolve(f"{OWN}.batched", n=100, batch=300)
+
+
+def test_free_memory_is_the_least_that_anybody_says(tmp_path: Path) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:  2000 kB\nMemAvailable:    1000 kB\n")
+    (tmp_path / "memory.max").write_text("500000\n")
+    (tmp_path / "memory.current").write_text("100000\n")
+    assert limits.free_host_bytes(meminfo, tmp_path) == 400_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert limits.free_host_bytes(meminfo, tmp_path) == 1_024_000
+    free = limits.free_host_bytes()
+    assert free is None or free > 2**20
+
+
+def test_a_pair_per_thread_must_fit_the_grid() -> None:
+    with pytest.raises(InfeasibleError, match="over the 2147483647 blocks of a grid"):
+        resolve(f"{PAPER}.gpu_fine2", n=70_000, block_size=1)
+    assert resolve(f"{PAPER}.gpu_fine2", n=70_000)["block_size"] == 512
+
+
+def test_a_batch_must_fit_the_device() -> None:
+    with pytest.raises(InfeasibleError) as caught:
+        resolve(f"{OWN}.batched", n=1_000_000, batch=1000)
+    assert "1000 boards" in str(caught.value)
+    assert caught.value.factor == "batch"
+
+
+def test_kernels_need_a_gpu() -> None:
+    with pytest.raises(WrongDeviceError, match="host's CPU"):
+        resolve(f"{OWN}.histogram", HOST, n=10)
+    assert resolve(f"{PAPER}.cpu_serial", HOST, n=10)["scheme"] == "cpu_serial"
+
+
+def test_host_systems_are_those_of_the_processor() -> None:
+    assert f"{PAPER}.cpu_tbb" in HOST_SYSTEMS
+    assert f"{PAPER}.gpu_coarse" not in HOST_SYSTEMS
+    assert WORKLOAD.host_systems == HOST_SYSTEMS
+
+
+def test_all_pairs_once_in_order() -> None:
+    assert pair_list(1).shape == (0, 2)
+    assert pair_list(4).tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
+    assert np.array_equal(pair_list(70), np.column_stack(np.triu_indices(70, 1)))
+
+
+def test_boards_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "board.npy"
+    np.save(path, random_board(30, 5))
+    given: dict[str, Level] = {"n": 30, "board": "file", "board_file": str(path)}
+    resolved = WORKLOAD.resolve(given, f"{PAPER}.gpu_coarse", GPU)
+    plan = WORKLOAD.plan(resolved.factors, f"{PAPER}.gpu_coarse", GPU)
+    assert isinstance(plan, ProgramPlan)
+    assert np.array_equal(plan.buffers[0].data, random_board(30, 5))  # type: ignore[arg-type]
+    random = WORKLOAD.resolve({"n": 30, "seed": 5}, f"{PAPER}.gpu_coarse", GPU).factors
+    assert WORKLOAD.expected(resolved.factors) == WORKLOAD.expected(random)
+    assert len(str(resolved.derived["board_sha256"])) == 16
+    with pytest.raises(InfeasibleError, match="has 30 queens, but n is 31"):
+        WORKLOAD.resolve({**given, "n": 31}, f"{PAPER}.gpu_coarse", GPU)
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "board.npy"
+    given: dict[str, Level] = {"n": 30, "board": "file", "board_file": str(path)}
+    digests = set()
+    for seed in (1, 2):
+        np.save(path, random_board(30, seed))
+        digests.add(WORKLOAD.resolve(given, f"{OWN}.histogram", GPU).derived["board_sha256"])
+    assert len(digests) == 2

@@ -1,0 +1,54 @@
+"""Bytes and operations of an evaluation, against counting them one by one."""
+
+from __future__ import annotations
+
+import pytest
+
+from nqbench.point import Level
+from nqbench.workloads.fitness import WORKLOAD
+from nqbench.workloads.fitness.traffic import diagonals, pairs, sub_threads
+from tests.workloads.counting.facts import GPU
+from tests.workloads.fitness.evaluating import OWN, PAPER
+
+
+def derived(system: str, **given: Level) -> dict[str, int | float | str]:
+    return dict(WORKLOAD.resolve(given, system, GPU).derived)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 33])
+@pytest.mark.parametrize("threshold", [1, 2, 3, 8, 40])
+def test_sub_threads(n: int, threshold: int) -> None:
+    rows = [n - 1 - i for i in range(n)]
+    assert sub_threads(n, threshold) == sum(-(-w // threshold) for w in rows if w > threshold)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20])
+def test_the_rounds_that_derive_a_pair(n: int) -> None:
+    rounds = sum(x + 1 for x in range(n) for _ in range(x + 1, n))
+    assert derived(f"{PAPER}.gpu_fine2", n=n)["operations"] == 4 * pairs(n) + 3 * rounds
+
+
+def test_sizes() -> None:
+    assert pairs(50_000) == 1_249_975_000
+    board = range(6)
+    assert diagonals(6) == len({c + r for c in board for r in board}) * 2
+    fine1 = derived(f"{PAPER}.gpu_fine1", n=1000)
+    assert fine1["transfer_bytes"] == 8 * 499_500 + 4 * 1000 + 8
+    assert fine1["bytes_moved"] == 16 * 499_500
+
+
+def test_a_batch_is_so_many_boards() -> None:
+    one = derived(f"{OWN}.histogram", n=500, counters="global")
+    many = derived(f"{OWN}.batched", n=500, counters="global", batch=7)
+    for name in ("bytes_moved", "operations", "transfer_bytes", "device_bytes"):
+        assert many[name] == 7 * int(one[name]), name
+
+
+def test_predictions_grow_as_the_schemes_do() -> None:
+    def growth(system: str) -> float:
+        small, large = ({"scheme": system, "n": n, "board": "random"} for n in (1000, 2000))
+        return WORKLOAD.work(large) / WORKLOAD.work(small)
+
+    assert growth("histogram") == pytest.approx(2, rel=0.01)
+    assert growth("gpu_coarse") == pytest.approx(4, rel=0.01)
+    assert growth("gpu_fine2") == pytest.approx(8, rel=0.02)
