@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nqbench.devices.registry import Choice
     from nqbench.facts import DeviceFacts
     from nqbench.measure.events import RunOutcome
+    from nqbench.measure.study import StudyLike
     from nqbench.plan import Plan
     from nqbench.point import Point
     from nqbench.static import StaticRow
@@ -68,7 +69,7 @@ def budget_seconds(text: str | None) -> float | None:
         raise StudyError(f"--budget: {error.message}") from error
 
 
-def run_folder(study: Study, spec: str) -> Path:
+def run_folder(study: StudyLike, spec: str) -> Path:
     """Where a user's own run goes: ``results/local/DEVICE/STUDY``."""
     return LOCAL_RESULTS / re.sub(r"[^\w.-]+", "-", spec) / study.name
 

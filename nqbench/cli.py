@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli_bottleneck import register as register_bottleneck
 from nqbench.cli_compare import register
 from nqbench.cli_papers import register as register_papers
 from nqbench.errors import (
@@ -215,6 +216,7 @@ def schema() -> None:
 
 register(app)
 register_papers(app)
+register_bottleneck(app)
 
 
 def _command() -> list[str]:

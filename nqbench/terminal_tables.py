@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from nqbench.report.table import Table as ReportTable
 
 UNBOUND_WIDTH: Final = 10_000
 """Columns that no table needs: what it would take if the terminal were wide enough."""
@@ -39,3 +43,16 @@ def print_fitting(
             out.print(Padding(escape(", ".join(pairs)), (0, 0, 0, INDENT)))
     if table.caption:
         out.print(table.caption)
+
+
+def show_table(out: Console, table: ReportTable) -> None:
+    """A table of a report, with its source and notes."""
+    names = [column.heading for column in table.columns]
+    made = Table(box=SIMPLE_HEAD)
+    for index, name in enumerate(names):
+        made.add_column(escape(name), no_wrap=index == 0, overflow="fold")
+    out.print(escape(table.title))
+    out.print(escape(str(table.source)))
+    print_fitting(out, made, names, list(table.texts()))
+    for note in table.notes:
+        out.print(escape(note), soft_wrap=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from nqbench.analysis.bottleneck import bottlenecks, verdict_text
 from nqbench.analysis.collect import load_dataset
 from nqbench.analysis.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.design import swept_factors
@@ -28,6 +29,7 @@ from nqbench.analysis.wording import (
     time,
 )
 from nqbench.errors import AnalysisError
+from nqbench.point import PART
 
 WANTED: Final = 3
 """Findings that are shown: as many as can be read at a glance."""
@@ -53,6 +55,8 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
     Says so in one sentence where the run supports none.
     """
     data = run if isinstance(run, Dataset) else load_dataset(run)
+    if any(PART in point.levels for point in data.points):  # parts are no alternatives to compare
+        return [verdict_text(found) for found in bottlenecks(data)]
     told: list[str] = []
     for sentence in _candidates(data):
         if sentence and sentence not in told:

@@ -76,6 +76,20 @@ REPORT_KINDS: Final = (
         "table", "skipped", "what did not run, and why", ("of", "title", "n"), one_sweep=False
     ),
     ReportKind(
+        "table",
+        "bottleneck",
+        "what kernels wait for, by the times of their parts (runs of `nqbench bottleneck`)",
+        ("title", "n"),
+        one_sweep=False,
+    ),
+    ReportKind(
+        "figure",
+        "bottleneck",
+        "bars of kernels without memory, without arithmetic, and whole",
+        ("title", "n"),
+        one_sweep=False,
+    ),
+    ReportKind(
         "figure",
         "effects",
         "main effects and two-way interactions as ratios with intervals",

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Literal, Protocol, get_args, runtime_checkable
 
+from nqbench.facts import DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
 
@@ -20,6 +21,9 @@ PARTS: Final[tuple[Part, ...]] = get_args(Part)
 @runtime_checkable
 class Separable(Protocol):
     """A workload that can take a kernel apart. One that cannot has no such members."""
+
+    part_n: Mapping[DeviceKind, int]
+    """The size to take where none is asked for, by kind of device: one that fills it."""
 
     def part(self, plan: Plan, part: Part) -> KernelPlan:
         """The plan's main kernel alone, built as ``part``; ``full`` changes nothing but that.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from nqbench.analysis.dataset import Dataset
+from nqbench.report.figures.bottleneck import bottleneck
 from nqbench.report.figures.effects import effects
 from nqbench.report.figures.heatmap import heatmap
 from nqbench.report.figures.line import line
@@ -23,4 +24,5 @@ FIGURES: Final[dict[str, FigureBuilder]] = {
     "heatmap": heatmap,
     "line": line,
     "scaling": scaling,
+    "bottleneck": bottleneck,
 }

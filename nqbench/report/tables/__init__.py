@@ -7,6 +7,7 @@ from typing import Final
 
 from nqbench.analysis.dataset import Dataset
 from nqbench.report.table import Table
+from nqbench.report.tables.bottleneck import bottleneck
 from nqbench.report.tables.effects import effects, interactions
 from nqbench.report.tables.resources import resources
 from nqbench.report.tables.results import results
@@ -24,4 +25,5 @@ TABLES: Final[dict[str, TableBuilder]] = {
     "systems": systems,
     "resources": resources,
     "skipped": skipped,
+    "bottleneck": bottleneck,
 }

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError, WrongDeviceError
-from nqbench.facts import DeviceFacts
+from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import Buffer, KernelPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.protocol import Factor, Resolved
@@ -59,6 +59,7 @@ class Ceilings:
         "ceilings.logic": {"operation": "logic", "steps": 4096},
     }
     host_systems: frozenset[str] = frozenset()
+    part_n: Mapping[DeviceKind, int] = {"cuda": 1 << 26, "sim": 1 << 12}
 
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts

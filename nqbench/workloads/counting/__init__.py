@@ -27,6 +27,10 @@ class Counting:
     name: str = "counting"
     factors: Mapping[str, Factor] = FACTORS
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
+    inseparable: str = (
+        "cannot be taken apart: its control flow depends on the words that it loads and stores, so"
+        " that without them it would search another tree"
+    )
 
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts

@@ -1,0 +1,65 @@
+"""The commands ``bottleneck`` and ``roofline``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(bottleneck)
+
+
+def bottleneck(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SYSTEM... [FACTOR=LEVEL...]", help="Systems, and levels for all of them."
+        ),
+    ],
+    n: Annotated[
+        list[int] | None, typer.Option("--n", help="Size; repeatable. Default: the workload's own.")
+    ] = None,
+    device: Annotated[
+        str, typer.Option("--device", "-d", help="auto, cuda:0 or sim:NAME.")
+    ] = "auto",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Run folder to write into.")
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over instead of resuming (old records are kept).")
+    ] = False,
+) -> None:
+    """Time kernels without their arithmetic and without their memory; say what they wait for."""
+    from nqbench import actions, bottleneck_actions, terminal, terminal_tables
+
+    study = bottleneck_actions.study_of(words, n or ())
+    choice = actions.choose(device)
+    if device == "auto":
+        terminal.note(choice.why)
+    with terminal.progress() as listener:
+        outcome = bottleneck_actions.measure(
+            study,
+            choice.spec,
+            out=out,
+            fresh=fresh,
+            listener=listener,
+            command=["nqbench", *sys.argv[1:]],
+        )
+    terminal.show_outcome(outcome)
+    if outcome.counts.get("ok", 0):
+        for table in bottleneck_actions.tables(outcome.path):
+            terminal_tables.show_table(terminal.console(), table)
+        if not outcome.interrupted:
+            terminal.show_report(actions.report([outcome.path], None, ()))
+    if outcome.interrupted:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if outcome.failures:
+        raise typer.Exit(EXIT_FAILED)

@@ -1,0 +1,86 @@
+"""Bars of a kernel and its parts, as in figure 7 of Brodtkorb et al."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.analysis.bottleneck import NEAR, Bottleneck, bottlenecks
+from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.wording import time as time_text
+from nqbench.errors import AnalysisError
+from nqbench.report.figures.style import (
+    COLOURS,
+    GREY,
+    Drawing,
+    finish,
+    legend,
+    new_figure,
+    whiskers,
+)
+from nqbench.report.items import slug, source_of
+from nqbench.report.tables.bottleneck import varied_levels
+from nqbench.study.report import ReportItem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BARS: Final = (("Math", COLOURS[0], ""), ("Memory", COLOURS[1], "////"), ("Total", GREY, ""))
+"""Names as in the paper; the hatch tells them apart in grey."""
+PER_ROW: Final = 6
+"""Groups of bars that fit the width with their names below."""
+
+
+def bottleneck(data: Dataset, item: ReportItem) -> list[Drawing]:
+    """Three bars for each kernel, as shares of the whole's time.
+
+    Raises ``AnalysisError`` where nothing was timed.
+    """
+    found = [b for b in bottlenecks(data) if not item.n or b.n in item.n]
+    drawn = [b for b in found if b.math is not None and b.memory is not None]
+    if not drawn:
+        raise AnalysisError(f"no kernel has all three times: {found[0].judged.reason}")
+    rows = -(-len(drawn) // PER_ROW)
+    figure = new_figure(1.0 + 2.4 * rows)
+    axes = list(figure.subplots(rows, 1, squeeze=False).flat)
+    factors = varied_levels(drawn)
+    for row, ax in enumerate(axes):
+        _panel(ax, drawn[row * PER_ROW : (row + 1) * PER_ROW], factors)
+    legend(figure, axes[0])
+    title = item.title or "What the kernels wait for"
+    subtitle = "time of a kernel without memory, without arithmetic, and whole, over the whole"
+    told = "; ".join(f"{b.system} at N = {b.n}: {b.judged.word}" for b in drawn)
+    alt = f"Bars of {len(drawn)} kernels: {told}."
+    source = source_of(data)
+    return [finish(figure, slug("bottleneck"), title, source, alt=alt, subtitle=subtitle)]
+
+
+def _panel(ax: Axes, shown: list[Bottleneck], factors: list[str]) -> None:
+    whole = Estimate(1.0)
+    highest = 1.0
+    for place, found in enumerate(shown):
+        assert found.math is not None
+        assert found.memory is not None
+        values = (found.math, found.memory, whole)
+        for bar, (value, (name, colour, hatch)) in enumerate(zip(values, BARS, strict=True)):
+            x = place + (bar - 1) * 0.27
+            style: dict[str, Any] = {"color": colour, "hatch": hatch, "linewidth": 0}
+            ax.bar(x, value.value, width=0.25, label=name if place == 0 else None, **style)
+            ax.errorbar([x], [value.value], yerr=whiskers([value]), color="#222222", capsize=2)
+            highest = max(highest, value.high or value.value)
+        star = "" if found.matched else " *"
+        above = max(1.0, *(v.high or v.value for v in values)) + 0.03
+        ax.text(place, above, found.judged.word + star, ha="center", va="bottom", fontsize=7.5)
+    names = [_name(found, factors) for found in shown]
+    ax.set_xticks(range(len(shown)), names, fontsize=6.5)
+    ax.set_xlim(-0.6, max(len(shown), 3) - 0.4)
+    ax.set_ylim(0, highest * 1.2)
+    ax.set_ylabel("time / total")
+    ax.axhline(NEAR, color=GREY, linewidth=0.8, linestyle=":")
+
+
+def _name(found: Bottleneck, factors: list[str]) -> str:
+    assert found.total is not None
+    levels = [f"{name}={found.levels.get(name, '-')}" for name in factors]
+    size = f"N = {found.n}, {time_text(found.total.value, 3)}"
+    return "\n".join([*found.system.split(".", 1), *levels, size])

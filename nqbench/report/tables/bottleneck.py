@@ -1,0 +1,130 @@
+"""Kernels and their parts: what each waits for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nqbench.analysis.bottleneck import BEYOND, NEAR, Bottleneck, bottlenecks
+from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.quantities import quantity
+from nqbench.point import PART
+from nqbench.report.items import slug, source_of
+from nqbench.report.table import Cell, Column, Table
+from nqbench.report.tables.common import interval_note, plain
+from nqbench.study.report import ReportItem
+from nqbench.workloads.separable import PARTS
+
+COUNTED: Final = (
+    "warp_instructions",
+    "thread_instructions",
+    "global_requests",
+    "global_sectors",
+    "shared_requests",
+    "local_requests",
+)
+"""What tells, of a simulated part, whether it kept what it should."""
+METHOD: Final = (
+    "math_only: loads replaced by values made from indices, stores never executed; memory_only: all"
+    " that is loaded is added up, and the sum is stored (Brodtkorb et al., section 6.5)"
+)
+RULE: Final = (
+    f"A part is near the whole from {NEAR:.0%} of its time on, with its whole interval. Both near:"
+    " balanced; one: bound by it; none: latency bound. A part slower than the whole by over"
+    f" {BEYOND - 1:.0%}, and an interval that holds a limit: unclear"
+)
+UNMATCHED: Final = (
+    "occupancy of a part unlike the whole's (*): more or fewer warps hide its latency, so beware"
+)
+
+
+def bottleneck(data: Dataset, item: ReportItem) -> list[Table]:
+    """One row per kernel with times; of a simulated run one row per part, with counters."""
+    found = [b for b in bottlenecks(data) if not item.n or b.n in item.n]
+    title = item.title or "What the kernels wait for"
+    make = _counted if data.simulated else _timed
+    return [make(data, found, title)]
+
+
+def varied_levels(found: list[Bottleneck]) -> list[str]:
+    """Factors that tell kernels of one system and size apart."""
+    names = dict.fromkeys(name for b in found for name in b.levels)
+    return [
+        name
+        for name in names
+        if any(
+            str(a.levels.get(name)) != str(b.levels.get(name))
+            for a in found
+            for b in found
+            if (a.system, a.n) == (b.system, b.n)
+        )
+    ]
+
+
+def _timed(data: Dataset, found: list[Bottleneck], title: str) -> Table:
+    factors = varied_levels(found)
+    rows: list[tuple[Cell, ...]] = [
+        (
+            b.system,
+            *(str(b.levels.get(name, "-")) for name in factors),
+            b.n,
+            b.total,
+            b.math,
+            b.memory,
+            b.both,
+            _occupancies(b),
+            b.judged.word,
+            b.judged.reason,
+        )
+        for b in found
+    ]
+    columns = (
+        Column("system"),
+        *(Column(name) for name in factors),
+        Column("N", "number"),
+        Column("total", "time", spread=True),
+        Column("math / total", "ratio", spread=True),
+        Column("memory / total", "ratio", spread=True),
+        Column("(math + memory) / total", "ratio", spread=True),
+        Column("occupancy total, math, memory"),
+        Column("verdict"),
+        Column("because"),
+    )
+    unmatched = () if all(b.matched for b in found) else (UNMATCHED,)
+    notes = (METHOD, RULE, interval_note(False, data.rounds), *unmatched)
+    return Table(slug("bottleneck"), title, columns, tuple(rows), source_of(data), notes)
+
+
+def _occupancies(found: Bottleneck) -> str:
+    """Computed occupancy of the whole and its parts."""
+    texts = []
+    for part in PARTS:
+        point = found.points.get(part)
+        value = point.detail("occupancy_part") if point else None
+        same = point is None or point.detail("occupancy_matched") in (None, 1)
+        texts.append("-" if value is None else f"{float(value):.0%}" + ("" if same else "*"))
+    return ", ".join(texts)
+
+
+def _counted(data: Dataset, found: list[Bottleneck], title: str) -> Table:
+    factors = varied_levels(found)
+    rows = [
+        (
+            b.system,
+            *(str(b.levels.get(name, "-")) for name in factors),
+            b.n,
+            part,
+            *(plain(b.points[part].detail(name)) for name in COUNTED),
+        )
+        for b in found
+        for part in PARTS
+        if part in b.points
+    ]
+    columns = (
+        Column("system"),
+        *(Column(name) for name in factors),
+        Column("N", "number"),
+        Column(PART),
+        *(Column(quantity(name).label, "number") for name in COUNTED),
+    )
+    notes = (METHOD, "Counters, not times: what a kernel waits for, only a GPU can tell")
+    return Table(slug("bottleneck"), title, columns, tuple(rows), source_of(data), notes)

@@ -1,0 +1,135 @@
+"""Verdicts on kernels from the times of their parts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from nqbench.analysis.bottleneck import (
+    BEYOND,
+    NEAR,
+    bottlenecks,
+    judge,
+    verdict_text,
+)
+from nqbench.analysis.collect import collect
+from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.estimate import Estimate
+from nqbench.errors import AnalysisError
+from nqbench.workloads.separable import PARTS
+
+ROUNDS = 5
+JITTER = (0.0, 0.004, -0.003, 0.002, -0.004)
+"""Relative, by round: the luck that all parts of a round share."""
+
+
+def data_of(times: dict[str, float], own: float = 0.001, **about: Any) -> Dataset:
+    """A run of one kernel whose parts take these seconds; ``own`` is each block's own luck."""
+    import pandas as pd
+
+    rows, points = [], []
+    for index, part in enumerate(PARTS):
+        if part not in times:
+            continue
+        factors = {"n": 1024, "part": part}
+        points.append({"key": part, "sweep": "parts", "system": "toy.kernel", "factors": factors})
+        for round_ in range(ROUNDS):
+            luck = JITTER[round_] + own * math.sin(7 * index + 3 * round_)
+            rows.append(
+                {
+                    "key": part,
+                    "sweep": "parts",
+                    "system": "toy.kernel",
+                    "round": round_ + 1,
+                    "status": "ok",
+                    "reason": "",
+                    "device": "cuda:0",
+                    "value_s": times[part] * (1 + luck),
+                    "occupancy_matched": about.get("matched", 1),
+                    **factors,
+                }
+            )
+    frame = pd.DataFrame(rows)
+    frame.attrs["manifest"] = {"points": points, "device": {"spec": "cuda:0", "kind": "cuda"}}
+    return collect(frame, "toy")
+
+
+@pytest.mark.parametrize(
+    ("math_s", "memory_s", "word"),
+    [
+        (0.30, 0.98, "memory bound"),
+        (0.99, 0.10, "arithmetic bound"),
+        (0.95, 0.90, "balanced"),
+        (0.50, 0.45, "latency bound"),
+        (0.20, 0.20, "latency bound"),
+        (1.30, 0.50, "unclear"),
+        (0.50, 1.25, "unclear"),
+        (NEAR, 0.20, "unclear"),
+    ],
+)
+def test_words(math_s: float, memory_s: float, word: str) -> None:
+    data = data_of({"full": 1e-3, "math_only": math_s * 1e-3, "memory_only": memory_s * 1e-3})
+    (found,) = bottlenecks(data)
+    assert found.judged.word == word, found.judged.reason
+    assert found.math is not None
+    assert found.math.value == pytest.approx(math_s, rel=0.01)
+    assert verdict_text(found).startswith(f"toy.kernel at N = 1024: {word}: without memory ")
+
+
+def test_luck_of_the_round_is_no_uncertainty() -> None:
+    """Parts are paired by round: what slows all of a round alike cancels."""
+    times = {"full": 1e-3, "math_only": 7e-4, "memory_only": 9e-4}
+    (found,) = bottlenecks(data_of(times, own=0.0))
+    assert found.math is not None
+    assert found.math.low is not None
+    assert found.math.high is not None
+    # What is left is the resolution of events, half a microsecond.
+    assert found.math.high / found.math.low < 1.002
+
+
+def test_the_reason_tells_overlap_from_other_waits() -> None:
+    overlap = bottlenecks(data_of({"full": 1.0, "math_only": 0.5, "memory_only": 0.5}))[0]
+    waiting = bottlenecks(data_of({"full": 1.0, "math_only": 0.2, "memory_only": 0.3}))[0]
+    assert "overlap little" in overlap.judged.reason
+    assert "something that neither has" in waiting.judged.reason
+    assert waiting.both is not None
+    assert waiting.both.value == pytest.approx(0.5, rel=0.01)
+
+
+def test_one_round_decides_nothing() -> None:
+    one = Estimate(0.2, rounds=1)
+    judged = judge(one, Estimate(1.0, rounds=1), Estimate(1.2, rounds=1))
+    assert judged.word == "unclear"
+    assert "one round" in judged.reason
+
+
+def test_an_interval_that_holds_the_limit_decides_nothing() -> None:
+    wide = Estimate(NEAR, NEAR - 0.1, NEAR + 0.1)
+    low = Estimate(0.2, 0.19, 0.21)
+    assert judge(wide, low, low).word == judge(low, wide, wide).word == "unclear"
+    assert "memory" in judge(low, wide, wide).reason
+
+
+def test_a_part_slightly_slower_than_the_whole_counts_as_near() -> None:
+    over = Estimate(BEYOND - 0.02, BEYOND - 0.03, BEYOND - 0.01)
+    low = Estimate(0.2, 0.19, 0.21)
+    assert judge(low, over, over).word == "memory bound"
+
+
+def test_a_part_without_times() -> None:
+    (found,) = bottlenecks(data_of({"full": 1.0, "math_only": 0.5}))
+    assert found.judged.word == "unclear"
+    assert "memory_only was not planned" in found.judged.reason
+
+
+def test_occupancy_that_differs_is_told() -> None:
+    times = {"full": 1.0, "math_only": 0.5, "memory_only": 0.9}
+    assert bottlenecks(data_of(times))[0].matched
+    assert not bottlenecks(data_of(times, matched=0))[0].matched
+
+
+def test_a_run_without_parts() -> None:
+    with pytest.raises(AnalysisError, match="nqbench bottleneck SYSTEM"):
+        bottlenecks(data_of({}))

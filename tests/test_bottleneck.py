@@ -1,0 +1,150 @@
+"""``nqbench bottleneck`` from the command line's words to its table and figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from nqbench import actions
+from nqbench.analysis.bottleneck import bottlenecks
+from nqbench.analysis.collect import load_dataset
+from nqbench.analysis.quantities import TIME
+from nqbench.bottleneck import PartsStudy, measure_parts, parts_study
+from nqbench.cli import app
+from nqbench.devices.models import load_model
+from nqbench.errors import InfeasibleError, StudyError
+from nqbench.measure.parts import OfPart, matched
+from nqbench.occupancy import occupancy
+from nqbench.plan import KernelPlan
+from nqbench.report.figures.bottleneck import bottleneck as draw
+from nqbench.report.figures.style import styled
+from nqbench.report.tables.bottleneck import bottleneck as tabulate
+from nqbench.study import Measure, ReportItem
+from nqbench.workloads.ceilings import WORKLOAD
+from nqbench.workloads.separable import PARTS
+from tests.parts_toy import TOY
+
+CEILINGS = WORKLOAD
+QUICK = Measure(rounds=3, samples=5, budget_s=1.0)
+ITEM = ReportItem("table", "bottleneck")
+H100 = load_model("sm_90").facts
+
+
+def test_words_of_the_command_line() -> None:
+    study = parts_study(["ceilings.fma", "steps=7", "ceilings.copy", "block_size=64"], [64, 128])
+    assert [name for name, _ in study.systems] == ["ceilings.fma", "ceilings.copy"]
+    assert study.levels == {"steps": 7, "block_size": 64}
+    assert study.name == "bottleneck-ceilings.fma-ceilings.copy"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "needs a system"),
+        (["steps=3"], "needs a system"),
+        (["ceilings.fam"], "did you mean 'ceilings.fma'"),
+        (["ceilings.fma", "block=3"], "did you mean 'block_size'"),
+        (["ceilings.fma", "block_size=5000"], "from 32 to 1024"),
+        (["ceilings.fma", "block_size=2/SM"], "takes a whole number"),
+        (["ceilings.fma", "operation=sqrt"], "copy"),
+        (["ceilings.fma", "n=3"], "--n"),
+    ],
+)
+def test_mistakes_in_words(words: list[str], said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        parts_study(words)
+
+
+def test_counting_declines_with_its_reason() -> None:
+    with pytest.raises(InfeasibleError, match="control flow depends on the words"):
+        parts_study(["zhang2011.low_divergence"])
+
+
+def test_points_differ_in_their_part_only() -> None:
+    study = parts_study(["ceilings.fma"])
+    points = study.expand(study, H100)
+    assert [p.factors["part"] for p in points] == list(PARTS)
+    assert len({str(p.configuration) for p in points}) == 1
+    assert points[0].n == CEILINGS.part_n["sim"], "the workload's own size where none is given"
+
+
+def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
+    study = parts_study(["ceilings.fma"], [1024])
+    outcome = measure_parts(study, "sim:mini", tmp_path / "run", isolate=False)
+    assert outcome.counts["ok"] == 3
+    data = load_dataset(outcome.path)
+    (table,) = tabulate(data, ITEM)
+    names = [column.name for column in table.columns]
+    rows = {row[names.index("part")]: row for row in table.rows}
+    requests = {part: row[names.index("global requests")] for part, row in rows.items()}
+    assert requests["math_only"] == 0
+    assert requests["memory_only"] == requests["full"] != 0
+    (found,) = bottlenecks(data)
+    assert "needs a GPU" in found.judged.reason
+    written = actions.report([outcome.path], tmp_path / "report", ("md",))
+    assert any("needs a GPU" in sentence for sentence in written.findings)
+
+
+def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
+    """Times are invented, but go the way of measured ones: rounds, records, table, figure."""
+    study = PartsStudy((("ceilings.fma", TOY), ("ceilings.copy", TOY)), (4096,), measure=QUICK)
+    outcome = measure_parts(
+        study, "fake:seed=3,spread=0.5,noise=0.002,growth=1", tmp_path / "run", isolate=False
+    )
+    assert outcome.counts["ok"] == 6, outcome.failures
+    data = load_dataset(outcome.path)
+    found = bottlenecks(data)
+    assert [b.system for b in found] == ["ceilings.fma", "ceilings.copy"]
+    for one in found:
+        assert one.math is not None
+        times = {part: point.estimate(TIME) for part, point in one.points.items()}
+        math, full = times["math_only"], times["full"]
+        assert math is not None
+        assert full is not None
+        # A ratio of geometric means is the geometric mean of the ratios.
+        assert one.math.value == pytest.approx(math.value / full.value)
+        assert one.matched
+    (table,) = tabulate(data, ITEM)
+    assert [row[0] for row in table.rows] == ["ceilings.fma", "ceilings.copy"]
+    with styled():
+        (drawing,) = draw(data, ITEM)
+    assert "ceilings.fma at N = 4096" in drawing.alt
+    again = measure_parts(study, "fake:seed=3,spread=0.5,noise=0.002,growth=1", outcome.path,
+                          isolate=False)  # fmt: skip
+    assert again.counts["ok"] == 6
+
+
+def test_unused_shared_memory_brings_occupancy_down() -> None:
+    """The copy leaves room for more warps than a kernel whose blocks take much shared memory."""
+    factors = CEILINGS.resolve({"n": 1 << 20}, "ceilings.copy", H100).factors
+    small = CEILINGS.plan(factors, "ceilings.copy", H100)
+    assert isinstance(small, KernelPlan)
+    large = replace(small, shared_bytes=60_000)
+    made = matched(small, large, H100)
+    assert made.about["occupancy_matched"] == 1
+    assert made.about["occupancy_full"] == made.about["occupancy_part"]
+    assert made.shared_bytes > 0
+    fits = occupancy(H100, 32, made.shared_bytes, 256)
+    assert fits.blocks_per_multiprocessor == 3
+    other = matched(large, small, H100)
+    assert other.about["occupancy_matched"] == 0, "shared memory cannot raise an occupancy"
+    assert other.shared_bytes == large.shared_bytes
+
+
+def test_only_the_full_part_has_an_answer() -> None:
+    factors = CEILINGS.resolve({"n": 64}, "ceilings.fma", H100).factors
+    assert OfPart(CEILINGS, "full").expected(factors) == CEILINGS.expected(factors)
+    assert OfPart(CEILINGS, "math_only").expected(factors) is None
+
+
+def test_the_command(tmp_path: Path) -> None:
+    run = str(tmp_path / "run")
+    done = CliRunner().invoke(
+        app, ["bottleneck", "ceilings.copy", "--n", "256", "-d", "sim:mini", "--out", run]
+    )
+    assert done.exit_code == 0, done.output
+    assert "memory_only" in done.output
+    assert (tmp_path / "run" / "report" / "table-bottleneck.md").exists()
