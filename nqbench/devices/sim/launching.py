@@ -14,7 +14,7 @@ from nqbench.devices.sim.layout import Outcome
 from nqbench.devices.sim.program import Program, build
 from nqbench.devices.sim.ptx import Instruction, UnsupportedPtx
 from nqbench.devices.sim.rules import MAX_SHARED_BYTES
-from nqbench.errors import KernelFault, LaunchError, LaunchTimeout
+from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
 from nqbench.plan import Kernel, KernelPlan
 
 if TYPE_CHECKING:
@@ -24,8 +24,14 @@ if TYPE_CHECKING:
 def load(device: SimDevice, kernel: KernelPlan | Kernel) -> Program:
     """Compile a kernel to PTX and to native code.
 
-    Raises ``CompileError``, or ``KernelFault`` for PTX that is not simulated.
+    Raises ``CompileError``, ``KernelFault`` for PTX that is not simulated, or ``DeviceError`` for a
+    kernel that launches kernels.
     """
+    if kernel.device_launch:
+        raise DeviceError(
+            f"kernel {kernel.entry} launches kernels itself, and dynamic parallelism is not"
+            " simulated; run it on a GPU (--device cuda:0)"
+        )
     compiled = compile_ptx(kernel.source, kernel.entry, device.facts.arch, kernel.options)
     memory = tuple(sorted(device.model.memory.items()))
     try:

@@ -139,7 +139,7 @@ def test_trap() -> None:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("approximate", "div.approx.f32"),
+        ("approximate", "sin.approx.f32"),
         ("calls", "calls are not simulated; the function must be inlined"),
     ],
 )

@@ -9,13 +9,12 @@ any block and resumed.
 from __future__ import annotations
 
 from nqbench.devices.sim.cfg import Block, guard_of
-from nqbench.devices.sim.codegen import barriers
+from nqbench.devices.sim.codegen import barriers, floats
 from nqbench.devices.sim.codegen.arithmetic import INTEGER
 from nqbench.devices.sim.codegen.atomics import ATOMICS
 from nqbench.devices.sim.codegen.barriers import BarrierSite
 from nqbench.devices.sim.codegen.bits import BITS
 from nqbench.devices.sim.codegen.collectives import COLLECTIVES, members_of
-from nqbench.devices.sim.codegen.floats import FLOATS, is_float
 from nqbench.devices.sim.codegen.memory import MEMORY
 from nqbench.devices.sim.codegen.moves import MOVES
 from nqbench.devices.sim.codegen.types import Handler
@@ -196,8 +195,7 @@ class _Translation:
 
     def _instruction(self, i: Instruction) -> None:
         k = self.k
-        table = FLOATS if is_float(i) and i.opcode in FLOATS else HANDLERS
-        handler = table.get(i.opcode)
+        handler = floats.handler(i) or HANDLERS.get(i.opcode)
         if handler is None:
             raise k.unsupported(i, NO_CALLS if i.opcode == "call" else "")
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nqbench.devices.sim.codegen.rounding import finished, flushed
 from nqbench.devices.sim.codegen.types import Handler, Kind, as_bits, as_float, kinds
 from nqbench.devices.sim.codegen.writer import KernelWriter
 from nqbench.devices.sim.layout import LOCAL_WINDOW, SHARED_WINDOW
@@ -54,10 +55,12 @@ def _packed(k: KernelWriter, kind: Kind, source: Vector) -> Value:
 
 def convert(k: KernelWriter, i: Instruction) -> None:
     f = k.f
-    to, source = kinds(k, i, (*ROUNDINGS, "rn", "rz", "sat"), allow="usbf")
-    if "sat" in i.modifiers or ("rz" in i.modifiers):
-        raise k.unsupported(i, "saturation and this rounding are not simulated")
+    to, source = kinds(k, i, (*ROUNDINGS, "rn", "ftz", "sat"), allow="usbf")
+    if "sat" in i.modifiers and not (to.float and source.float):
+        raise k.unsupported(i, "saturation of integers is not simulated")
     value = k.read(i.operands[1], source.bits, source.name)
+    if "ftz" in i.modifiers and source.float:
+        value = as_bits(k, flushed(k, as_float(k, value)))
     rounding = next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "")
     if not to.float and not source.float:
         value = f.resize(value, to.bits, source.signed)
@@ -71,7 +74,7 @@ def convert(k: KernelWriter, i: Instruction) -> None:
         if to.bits != source.bits:
             how = "fpext" if to.bits > source.bits else "fptrunc"
             number = f.cast(how, number, _float_type(value, to))
-        value = as_bits(k, number)
+        value = as_bits(k, finished(k, i, number))
     else:
         value = _to_integer(k, i, as_float(k, value), rounding, to)
     k.write(i.operands[0], value, to.signed)
@@ -113,13 +116,13 @@ def select(k: KernelWriter, i: Instruction) -> None:
 
 def compare(k: KernelWriter, i: Instruction) -> None:
     """``setp``, also with two results and combined with a third predicate."""
-    known = (*INTEGER_TESTS, *FLOAT_TESTS, *COMBINATIONS)
+    known = (*INTEGER_TESTS, *FLOAT_TESTS, *COMBINATIONS, "ftz")
     (kind,) = kinds(k, i, known, allow="usbf")
     result = _tested(k, i, kind)
     target = i.operands[0]
     first, second = (target.first, target.second) if isinstance(target, Pair) else (target, None)
     opposite = k.f.not_(result)
-    if len(i.modifiers) == 3:
+    if i.modifiers[1] in COMBINATIONS:
         extra = k.predicate(i.operands[3])
         result = k.f.op(i.modifiers[1], result, extra)
         opposite = k.f.op(i.modifiers[1], opposite, extra)
@@ -138,6 +141,8 @@ def _tested(k: KernelWriter, i: Instruction, kind: Kind) -> Value:
     a, b = (k.read(operand, kind.bits, kind.name) for operand in i.operands[1:3])
     if kind.float:
         x, y = as_float(k, a), as_float(k, b)
+        if "ftz" in i.modifiers:
+            x, y = flushed(k, x), flushed(k, y)
         return k.f.emit(vector("i1"), f"fcmp {FLOAT_TESTS[test]} {x}, {y.text}")
     if test not in INTEGER_TESTS:
         raise k.unsupported(i)

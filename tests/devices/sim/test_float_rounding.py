@@ -1,0 +1,171 @@
+"""Directed rounding, ``.sat``, ``.ftz`` and approximations against exact arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.devices.sim.harness import ptx, run
+from tests.devices.sim.test_float_opcodes import loads
+
+Array = NDArray[Any]
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 1e-38, 3.4e38, -3.4e38, np.inf, -np.inf, np.nan]
+
+
+def operands() -> list[Array]:
+    """Three columns of 256: all pairs of special values, then numbers of any size."""
+    draw = np.random.default_rng(11)
+    size = 256 - 144
+    pairs = np.array([(a, b) for a in SPECIAL for b in SPECIAL], np.float32)
+    columns = [
+        np.ldexp(draw.uniform(-1, 1, size), draw.integers(-spread, spread, size))
+        for spread in (20, 30, 12)
+    ]
+    firsts = [pairs[:, 0], pairs[:, 1], np.roll(pairs[:, 1], 5)]
+    return [
+        np.concatenate([first, column]).astype(np.float32)
+        for first, column in zip(firsts, columns, strict=True)
+    ]
+
+
+def computed(instructions: list[str], columns: list[Array]) -> Array:
+    """Shape (instructions, 256): each leaves its result in %f4."""
+    body = loads(32, "%f")
+    for n, text in enumerate(instructions):
+        body += [text, f"st.global.f32 [%rd4+{1024 * n}], %f4;"]
+    out = np.zeros(256 * len(instructions), np.float32)
+    return run(ptx("\n".join(body), 4), [*columns, out], threads=256).buffers[3].reshape(-1, 256)
+
+
+def at(ordinal: int) -> float:
+    """Floats in their order: 0 is zero, 1 the least above it, -1 the greatest below."""
+    magnitude = float(np.array(abs(ordinal), np.uint32).view(np.float32))
+    return math.copysign(magnitude, ordinal)
+
+
+def rounded(exact: Fraction, towards: str) -> float:
+    """The float that a direction asks for, found by walking from a near one."""
+    with np.errstate(over="ignore"):
+        near = np.array(min(max(float(exact), -1e39), 1e39)).astype(np.float32)
+    bits = int(near.view(np.uint32))
+    ordinal = bits if bits < 1 << 31 else (1 << 31) - bits
+    while at(ordinal) > exact:
+        ordinal -= 1
+    while at(ordinal + 1) <= exact:
+        ordinal += 1
+    up = exact < 0 if towards == "rz" else towards == "rp"
+    return at(ordinal + (up and at(ordinal) != exact))
+
+
+EXACT: dict[str, Callable[[Fraction, Fraction, Fraction], Fraction]] = {
+    "add": lambda a, b, c: a + b,
+    "sub": lambda a, b, c: a - b,
+    "mul": lambda a, b, c: a * b,
+    "fma": lambda a, b, c: a * b + c,
+}
+PLAIN: dict[str, Callable[[Array, Array, Array], Array]] = {
+    "add": lambda a, b, c: a + b,
+    "sub": lambda a, b, c: a - b,
+    "mul": lambda a, b, c: a * b,
+    "fma": lambda a, b, c: a * b + c,
+}
+
+
+@pytest.mark.parametrize("towards", ["rz", "rm", "rp"])
+def test_directed_rounding(towards: str) -> None:
+    columns = operands()
+    texts = [
+        f"{name}.{towards}.f32 %f4, %f1, %f2{', %f3' if name == 'fma' else ''};" for name in EXACT
+    ]
+    results = computed(texts, columns)
+    finite = np.isfinite(columns[0]) & np.isfinite(columns[1]) & np.isfinite(columns[2])
+    for row, (name, exact) in zip(results, EXACT.items(), strict=True):
+        for got, *values in zip(row[finite], *(c[finite] for c in columns), strict=True):
+            true = exact(*(Fraction(float(v)) for v in values))
+            if true:
+                assert got == rounded(true, towards), (name, values, got)
+            else:
+                assert got == 0
+        with np.errstate(all="ignore"):
+            want = PLAIN[name](*(c[~finite].astype(np.float64) for c in columns))
+        special = ~np.isfinite(want)  # infinities and NaN are not rounded
+        assert np.array_equal(row[~finite][special], want[special], equal_nan=True)
+
+
+def test_a_sum_of_zero_has_the_sign_that_ieee_754_says() -> None:
+    one, zero = np.ones(256, np.float32), np.zeros(256, np.float32)
+    texts = ["add.rm.f32 %f4, %f1, %f2;", "add.rz.f32 %f4, %f1, %f2;", "add.rm.f32 %f4, %f3, %f3;"]
+    down, cut, plus = computed(texts, [one, -one, zero])
+    assert (down == 0).all()
+    assert np.signbit(down).all()
+    assert not np.signbit(cut).any()
+    assert not np.signbit(plus).any()
+
+
+def test_saturation_and_flushing() -> None:
+    a, b, c = operands()
+    texts = [
+        "add.sat.f32 %f4, %f1, %f2;",
+        "cvt.sat.f32.f32 %f4, %f1;",
+        "mul.ftz.f32 %f4, %f1, %f2;",
+        "cvt.ftz.f64.f32 %fd1, %f1; cvt.rn.f32.f64 %f4, %fd1;",
+        "setp.gt.ftz.f32 %p1, %f1, 0f00000000; selp.f32 %f4, 0f3F800000, 0f00000000, %p1;",
+    ]
+    sums, clamped, products, kept, tests = computed(texts, [a, b, c])
+
+    def flush(x: Array) -> Array:
+        small = np.abs(x) < np.finfo(np.float32).tiny
+        return np.where(small, np.copysign(np.float32(0), x), x)
+
+    with np.errstate(all="ignore"):
+        assert np.array_equal(sums, np.nan_to_num(np.clip(a + b, 0, 1)))
+        assert np.array_equal(clamped, np.nan_to_num(np.clip(a, 0, 1)))
+        assert np.array_equal(products, flush(flush(a) * flush(b)), equal_nan=True)
+    assert np.array_equal(kept, flush(a), equal_nan=True)
+    assert np.array_equal(tests, (flush(a) > 0).astype(np.float32))
+    assert (tests != (a > 0)).any()  # some value is only positive until it is flushed
+
+
+APPROXIMATE: dict[str, Callable[[Array, Array], Array]] = {
+    "ex2.approx.f32 %f4, %f1;": lambda a, b: np.exp2(a),
+    "lg2.approx.f32 %f4, %f1;": lambda a, b: np.log2(a),
+    "rcp.approx.f32 %f4, %f1;": lambda a, b: 1 / a,
+    "rsqrt.approx.f32 %f4, %f1;": lambda a, b: 1 / np.sqrt(a),
+    "sqrt.approx.f32 %f4, %f1;": lambda a, b: np.sqrt(a),
+    "div.approx.f32 %f4, %f1, %f2;": lambda a, b: a / b,
+    "div.full.f32 %f4, %f1, %f2;": lambda a, b: a / b,
+}
+
+
+def test_approximations_give_the_nearest_float() -> None:
+    a, b, c = operands()
+    a[144:200] = np.linspace(-140, 140, 56)
+    results = computed(list(APPROXIMATE), [a, b, c])
+    with np.errstate(all="ignore"):
+        for got, (text, truth) in zip(results, APPROXIMATE.items(), strict=True):
+            exact = truth(a.astype(np.float64), b.astype(np.float64))
+            want = exact.astype(np.float32)
+            if text.startswith(("rcp", "rsqrt", "div", "sqrt")):
+                assert np.array_equal(got, want, equal_nan=True), text
+            else:  # numpy's own double may lie on the other side of a tie, hardly ever
+                same = (got == want) | (np.isnan(got) & np.isnan(want))
+                assert same.mean() > 0.98, text
+                assert np.allclose(got, want, rtol=1.2e-7, atol=1e-45, equal_nan=True), text
+
+
+def test_a_reciprocal_of_a_double_has_an_upper_half() -> None:
+    body = loads(32, "%f")
+    body += ["cvt.f64.f32 %fd1, %f1;", "rcp.approx.ftz.f64 %fd2, %fd1;"]
+    body += ["cvt.rn.f32.f64 %f4, %fd2;", "mov.b64 {%r1, %r2}, %fd2;", "cvt.rn.f32.u32 %f5, %r1;"]
+    body += ["st.global.f32 [%rd4], %f4;", "st.global.f32 [%rd4+1024], %f5;"]
+    columns = [np.linspace(0.1, 9.0, 256, dtype=np.float32) for _ in range(3)]
+    out = np.zeros(512, np.float32)
+    result = run(ptx("\n".join(body), 4), [*columns, out], threads=256).buffers[3]
+    assert np.allclose(result[:256], 1 / columns[0].astype(np.float64), rtol=1e-6)
+    assert (result[256:] == 0).all()
