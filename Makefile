@@ -5,7 +5,7 @@ PYTHON ?= python3
 DEVICE ?= auto
 VENV := .venv
 BIN := $(VENV)/bin
-PAPERS := feinbube2010 tanaka2011 zhang2011
+PAPERS := feinbube2010 tanaka2011 zhang2011 fitness_schemes
 SETUP := $(PYTHON) scripts/setup.py --venv $(VENV)
 
 .DEFAULT_GOAL := help

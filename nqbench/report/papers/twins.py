@@ -15,6 +15,7 @@ from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
 from nqbench.report.items import slug, source_of
 from nqbench.report.papers.cells import Beside, Cell
+from nqbench.report.papers.data_twins import speedups, threads, thresholds
 from nqbench.report.papers.divergence import divergence
 from nqbench.report.papers.other_twins import best, environment, granularity, launch, printed
 from nqbench.report.table import Cell as TableCell
@@ -104,4 +105,7 @@ _BUILDERS: Final[dict[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
     "launch": launch,
     "granularity": granularity,
     "divergence": divergence,
+    "speedups": speedups,
+    "threads": threads,
+    "thresholds": thresholds,
 }

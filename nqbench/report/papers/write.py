@@ -17,9 +17,13 @@ from nqbench.report.exporters import exporter
 from nqbench.report.exporters.markdown import body, escape
 from nqbench.report.figures.style import Drawing, save, styled
 from nqbench.report.items import slug, source_of
+from nqbench.report.papers.annealing import annealing, evaluation_share
 from nqbench.report.papers.bars import bars
 from nqbench.report.papers.curves import kernels, pool, speedup
 from nqbench.report.papers.forest import forest
+from nqbench.report.papers.level_curves import best_threads, thread_curves, thresholds
+from nqbench.report.papers.limits import limits
+from nqbench.report.papers.scheme_curves import boards, speedups, times
 from nqbench.report.papers.twins import twin
 from nqbench.report.papers.verdict_table import claims_table, details_table
 from nqbench.report.table import Source, Table
@@ -32,6 +36,15 @@ DRAW: Final[dict[str, DrawFigure]] = {
     "pool": pool,
     "kernels": kernels,
     "speedup": speedup,
+    "times": times,
+    "speedups": speedups,
+    "thread_curves": thread_curves,
+    "best_threads": best_threads,
+    "thresholds": thresholds,
+    "boards": boards,
+    "annealing": annealing,
+    "evaluation_share": evaluation_share,
+    "limits": limits,
 }
 
 
@@ -100,6 +113,8 @@ def joint_source(runs: Sequence[Observed]) -> Source:
 
 def _cited(paper: Paper) -> str:
     where = ", ".join(str(part) for part in (paper.source.venue, paper.source.year) if part)
+    if not paper.source.authors:
+        return paper.source.note[:1].upper() + paper.source.note[1:]
     return f"{', '.join(paper.source.authors)}{f': {where}' if where else ''}"
 
 

@@ -1,0 +1,194 @@
+"""Simulated annealing: how long runs take, and how much of that is the evaluation of boards."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.analysis.claims_points import NotMeasured, best_point
+from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.dataset import PointResult
+from nqbench.analysis.estimate import Estimate, combine
+from nqbench.analysis.quantities import TIME, quantity
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperFigure
+from nqbench.point import Level
+from nqbench.report.figures.scale import value_axis
+from nqbench.report.figures.style import (
+    GREY,
+    Drawing,
+    finish,
+    grid_shape,
+    new_figure,
+    series_style,
+    whiskers,
+)
+from nqbench.report.items import slug
+from nqbench.report.table import Source
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SEARCHES: Final = (
+    ("fitness_schemes.sa_cpu", "uniform"),
+    ("fitness_schemes.sa_gpu", "uniform"),
+    ("fitness.sa_delta", "uniform"),
+    ("fitness.sa_delta", "attacked"),
+    ("fitness.sa_chains", "uniform"),
+    ("fitness.sa_chains", "attacked"),
+)
+"""Systems that search, each with the way it proposes moves."""
+SPREAD: Final = 0.012
+"""Runs with different seeds stand side by side, by this part of N: their times are much alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One run of a search. ``whole_s`` is predicted where ``cut`` says it was cut short."""
+
+    n: int
+    whole_s: float
+    cut: bool
+    found: bool
+
+
+def annealing(
+    _paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """Time of a whole search against N: every seed a mark, medians joined by lines."""
+    ours = [(run, _searches(run)) for run in runs]
+    ours = [(run, found) for run, found in ours if found]
+    if not ours:
+        best_point(runs[0].data, SEARCHES[0][0], runs[0].sizes[-1])
+        raise NotMeasured("the runs hold no search", runs[0].data.command)
+    rows, columns = grid_shape(len(ours), most=2)
+    drawing = new_figure(1.6 + 4.0 * rows)
+    axes = list(drawing.subplots(rows, columns, squeeze=False).flat)
+    for ax in axes[len(ours) :]:
+        ax.set_visible(False)
+    for ax, (run, found) in zip(axes, ours, strict=False):
+        shown = _draw(ax, found)
+        known = [k for k in figure.known if k.n and k.value and "seconds" in k.relation]
+        for one in known:
+            label = f"published: {one.system}, {one.value:g} s at N = {one.n}"
+            look: dict[str, Any] = {"marker": "*", "markersize": 11, "linestyle": ""}
+            ax.plot(
+                [float(one.n or 0)],
+                [one.value or 0.0],
+                color=GREY,
+                markerfacecolor="white",
+                label=label,
+                **look,
+            )
+        value_axis(ax, "y", [*shown, *(k.value for k in known if k.value)], TIME, log=True)
+        ax.set_xscale("log")
+        ax.set_xlabel("N")
+        ax.set_ylabel("time of a search")
+        ax.set_title(f"{run.name} (measured)", fontsize=8)
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.14), fontsize=6.5, ncols=2)
+    title = f"Figure {figure.number}: {figure.title}"
+    alt = f"Time of {len(SEARCHES)} kinds of search against N, one mark per seed."
+    subtitle = "hollow: predicted for the whole walk from a search cut short; cross: none found"
+    return [finish(drawing, slug("paper", figure.id), title, source, alt=alt, subtitle=subtitle)]
+
+
+def _draw(ax: Axes, found: Mapping[tuple[str, str], Sequence[_Search]]) -> list[float]:
+    """Marks and median lines of one panel; the times shown."""
+    shown: list[float] = []
+    for i, (key, searches) in enumerate(found.items()):
+        style = series_style(i)
+        system, proposal = key
+        name = f"{system.partition('.')[2]}{', attacked queens' if proposal == 'attacked' else ''}"
+        sizes = sorted({s.n for s in searches})
+        medians = [statistics.median(s.whole_s for s in searches if s.n == n) for n in sizes]
+        ax.plot(sizes, medians, color=style.colour, linestyle=style.line, linewidth=0.9)
+        for cut in (False, True):
+            own = [s for s in searches if s.cut == cut]
+            counts = {n: [s for s in own if s.n == n] for n in sizes}
+            xs = [n * (1 + SPREAD * (j - len(c) / 2)) for n, c in counts.items()
+                  for j in range(len(c))]  # fmt: skip
+            ys = [s.whole_s for c in counts.values() for s in c]
+            fill = "white" if cut else style.colour
+            label = f"{name} (predicted)" if cut else f"{name} ({len(own)} runs)"
+            if own:
+                look: dict[str, Any] = {"marker": style.marker, "markersize": 4, "linestyle": ""}
+                ax.plot(xs, ys, color=style.colour, markerfacecolor=fill, label=label, **look)
+        lost = [s for s in searches if not s.found and not s.cut]
+        ax.plot([s.n for s in lost], [s.whole_s for s in lost], "x", color="#222222", markersize=7)
+        shown += [s.whole_s for s in searches]
+    return shown
+
+
+def _searches(run: Observed) -> dict[tuple[str, str], list[_Search]]:
+    found: dict[tuple[str, str], list[_Search]] = {}
+    for point in run.data.points:
+        proposal = str(point.level("proposal"))
+        key = (point.system, "uniform" if proposal == "-" else proposal)
+        value = point.estimate(TIME)
+        if key not in SEARCHES or not point.ok or value is None:
+            continue
+        whole = _whole(point)
+        search = _Search(
+            point.n, value.value * whole, whole > 1, bool(float(point.detail("found") or 0))
+        )
+        if search not in found.setdefault(key, []):
+            found[key].append(search)
+    return {key: found[key] for key in SEARCHES if key in found}
+
+
+def _whole(point: PointResult) -> float:
+    """How many times longer the whole walk is: 1 unless the search was cut short."""
+    from nqbench.workloads.fitness.annealing import full_length
+
+    limit, done = point.level("max_evaluations"), point.detail("evaluations")
+    if limit in ("-", 0) or done is None or float(point.detail("found") or 0):
+        return 1.0
+    levels: dict[str, Level] = {k: v for k, v in point.levels.items() if not isinstance(v, float)}
+    return full_length(levels | {"n": point.n}) / float(done)
+
+
+def evaluation_share(
+    _paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """Share of the evaluation in the time of a search, against N."""
+    drawing = new_figure(3.8)
+    ax = drawing.subplots()
+    drawn = 0
+    systems = ("fitness_schemes.sa_cpu", "fitness_schemes.sa_gpu")
+    for i, (run, system) in enumerate((run, system) for run in runs for system in systems):
+        shares = {
+            p.n: share for p in run.data.points if p.system == system and (share := _share(p))
+        }
+        values = [shares[n] for n in sorted(shares)]
+        if values:
+            heights = [v.value for v in values]
+            label = f"{system.partition('.')[2]}, {run.name if i % 2 else run.data.host} (measured)"
+            look: dict[str, Any] = dict(series_style(i).keywords) | {"capsize": 2}
+            ax.errorbar(sorted(shares), heights, yerr=whiskers(values), label=label, **look)
+            drawn += 1
+    if not drawn:
+        best_point(runs[0].data, systems[0], runs[0].sizes[-1])
+        raise NotMeasured("no search of the runs tells its evaluation apart", runs[0].data.command)
+    for known in (k for k in figure.known if k.n and k.value):
+        label = f"published: above {known.value:g}% beyond N = {known.n}"
+        look = {"marker": "^", "markersize": 8, "linestyle": "", "markerfacecolor": "white"}
+        ax.plot([float(known.n or 0)], [known.value or 0.0], color=GREY, label=label, **look)
+    ax.set_xscale("log")
+    ax.set_ylim(0, 104)
+    ax.set_xlabel("N")
+    ax.set_ylabel("evaluation, % of the search")
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=7)
+    title = f"Figure {figure.number}: {figure.title}"
+    alt = "Share of the evaluation in the time of a search against N."
+    subtitle = "the paper's curve is lost; what it says of it is drawn"
+    return [finish(drawing, slug("paper", figure.id), title, source, alt=alt, subtitle=subtitle)]
+
+
+def _share(point: PointResult) -> Estimate | None:
+    """Percent of the evaluation, over the rounds."""
+    parts = point.values(quantity("evaluation"))
+    totals = point.values(quantity("total"))
+    shares = [100 * parts[r] / totals[r] for r in sorted(set(parts) & set(totals)) if parts[r] > 0]
+    return combine(shares) if shares else None

@@ -1,0 +1,122 @@
+"""The histogram beside the coarse scheme, and how near each comes to the device's limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from nqbench.analysis.claims_points import NotMeasured
+from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.dataset import PointResult
+from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.quantities import TIME, Quantity, quantity
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperFigure
+from nqbench.report.figures.scale import value_axis
+from nqbench.report.figures.style import Drawing, finish, new_figure, series_style, whiskers
+from nqbench.report.items import slug
+from nqbench.report.papers.data_twins import COARSE, chosen, found_points
+from nqbench.report.table import Source
+
+HISTOGRAM: Final = "fitness.histogram"
+INT_PER_CLOCK: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("7.5", "8.0", "8.6", "8.9", "9.0"), 64),
+}
+"""32-bit integer additions per clock and multiprocessor, by compute capability (CUDA C++
+Programming Guide, throughput of native arithmetic instructions)."""
+BYTES_PER_S: Final[Mapping[str, float]] = {
+    "H100 80GB HBM3": 3.35e12,
+    "H100 PCIe": 2.0e12,
+    "H200": 4.8e12,
+    "A100-SXM4-80GB": 2.039e12,
+}
+"""Bandwidth of the device's memory by a part of its name (NVIDIA's data sheets)."""
+MOVED: Final = ("bytes_moved", "operations")
+"""What an evaluation moves and computes, as the workload states it (docs/fitness.md)."""
+
+
+def limits(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """Kernel and call times of both schemes against N; shares of the limits where known."""
+    systems = (paper.system(COARSE), HISTOGRAM)
+    ours = [(run, {s: found_points(run.data, s) for s in systems}) for run in runs]
+    ours = [(run, points) for run, points in ours if any(points.values())]
+    if not ours:
+        chosen(runs[0].data, systems[0], runs[0].sizes[-1])
+        raise NotMeasured("the runs hold neither scheme", runs[0].data.command)
+    drawing = new_figure(4.4)
+    left, right = drawing.subplots(1, 2)
+    times: list[float] = []
+    shares: list[float] = []
+    kernel = quantity("kernel")
+    every = [(run, s, points[s]) for run, points in ours for s in systems if points[s]]
+    for i, (run, system, points) in enumerate(every):
+        many = f", {run.name}" if len(ours) > 1 else ""
+        name = f"{system.partition('.')[2]}{many}"
+        look: dict[str, Any] = dict(series_style(i).keywords) | {"markersize": 4}
+        for what, style in ((kernel, "-"), (TIME, ":")):
+            found = _estimates(points, what)
+            label = f"{name}: {'the kernels' if what is kernel else 'the whole call'}"
+            heights = [e.value for e in found.values()]
+            if found:
+                line = look | {"linestyle": style}
+                bars = whiskers(list(found.values()))
+                left.errorbar(list(found), heights, yerr=bars, label=label, **line)
+                times += heights
+        for limit, peak in peaks(run).items():
+            share = {n: 100 * v / peak for n, v in _rates(points, limit, kernel).items()}
+            if share:
+                line = look | {"linestyle": "-" if limit == MOVED[0] else "--"}
+                label = f"{name}: {'memory bandwidth' if limit == MOVED[0] else 'integer units'}"
+                right.plot(list(share), list(share.values()), label=label, **line)
+                shares += share.values()
+    value_axis(left, "y", times, TIME, log=True)
+    left.set_ylabel("time of one evaluation")
+    right.set_ylabel("% of the device's limit, by the kernels")
+    if shares:
+        right.set_yscale("log")
+        right.axhline(100, color="#333333", linewidth=0.9)
+    else:
+        right.text(0.5, 0.5, "limits of this device not known", ha="center",
+                   transform=right.transAxes)  # fmt: skip
+    for ax in (left, right):
+        ax.set_xscale("log")
+        ax.set_xlabel("N")
+        if ax.get_legend_handles_labels()[1]:
+            ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=6.5)
+    title = figure.title[0].upper() + figure.title[1:]
+    alt = "Times of the coarse and the histogram scheme, and shares of the device's limits."
+    subtitle = "not of the paper. Bytes and operations as the algorithm has them; caches serve many"
+    return [finish(drawing, slug("paper", figure.id), title, source, alt=alt, subtitle=subtitle)]
+
+
+def peaks(run: Observed) -> dict[str, float]:
+    """Bytes and integer operations per second that a GPU can do at most, as far as known."""
+    device = run.data.manifest.get("device", {})
+    identity, facts = device.get("identity") or {}, device.get("facts") or {}
+    found = {}
+    name = str(identity.get("name", ""))
+    bandwidth = next((v for part, v in BYTES_PER_S.items() if part in name), None)
+    if bandwidth:
+        found[MOVED[0]] = bandwidth
+    lanes = INT_PER_CLOCK.get(str(identity.get("compute_capability", "")))
+    clock, units = identity.get("max_sm_mhz"), facts.get("multiprocessors")
+    if lanes and clock and units:
+        found[MOVED[1]] = lanes * float(units) * float(clock) * 1e6
+    return found
+
+
+def _rates(points: Mapping[int, PointResult], what: str, kernel: Quantity) -> dict[int, float]:
+    """What the kernels did per second, by N."""
+    found = {}
+    for n, point in points.items():
+        done, value = point.detail(what), point.estimate(kernel)
+        if done is not None and value is not None and value.value > 0:
+            found[n] = float(done) / value.value
+    return found
+
+
+def _estimates(points: Mapping[int, PointResult], what: Quantity) -> dict[int, Estimate]:
+    values = {n: p.estimate(what) for n, p in points.items()}
+    return {n: v for n, v in values.items() if v is not None and v.value > 0}
