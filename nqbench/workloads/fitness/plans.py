@@ -32,6 +32,9 @@ def resolve(given: Mapping[str, Level], system: str | None, device: DeviceFacts)
 
         return Resolved(levels, annealing.settle(levels, device))
     if scheme.place == "host":
+        from nqbench.workloads.fitness import cpu
+
+        cpu.check_packages(levels)
         return Resolved(levels, {**traffic(levels), **_of_file(levels)})
     from nqbench.workloads.fitness import gpu_plans
 

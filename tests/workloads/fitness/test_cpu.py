@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqbench.devices.cpu import CpuDevice
-from nqbench.errors import InfeasibleError
+from nqbench.errors import DeviceError, WrongDeviceError
 from nqbench.plan import HostPlan, HostResult
 from nqbench.point import Level
-from nqbench.workloads.fitness import cpu, cpu_tbb
+from nqbench.workloads.fitness import WORKLOAD, cpu, cpu_tbb
 from nqbench.workloads.fitness.boards import (
     Board,
     brute_force,
@@ -203,9 +203,11 @@ def test_without_the_package_tbb_is_refused_in_a_sentence(monkeypatch: pytest.Mo
     monkeypatch.setitem(cpu_tbb.LIBRARIES, sys.platform, "libtbb_that_is_not_here.so")
     cpu_tbb.load_tbb.cache_clear()
     try:
-        plan_of = {"scheme": "cpu_tbb"}
-        with pytest.raises(InfeasibleError, match=r"package tbb is not installed \(pip install"):
-            cpu.host_plan(plan_of, random_board(10, 1)[np.newaxis])
+        given: dict[str, Level] = {"n": 10}
+        with pytest.raises(WrongDeviceError, match=r"package tbb is not installed \(pip install"):
+            WORKLOAD.resolve(given, "fitness_schemes.cpu_tbb", CpuDevice().facts)
+        with pytest.raises(DeviceError, match="cpu_tbb cannot run: the package tbb is not"):
+            cpu.tbb(random_board(10, 1))
     finally:
         cpu_tbb.load_tbb.cache_clear()
 

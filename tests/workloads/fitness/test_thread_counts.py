@@ -147,7 +147,7 @@ def test_a_plan_records_the_number_that_it_uses() -> None:
 
 
 def test_the_real_measurement_covers_the_paper_s_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_counts, "ROUNDS", 1)
+    monkeypatch.setattr(thread_counts, "ROUNDS", 5)  # a median stands a busy machine
     seconds = thread_counts.measure_class(100)
     assert list(seconds) == list(range(1, 61))
     assert all(taken > 0 for taken in seconds.values())
