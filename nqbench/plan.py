@@ -70,6 +70,7 @@ class KernelPlan:
     split_s: float = 0.0
     about: Mapping[str, int | float | str] = field(default_factory=dict)
     device_launch: bool = False
+    pending_launches: int = 0
 
     @property
     def title(self) -> str:
@@ -100,7 +101,8 @@ class Kernel:
     """One kernel of a program; the fields are those of ``KernelPlan``.
 
     ``arguments`` may hold ``Variable``. ``device_launch`` marks a kernel that launches kernels
-    itself (dynamic parallelism): it is linked with the device runtime.
+    itself (dynamic parallelism): it is linked with the device runtime. Of these, so many
+    ``pending_launches`` may wait to start or end at a time (0: the driver's own limit, 2048).
     """
 
     source: Path
@@ -113,6 +115,7 @@ class Kernel:
     options: tuple[str, ...] = ()
     cache: CachePreference = "default"
     device_launch: bool = False
+    pending_launches: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,8 +9,6 @@ from typing import Any, Final
 Level = int | str | Mapping[str, int]
 """A factor's value: a number, a level's name, or ``{"per_sm": k}``."""
 
-HOST_PREFIX: Final = "cpu."
-"""Systems of this family are host plans on every device."""
 L2: Final = "l2"
 """The one factor that is about measuring: the state of the L2 cache when a launch starts."""
 HOT: Final = "hot"

@@ -92,6 +92,18 @@ def profiler_stop() -> None:
     _checked(_driver().cuProfilerStop(), "stop the profiler")
 
 
+def allow_pending_launches(count: int) -> None:
+    """Let kernels of the current context have ``count`` launches of their own under way.
+
+    The driver sets device memory aside for them. Raises ``DeviceError`` if it has not that much.
+    """
+    driver = _driver()
+    limit = driver.CUlimit.CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT
+    deed = f"set memory aside for {count} pending launches of kernels by kernels"
+    if int(_checked(driver.cuCtxGetLimit(limit), deed)) < count:
+        _checked(driver.cuCtxSetLimit(limit, count), deed)
+
+
 class OccupancyProbe:
     """A kernel loaded a second time, to ask the driver for its occupancy in the current context.
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from nqbench.compile import Compiled
 from nqbench.devices.cuda_arguments import type_code
+from nqbench.devices.cuda_driver import allow_pending_launches
 from nqbench.devices.cuda_hold import DEFAULT_CARVEOUT
 from nqbench.devices.cuda_memory import Owner
 from nqbench.devices.cuda_query import FIRST_CARVEOUT_CAPABILITY
@@ -46,6 +47,8 @@ class LoadedKernel:
         self._grid = tuple(map(int, kernel.grid))
         self._block = tuple(map(int, kernel.block))
         self._launched = False
+        if kernel.pending_launches:
+            allow_pending_launches(kernel.pending_launches)
         self.module = device.cuda.module_from_buffer(compiled.image)
         self._function = self.module.get_function(compiled.symbol)
         self._carveout = self._configure()

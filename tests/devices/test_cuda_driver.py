@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,9 +32,22 @@ class Driver:
     """``cuda.bindings.driver`` as far as it is used."""
 
     CUresult = Result
+    CUlimit = SimpleNamespace(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT="pending")
 
     def __init__(self) -> None:
         self.state = Result.CUDA_SUCCESS
+        self.pending = 2048
+
+    def cuCtxGetLimit(self, limit: str) -> tuple[Result, int]:  # noqa: N802
+        assert limit == "pending"
+        return Result.CUDA_SUCCESS, self.pending
+
+    def cuCtxSetLimit(self, limit: str, value: int) -> tuple[Result]:  # noqa: N802
+        assert limit == "pending"
+        if value > 1_000_000:
+            return (Result.CUDA_ERROR_INVALID_VALUE,)
+        self.pending = value
+        return (Result.CUDA_SUCCESS,)
 
     def cuGetErrorString(self, code: Result) -> tuple[Result, bytes | None]:  # noqa: N802
         if code not in WORDS:
@@ -112,3 +126,15 @@ def test_an_absent_driver_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(cuda_driver, "LIBRARY", "libcuda-that-is-nowhere.so.1")
     with pytest.raises(DeviceUnavailable, match="no NVIDIA driver"):
         cuda_driver.require_driver()
+
+
+def test_pending_launches_are_allowed_where_the_limit_is_lower(driver: Driver) -> None:
+    cuda_driver.allow_pending_launches(1000)
+    assert driver.pending == 2048
+    cuda_driver.allow_pending_launches(5000)
+    assert driver.pending == 5000
+
+
+def test_too_many_pending_launches_are_a_sentence(driver: Driver) -> None:
+    with pytest.raises(DeviceError, match=r"memory aside for 2000000 pending launches"):
+        cuda_driver.allow_pending_launches(2_000_000)

@@ -89,6 +89,13 @@ def brute_force(board: NDArray[np.integer[Any]]) -> int:
     )
 
 
+def is_board(values: NDArray[Any]) -> bool:
+    """Whether every row of 0..n-1 occurs once."""
+    seen = values.astype(np.int64)
+    inside = bool(np.all((seen >= 0) & (seen < seen.size)))
+    return inside and bool(np.all(np.bincount(seen, minlength=seen.size) == 1))
+
+
 def checked(values: NDArray[Any], what: str, n: int | None = None) -> Board:
     """``values`` as a board. Raises ``InfeasibleError`` in one sentence if they are none.
 

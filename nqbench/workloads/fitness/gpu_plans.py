@@ -24,6 +24,7 @@ from nqbench.workloads.fitness.traffic import (
     PAIR_BYTES,
     QUEEN_BYTES,
     pairs,
+    sub_kernels,
     sub_threads,
     traffic,
 )
@@ -72,7 +73,7 @@ def settle(levels: Levels, device: DeviceFacts) -> Numbers:
     if scheme == "gpu_cdp":
         threshold = number(levels, "threshold")
         derived["sub_threads"] = sub_threads(n, threshold)
-        derived["sub_kernels"] = max(0, n - 1 - threshold)
+        derived["sub_kernels"] = sub_kernels(n, threshold, number(levels, "nesting"))
     return derived
 
 
@@ -141,7 +142,9 @@ def _cdp(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa:
         np.int32(number(levels, name)) for name in ("n", "threshold", "nesting", "child_block_size")
     )
     form = _Form("dynamic", ("board", *numbers, CONFLICTS), n, DYNAMIC)
-    return _pairwise(form, levels, boards)
+    # All may be under way at once: a kernel ends only after those that it launched.
+    pending = sub_kernels(n, number(levels, "threshold"), number(levels, "nesting"))
+    return _pairwise(form, levels, boards, nested=True, pending=pending)
 
 
 _LAYOUTS: Final = {
@@ -160,9 +163,15 @@ class _Form:
     source: Path = PAIRWISE
 
 
-def _pairwise(form: _Form, levels: Mapping[str, Level], boards: Board, *more: Buffer) -> Layout:
+def _pairwise(
+    form: _Form,
+    levels: Mapping[str, Level],
+    boards: Board,
+    *more: Buffer,
+    nested: bool = False,
+    pending: int = 0,
+) -> Layout:
     """One kernel over one board, with one counter that is cleared before."""
-    nested = form.source == DYNAMIC
     block = number(levels, "block_size")
     kernel = Kernel(
         source=form.source,
@@ -171,6 +180,7 @@ def _pairwise(form: _Form, levels: Mapping[str, Level], boards: Board, *more: Bu
         grid=(max(1, -(-form.threads // block)), 1, 1),
         block=(block, 1, 1),
         device_launch=nested,
+        pending_launches=pending,
     )
     name = form.entry.partition("<")[0]
     results = Buffer(CONFLICTS, "uint64", 2 if nested else 1)

@@ -58,6 +58,18 @@ def sub_threads(n: int, threshold: int) -> int:
     return rows if full else 0
 
 
+def sub_kernels(n: int, threshold: int, nesting: int) -> int:
+    """Kernels that ``gpu_cdp`` launches: one per level for each row of w > threshold.
+
+    A row has ``nesting`` levels, or one for each of its sub-threads if these are fewer.
+    """
+    few = sum(
+        levels * max(0, min(n - 1, threshold * levels) - threshold * (levels - 1))
+        for levels in range(2, nesting)
+    )
+    return few + nesting * max(0, n - 1 - threshold * max(1, nesting - 1))
+
+
 def traffic(factors: Mapping[str, Level]) -> dict[str, int]:
     """``bytes_moved``, ``operations`` and ``pairs`` of one evaluation (of the whole batch)."""
     n, scheme = factors["n"], str(factors["scheme"])

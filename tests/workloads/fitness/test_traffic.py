@@ -6,7 +6,7 @@ import pytest
 
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.fitness.traffic import diagonals, pairs, sub_threads
+from nqbench.workloads.fitness.traffic import diagonals, pairs, sub_kernels, sub_threads
 from tests.workloads.counting.facts import GPU
 from tests.workloads.fitness.evaluating import OWN, PAPER
 
@@ -20,6 +20,20 @@ def derived(system: str, **given: Level) -> dict[str, int | float | str]:
 def test_sub_threads(n: int, threshold: int) -> None:
     rows = [n - 1 - i for i in range(n)]
     assert sub_threads(n, threshold) == sum(-(-w // threshold) for w in rows if w > threshold)
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 33])
+@pytest.mark.parametrize("threshold", [1, 3, 8])
+@pytest.mark.parametrize("nesting", [1, 2, 3, 7])
+def test_sub_kernels(n: int, threshold: int, nesting: int) -> None:
+    launched = 0
+    for work in (n - 1 - i for i in range(n)):
+        left, levels = (-(-work // threshold), nesting) if work > threshold else (0, 0)
+        while left > 0:  # as the kernels share a row's sub-threads among their levels
+            launched += 1
+            left -= -(-left // levels)
+            levels -= 1
+    assert sub_kernels(n, threshold, nesting) == launched
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 20])
