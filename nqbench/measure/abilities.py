@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
+
+PROFILED: Final = "profiled"
+"""In a request: a profiler watches. In what a record is about: which kernels it saw, in order."""
 
 
 @runtime_checkable

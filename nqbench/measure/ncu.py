@@ -2,8 +2,10 @@
 
 ``counters: ncu`` in a study's ``measure`` block asks for it. After the rounds each point that was
 verified is launched once more, under ``ncu``, in a process of its own: a profiled kernel runs
-several times over and is never timed. What comes back is a record of round :data:`PROFILE_ROUND`
-whose counters have the names that the simulator uses for the same quantity.
+several times over and is never timed. Of a program the first launch of each kernel is profiled,
+and its counters are named ``NAME@KERNEL``, those of the main kernel plainly too. What comes back
+is a record of round :data:`PROFILE_ROUND` whose counters have the names that the simulator uses for
+the same quantity.
 """
 
 from __future__ import annotations
@@ -15,18 +17,29 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from nqbench.errors import DeviceError
+from nqbench.measure.abilities import PROFILED
 from nqbench.measure.crew import Reply
 from nqbench.measure.events import Listener
 from nqbench.measure.ledger import Ledger, Task
-from nqbench.measure.ncu_table import METRICS, PROGRAM, complaint, counters_of, read_csv
+from nqbench.measure.ncu_table import (
+    METRICS,
+    PROGRAM,
+    Profile,
+    complaint,
+    counters_by_kernel,
+    counters_of,
+    read_launches,
+)
 from nqbench.measure.process import import_path
 from nqbench.measure.sampling import Policy
+from nqbench.record import Record
+from nqbench.vocabulary import plain_name
 
 __all__ = ["PROFILE_ROUND", "PROGRAM", "collect", "command"]
 
@@ -52,11 +65,17 @@ class Ended:
     text: str
 
 
-def command(program: str, metrics: Sequence[str], log: Path, target: Sequence[str]) -> list[str]:
-    """The profiler's command line: one launch, clocks left alone, a table to ``log``."""
+def command(
+    program: str, metrics: Sequence[str], log: Path, target: Sequence[str], *, marked: bool = False
+) -> list[str]:
+    """The profiler's command line: clocks left alone, a table to ``log``.
+
+    It profiles the first launch, or the launches that the process itself marks (``marked``).
+    """
+    which = ("--profile-from-start", "off") if marked else ("--launch-count", "1")
     return [
         *(program, "--csv", "--page", "raw", "--print-units", "base"),
-        *("--clock-control", "none", "--launch-count", "1", "--target-processes", "all"),
+        *("--clock-control", "none", *which, "--target-processes", "all"),
         *("--log-file", str(log), "--metrics", ",".join(metrics)),
         *target,
     ]
@@ -102,14 +121,16 @@ def _profile(task: Task, ledger: Ledger, program: str, run: Run) -> Reply:
     verified = ledger.latest(task, 0)
     launch_s = float(verified.about.get("first_launch_s", 0.0)) if verified else 0.0
     limit_s = START_S + PASSES * launch_s
+    kernels = _kernels(verified)
     metrics = list(dict.fromkeys(part for parts in METRICS.values() for part in parts))
     with tempfile.TemporaryDirectory(prefix="nqbench-ncu-") as name:
         folder = Path(name)
         request, reply, log = folder / "request.json", folder / "reply.json", folder / "table.csv"
-        request.write_text(json.dumps(_request(task, limit_s)), encoding="utf-8")
+        request.write_text(json.dumps(_request(task, limit_s, kernels)), encoding="utf-8")
         target = (sys.executable, "-P", "-m", "nqbench.measure.ncu_target")
         while True:
-            argv = command(program, metrics, log, (*target, str(request), str(reply)))
+            process = (*target, str(request), str(reply))
+            argv = command(program, metrics, log, process, marked=bool(kernels))
             ended = run(argv, limit_s)
             text = (log.read_text(encoding="utf-8") if log.exists() else "") + ended.text
             unknown = set(_UNKNOWN.findall(text)) & set(metrics)
@@ -121,20 +142,39 @@ def _profile(task: Task, ledger: Ledger, program: str, run: Run) -> Reply:
                 f"the driver lets only administrators read a GPU's counters ({_PERMISSION}); run"
                 " as root, or ask for NVreg_RestrictProfilingToAdminUsers=0"
             )
-        profile = read_csv(text)
+        profiles = read_launches(text)[: None if kernels else 1]
         if ended.code or not reply.exists():
             raise DeviceError(f"{PROGRAM} ended with {ended.code}; {complaint(text)}")
         fields = json.loads(reply.read_text(encoding="utf-8"))
     if fields["status"] == "ok":
-        fields["counters"] = counters_of(profile.metrics)
+        names = [profile.kernel for profile in profiles]
+        fields["counters"] = _counters(profiles, kernels, fields)
         fields["about"].pop("first_launch_s", None)  # of all its passes: it would mislead budgets
-        fields["about"] |= {"profiler": PROGRAM, "profiled_kernel": profile.kernel}
+        fields["about"] |= {"profiler": PROGRAM, "profiled_kernel": "; ".join(names)}
         fields["ended_by"] = PROGRAM
         return Reply(fields, worker=0)
     raise DeviceError(f"under {PROGRAM}: {fields['reason']}")
 
 
-def _request(task: Task, limit_s: float) -> dict[str, Any]:
+def _kernels(verified: Record | None) -> tuple[str, ...]:
+    """Names of a program's kernels, the main one first; none for a single kernel."""
+    named = (plain_name(name)[1] for name in (verified.resources if verified else ()))
+    return tuple(dict.fromkeys(name for name in named if name))
+
+
+def _counters(
+    profiles: Sequence[Profile], kernels: Sequence[str], fields: Mapping[str, Any]
+) -> dict[str, float]:
+    """Counters of the only kernel; of a program those of each, and of the main one plainly."""
+    if not kernels:
+        return counters_of(profiles[0].metrics)
+    found = counters_by_kernel(profiles, fields["about"].get(PROFILED, "").split())
+    own = {plain_name(name): value for name, value in found.items()}
+    main = {name: value for (name, kernel), value in own.items() if kernel == kernels[0]}
+    return main | found
+
+
+def _request(task: Task, limit_s: float, kernels: Sequence[str]) -> dict[str, Any]:
     return {
         "spec": task.device,
         "point": task.point.as_json(),
@@ -143,6 +183,7 @@ def _request(task: Task, limit_s: float) -> dict[str, Any]:
         "policy": asdict(Policy()),
         "timeout_s": limit_s,
         "expected_s": None,
+        PROFILED: bool(kernels),
     }
 
 

@@ -24,7 +24,7 @@ from nqbench.errors import (
     LaunchError,
     LaunchTimeout,
 )
-from nqbench.measure.abilities import Chillable, KnowsAnswer, RoundAware
+from nqbench.measure.abilities import PROFILED, Chillable, KnowsAnswer, Profilable, RoundAware
 from nqbench.measure.block import Block, plain, scalars
 from nqbench.measure.parts import workload_of
 from nqbench.measure.sampling import LONG_LAUNCH_S, Policy, sample
@@ -122,8 +122,12 @@ class Session:
         with prepared:
             if cold:
                 _chill(prepared, device)
+            if request.get(PROFILED) and isinstance(prepared, Profilable):
+                prepared.profile_first_launches()
             block.resources = dict(prepared.resources)
             self._launch(workload, point, plan, prepared, request, block)
+            if isinstance(prepared, Profilable) and prepared.profiled:
+                block.about[PROFILED] = " ".join(prepared.profiled)
 
     def _launch(
         self,

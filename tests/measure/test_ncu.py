@@ -115,6 +115,45 @@ def test_no_table_is_an_error_that_tells_what_was_said(text: str, said: str) -> 
         read_csv(text)
 
 
+def test_what_a_roofline_and_a_profiling_table_need() -> None:
+    found = counters_of(
+        {
+            "gpu__time_duration.sum": 2000.0,
+            "smsp__inst_executed.sum": 100.0,
+            "smsp__inst_issued.sum": 152.0,
+            "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": 10.0,
+            "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum": 5.0,
+            "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 20.0,
+            "dram__bytes_read.sum": 4096.0,
+            "dram__bytes_write.sum": 1024.0,
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 200.0,
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_miss.sum": 50.0,
+        }
+    )
+    assert found == {
+        "duration_ns": 2000,
+        "warp_instructions": 100,
+        "instructions_issued": 152,
+        "replay_overhead_percent": pytest.approx(52),
+        "fp32_operations": 10 + 5 + 2 * 20,
+        "fp32_operations_per_s": pytest.approx(55 / 2e-6),
+        "dram_read_bytes": 4096,
+        "dram_write_bytes": 1024,
+        "dram_bytes": 5120,
+        "dram_read_bytes_per_s": pytest.approx(4096 / 2e-6),
+        "dram_write_bytes_per_s": pytest.approx(1024 / 2e-6),
+        "global_load_sectors": 200,
+        "global_load_misses": 50,
+        "global_load_hit_percent": 75,
+    }
+
+
+def test_every_counter_of_the_profiler_is_a_known_word() -> None:
+    everything = dict.fromkeys((part for parts in METRICS.values() for part in parts), 1.0)
+    assert set(counters_of(everything)) <= set(COUNTERS) | set(PROFILER_COUNTERS)
+    assert set(PROFILER_COUNTERS) <= set(counters_of(everything))
+
+
 class Pretended:
     """A profiler that runs nothing and answers what it is told to."""
 
@@ -136,7 +175,13 @@ class Pretended:
 class Run:
     """A run on a pretended GPU in which some points are verified."""
 
-    def __init__(self, out: Path, *sizes: int, unverified: int | None = None) -> None:
+    def __init__(
+        self,
+        out: Path,
+        *sizes: int,
+        unverified: int | None = None,
+        resources: dict[str, int] | None = None,
+    ) -> None:
         hello = {**Session("fake").hello(), "spec": "cuda:0"}
         keys = Keys(hello, protocol_of(ToyStudy([])))
         points = [point(n) for n in sizes]
@@ -146,7 +191,8 @@ class Run:
         self.ledger = Ledger(self.writer, (), self.tasks, self.listener)
         for task in self.tasks:
             if task.point.n != unverified:
-                reply = Reply({"status": "ok", "about": {"first_launch_s": 0.5}}, 1)
+                fields = {"about": {"first_launch_s": 0.5}, "resources": resources or {}}
+                reply = Reply({"status": "ok", **fields}, 1)
                 self.ledger.add(task, 0, 0, reply)
 
     def collect(self, run: Callable[[Sequence[str], float], Ended]) -> None:
@@ -182,6 +228,37 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert "--csv" in argv
     assert set(VALUES) <= set(pairs["--metrics"].split(","))
     assert pairs["-m"] == "nqbench.measure.ncu_target"
+
+
+OF_TWO_KERNELS = {"registers": 24, "registers@move": 24, "registers@apply": 16, "occupancy@move": 1}
+
+
+def test_a_program_has_counters_of_each_kernel(tmp_path: Path) -> None:
+    run = Run(tmp_path, 8, resources=OF_TWO_KERNELS)
+    ncu = Pretended(raw_page(), {"about": {"profiled": "apply move"}})
+    run.collect(ncu)
+    run.writer.close()
+    (argv,) = ncu.commands
+    assert dict(pairwise(argv))["--profile-from-start"] == "off"
+    assert "--launch-count" not in argv
+    assert ncu.requests[0]["profiled"]
+    (record,) = [r for r in read_records(tmp_path).records if r.round == PROFILE_ROUND]
+    # The pretended launches: the one of "apply" as in VALUES, then one of "move" with 7 everywhere.
+    assert record.counters["warp_instructions@apply"] == 1_234_567
+    assert record.counters["warp_instructions@move"] == record.counters["warp_instructions"] == 7
+    assert record.counters["achieved_occupancy@apply"] == 0.485
+    assert record.about["profiled"] == "apply move"
+    assert record.about["profiled_kernel"] == f"{KERNEL}; {KERNEL}"
+
+
+def test_another_number_of_launches_than_the_program_marked(tmp_path: Path) -> None:
+    run = Run(tmp_path, 8, resources=OF_TWO_KERNELS)
+    run.collect(Pretended(raw_page(), {"about": {"profiled": "move"}}))
+    run.writer.close()
+    record = read_records(tmp_path).records[-1]
+    assert record.status == "skipped"
+    assert "ncu saw 2 launches" in record.reason
+    assert "marked 1 (move)" in record.reason
 
 
 def test_a_metric_that_this_gpu_lacks_is_left_out(tmp_path: Path) -> None:
