@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli_boards import register as register_boards
 from nqbench.cli_bottleneck import register as register_bottleneck
 from nqbench.cli_compare import register
 from nqbench.cli_papers import register as register_papers
@@ -216,6 +217,7 @@ def schema() -> None:
 
 register(app)
 register_papers(app)
+register_boards(app)
 register_bottleneck(app)
 
 

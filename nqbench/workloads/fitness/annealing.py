@@ -28,7 +28,7 @@ from nqbench.point import Level
 from nqbench.workloads.fitness.annealing_chains import chains_plan, settle_chains, winner
 from nqbench.workloads.fitness.annealing_cooling import Cooling, chain_key, reference_walk
 from nqbench.workloads.fitness.annealing_factors import settle_schedule
-from nqbench.workloads.fitness.boards import conflicts
+from nqbench.workloads.fitness.boards import conflicts, is_board
 from nqbench.workloads.fitness.levels import Levels, number
 
 LEAST_N: Final = 2
@@ -148,13 +148,6 @@ def work(levels: Mapping[str, Level]) -> float:
     limit = Cooling.from_levels(levels).limit(n)
     quadratic = levels["evaluator"] in ("cpu_serial", "gpu_coarse", "gpu_fine1", "gpu_fine2")
     return float(limit) * (n * (n - 1) / 2 if quadratic else 1.0)
-
-
-def is_board(values: NDArray[Any]) -> bool:
-    """Whether every row of 0..n-1 occurs once."""
-    seen = values.astype(np.int64)
-    inside = bool(np.all((seen >= 0) & (seen < seen.size)))
-    return inside and bool(np.all(np.bincount(seen, minlength=seen.size) == 1))
 
 
 def _boards(outputs: Outputs) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Argument, Buffer, KernelPlan
+from nqbench.plan import Argument, Buffer, KernelPlan, Plan
 from nqbench.point import Level
 from nqbench.workloads.fitness import limits
-from nqbench.workloads.fitness.annealing_cooling import Cooling, seed_key
+from nqbench.workloads.fitness.annealing_cooling import GOLDEN, Cooling, seed_key
 from nqbench.workloads.fitness.levels import Levels, number
 
 SOURCE: Final = Path(__file__).with_name("chains.cu")
@@ -113,6 +113,13 @@ def chains_plan(levels: Mapping[str, Level], device: DeviceFacts) -> KernelPlan:
         block=(shape.warps * _WARP, 1, 1),
         shared_bytes=shape.shared_bytes,
     )  # fmt: skip
+
+
+def starting_at(plan: Plan, seed: int, first: int) -> Plan:
+    """The same plan, for the chains from ``first`` on instead of from 0."""
+    assert isinstance(plan, KernelPlan)
+    key = (seed_key(seed) + first * GOLDEN) % 2**64
+    return replace(plan, arguments=(*plan.arguments[:2], np.uint64(key), *plan.arguments[3:]))
 
 
 def winner(outputs: Mapping[str, NDArray[Any]]) -> int:

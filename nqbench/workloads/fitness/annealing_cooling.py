@@ -63,15 +63,20 @@ class Cooling:
     attacked: bool = False
 
     @classmethod
+    def constant(cls, temperature: int, limit: int = 0) -> Cooling:
+        """`proposal: attacked`, at one temperature (thousandths)."""
+        at = temperature / MILLI
+        return cls(at, at, 1.0, 1, limit, attacked=True)
+
+    @classmethod
     def from_levels(cls, levels: Mapping[str, Level]) -> Cooling:
         """Out of the factors of a point."""
-        attacked = levels.get("proposal") == "attacked"
-        start = int(str(levels["start_temperature"])) / MILLI
+        start = int(str(levels["start_temperature"]))
         limit = int(str(levels["max_evaluations"]))
-        if attacked:
-            return cls(start, start, 1.0, 1, limit, attacked=True)
+        if levels.get("proposal") == "attacked":
+            return cls.constant(start, limit)
         return cls(
-            start,
+            start / MILLI,
             int(str(levels["end_temperature"])) / MILLI,
             int(str(levels["cooling"])) / MILLI,
             int(str(levels["moves_per_queen"])),
@@ -147,14 +152,17 @@ class Walk:
     accepted: int
 
 
-@lru_cache(maxsize=64)
-def reference_walk(n: int, key: int, cooling: Cooling) -> Walk:
+def walk(n: int, key: int, cooling: Cooling) -> Walk:
     """The walk of a stream, by incremental evaluation on the processor: a few milliseconds at
-    n = 3000. All evaluators must end like this."""
+    n = 3000. Whoever evaluates the boards must end like this."""
     from nqbench.workloads.fitness import annealing_walk as walks  # numba: slow to import
 
     board = walks.shuffled(n, np.uint64(shuffle_key(key)))
     table, limit = cooling.table(), cooling.limit(n)
-    walk = walks.attacked_walk if cooling.attacked else walks.delta_walk
-    ended = walk(board, np.uint64(key), table, cooling.moves(n), limit)
+    go = walks.attacked_walk if cooling.attacked else walks.delta_walk
+    ended = go(board, np.uint64(key), table, cooling.moves(n), limit)
     return Walk(board, *(int(value) for value in ended))
+
+
+reference_walk = lru_cache(maxsize=64)(walk)
+"""The same, remembered. Not for what is timed."""

@@ -49,7 +49,7 @@ long descent among equals, which needs 100 to 200 proposals per queen for the la
 with these: 73% of 100 runs at n = 6, 99% or more from 7 to 10,000; 240 proposals per queen at
 n = 3000. Half of ``moves_per_queen`` fits the paper's number better, and fails more often."""
 
-_ATTACKED: Final[Mapping[str, Level]] = MappingProxyType({"start_temperature": 200})
+ATTACKED: Final[Mapping[str, Level]] = MappingProxyType({"start_temperature": 200})
 """At one temperature: a proposal that begins with a queen in conflict cannot disturb the others
 much, so nothing has to be cooled down. At 0.3 and n = 3000 some runs never end; at 0.1 one of two
 on 6 queens does not."""
@@ -72,7 +72,7 @@ def settle_schedule(levels: dict[str, Level]) -> None:
     is none.
     """
     attacked = levels.get("proposal") == "attacked"
-    own = _ATTACKED if attacked else _PAPER
+    own = ATTACKED if attacked else _PAPER
     for name in _PAPER:
         if levels[name] not in ("auto", "-"):
             if name not in own:

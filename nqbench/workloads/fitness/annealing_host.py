@@ -14,8 +14,8 @@ from nqbench.plan import HostResult, Outputs
 from nqbench.workloads.fitness.annealing_cooling import (
     Cooling,
     Walk,
-    reference_walk,
     shuffle_key,
+    walk,
 )
 
 Evaluate = Callable[[NDArray[np.int32]], int]
@@ -61,17 +61,16 @@ def anneal_full(n: int, key: int, evaluator: str, *schedule: float) -> HostResul
     module, name = _EVALUATORS[evaluator]
     evaluate = getattr(import_module(f"nqbench.workloads.fitness.{module}"), name)
     began = time.perf_counter()
-    walk, spent = walk_measured(n, key, cooling_of(schedule), evaluate)
+    ended, spent = walk_measured(n, key, cooling_of(schedule), evaluate)
     total = time.perf_counter() - began
     phases = {"evaluation": spent, "other": total - spent, "total": total}
-    return HostResult(walk.conflicts, phases, outputs_of(walk))
+    return HostResult(ended.conflicts, phases, outputs_of(ended))
 
 
 def anneal_delta(n: int, key: int, *schedule: float) -> HostResult:
     """``sa_delta``: the same walk, each proposal in constant time by the counts of diagonals."""
-    # Not the remembered walk: this one is timed.
-    walk = reference_walk.__wrapped__(n, key, cooling_of(schedule))
-    return HostResult(walk.conflicts, {}, outputs_of(walk))
+    ended = walk(n, key, cooling_of(schedule))
+    return HostResult(ended.conflicts, {}, outputs_of(ended))
 
 
 def cooling_of(schedule: Sequence[float]) -> Cooling:
@@ -80,12 +79,12 @@ def cooling_of(schedule: Sequence[float]) -> Cooling:
     return Cooling(start, end, factor, int(moves), int(limit), attacked=bool(attacked))
 
 
-def outputs_of(walk: Walk) -> Outputs:
+def outputs_of(ended: Walk) -> Outputs:
     """What ``annealing.answer`` and ``annealing.findings`` read; arrays of shape ``(1,)`` and the
     board of shape ``(1, n)``."""
     return {
-        "boards": walk.board[np.newaxis, :],
-        "conflicts": np.array([walk.conflicts], np.uint64),
-        "steps": np.array([walk.evaluations], np.uint32),
-        "accepted": np.array([walk.accepted], np.uint32),
+        "boards": ended.board[np.newaxis, :],
+        "conflicts": np.array([ended.conflicts], np.uint64),
+        "steps": np.array([ended.evaluations], np.uint32),
+        "accepted": np.array([ended.accepted], np.uint32),
     }
