@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from nqbench.analysis.dataset import INAPPLICABLE, Dataset, Level, PointResult, missing
 from nqbench.errors import StudyError
-from nqbench.point import HOST_PREFIX
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,8 +69,8 @@ def _planned(
         if blocks:
             points.append(_settle(place, levels, blocks, simulated))
         else:
-            host = place[1] in hosts or place[1].startswith(HOST_PREFIX)
-            points.append(_unrun(place, levels, str(point.get("skip") or ""), host=host))
+            skip = str(point.get("skip") or "")
+            points.append(_unrun(place, levels, skip, host=place[1] in hosts))
     return points
 
 
@@ -161,7 +160,7 @@ def _settle(
     """
     last = rows[-1]
     rows = [r for r in rows if r.get("key") == last.get("key")]
-    host = place[1].startswith(HOST_PREFIX) or last.get("device") == "cpu"
+    host = last.get("device") == "cpu"
     timed = host or not simulated
     good = {int(r["round"]): r for r in rows if r["status"] == "ok" and _complete(r, timed)}
     status, reason = _verdict(rows, bool(good))

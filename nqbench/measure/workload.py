@@ -7,8 +7,8 @@ from functools import cache
 from typing import cast
 
 from nqbench.errors import StudyError
-from nqbench.point import HOST_PREFIX, Point
-from nqbench.workloads.protocol import Workload
+from nqbench.point import Point
+from nqbench.workloads.protocol import Workload, host_systems
 
 
 @cache
@@ -26,5 +26,5 @@ def find_workload(name: str) -> Workload:
 
 
 def runs_on_host(point: Point) -> bool:
-    """Whether a point runs on the processor, whatever the device: the ``cpu.*`` systems."""
-    return point.system is not None and point.system.startswith(HOST_PREFIX)
+    """Whether a point runs on the processor, whatever the device, as its workload says."""
+    return point.system in host_systems(find_workload(point.workload))

@@ -18,7 +18,7 @@ from nqbench.study.model import Condition, Study, Sweep
 from nqbench.study.settle import Settling
 from nqbench.study.source import KeyPath
 from nqbench.study.words import shown
-from nqbench.workloads.protocol import Workload
+from nqbench.workloads.protocol import Workload, host_systems
 
 
 def expand(study: Study, facts: DeviceFacts, *, workload: Workload | None = None) -> list[Point]:
@@ -47,7 +47,7 @@ def expand(study: Study, facts: DeviceFacts, *, workload: Workload | None = None
             f" the first ({points[0].label()}) because {points[0].skip}",
             ("sweeps",),
         )
-    return measured_points(points, study.measure.l2, facts.kind)
+    return measured_points(points, study.measure.l2, facts.kind, host_systems(chosen))
 
 
 def _workload(study: Study) -> Workload:

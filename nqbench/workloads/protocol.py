@@ -46,6 +46,8 @@ class Workload(Protocol):
     factors: Mapping[str, Factor]
     systems: Mapping[str, Mapping[str, Level]]
     """Named points: the factor levels that make a paper's system (no ``n``)."""
+    host_systems: frozenset[str]
+    """Systems that are host plans on every device: their points run on the processor."""
 
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
@@ -67,6 +69,11 @@ class Workload(Protocol):
 
     def work(self, factors: Mapping[str, Level]) -> float:
         """Relative amount of work, for predictions: proportional to search-tree nodes."""
+
+
+def host_systems(workload: Workload) -> frozenset[str]:
+    """``Workload.host_systems``; none for somebody's workload that does not speak of them."""
+    return getattr(workload, "host_systems", frozenset())
 
 
 @runtime_checkable

@@ -72,6 +72,7 @@ class Faulty:
     name = NAME
     factors: Mapping[str, Factor] = {}
     systems: Mapping[str, Mapping[str, Level]] = {f"cpu.{name}": {} for name in HOST}
+    host_systems: frozenset[str] = frozenset(systems)
 
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts

@@ -36,6 +36,8 @@ ENTRY = "good"
 class Work:
     """One kernel and one host program."""
 
+    host_systems = frozenset({"cpu.run", "cpu.walk"})
+
     def plan(self, factors, system, device):
         """The plan."""
         if system is not None:

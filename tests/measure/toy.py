@@ -59,6 +59,7 @@ class Toy:
     systems: Mapping[str, Mapping[str, Level]] = {
         f"cpu.{name}": {} for name in ("power", "nap", "chatty", "quits", "fails")
     }
+    host_systems: frozenset[str] = frozenset(systems)
 
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts

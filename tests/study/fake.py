@@ -48,6 +48,7 @@ class FakeWorkload:
     name: str = "counting"
     factors: Mapping[str, Factor] = field(default_factory=lambda: {f.name: f for f in _FACTORS})
     systems: Mapping[str, Mapping[str, Level]] = field(default_factory=lambda: _SYSTEMS)
+    host_systems: frozenset[str] = frozenset({"cpu.plain"})
     asked: list[dict[str, Level]] = field(default_factory=list)
 
     def resolve(
