@@ -3,16 +3,23 @@
 // Tally::arrival adds to the sum, for each queen, how many were counted on her diagonals before:
 // 0 + 1 + ... + (c-1) = c(c-1)/2, in whatever order they arrive, and the counters need not be
 // read again. Tally::final sums over the counters afterwards.
+#include "../parts.cuh"
 #include "board.cuh"
 
 enum class Tally { arrival, final };
 
+// A counter as it was, one unit higher afterwards. Without memory: its number.
+__device__ inline unsigned count_one(unsigned* words, unsigned word, unsigned unit) {
+    if constexpr (part::math_only) return word;
+    return atomicAdd(words + word, unit);
+}
+
 // Counters of 32 bits, or two of 16 bits in a word (which hold up to 65,535 queens).
 template <int PerWord>
 __device__ inline unsigned count_queen(unsigned* words, unsigned diagonal) {
-    if constexpr (PerWord == 1) return atomicAdd(words + diagonal, 1u);
+    if constexpr (PerWord == 1) return count_one(words, diagonal, 1u);
     const unsigned shift = (diagonal & 1) * 16;
-    return atomicAdd(words + (diagonal >> 1), 1u << shift) >> shift & 0xffff;
+    return count_one(words, diagonal >> 1, 1u << shift) >> shift & 0xffff;
 }
 
 __device__ inline Total pairs_of(unsigned queens) { return (Total)queens * (queens - 1) / 2; }
@@ -28,7 +35,8 @@ __device__ inline Total pairs_in(unsigned word) {
 // are padded to a multiple of four columns, so that four queens are read at once.
 template <int PerWord>
 __device__ inline Total count_four(const int* board, int n, int q, unsigned* words) {
-    const int4 rows = reinterpret_cast<const int4*>(board)[q];
+    const int4 rows = LOAD(reinterpret_cast<const int4*>(board)[q],
+                           make_int4(part::scattered(q), q, part::scattered(~q), ~q));
     const int row[4] = {rows.x, rows.y, rows.z, rows.w};
     const unsigned other = 2 * (unsigned)n - 1;  // first counter of the falling diagonals
     Total met = 0;
@@ -49,7 +57,7 @@ __global__ void count_shared(const int* __restrict__ boards, int n, int pitch, i
     extern __shared__ uint4 space[];
     __shared__ Total partial[32];
     unsigned* counters = reinterpret_cast<unsigned*>(space);
-    for (int k = threadIdx.x; k < words / 4; k += blockDim.x) space[k] = make_uint4(0, 0, 0, 0);
+    for (int k = threadIdx.x; k < words / 4; k += blockDim.x) STORE(space[k], make_uint4(0, 0, 0, 0));
     __syncthreads();
 
     const int* board = boards + (long long)blockIdx.x * pitch;
@@ -59,10 +67,11 @@ __global__ void count_shared(const int* __restrict__ boards, int n, int pitch, i
     if constexpr (How == Tally::final) {
         __syncthreads();
         sum = 0;
-        for (int k = threadIdx.x; k < words; k += blockDim.x) sum += pairs_in<PerWord>(counters[k]);
+        for (int k = threadIdx.x; k < words; k += blockDim.x)
+            sum += pairs_in<PerWord>(LOAD(counters[k], unsigned(k)));
     }
     sum = block_sum(sum, partial);
-    if (threadIdx.x == 0) conflicts[blockIdx.x] = sum;
+    if (threadIdx.x == 0) STORE(conflicts[blockIdx.x], sum);
 }
 
 // Counters in global memory: clear, count, and for Tally::final sum.
@@ -77,15 +86,15 @@ __global__ void clear(uint4* __restrict__ counters, long long quads, Total* conf
 template <Tally How>
 __global__ void count_global(const int* __restrict__ boards, int n, int pitch, int blocks,
                              long long words, unsigned* counters, Total* conflicts) {
-    __shared__ Total partial[32];
     const int board = blockIdx.x / blocks;
     const int q = (blockIdx.x % blocks) * blockDim.x + threadIdx.x;
     Total met = 0;
     if (q < pitch / 4)
         met = count_four<1>(boards + (long long)board * pitch, n, q, counters + board * words);
     if constexpr (How == Tally::arrival) {
+        __shared__ Total partial[32];
         met = block_sum(met, partial);
-        if (threadIdx.x == 0 && met) atomicAdd(conflicts + board, met);
+        if (threadIdx.x == 0 && met) part::atomic_add(conflicts + board, met);
     }
 }
 
