@@ -89,6 +89,7 @@ def _software(answers: Answers) -> Iterator[Row]:
     yield software.python(sys.version_info[:3])
     yield software.packages(answers["packages"])
     yield software.compiler(answers["compiler"])
+    yield software.linker(answers["linker"])
     yield software.llvmlite(answers["llvmlite"])
     yield software.numba(answers["numba"])
 

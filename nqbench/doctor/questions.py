@@ -57,6 +57,13 @@ def compiler() -> dict[str, Any]:
     }
 
 
+def linker() -> dict[str, Any]:
+    """nvJitLink and the device runtime, which a kernel that launches kernels is linked with."""
+    from nqbench import linking
+
+    return {"version": linking.linker_version(), "runtime": str(linking.device_runtime())}
+
+
 def pycuda() -> dict[str, Any]:
     """PyCUDA: version, CUDA headers it was built with. Makes no context."""
     import pycuda.driver as cuda
@@ -99,7 +106,7 @@ def nvml() -> dict[str, Any]:
 
 QUESTIONS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     question.__name__: question
-    for question in (packages, driver, compiler, pycuda, llvmlite, numba, nvbench, nvml)
+    for question in (packages, driver, compiler, linker, pycuda, llvmlite, numba, nvbench, nvml)
 }
 
 

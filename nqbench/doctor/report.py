@@ -13,6 +13,7 @@ FEATURES: Final = {
     "core": "every command",
     "compile": "compiling kernels: GPU, simulator, static report",
     "gpu": "measuring on a GPU",
+    "dynamic parallelism": "kernels that launch kernels",
     "sim": "the simulator",
     "cpu": "baselines on the processor",
     "results": "keeping results",

@@ -52,6 +52,16 @@ def compiler(answer: Answer) -> Row:
     return Row(name, "ok", found, "compile")
 
 
+def linker(answer: Answer) -> Row:
+    """nvJitLink and the device runtime, for kernels that launch kernels."""
+    name, feature = "CUDA device runtime", "dynamic parallelism"
+    if not answer.ok:
+        return Row(name, "missing", answer.failure, feature, SETUP)
+    value = answer.value
+    found = f"{value['runtime']}, linked by nvJitLink {value['version']}"
+    return Row(name, "ok", found, feature)
+
+
 def llvmlite(answer: Answer) -> Row:
     """The simulator's code generator."""
     if not answer.ok:

@@ -24,6 +24,7 @@ ABSENT = Answer(failure="not installed")
 LAPTOP = {
     "packages": Answer({"unmet": [], "count": 17}),
     "compiler": Answer({"version": "13.0.88", "archs": ["sm_75", "sm_90"], "bindings": "13.0.1"}),
+    "linker": Answer({"version": "13.0", "runtime": "/usr/local/cuda/lib64/libcudadevrt.a"}),
     "llvmlite": Answer({"version": "0.45.0", "llvm": "20.1.8", "cpu": "znver4"}),
     "numba": Answer({"version": "0.62.0"}),
     "driver": Answer(failure="OSError: libcuda.so.1: cannot open shared object file"),
@@ -76,6 +77,7 @@ def test_server_can_use_its_gpu(
     [
         ("cuda:0", "pycuda", False),
         ("cuda:0", "compiler", False),
+        ("cuda:0", "linker", True),  # only kernels that launch kernels need it
         ("cuda:0", "nvml", True),
         ("cuda:0", "llvmlite", True),
         ("sim", "pycuda", True),

@@ -54,7 +54,13 @@ def test_a_hanging_driver_costs_only_the_limit() -> None:
 def test_all_questions_have_a_command_that_answers() -> None:
     answers = probe.ask({name: probe.command(name) for name in QUESTIONS}, 60.0)
     assert set(answers) == set(QUESTIONS)
-    for name in ("packages", "compiler", "llvmlite", "numba"):  # what the tests themselves need
+    for name in (
+        "packages",
+        "compiler",
+        "linker",
+        "llvmlite",
+        "numba",
+    ):  # what the tests themselves need
         assert answers[name].ok, answers[name].failure
     assert answers["packages"].value["count"] > 10
     assert "sm_90" in answers["compiler"].value["archs"]

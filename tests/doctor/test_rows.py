@@ -47,6 +47,12 @@ def test_packages_name_what_is_unmet() -> None:
             ("13.0.88", "sm_75 to sm_120", "13.0.1"),
             "compile",
         ),
+        (
+            software.linker,
+            {"version": "13.0", "runtime": "/opt/libcudadevrt.a"},
+            ("/opt/libcudadevrt.a", "nvJitLink 13.0"),
+            "dynamic parallelism",
+        ),
         (software.llvmlite, {"version": "0.45", "llvm": "20.1", "cpu": "zen4"}, ("zen4",), "sim"),
         (software.numba, {"version": "0.62"}, ("0.62",), "cpu"),
         (software.nvbench, {"version": "0.3.0"}, ("0.3.0",), "cross-check"),
