@@ -19,9 +19,13 @@ constexpr bool math_only = NQBENCH_PART == 1;
 constexpr bool memory_only = NQBENCH_PART == 2;
 }  // namespace part
 
+#if NQBENCH_PART
 // Zero, but the host could write to it: the compiler has to assume that it did. A constant is read
 // as a kernel argument is, so that no variant needs another signature than the full kernel.
 __constant__ unsigned nqbench_never = 0;
+#else
+constexpr unsigned nqbench_never = 0;
+#endif
 
 namespace part {
 
@@ -56,10 +60,18 @@ __device__ __forceinline__ unsigned bits(float2 v) { return bits(v.x) ^ bits(v.y
 __device__ __forceinline__ unsigned bits(int2 v) { return bits(v.x) ^ bits(v.y); }
 __device__ __forceinline__ unsigned bits(uint4 v) { return (v.x ^ v.y) ^ (v.z ^ v.w); }
 
+// What was read at an index, if nothing was: of no order that a compiler could see through.
+__device__ __forceinline__ int scattered(unsigned index) { return int(index * 2654435761u); }
+
+// Never true, but the compiler cannot know it, and needs the value to find out.
+template <class V> __device__ __forceinline__ bool unforeseen(V value) {
+    return (bits(value) & nqbench_never) != 0;
+}
+
 // Whether to store. The condition needs the value, so that its arithmetic can neither be dropped nor
 // moved to where it would never be executed.
 template <class V> __device__ __forceinline__ bool wanted(V value) {
-    return !math_only || (bits(value) & nqbench_never) != 0;
+    return !math_only || unforeseen(value);
 }
 
 template <class T, class V> __device__ __forceinline__ void store(T& target, V value) {

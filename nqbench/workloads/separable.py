@@ -6,12 +6,15 @@ Brodtkorb et al., section 6.5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final, Literal, Protocol, get_args, runtime_checkable
 
+import numpy as np
+
+from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceKind
-from nqbench.plan import KernelPlan, Outputs, Plan
+from nqbench.plan import KernelPlan, Outputs, Plan, ProgramPlan
 from nqbench.point import Level
 
 Part = Literal["full", "math_only", "memory_only"]
@@ -58,3 +61,50 @@ def part_options(part: Part) -> tuple[str, ...]:
 def built_as(plan: KernelPlan, part: Part) -> KernelPlan:
     """The same launch of the kernel, built as ``part``."""
     return replace(plan, options=(*plan.options, *part_options(part)))
+
+
+def alone(
+    plan: ProgramPlan,
+    name: str,
+    *,
+    cleared: Collection[str] = (),
+    outputs: Collection[str] = (),
+) -> KernelPlan:
+    """One kernel of a program as a plan of its own, with the buffers that it takes.
+
+    Buffers have the plan's data, or zeros if they are among ``cleared``, before every launch; those
+    in ``outputs`` are fetched. Raises ``InfeasibleError`` for a kernel that gets numbers from the
+    program, or launches kernels itself.
+    """
+    kernel = plan.kernels[name]
+    if kernel.device_launch:
+        raise InfeasibleError(
+            f"kernel {name} launches kernels itself, and only a kernel that does all of its work"
+            " can be taken apart"
+        )
+    arguments = tuple(a for a in kernel.arguments if isinstance(a, str | np.generic))
+    if len(arguments) < len(kernel.arguments):
+        raise InfeasibleError(f"kernel {name} gets numbers from its program at each launch")
+    used = {a for a in arguments if isinstance(a, str)}
+    return KernelPlan(
+        source=kernel.source,
+        entry=kernel.entry,
+        arguments=arguments,
+        buffers=tuple(
+            replace(
+                buffer,
+                per_run=False,
+                zero=buffer.name in cleared,
+                output=buffer.name in outputs,
+            )
+            for buffer in plan.buffers
+            if buffer.name in used
+        ),
+        grid=kernel.grid,
+        block=kernel.block,
+        shared_bytes=kernel.shared_bytes,
+        static_shared_bytes=kernel.static_shared_bytes,
+        options=kernel.options,
+        cache=kernel.cache,
+        about={**plan.about, "kernel": name},
+    )

@@ -7,13 +7,14 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.facts import DeviceFacts
-from nqbench.plan import Outputs, Plan
+from nqbench.facts import DeviceFacts, DeviceKind
+from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.fitness.factors import FACTORS, NOT_APPLICABLE
 from nqbench.workloads.fitness.schemes import SCHEMES, Scheme
 from nqbench.workloads.fitness.systems import HOST_SYSTEMS, SYSTEMS
 from nqbench.workloads.protocol import Factor, Resolved
+from nqbench.workloads.separable import Part
 
 __all__ = ["NOT_APPLICABLE", "WORKLOAD", "Fitness"]
 
@@ -25,6 +26,7 @@ class Fitness:
     factors: Mapping[str, Factor] = FACTORS
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
     host_systems: frozenset[str] = HOST_SYSTEMS
+    part_n: Mapping[DeviceKind, int] = {"cuda": 10_000, "sim": 256}
 
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
@@ -73,6 +75,22 @@ class Fitness:
         from nqbench.workloads.fitness import plans
 
         return plans.expected(factors)
+
+    def part(self, plan: Plan, part: Part) -> KernelPlan:
+        """The main kernel of a scheme that evaluates boards on a GPU."""
+        from nqbench.workloads.fitness import parts
+
+        return parts.part_of(plan, part)
+
+    def part_answer(self, plan: KernelPlan, outputs: Outputs) -> int:  # noqa: ARG002 (the protocol)
+        """Conflicts: the main kernel counts all of them."""
+        from nqbench.workloads.fitness import parts
+
+        return parts.answer(outputs)
+
+    def part_expected(self, factors: Mapping[str, Level]) -> int | None:
+        """As of the whole evaluation."""
+        return self.expected(factors)
 
     def work(self, factors: Mapping[str, Level]) -> float:
         """Operations of one evaluation, up to a factor of the scheme."""

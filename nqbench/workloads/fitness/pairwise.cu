@@ -1,13 +1,25 @@
 // The paper's schemes that compare pairs of queens (sections 2.5 to 2.7).
+#include "../parts.cuh"
 #include "board.cuh"
+
+// A pair of queens as a thread of its own compares them. Taken apart (parts.cuh), neither part
+// counts: hardly any pair of a board conflicts, so that the kernel hardly writes.
+__device__ inline void compare(const int* __restrict__ board, int i, int j, Total* conflicts) {
+    const int a = LOAD(board[i], part::scattered(i)), b = LOAD(board[j], part::scattered(j));
+    if constexpr (part::full) {
+        if (conflict(a, b, j - i)) atomicAdd(conflicts, 1ull);
+    } else if (part::unforeseen(ARITHMETIC(int(conflict(a, b, j - i)), a + b))) {
+        atomicAdd(conflicts, 1ull);
+    }
+}
 
 // Fine-grained 1 (Algorithm 8): one thread per pair, listed by the host.
 __global__ void fine1(const int* __restrict__ board, const int2* __restrict__ pairs,
                       long long count, Total* conflicts) {
     const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (thread >= count) return;
-    const int2 pair = pairs[thread];
-    if (conflict(board[pair.x], board[pair.y], pair.y - pair.x)) atomicAdd(conflicts, 1ull);
+    const int2 pair = LOAD(pairs[thread], part::stand_in<int2>(thread));
+    compare(board, pair.x, pair.y, conflicts);
 }
 
 // Fine-grained 2 (Algorithm 9): the thread's number, less n-1, n-2, ..., tells its pair.
@@ -21,30 +33,38 @@ __global__ void fine2(const int* __restrict__ board, int n, long long count, Tot
         --row;
     }
     const int j = (int)rest + 1 + i;
-    if (conflict(board[i], board[j], j - i)) atomicAdd(conflicts, 1ull);
+    compare(board, i, j, conflicts);
 }
 
 enum class Atomics { per_conflict, per_thread, per_warp };
 
 // Coarse-grained (Algorithm 10): one thread per queen. The paper adds every conflict by itself.
+// Taken apart, a thread adds once: on a board at random it finds about one conflict.
 template <Atomics Add>
 __global__ void coarse(const int* __restrict__ board, int n, Total* conflicts) {
+    constexpr bool at_once = Add == Atomics::per_conflict && part::full;
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     Total found = 0;
     if (i < n) {
-        const int own = board[i];
+        const int own = LOAD(board[i], part::scattered(i));
+        if constexpr (part::memory_only) found = own;
         for (int j = i + 1; j < n; ++j) {
-            if (!conflict(own, board[j], j - i)) continue;
-            if constexpr (Add == Atomics::per_conflict)
+            const int other = LOAD(board[j], part::scattered(j));
+            if constexpr (part::memory_only) {
+                found += other;
+                continue;
+            }
+            if (!conflict(own, other, j - i)) continue;
+            if constexpr (at_once)
                 atomicAdd(conflicts, 1ull);
             else
                 ++found;
         }
     }
-    if constexpr (Add == Atomics::per_thread)
-        if (found) atomicAdd(conflicts, found);
+    if constexpr (!at_once && Add != Atomics::per_warp)
+        if (found) part::atomic_add(conflicts, found);
     if constexpr (Add == Atomics::per_warp) {
         const Total sum = warp_sum(found);
-        if (threadIdx.x % 32 == 0 && sum) atomicAdd(conflicts, sum);
+        if (threadIdx.x % 32 == 0 && sum) part::atomic_add(conflicts, sum);
     }
 }
