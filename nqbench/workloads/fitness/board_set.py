@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,9 +100,10 @@ def read_board_set(path: Path) -> BoardSet:
     holds a board that is invalid or there twice.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # The file is opened here, since numpy leaves it open when it finds it damaged.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: np.asarray(archive[name]) for name in archive.files}
-    except (*UNREADABLE, zlib.error, TypeError, AttributeError) as error:
+    except (*UNREADABLE, TypeError, AttributeError) as error:
         raise InterchangeError(
             f"{path} cannot be read as a set of boards ({error}); `nqbench boards` writes them"
         ) from error

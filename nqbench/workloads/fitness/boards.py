@@ -7,7 +7,9 @@ of queens on a common diagonal.
 
 from __future__ import annotations
 
+import struct
 import zipfile
+import zlib
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +31,7 @@ _KEPT: Final = 8
 UNREADABLE: Final = (
     *(OSError, EOFError, MemoryError),
     *(ValueError, KeyError, OverflowError, zipfile.BadZipFile),
+    *(zlib.error, struct.error, RuntimeError),
 )
 """What numpy raises on a file that is missing, damaged, pickled or of a size that nothing holds."""
 
