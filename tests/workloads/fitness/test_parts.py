@@ -11,7 +11,6 @@ from nqbench.compile import compile_ptx
 from nqbench.devices.registry import open_device
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan
-from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.separable import PARTS, Part, Separable
 
@@ -30,7 +29,7 @@ def counted(plan: KernelPlan) -> dict[str, int | float]:
         return dict(prepared.launch().counters or {})
 
 
-CASES = [
+CASES: list[tuple[str, dict[str, Any]]] = [
     *((f"fitness_schemes.{name}", {}) for name in PAIRWISE),
     ("fitness_schemes.gpu_coarse", {"atomics": "per_warp"}),
     ("fitness_schemes.gpu_coarse", {"atomics": "per_thread"}),
@@ -40,7 +39,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("system", "more"), CASES)
-def test_the_whole_still_counts(system: str, more: dict[str, Level]) -> None:
+def test_the_whole_still_counts(system: str, more: dict[str, Any]) -> None:
     factors = WORKLOAD.resolve({"n": N, **more}, system, SIM.facts).factors
     plan = part(system, "full", **more)
     with SIM.prepare(plan) as prepared:
@@ -51,7 +50,7 @@ def test_the_whole_still_counts(system: str, more: dict[str, Level]) -> None:
 
 
 @pytest.mark.parametrize(("system", "more"), CASES)
-def test_math_only_reads_nothing(system: str, more: dict[str, Level]) -> None:
+def test_math_only_reads_nothing(system: str, more: dict[str, Any]) -> None:
     plan = part(system, "math_only", **more)
     compiled = compile_ptx(plan.source, plan.entry, "sm_90", plan.options)
     _, body = compiled.image.decode().split(f".entry {compiled.symbol}(")
@@ -89,7 +88,7 @@ def test_histogram_keeps_its_atomics() -> None:
         ("fitness.histogram", {"counters": "global", "tally": "final"}, "tally=arrival"),
     ],
 )
-def test_what_is_not_taken_apart(system: str, more: dict[str, Level], said: str) -> None:
+def test_what_is_not_taken_apart(system: str, more: dict[str, Any], said: str) -> None:
     with pytest.raises(InfeasibleError, match=said):
         part(system, "full", 16, **more)
 
