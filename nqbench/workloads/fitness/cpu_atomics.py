@@ -1,8 +1,7 @@
 """Atomic operations on the elements of arrays, for compiled code on the processor.
 
 Numba has them for GPUs only; LLVM has them for processors too. The array is ``int64``, contiguous
-and of one dimension. All operations are sequentially consistent; indices are not checked. Compiled
-callers are cached on disk by their own file: after a change here, change them too.
+and of one dimension. All operations are sequentially consistent; indices are not checked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Loops over pairs of queens, compiled by numba.
 
 ``board`` is ``int32``, C-contiguous, of shape ``(n,)`` with n < 2**31; the results are 64-bit.
-Arithmetic is kept in 32 bits within a row, as C++ ``int`` would be: with numba's default of 64 bits
-half of each vector register is wasted (23 against 4.8 ms at n = 10,000).
+Arithmetic is kept in 32 bits within a row, as that of a C++ ``int`` would be: numba's default of
+64 bits leaves half of each vector register empty. At n = 10,000 this takes 2.8 ms, plain numba
+23 ms, and Algorithm 1 in C by ``gcc -O3 -march=native`` 3.3 ms (one core with AVX-512).
 
 Functions that call each other stand in one file, since numba's cache on disk notices a change of
 a function's own file only.
@@ -20,15 +21,17 @@ from nqbench.workloads.counting.compiled import compiled
 
 
 @compiled
-def row_conflicts(board: NDArray[Any], queen: int) -> np.int64:
-    """Conflicts of one queen with all those right of it: the inner loop of every pair scheme."""
-    first = np.uint32(queen)  # unsigned: signed indices would be tested for wrapping around
-    n = np.uint32(board.shape[0])
-    row = board[first]
+def row_conflicts(board: NDArray[Any], queen: np.uint32, n: np.uint32) -> np.int64:
+    """Conflicts of one queen with all those right of it: the inner loop of every pair scheme.
+
+    Unsigned indices, since signed ones would be tested for wrapping around; ``n`` as an argument,
+    since with ``board.shape`` in its place the loop takes 1.5 times as long.
+    """
+    row = board[queen]
     count = np.uint32(0)
-    for other in range(first + np.uint32(1), n):
+    for other in range(queen + np.uint32(1), n):
         apart = np.int32(abs(np.int32(row - board[other])))
-        if apart == np.int32(other - first):
+        if apart == np.int32(other - queen):
             count = np.uint32(count + np.uint32(1))
     return np.int64(count)
 
@@ -38,7 +41,7 @@ def serial_conflicts(board: NDArray[Any]) -> np.int64:
     """Algorithm 1 of the fitness paper: all pairs i < j, on one thread."""
     count = np.int64(0)
     for queen in range(board.shape[0]):
-        count += row_conflicts(board, queen)
+        count += row_conflicts(board, np.uint32(queen), np.uint32(board.shape[0]))
     return count
 
 
@@ -52,13 +55,13 @@ def cyclic_conflicts(board: NDArray[Any], counters: NDArray[Any], thread: int) -
     threads = counters.shape[0]
     counters[thread] = 0
     for queen in range(thread, board.shape[0], threads):
-        counters[thread] += row_conflicts(board, queen)
+        counters[thread] += row_conflicts(board, np.uint32(queen), np.uint32(board.shape[0]))
 
 
 def _reduced(board: NDArray[Any]) -> np.int64:
     count = np.int64(0)
     for queen in numba.prange(board.shape[0]):
-        count += row_conflicts(board, queen)
+        count += row_conflicts(board, np.uint32(queen), np.uint32(board.shape[0]))
     return count
 
 

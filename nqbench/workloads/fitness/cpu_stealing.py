@@ -21,20 +21,24 @@ Shared state, all ``int64`` and zero at the start:
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.workloads.counting.compiled import compiled
 from nqbench.workloads.fitness.cpu_atomics import (
     atomic_add,
     atomic_load,
     atomic_replace,
     atomic_store,
 )
+from nqbench.workloads.fitness.cpu_pairs import row_conflicts
 
 Task = int | np.int64
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
 
 LINE: Final = 8
 """Words of 8 bytes in a cache line of 64 bytes."""
@@ -47,6 +51,14 @@ IDLE_SWEEPS: Final = 64
 
 DONE: Final = 0
 IDLE: Final = 1
+
+
+def compiled(function: Callable[Args, Result]) -> Callable[Args, Result]:
+    """Compile at the first call in each process (0.7 s); releases the GIL.
+
+    Not cached on disk: numba's cache notices changes of this file alone, not of those it calls.
+    """
+    return cast(Callable[Args, Result], numba.njit(nogil=True)(function))
 
 
 @compiled
@@ -102,25 +114,6 @@ def join(sums: NDArray[Any], ended: NDArray[Any], node: Task, value: Task) -> No
 
 
 @compiled
-def leaf_conflicts(board: NDArray[Any], first: Task, last: Task) -> Task:
-    """Conflicts of the queens ``first .. last - 1`` with all those right of each.
-
-    The inner loop is that of ``cpu_pairs.row_conflicts``; see there.
-    """
-    total = np.int64(0)
-    for queen in range(first, last):
-        here = np.uint32(queen)
-        row = board[here]
-        count = np.uint32(0)
-        for other in range(here + np.uint32(1), np.uint32(board.shape[0])):
-            apart = np.int32(abs(np.int32(row - board[other])))
-            if apart == np.int32(other - here):
-                count = np.uint32(count + np.uint32(1))
-        total += np.int64(count)
-    return total
-
-
-@compiled
 def run_task(
     board: NDArray[Any],
     threshold: int,
@@ -145,7 +138,10 @@ def run_task(
         level += 1
         place *= 2
         last = (n * (place + 1)) >> level
-    join(sums, ended, node, leaf_conflicts(board, first, last))
+    total = np.int64(0)
+    for queen in range(first, last):
+        total += row_conflicts(board, np.uint32(queen), np.uint32(n))
+    join(sums, ended, node, total)
 
 
 @compiled

@@ -127,7 +127,8 @@ def test_without_optimisation_it_is_other_code() -> None:
     source = row_conflicts.py_func  # type: ignore[attr-defined]
     optimized = numba.njit(source)  # not out of the cache, whose code cannot be inspected
     board = random_board(8, 1)
-    assert optimized(board, 0) == source(board, 0)
+    first, n = np.uint32(0), np.uint32(8)
+    assert optimized(board, first, n) == source(board, first, n)
     assert "x i32>" in optimized.inspect_llvm(optimized.signatures[0])  # vectors of queens
     text = assembly()
     assert not [word for word in ("xmm", "ymm", "zmm", "v0.4s", "v1.4s") if word in text]
