@@ -2,6 +2,7 @@
 // memory, one block that chooses and applies. Every version is one setting of the template arguments.
 #pragma once
 
+#include "../parts.cuh"
 #include "distance.cuh"
 #include "mapping.cuh"
 
@@ -22,7 +23,9 @@ __global__ void evaluation(const unsigned* tour, const float2* cities, unsigned 
     const unsigned first = M == Moves::consecutive ? thread * share : thread;
     const unsigned step = M == Moves::consecutive ? 1 : threads;
     const unsigned end = M == Moves::consecutive ? min(first + share, moves) : moves;
-    const auto city = [=](unsigned position) { return cities[tour[position]]; };
+    const auto city = [=](unsigned position) {
+        return LOAD(cities[tour[position]], part::stand_in<float2>(position));
+    };
     const Index<P> positions(n);
 
     float best = 0.0f;
@@ -33,14 +36,17 @@ __global__ void evaluation(const unsigned* tour, const float2* cities, unsigned 
             atomicAdd(invalid, 1ull);
             continue;
         }
-        const float delta = cost_change(move.x, move.y, n, city);
-        if (delta < best) {
+        const float delta = ARITHMETIC(cost_change(move.x, move.y, n, city),
+                                       coordinates(move.x, move.y, n, city));
+        if constexpr (part::memory_only) {
+            best += delta;
+        } else if (delta < best) {
             best = delta;
             best_move = k;
         }
     }
-    deltas[thread] = best;
-    best_moves[thread] = best_move;
+    STORE(deltas[thread], best);
+    STORE(best_moves[thread], best_move);
 }
 
 // Whether (delta, move) goes before another: ties go to the smaller number, whatever the order of
