@@ -1,0 +1,141 @@
+"""The fitness schemes on a real GPU: right to a million queens, and the shares of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from nqbench.errors import LaunchError
+from nqbench.plan import ProgramPlan
+from nqbench.point import Level
+from nqbench.workloads.fitness import WORKLOAD
+
+if TYPE_CHECKING:
+    from nqbench.devices.cuda import CudaDevice
+
+TIMEOUT_S = 60.0
+PAPER = "fitness_schemes"
+FINE = [f"{PAPER}.gpu_fine1", f"{PAPER}.gpu_fine2"]
+COARSE, CDP = f"{PAPER}.gpu_coarse", f"{PAPER}.gpu_cdp"
+HISTOGRAM, BATCHED = "fitness.histogram", "fitness.batched"
+MILLION = 1_000_000
+
+
+def check(device: CudaDevice, system: str, given: Mapping[str, Level]) -> Mapping[str, float]:
+    """Two runs and a split one give the known answer; returns the phases (seconds)."""
+    factors = WORKLOAD.resolve(given, system, device.facts).factors
+    plan = WORKLOAD.plan(factors, system, device.facts)
+    assert isinstance(plan, ProgramPlan)
+    known = WORKLOAD.expected(factors)
+    with device.prepare(plan) as prepared:
+        for _ in range(2):
+            run = prepared.launch(TIMEOUT_S)
+            assert run.kernel_s is not None
+            assert run.kernel_s > 0
+            assert WORKLOAD.answer(plan, prepared.fetch()) == known, (system, given)
+        phases = prepared.split_run(TIMEOUT_S)  # type: ignore[union-attr]
+        assert WORKLOAD.answer(plan, prepared.fetch()) == known, (system, given)
+    return phases
+
+
+@pytest.mark.parametrize("system", [*FINE, COARSE, CDP, HISTOGRAM])
+@pytest.mark.parametrize("board", ["random", "valid"])
+def test_small_boards(device: CudaDevice, system: str, board: str) -> None:
+    for n in (4, 5, 31, 32, 33, 100, 511, 512, 513, 1000, 1999, 2000):
+        check(device, system, {"n": n, "board": board})
+
+
+@pytest.mark.parametrize("system", [*FINE, COARSE, CDP, HISTOGRAM, BATCHED])
+@pytest.mark.parametrize("block_size", [1, 33, 64, 512, 1024])
+def test_block_sizes(device: CudaDevice, system: str, block_size: int) -> None:
+    check(device, system, {"n": 777, "block_size": block_size})
+
+
+@pytest.mark.parametrize("system", FINE)
+def test_one_thread_per_pair(device: CudaDevice, system: str) -> None:
+    check(device, system, {"n": 10_000})
+    check(device, system, {"n": 20_000, "board": "valid"})
+
+
+@pytest.mark.parametrize("atomics", ["per_conflict", "per_thread", "per_warp"])
+@pytest.mark.parametrize("n", [10_000, 100_001])
+def test_coarse(device: CudaDevice, atomics: str, n: int) -> None:
+    check(device, COARSE, {"n": n, "atomics": atomics})
+
+
+@pytest.mark.parametrize("board", ["random", "valid"])
+def test_coarse_on_a_million_queens(device: CudaDevice, board: str) -> None:
+    check(device, COARSE, {"n": MILLION, "board": board})
+
+
+@pytest.mark.parametrize("tally", ["arrival", "final"])
+@pytest.mark.parametrize("counters", ["shared", "global"])
+@pytest.mark.parametrize("n", [100, 5_000, 20_000])
+def test_histogram(device: CudaDevice, n: int, counters: str, tally: str) -> None:
+    check(device, HISTOGRAM, {"n": n, "counters": counters, "tally": tally})
+    check(device, BATCHED, {"n": n, "counters": counters, "tally": tally, "batch": 300})
+
+
+@pytest.mark.parametrize("tally", ["arrival", "final"])
+@pytest.mark.parametrize("board", ["random", "valid"])
+def test_histogram_of_a_million_queens(device: CudaDevice, board: str, tally: str) -> None:
+    check(device, HISTOGRAM, {"n": MILLION, "board": board, "tally": tally})
+    check(device, BATCHED, {"n": MILLION, "board": board, "tally": tally, "batch": 5})
+
+
+def test_all_queens_on_one_diagonal(device: CudaDevice, tmp_path: Path) -> None:
+    """The most conflicts there can be, over 32 bits, all counted at one address."""
+    for n in (20_000, 200_000):
+        path = tmp_path / f"{n}.npy"
+        np.save(path, np.arange(n, dtype=np.int32))
+        given: dict[str, Level] = {"n": n, "board": "file", "board_file": str(path)}
+        for system in (COARSE, HISTOGRAM):
+            levels = given | ({"atomics": "per_warp"} if system == COARSE else {})
+            check(device, system, levels)
+
+
+@pytest.mark.parametrize("threshold", [1024, 4096, 131_072])
+@pytest.mark.parametrize("n", [2_000, 10_000, 100_000])
+def test_dynamic_parallelism(device: CudaDevice, n: int, threshold: int) -> None:
+    check(device, CDP, {"n": n, "threshold": threshold})
+
+
+@pytest.mark.parametrize(("threshold", "nesting"), [(1, 1), (7, 2), (10, 5), (16, 20)])
+def test_nested_sub_kernels(device: CudaDevice, threshold: int, nesting: int) -> None:
+    check(device, CDP, {"n": 400, "threshold": threshold, "nesting": nesting})
+    check(device, CDP, {"n": 400, "threshold": threshold, "child_block_size": 100})
+
+
+def test_nesting_beyond_what_a_gpu_allows_is_said(device: CudaDevice) -> None:
+    """The paper's silent wrong result (section 3.3) is an error here."""
+    with pytest.raises(LaunchError, match=r"refused .* launches of sub-kernels"):
+        check(device, CDP, {"n": 400, "threshold": 4, "nesting": 40})
+    check(device, CDP, {"n": 400})  # the device still works
+
+
+def test_a_call_has_the_shares_that_the_paper_times(device: CudaDevice) -> None:
+    phases = check(device, COARSE, {"n": 10_000})
+    for name in ("allocate", "transfer", "coarse", "reduce", "free"):
+        assert phases[name] > 0, name
+    assert phases["kernel"] == pytest.approx(phases["coarse"])
+    resident = check(device, COARSE, {"n": 10_000, "allocation": "once"})
+    assert not resident.get("allocate")
+    assert not resident.get("free")
+
+
+def test_the_pair_list_dominates_fine_grained_1(device: CudaDevice) -> None:
+    phases = check(device, FINE[0], {"n": 10_000})
+    assert phases["transfer"] > phases["kernel"]
+
+
+def test_the_histogram_is_a_thousand_times_faster_than_all_pairs(device: CudaDevice) -> None:
+    """At a million queens, by device events; the median of three runs of each."""
+    times = {
+        system: np.median([check(device, system, {"n": MILLION})["kernel"] for _ in range(3)])
+        for system in (COARSE, HISTOGRAM)
+    }
+    assert times[COARSE] / times[HISTOGRAM] >= 1000, times
