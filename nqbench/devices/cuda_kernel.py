@@ -50,18 +50,18 @@ class LoadedKernel:
         if kernel.pending_launches:
             allow_pending_launches(kernel.pending_launches)
         self.module = device.cuda.module_from_buffer(compiled.image)
-        self._function = self.module.get_function(compiled.symbol)
+        self.function = self.module.get_function(compiled.symbol)
         self._carveout = self._configure()
         codes = [type_code(kernel.entry, buffers, argument) for argument in kernel.arguments]
-        self._function.prepare(codes)
+        self.function.prepare(codes)
         self.resources: Mapping[str, int | float | str] = resources(
-            device, kernel, compiled, self._function, self._carveout
+            device, kernel, compiled, self.function, self._carveout
         )
 
     def queue(self, arguments: Sequence[Any]) -> None:
         """Queue a launch and return. ``arguments`` are addresses and scalars."""
         self._launched = True
-        self._function.prepared_call(
+        self.function.prepared_call(
             self._grid, self._block, *arguments, shared_size=self._kernel.shared_bytes
         )
 
@@ -80,7 +80,7 @@ class LoadedKernel:
         if before is not None:
             before()
         with nullcontext() if hold is None else hold.held(self._split()):
-            elapsed = self._function.prepared_timed_call(
+            elapsed = self.function.prepared_timed_call(
                 self._grid, self._block, *arguments, shared_size=self._kernel.shared_bytes
             )
 
@@ -104,17 +104,17 @@ class LoadedKernel:
                 " block or fewer rows"
             )
         if kernel.shared_bytes > facts.shared_per_block:
-            self._function.set_attribute(
+            self.function.set_attribute(
                 attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel.shared_bytes
             )
         percent = CARVEOUT_PERCENT[kernel.cache]
         if kernel.cache == "default":
             return percent
         if facts.compute_capability >= FIRST_CARVEOUT_CAPABILITY:
-            self._function.set_attribute(attribute.PREFERRED_SHARED_MEMORY_CARVEOUT, percent)
+            self.function.set_attribute(attribute.PREFERRED_SHARED_MEMORY_CARVEOUT, percent)
         else:
             config = self._device.cuda.func_cache
-            self._function.set_cache_config(
+            self.function.set_cache_config(
                 config.PREFER_L1 if kernel.cache == "prefer_l1" else config.PREFER_SHARED
             )
         return percent

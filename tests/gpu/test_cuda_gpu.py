@@ -117,7 +117,9 @@ def test_the_carveout_is_what_the_function_reports(
         plan(kernels, "turn", ("sum", np.int32(8)), buffers, shared_bytes=32, cache=cache)
     ) as prepared:
         names = device.cuda.function_attribute
-        reported = prepared._function.get_attribute(names.PREFERRED_SHARED_MEMORY_CARVEOUT)
+        loaded = prepared._kernel
+        assert loaded is not None
+        reported = loaded.function.get_attribute(names.PREFERRED_SHARED_MEMORY_CARVEOUT)
         assert reported == prepared.resources["carveout_percent"]
         prepared.launch()
 
