@@ -26,6 +26,7 @@ from nqbench.report.figures.style import (
     whiskers,
 )
 from nqbench.report.items import slug
+from nqbench.report.papers.axes import sizes_axis
 from nqbench.report.table import Source
 
 if TYPE_CHECKING:
@@ -83,8 +84,7 @@ def annealing(
                 **look,
             )
         value_axis(ax, "y", [*shown, *(k.value for k in known if k.value)], TIME, log=True)
-        ax.set_xscale("log")
-        ax.set_xlabel("N")
+        sizes_axis(ax)
         ax.set_ylabel("time of a search")
         ax.set_title(f"{run.name} (measured)", fontsize=8)
         ax.legend(loc="upper left", bbox_to_anchor=(0, -0.14), fontsize=6.5, ncols=2)
@@ -111,7 +111,7 @@ def _draw(ax: Axes, found: Mapping[tuple[str, str], Sequence[_Search]]) -> list[
                   for j in range(len(c))]  # fmt: skip
             ys = [s.whole_s for c in counts.values() for s in c]
             fill = "white" if cut else style.colour
-            label = f"{name} (predicted)" if cut else f"{name} ({len(own)} runs)"
+            label = f"{name} (predicted)" if cut else f"{name} ({len(own)} points)"
             if own:
                 look: dict[str, Any] = {"marker": style.marker, "markersize": 4, "linestyle": ""}
                 ax.plot(xs, ys, color=style.colour, markerfacecolor=fill, label=label, **look)
@@ -175,9 +175,8 @@ def evaluation_share(
         label = f"published: above {known.value:g}% beyond N = {known.n}"
         look = {"marker": "^", "markersize": 8, "linestyle": "", "markerfacecolor": "white"}
         ax.plot([float(known.n or 0)], [known.value or 0.0], color=GREY, label=label, **look)
-    ax.set_xscale("log")
+    sizes_axis(ax)
     ax.set_ylim(0, 104)
-    ax.set_xlabel("N")
     ax.set_ylabel("evaluation, % of the search")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=7)
     title = f"Figure {figure.number}: {figure.title}"

@@ -132,6 +132,8 @@ def thresholds(paper: Paper, table: PaperTable, run: Observed) -> Table:
             base = chosen(data, paper.system(COARSE), n)
         except NotMeasured:
             continue
+        if len(ours) < 2:
+            continue
         theirs = {row.levels["threshold"]: row.seconds for row in published.rows if row.n == n}
         for level in sorted({*ours, *theirs}):
             point = ours.get(level)

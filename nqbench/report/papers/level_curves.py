@@ -23,6 +23,7 @@ from nqbench.report.figures.style import (
     whiskers,
 )
 from nqbench.report.items import slug
+from nqbench.report.papers.axes import powers_axis, sizes_axis
 from nqbench.report.papers.data_twins import (
     BASELINE,
     COARSE,
@@ -109,8 +110,7 @@ def best_threads(
         best_point(runs[0].data, system, data.rows[0].n)
         raise NotMeasured(f"no size of {system} has several numbers of threads")
     for ax, label in ((left, "best speed-up"), (right, "best number of threads")):
-        ax.set_xscale("log")
-        ax.set_xlabel("N")
+        sizes_axis(ax)
         ax.set_ylabel(label)
         ax.set_ylim(bottom=0)
     left.legend(fontsize=6.5)
@@ -153,8 +153,7 @@ def thresholds(
         value_axis(ax, "y", [*values, 1.0], TIME, log=True)
         ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
         ax.axhline(1, color="#333333", linewidth=0.9)
-        ax.set_xscale("log", base=2)
-        ax.set_xlabel("threshold (comparisons of a sub-thread)")
+        powers_axis(ax, "threshold (comparisons of a sub-thread)")
         ax.set_ylabel("time / time of the coarse scheme")
         ax.set_title(title, fontsize=8)
         ax.legend(fontsize=6.5)

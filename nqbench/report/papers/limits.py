@@ -15,6 +15,7 @@ from nqbench.papers.schema_shown import PaperFigure
 from nqbench.report.figures.scale import value_axis
 from nqbench.report.figures.style import Drawing, finish, new_figure, series_style, whiskers
 from nqbench.report.items import slug
+from nqbench.report.papers.axes import sizes_axis
 from nqbench.report.papers.data_twins import COARSE, chosen, found_points
 from nqbench.report.table import Source
 
@@ -81,8 +82,7 @@ def limits(
         right.text(0.5, 0.5, "limits of this device not known", ha="center",
                    transform=right.transAxes)  # fmt: skip
     for ax in (left, right):
-        ax.set_xscale("log")
-        ax.set_xlabel("N")
+        sizes_axis(ax)
         if ax.get_legend_handles_labels()[1]:
             ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=6.5)
     title = figure.title[0].upper() + figure.title[1:]

@@ -23,6 +23,7 @@ from nqbench.report.figures.style import (
     whiskers,
 )
 from nqbench.report.items import slug
+from nqbench.report.papers.axes import sizes_axis
 from nqbench.report.papers.data_twins import BASELINE, COARSE, chosen, found_points
 from nqbench.report.table import Source
 
@@ -50,7 +51,7 @@ def times(
             look = {**series_style(i).keywords, **HOLLOW}
             found = published[system]
             axes[0].plot(list(found), list(found.values()), label=_short(system), **look)
-    axes[0].set_title(f"{_origin(paper, figure)} (published)", fontsize=8)
+    axes[0].set_title(f"published, {paper.series(figure.data).origin}", fontsize=8)
     _finish(axes[0], [v for f in published.values() for v in f.values() if v > 0])
     for ax, (run, points) in zip(axes[1:], ours, strict=False):
         shown: list[float] = []
@@ -99,8 +100,7 @@ def speedups(
     value_axis(ax, "y", shown, TIME, log=True)
     ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
     ax.axhline(1, color="#333333", linewidth=0.9)
-    ax.set_xscale("log")
-    ax.set_xlabel("N")
+    sizes_axis(ax)
     ax.set_ylabel("times the single thread (higher is better)")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=6.5)
     hosts = ", ".join(dict.fromkeys(run.data.host for run in runs))
@@ -140,8 +140,7 @@ def boards(
     ax.axhline(1, color="#333333", linewidth=0.9)
     pad = 0.15 * (max(shown) - min(shown))
     ax.set_ylim(min(shown) - pad, max(shown) + pad)
-    ax.set_xscale("log")
-    ax.set_xlabel("N")
+    sizes_axis(ax)
     ax.set_ylabel("time on a random / on a valid board")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=7)
     title = f"Figure {figure.number}: {figure.title}"
@@ -165,11 +164,6 @@ def _gather(
     return systems, published, ours
 
 
-def _origin(paper: Paper, figure: PaperFigure) -> str:
-    devices = ", ".join(paper.device(d).name for d in figure.hardware)
-    return f"{devices}; {paper.series(figure.data).origin}"
-
-
 def _short(system: str) -> str:
     return system.partition(".")[2]
 
@@ -184,6 +178,5 @@ def _curve(ax: Axes, found: Mapping[int, Estimate], look: dict[str, Any], name: 
 
 def _finish(ax: Axes, values: Sequence[float]) -> None:
     value_axis(ax, "y", values, TIME, log=True)
-    ax.set_xscale("log")
-    ax.set_xlabel("N")
+    sizes_axis(ax)
     ax.set_ylabel("time of one evaluation")

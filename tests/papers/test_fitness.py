@@ -1,0 +1,267 @@
+"""The fitness paper: its authors' own numbers judged, mistakes in its data files, its figures."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nqbench.analysis.claims import Verdict, judge
+from nqbench.analysis.claims_points import NotMeasured
+from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.estimate import Estimate
+from nqbench.errors import AnalysisError, StudyError
+from nqbench.papers import load_paper, paper_folder, read_paper
+from nqbench.papers.formula import parse
+from nqbench.papers.schema import Paper
+from nqbench.report.figures.style import styled
+from nqbench.report.papers.limits import peaks
+from nqbench.report.papers.twins import twin
+from nqbench.report.papers.write import DRAW, joint_source
+from nqbench.report.table import Table
+from tests.analysis.builder import MINI, Builder
+from tests.papers.fitness_runs import builder, levels, run
+
+NOT_IN_THE_FILES = {
+    "forkjoin_threshold": "was timed with one threshold only",
+    "cdp_always_slower": "the run has no fitness_schemes.gpu_cdp",
+}
+"""Claims that the authors' files say nothing about."""
+CONTRADICTED = {"fine_slower_than_cpu": "fails at N=1000; see caveat repository_fine1"}
+"""Claims that the authors' own numbers do not bear out."""
+
+
+@pytest.fixture(scope="module")
+def paper() -> Paper:
+    return load_paper("fitness_schemes")
+
+
+@pytest.fixture(scope="module")
+def own() -> Observed:
+    return run()
+
+
+@pytest.fixture(scope="module")
+def verdicts(paper: Paper, own: Observed) -> dict[str, Verdict]:
+    return {v.claim.id: v for v in judge(paper, [own])}
+
+
+def test_the_authors_numbers_bear_out_their_claims(verdicts: dict[str, Verdict]) -> None:
+    others = {**NOT_IN_THE_FILES, **CONTRADICTED}
+    words = {name: v.word for name, v in verdicts.items() if name not in others}
+    assert words == dict.fromkeys(words, "holds")
+    for name, reason in NOT_IN_THE_FILES.items():
+        assert verdicts[name].word == "not measured"
+        assert reason in verdicts[name].reason
+    for name, reason in CONTRADICTED.items():
+        assert (verdicts[name].word, verdicts[name].reason) == ("fails", reason)
+
+
+def value(verdict: Verdict, index: int = 0) -> float:
+    found = verdict.sizes[index].value
+    assert isinstance(found, Estimate)
+    return found.value
+
+
+def test_a_maximum_over_all_sizes_is_asked_once(verdicts: dict[str, Verdict]) -> None:
+    (size,) = verdicts["coarse_max_speedup"].sizes
+    assert size.n is None
+    assert value(verdicts["coarse_max_speedup"]) == pytest.approx(2683 / 8.966, rel=1e-3)
+    assert value(verdicts["cpu_max_speedups"]) == pytest.approx(29.18, abs=0.01)
+    assert len(verdicts["best_thread_number"].sizes) == 4
+
+
+def test_the_seeds_give_the_probability_of_success(verdicts: dict[str, Verdict]) -> None:
+    assert value(verdicts["sa_success"]) == pytest.approx(19 / 20)
+
+
+def test_counts_come_from_the_fitness_workload(verdicts: dict[str, Verdict]) -> None:
+    assert verdicts["random_conflicts"].device == "enumerated on the host"
+    assert value(verdicts["fine1_memory"]) == 50_000 * 49_999 / 2 / 2**30
+
+
+@pytest.mark.parametrize(
+    ("text", "sized"),
+    [
+        ('time("a")', True),
+        ('time("a", N=3) / best("b", N=4)', False),
+        ('max(over(sizes_of("a", "b"), lambda N: time("a", N=N)))', False),
+        ('max(over([1, 2], lambda N: time("a")))', True),
+        ('mean(over([1], lambda N: time("a", N=N))) * N', True),
+        ('min(time("a", N=8) for t in (1, 2) if t < N)', True),
+        ("value > 1", False),
+        ('rank("a", "b")', True),
+    ],
+)
+def test_whether_a_formula_depends_on_the_size(text: str, sized: bool) -> None:
+    assert parse(text).sized is sized
+
+
+def test_sizes_are_those_at_which_all_were_timed(paper: Paper) -> None:
+    made = Builder(rounds=3)
+    for n, system in ((10, "cpu_serial"), (100, "cpu_serial"), (100, "gpu_coarse")):
+        made.time("schemes", levels(n, system), 1.0, f"fitness_schemes.{system}")
+    found = {v.claim.id: v for v in judge(paper, [run(made)])}
+    assert value(found["coarse_max_speedup"]) == pytest.approx(1.0, rel=0.02)
+    assert found["coarse_max_speedup"].word == "fails"
+    lacking = found["cpu_max_speedups"]
+    assert lacking.word == "not measured"
+    assert "no size has times of" in lacking.reason
+
+
+def column(table: Table, name: str) -> list[object]:
+    return [row[[c.name for c in table.columns].index(name)] for row in table.rows]
+
+
+def test_speedups_stand_beside_the_published_ones(paper: Paper, own: Observed) -> None:
+    table = twin(paper, paper.table("times"), own)
+    assert len(table.rows) == len(
+        set(zip(column(table, "system"), column(table, "N"), strict=True))
+    )
+    for printed, ours in zip(column(table, "speed-up, paper"), column(table, "speed-up, here"),
+                             strict=True):  # fmt: skip
+        # The adaptive scheme stands for its best number of threads, which the sheet has as well.
+        if printed and isinstance(ours, Estimate):
+            assert ours.value == pytest.approx(float(str(printed).strip("()")), rel=0.35)
+    assert "authors' repository: times.csv" in " ".join(table.notes)
+
+
+def test_threads_and_thresholds(paper: Paper, own: Observed) -> None:
+    threads = twin(paper, paper.table("threads"), own)
+    assert column(threads, "best threads, here") == ["3", "12", "33", "40"]
+    assert column(threads, "best threads, paper") == ["3", "12", "33", "40"]
+    table = twin(paper, paper.table("table_3"), own)
+    assert set(column(table, "N")) == {"10000", "50000"}
+    worst = max(
+        float(str(c).strip("()") or 0) for c in column(table, "over the coarse scheme, paper")
+    )
+    assert worst == pytest.approx(230.174 / 0.033, rel=0.01)
+
+
+def test_every_figure_is_drawn(paper: Paper, own: Observed) -> None:
+    with styled():
+        for figure in paper.figures:
+            (drawing,) = DRAW[figure.draw](paper, figure, [own], joint_source([own]))
+            labels = [t for ax in drawing.figure.axes for t in ax.get_legend_handles_labels()[1]]
+            titles = [ax.get_title(loc="left") for ax in drawing.figure.axes]
+            if figure.draw != "limits":
+                assert any("published" in text for text in [*labels, *titles]), figure.id
+
+
+def test_a_search_that_was_cut_short_is_predicted(paper: Paper, own: Observed) -> None:
+    """At N = 3000 half a thousand evaluations were timed of some 700,000."""
+    from nqbench.report.papers.annealing import _searches
+
+    found = _searches(own)
+    (cut,) = [s for s in found["fitness_schemes.sa_cpu", "uniform"] if s.n == 3000]
+    assert cut.cut
+    assert 300_000 * 0.027 < cut.whole_s < 1_500_000 * 0.027
+    (whole,) = [s for s in found["fitness_schemes.sa_cpu", "uniform"] if s.n == 100]
+    assert not whole.cut
+    assert len(found["fitness.sa_delta", "uniform"]) == 20
+
+
+def test_limits_of_a_device_are_known_or_left_out(own: Observed) -> None:
+    assert set(peaks(own)) == {"bytes_moved"}
+    assert peaks(own)["bytes_moved"] == 2.0e12
+
+
+def test_a_simulated_run_times_the_processor_only(paper: Paper) -> None:
+    made = Builder(MINI, rounds=3)
+    for n in (10, 100):
+        made.time("schemes", levels(n, "cpu_serial"), 1e-6, "fitness_schemes.cpu_serial")
+        for row in made.rows[-made.rounds - 1 :]:
+            row |= {"device": "cpu", "device_kind": "cpu", "simulated": False}
+        own = levels(n, "gpu_coarse")
+        made.count("schemes", own, {"warp_instructions": 100}, "fitness_schemes.gpu_coarse")
+    simulated = run(made)
+    found = {v.claim.id: v for v in judge(paper, [simulated])}
+    assert "counts and does not time" in found["coarse_max_speedup"].reason
+    with pytest.raises(NotMeasured, match="counts and does not time"):
+        DRAW["boards"](paper, paper.figures[5], [simulated], joint_source([simulated]))
+    table = twin(paper, paper.table("times"), simulated)
+    assert set(column(table, "system")) == {"cpu_serial"}
+    with pytest.raises(AnalysisError):
+        twin(paper, paper.table("table_3"), simulated)
+
+
+DATA_MISTAKES = {
+    "time": ("100,cpu_serial,4.6e-05", "100,cpu_serial,fast", "seconds is 'fast', which is not"),
+    "negative": ("100,cpu_serial,4.6e-05", "100,cpu_serial,-1", "seconds is '-1'"),
+    "size": ("200,cpu_serial,", "2e2,cpu_serial,", "n is '2e2', which is not a whole number"),
+    "system": ("100,cpu_tbb,", "100,cpu_tob,", "no system 'cpu_tob'; did you mean 'cpu_tbb'"),
+    "cells": ("100,cpu_tbb,", "100,cpu_tbb,,", "4 cells, but the header names 3 columns"),
+    "twice": ("200,cpu_serial,", "100,cpu_serial,", "N=100 is given twice"),
+    "column": ("n,system,seconds", "n,sistem,seconds", "unknown column 'sistem'; did you mean"),
+    "unit": ("n,system,seconds", "n,system,threads", "the header needs n and one of"),
+    "whose": ("n,system,seconds", "n,threads,seconds", "say whose times these are"),
+}
+
+
+@pytest.mark.parametrize("which", DATA_MISTAKES)
+def test_a_mistake_in_a_data_file_is_said_with_its_line(which: str, tmp_path: Path) -> None:
+    old, new, said = DATA_MISTAKES[which]
+    folder = shutil.copytree(paper_folder("fitness_schemes"), tmp_path / "paper")
+    file = folder / "times.csv"
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(StudyError) as caught:
+        read_paper(folder / "published.yaml")
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(f"{file}:")
+    assert "\n" not in str(caught.value)
+
+
+YAML_MISTAKES = {
+    "file": ("file: times.csv", "file: time.csv", "there is no file"),
+    "path": ("file: times.csv", "file: ../times.csv", "is no plain file name"),
+    "data": ("data: threads\n", "data: thread\n", "no data 'thread'; did you mean 'threads'"),
+    "workload": ("workload: fitness", "workload: fitnes", "did you mean 'fitness'"),
+    "factor": ("threads=60", "thread=60", "no factor 'thread'; did you mean 'threads'"),
+    "sizes_of": ('sizes_of("cpu_serial"', 'sizes_of("cpu_seriel"', "no system 'cpu_seriel'"),
+    "twin": ("  twin: threads\n", "  twin: printed\n", "twin 'printed' of threads takes no 'data'"),
+}
+
+
+@pytest.mark.parametrize("which", YAML_MISTAKES)
+def test_a_mistake_about_data_is_said_with_its_line(which: str, tmp_path: Path) -> None:
+    old, new, said = YAML_MISTAKES[which]
+    folder = shutil.copytree(paper_folder("fitness_schemes"), tmp_path / "paper")
+    file = folder / "published.yaml"
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(StudyError, match=r"published\.yaml:\d+: ") as caught:
+        read_paper(file)
+    assert said in str(caught.value)
+
+
+def test_a_changed_data_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "experiments" / "fitness_schemes"
+    shutil.copytree(paper_folder("fitness_schemes"), folder)
+    monkeypatch.chdir(tmp_path)
+    before = len(load_paper("fitness_schemes").series("times").rows)
+    lines = (folder / "times.csv").read_text(encoding="utf-8").splitlines()
+    (folder / "times.csv").write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+    assert len(load_paper("fitness_schemes").series("times").rows) == before - 1
+
+
+PRINTED = {"gpu_coarse": "307", "cpu_threads": "22.04", "cpu_tbb": "20.71", "cpu_forkjoin": "29.18"}
+
+
+@pytest.mark.parametrize("short", PRINTED)
+def test_the_files_give_the_largest_speedups_of_the_text(paper: Paper, short: str) -> None:
+    """An independent check of the transcription: they are printed in the paper itself."""
+    times = paper.series("times")
+    serial = times.times("fitness_schemes.cpu_serial")
+    own = times.times(f"fitness_schemes.{short}")
+    decimals = len(PRINTED[short].partition(".")[2])
+    assert f"{max(serial[n] / own[n] for n in own):.{decimals}f}" == PRINTED[short]
+
+
+def test_invented_rounds_differ() -> None:
+    """The run that these tests judge has noise: a verdict is one over rounds."""
+    times = {row["value_s"] for row in builder(noise=1e-3).rows if row.get("value_s")}
+    assert len(times) > 100
