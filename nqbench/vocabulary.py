@@ -28,6 +28,8 @@ PHASES: Final = {
 COUNTERS: Final = {
     "warp_instructions": "instructions issued, each counted once per warp",
     "thread_instructions": "instructions summed over the active lanes",
+    "float_operations": "floating-point operations, per thread; a fused multiply-add is two",
+    "integer_operations": "integer and logic instructions, per thread, those of addresses included",
     "issue_slots": "issue cycles the model charges: replays of shared and off-chip passes included",
     "lane_efficiency": "thread_instructions / (32 x warp_instructions)",
     "branches": "conditional branches executed, per warp",

@@ -76,7 +76,7 @@ def quantity(name: str) -> Quantity:
         better: Literal["lower", "higher", ""] = "lower"
         if name == "lane_efficiency":
             better = "higher"
-        elif name == "thread_instructions":
+        elif name in ("thread_instructions", "float_operations", "integer_operations"):
             better = ""
         return Quantity(name, name.replace("_", " "), (name,), "counter", better=better)
     known = ("time", *PHASES, *COUNTERS, OFF_CHIP.name)

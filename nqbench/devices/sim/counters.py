@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nqbench.devices.sim.codegen.kernel import BLOCK_FIELDS, BLOCK_STRIDE
 from nqbench.devices.sim.codegen.writer import SITE_FIELDS
 from nqbench.devices.sim.engine import WARP_SIZE, Run
+from nqbench.devices.sim.operations import float_operations, integer_operations
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.devices.sim.rules import SECTOR_BITS
 
@@ -42,6 +43,7 @@ class Tally:
         for site in self.program.sites:
             if site.space == "":  # predicated: only the lanes whose guard holds
                 thread -= int(self.lanes[site.block] - self.sites[site.index, 1])
+        done = [self._operations(of) for of in (float_operations, integer_operations)]
         branches = [b.index for b in blocks if b.ending in ("branch", "switch")]
         shared, local, global_ = (self._space(s) for s in ("shared", "local", "global"))
         conflicts = shared["passes"] - shared["requests"]
@@ -49,6 +51,8 @@ class Tally:
         return {
             "warp_instructions": warp,
             "thread_instructions": thread,
+            "float_operations": done[0],
+            "integer_operations": done[1],
             "issue_slots": warp + conflicts + replays,
             "lane_efficiency": thread / (WARP_SIZE * warp) if warp else 0.0,
             "branches": int(self.executions[branches].sum()),
@@ -67,6 +71,16 @@ class Tally:
             "global_atomics": self._space("global", ATOMIC_OPCODES)["requests"],
             "barriers": int(self.executions[[b.block for b in self.program.barriers]].sum()),
         }
+
+    def _operations(self, of: Callable[[Instruction], int]) -> int:
+        """Operations over all threads; ``of`` gives those of an instruction."""
+        each = [sum(map(of, block.instructions)) for block in self.program.blocks]
+        total = int(self.lanes @ np.array(each))
+        for site in self.program.sites:
+            if site.space == "":  # predicated, as in ``totals``
+                missed = int(self.lanes[site.block] - self.sites[site.index, 1])
+                total -= missed * of(site.instruction)
+        return total
 
     def _space(self, space: str, opcodes: tuple[str, ...] = ()) -> dict[str, int]:
         chosen = [
