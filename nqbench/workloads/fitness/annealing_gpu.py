@@ -54,7 +54,7 @@ def anneal(
     def evaluate(board: NDArray[np.int32]) -> int:
         return int(conflicts_of(machine, board, *evaluation)[0])
 
-    ended, _ = walk_measured(n, key, cooling_of(schedule), evaluate)
+    ended = walk_measured(n, key, cooling_of(schedule), evaluate)
     for name, values in outputs_of(ended).items():
         machine.keep(name, values)
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,35 +17,23 @@ from nqbench.workloads.fitness.annealing_cooling import (
 
 Evaluate = Callable[[NDArray[np.int32]], int]
 
-_EVALUATORS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "cpu_serial": ("cpu_pairs", "serial_conflicts"),
-        "cpu_histogram": ("cpu_histogram", "histogram_conflicts"),
-    }
-)
 
+def walk_measured(n: int, key: int, cooling: Cooling, evaluate: Evaluate) -> Walk:
+    """Anneal with every board evaluated in full by ``evaluate``.
 
-def walk_measured(n: int, key: int, cooling: Cooling, evaluate: Evaluate) -> tuple[Walk, float]:
-    """Anneal with every board evaluated in full; also the seconds spent in ``evaluate``.
-
-    The walk is that of ``reference_walk``, since evaluations are exact.
+    The walk is that of ``annealing_cooling.walk``, since evaluations are exact.
     """
     from nqbench.workloads.fitness import annealing_walk as walks  # numba: slow to import
 
-    word = np.uint64(key)
     board = walks.shuffled(n, np.uint64(shuffle_key(key)))
     state = np.zeros(walks.STATE_WORDS, np.int64)
     state[walks.FIRST] = -1
-    table, moves, limit = cooling.table(), cooling.moves(n), cooling.limit(n)
-    clock, spent = time.perf_counter, 0.0
-    going = True
-    while going:
-        began = clock()
-        measured = evaluate(board)
-        spent += clock() - began
-        going = walks.advance(board, state, table, word, moves, limit, measured)
+    word, table = np.uint64(key), cooling.table()
+    moves, limit = cooling.moves(n), cooling.limit(n)
+    while walks.advance(board, state, table, word, moves, limit, evaluate(board)):
+        pass
     conflicts, steps = int(state[walks.CONFLICTS]), int(state[walks.STEP])
-    return Walk(board, conflicts, steps, int(state[walks.ACCEPTED])), spent
+    return Walk(board, conflicts, steps, int(state[walks.ACCEPTED]))
 
 
 def anneal_full(n: int, key: int, evaluator: str, *schedule: float) -> HostResult:
@@ -56,14 +41,10 @@ def anneal_full(n: int, key: int, evaluator: str, *schedule: float) -> HostResul
 
     ``schedule`` are the fields of ``Cooling``.
     """
-    from importlib import import_module
+    from nqbench.workloads.fitness.annealing_full import full_walk  # numba: slow to import
 
-    module, name = _EVALUATORS[evaluator]
-    evaluate = getattr(import_module(f"nqbench.workloads.fitness.{module}"), name)
-    began = time.perf_counter()
-    ended, spent = walk_measured(n, key, cooling_of(schedule), evaluate)
-    total = time.perf_counter() - began
-    phases = {"evaluation": spent, "other": total - spent, "total": total}
+    ended, total, other = full_walk(n, key, cooling_of(schedule), evaluator)
+    phases = {"evaluation": total - other, "other": other, "total": total}
     return HostResult(ended.conflicts, phases, outputs_of(ended))
 
 
