@@ -14,6 +14,7 @@ from nqbench.devices.cuda_memory import Owner
 from nqbench.devices.cuda_query import FIRST_CARVEOUT_CAPABILITY
 from nqbench.devices.cuda_resources import resources
 from nqbench.errors import DeviceError
+from nqbench.linking import linker_version
 from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan
 
 CARVEOUT_PERCENT: Final[Mapping[CachePreference, int]] = {
@@ -54,9 +55,10 @@ class LoadedKernel:
         self._carveout = self._configure()
         codes = [type_code(kernel.entry, buffers, argument) for argument in kernel.arguments]
         self.function.prepare(codes)
-        self.resources: Mapping[str, int | float | str] = resources(
-            device, kernel, compiled, self.function, self._carveout
-        )
+        self.resources: Mapping[str, int | float | str] = {
+            **resources(device, kernel, compiled, self.function, self._carveout),
+            **({"nvjitlink": linker_version()} if kernel.device_launch else {}),
+        }
 
     def queue(self, arguments: Sequence[Any]) -> None:
         """Queue a launch and return. ``arguments`` are addresses and scalars."""

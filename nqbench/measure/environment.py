@@ -20,6 +20,8 @@ SOURCE_SUFFIXES: Final = (".py", ".cu", ".cuh", ".h", ".yaml")
 PACKAGES: Final = (
     *("numpy", "scipy", "numba", "llvmlite", "tbb", "pandas"),
     *("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc-cu13"),
+    *("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
+    *("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"),
     *("pycuda", "nvidia-ml-py"),
 )
 GIT_LIMIT_S: Final = 5.0

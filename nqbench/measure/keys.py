@@ -43,6 +43,8 @@ BEYOND_WORKLOADS: Final = frozenset({"nqbench.study", "nqbench.measure", "nqbenc
 """A workload gives plans, whoever asks for them and wherever they run."""
 COMPILERS: Final = (
     *("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc-cu13"),
+    *("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
+    *("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"),
     "pycuda",
 )
 CONTENTS: Final = "_sha256"
