@@ -3,7 +3,7 @@
 NqbenchError                 one clear sentence for a user; never a traceback
 ├── StudyError               study file or command line is wrong (exit code 2); knows file:line
 ├── InfeasibleError          a configuration makes no sense or does not fit; says the limit
-│   └── WrongDeviceError     a GPU kernel on a device that runs none: the point is skipped
+│   └── WrongDeviceError     a kernel on a device that runs none of its kind: the point is skipped
 ├── CompileError             the CUDA compiler refused a kernel          -> status ``compile_error``
 ├── DeviceError              something a device did or lacks
 │   ├── DeviceUnavailable    the device asked for is not here (exit code 2)
@@ -59,7 +59,8 @@ class InfeasibleError(NqbenchError):
 
 
 class WrongDeviceError(InfeasibleError):
-    """A kernel on a device that runs none (``cpu``); such a point is always skipped."""
+    """A kernel on a device that runs none of its kind: any on ``cpu``, dynamic parallelism in the
+    simulator. Such a point is always skipped."""
 
 
 class CompileError(NqbenchError):

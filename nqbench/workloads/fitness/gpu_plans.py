@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.errors import InfeasibleError
+from nqbench.errors import WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, Kernel, ProgramPlan
 from nqbench.point import Level
@@ -46,7 +46,7 @@ def settle(levels: Levels, device: DeviceFacts) -> Numbers:
     """
     scheme, n = str(levels["scheme"]), number(levels, "n")
     if scheme == "gpu_cdp" and device.kind == "sim":
-        raise InfeasibleError(
+        raise WrongDeviceError(
             "gpu_cdp launches kernels from a kernel (dynamic parallelism), which is not simulated;"
             " use a GPU (--device cuda:0), or gpu_coarse, which makes the same comparisons"
         )

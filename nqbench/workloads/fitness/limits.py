@@ -36,7 +36,7 @@ def check_grid(levels: Mapping[str, Level], threads: int, device: DeviceFacts) -
         raise InfeasibleError(
             f"n: {levels['n']} needs {threads} threads for {levels['scheme']}, {blocks} blocks of"
             f" {levels['block_size']}, over the {device.max_grid_x} blocks of a grid on"
-            f" {device.name}; use a larger block_size, a smaller n, or gpu_coarse",
+            f" {device.name}; use a larger block_size, or {_instead(levels)}",
             "n",
         )
     return blocks
@@ -110,4 +110,6 @@ def _why(levels: Mapping[str, Level]) -> str:
 def _instead(levels: Mapping[str, Level]) -> str:
     if levels["scheme"] == "gpu_fine1":
         return "a smaller n, or gpu_fine2 or gpu_coarse, which have no pair list"
+    if levels["scheme"] == "gpu_fine2":
+        return "a smaller n, or gpu_coarse, which has a thread per queen"
     return "a smaller batch or n" if levels["batch"] not in ("-", 1) else "a smaller n"
