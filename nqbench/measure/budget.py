@@ -105,7 +105,8 @@ class Budget:
             return ""
         launch_s, from_n = predicted
         block_s = 0.0 if task.exact else self._block_s(launch_s)
-        limit_s = min(self.measure.timeout_s, self.measure.budget_s if task.exact else self.share_s)
+        own_s = self.measure.budget_s if task.exact else self.share_s
+        limit_s = min(self.measure.timeout_s, math.inf if self._may_be_long(task) else own_s)
         if launch_s > SLACK * limit_s:
             return (
                 f"one launch is predicted to take {_text(launch_s)} (from N={from_n}),"
@@ -123,7 +124,7 @@ class Budget:
     def too_long_to_time(self, task: Task) -> str:
         """Why a verified point cannot be timed in every round; empty if it can."""
         launch_s = self.book.seen(task.point)
-        if launch_s is None or launch_s <= self.share_s:
+        if launch_s is None or launch_s <= self.share_s or self._may_be_long(task):
             return ""
         rounds = self.measure.rounds
         return (
@@ -131,6 +132,10 @@ class Budget:
             f" {_text(rounds * launch_s)}, over the point's budget of"
             f" {_text(self.measure.budget_s)}; raise measure.budget, or lower n"
         )
+
+    def _may_be_long(self, task: Task) -> bool:
+        """Whether the study asks for the point whatever a launch takes."""
+        return task.point.sweep in self.measure.long
 
     def plan_rounds(self, tasks: Sequence[Task]) -> tuple[int, dict[str, str]]:
         """How many rounds fit, and why some points (by key) have to be left out.

@@ -158,7 +158,9 @@ def estimate(points: Sequence[Point], study: StudyLike, spec: str) -> float | No
         else:
             launch_s = work / (GPU_WORK_PER_S_AND_SM * facts.multiprocessors)
             timed += COMPILE_S / cpu_count()
-        if launch_s <= share_s:  # longer ones are verified at a smaller size and skipped
+        if (
+            launch_s <= share_s or point.sweep in measure.long
+        ):  # longer ones are verified at a smaller size and skipped
             timed += launch_s + measure.rounds * block_s(launch_s, share_s, measure.samples)
     starts = 1 + (measure.rounds if timed else 0)
     return starts * WORKER_START_S + timed + exact

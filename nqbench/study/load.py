@@ -207,22 +207,30 @@ def _measure(source: Source, file: MeasureFile, sweeps: list[str]) -> Measure:
         tuple(states),
         file.counters,
         _counted(source, file, sweeps),
+        _sweep_names(source, "long", file.long, sweeps),
     )
 
 
 def _counted(source: Source, file: MeasureFile, sweeps: list[str]) -> tuple[str, ...]:
     """The sweeps that ``counters`` is about; empty for all."""
-    named = file.counted
+    named = _sweep_names(source, "counted", file.counted, sweeps)
+    if named and file.counters == "none":
+        raise source.error(
+            "'counted' needs a counter: write 'counters: ncu' beside it", ("measure", "counted")
+        )
+    return named
+
+
+def _sweep_names(source: Source, key: str, named: Any, sweeps: list[str]) -> tuple[str, ...]:
+    """A list of sweeps under ``measure``; empty where it is left out."""
     if named is None:
         return ()
-    path = ("measure", "counted")
+    path = ("measure", key)
     if not isinstance(named, list) or not named:
-        raise source.error(f"'counted' is a list of sweeps, not {shown(named)}", path)
+        raise source.error(f"'{key}' is a list of sweeps, not {shown(named)}", path)
     for index, name in enumerate(named):
         if name not in sweeps:
             raise source.error(
                 f"there is no sweep {shown(name)}; {suggestion(name, sweeps)}", (*path, index)
             )
-    if file.counters == "none":
-        raise source.error("'counted' needs a counter: write 'counters: ncu' beside it", path)
     return tuple(named)

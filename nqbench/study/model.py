@@ -98,6 +98,7 @@ class Measure:
     ``l2``         states of a GPU's L2 cache to measure with: ``hot``, ``cold`` or both
     ``counters``   who counts on a real GPU, after the rounds: ``none`` or ``ncu``
     ``counted``    names of the sweeps that are counted; empty: all
+    ``long``       names of the sweeps whose points are timed however long a launch takes
     """
 
     target: float = 0.005
@@ -109,6 +110,7 @@ class Measure:
     l2: tuple[str, ...] = (HOT,)
     counters: str = "none"
     counted: tuple[str, ...] = ()
+    long: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain form."""

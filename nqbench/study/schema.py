@@ -188,6 +188,11 @@ class MeasureFile(_Strict):
     counted: Annotated[Any, WithJsonSchema({"type": "array", "items": _NAMES, "minItems": 1})] = (
         Field(None, description="Sweeps that `counters` is about; left out: all of them.")
     )
+    long: Annotated[Any, WithJsonSchema({"type": "array", "items": _NAMES, "minItems": 1})] = Field(
+        None,
+        description="Sweeps whose points are timed once per round however long a launch takes, also"
+        " beyond their budget (never beyond `timeout`).",
+    )
     timeout: Any = Field(
         "60s",
         description="Longest time one launch may take before it is stopped.",

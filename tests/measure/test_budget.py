@@ -93,6 +93,16 @@ def test_a_board_far_beyond_the_budget_is_not_even_tried(tmp_path: Path) -> None
     assert list(load(tmp_path / "r").query("n == 17")["status"]) == ["skipped"]
 
 
+def test_sweeps_that_may_be_long_are_timed_whatever_a_launch_takes() -> None:
+    how = Measure(rounds=3, budget_s=3.0, timeout_s=60.0)
+    for sweeps, left_out in (((), True), (("sizes",), False), (("others",), True)):
+        budget = Budget(replace(how, long=sweeps))
+        budget.book.observe(point(7), 10.0)
+        assert bool(budget.too_long_to_time(task(7))) is left_out
+        assert bool(budget.too_long_to_try(task(8))) is left_out  # 40 s, by the toy's work
+        assert budget.too_long_to_try(task(11))  # 2,560 s: far over the timeout, named or not
+
+
 def test_a_larger_budget_takes_up_what_was_left_out(tmp_path: Path) -> None:
     points = sizes(6, 7)
     first = measure(tmp_path / "r", points, budget_s=1e-9)
