@@ -376,6 +376,7 @@ def test_the_study_file_takes_it(tmp_path: Path) -> None:
         ("{counters: ncu, counted: first}", "'counted' is a list of sweeps, not 'first'"),
         ("{counters: ncu, counted: []}", "'counted' is empty"),
         ("{counted: [first]}", "'counted' needs a counter"),
+        ("{long: [fast]}", "there is no sweep 'fast'; did you mean 'first'?"),
     ],
 )
 def test_the_sweeps_to_count_are_checked(tmp_path: Path, measure: str, complaint: str) -> None:
