@@ -30,6 +30,9 @@ _GLOBAL_WARPS: Final = 8
 """Chains per multiprocessor whose counters are in global memory: more share the caches, and the
 latency of a chain is what a search waits for."""
 
+_BOARDS_BYTES: Final = 1 << 28
+"""Boards of all chains that `chains: auto` goes up to: every one is fetched and judged."""
+
 _ABSENT: Final = np.uint64(0)
 
 
@@ -65,7 +68,8 @@ def settle_chains(levels: Levels, device: DeviceFacts) -> dict[str, int | float 
     shape = _shape(levels, device)
     levels["counters"] = shape.memory
     if levels["chains"] == "auto":
-        levels["chains"] = _filling(shape, device)
+        most = _BOARDS_BYTES // (n * np.dtype(shape.dtype).itemsize)
+        levels["chains"] = max(1, min(_filling(shape, device), most))
     needed = sum(buffer.nbytes for buffer in _buffers(n, number(levels, "chains"), shape))
     limits.check_device_bytes(levels, needed, device)
     chains = number(levels, "chains")

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqbench.devices.cpu import CpuDevice
+from nqbench.devices.models import load_model
 from nqbench.devices.sim import SimDevice
 from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.plan import HostPlan, Outputs
@@ -170,6 +171,7 @@ def test_the_compiled_search_is_the_same_walk(
     evaluator: str, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(annealing_full, "KEPT", kept)
+    monkeypatch.setattr(annealing_full, "_other_s", {})
     full_walk = annealing_full.full_walk
     cooling = Cooling(0.5, 0.01, 0.8, 20, 3000)
     key = chain_key(4)
@@ -289,6 +291,19 @@ def test_what_makes_no_sense_is_refused(
     family = "fitness_schemes" if system in ("sa_cpu", "sa_gpu") else "fitness"
     with pytest.raises(InfeasibleError, match=words):
         WORKLOAD.resolve(given, f"{family}.{system}", facts)
+
+
+@pytest.mark.parametrize(
+    ("n", "chains", "memory"),
+    [(100, 4224, "shared"), (3000, 924, "shared"), (20_000, 132, "shared"), (10**6, 67, "global")],
+)
+def test_chains_fill_an_h100_as_far_as_their_boards_allow(n: int, chains: int, memory: str) -> None:
+    facts = load_model("sm_90").facts
+    levels = WORKLOAD.resolve({"n": n}, "fitness.sa_chains", facts).factors
+    assert (levels["chains"], levels["counters"]) == (chains, memory)
+    shared = WORKLOAD.resolve({"n": n}, "fitness.sa_chains", facts).derived["shared_bytes"]
+    # 132 multiprocessors of 228 KiB, a block at a time with 1 KiB of its own.
+    assert int(str(shared)) + 1024 <= 233_472 // (chains // 132 or 1)
 
 
 def test_chains_need_a_gpu() -> None:
