@@ -27,7 +27,8 @@ taken, 2, its chance would be 1e-7, so that no walk that is run is any different
 MOST_START: Final = 2 * MILLI
 TRIES: Final = 32
 """Partners that `proposal: attacked` tries for one queen: the lanes of a warp, which so tries them
-all at once. Fewer or more (8 to 64) change the proposals of a run by less than 10%."""
+all at once. Any number from 4 to 128 makes the same 8 proposals per queen, within 7%, from 1,000
+queens on."""
 
 ATTACKED_LIMIT: Final = 2000
 """Proposals per queen after which `proposal: attacked` gives up. It needs about 8 per queen from
