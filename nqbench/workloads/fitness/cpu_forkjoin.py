@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.host import cpu_count
+from nqbench.workloads.fitness.cpu_crew import run_in_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,9 @@ def fork_join(board: NDArray[Any], threshold: int, workers: int = 0) -> Joined:
             time.sleep(0)  # nothing to steal: another worker may need this core
 
     push(ends, deques, 0, 1)
-    threads = [threading.Thread(target=run, args=(worker,)) for worker in range(1, workers)]
-    for thread in threads:
-        thread.start()
+    join = run_in_threads(run, range(1, workers))
     run(0)
-    for thread in threads:
-        thread.join()
+    join()
     counts = tally.reshape(workers, LINE)
     return Joined(int(sums[0]), tuple(counts[:, 0].tolist()), tuple(counts[:, 1].tolist()))
 

@@ -66,6 +66,7 @@ def check_layer() -> None:
     layer = str(parallel.threading_layer())  # type: ignore[no-untyped-call]
     if layer != "tbb":
         raise DeviceError(
-            f"numba's parallel loops run on its {layer} layer in this process, not on TBB:"
-            f" {load_tbb() or 'NUMBA_THREADING_LAYER or an earlier loop chose it'}"
+            f"cpu_tbb cannot run: numba's parallel loops use its {layer} layer in this process and"
+            " not TBB, chosen by NUMBA_THREADING_LAYER or by an earlier loop; unset that variable,"
+            " or measure cpu_tbb in a study of its own"
         )

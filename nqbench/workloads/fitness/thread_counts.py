@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from filelock import FileLock
 
+from nqbench.errors import DeviceError
 from nqbench.host import cpu_count, cpu_model
 
 CLASSES: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
@@ -117,18 +118,25 @@ def choose(seconds: dict[int, float]) -> int:
 
 
 def measure_class(size: int) -> dict[int, float]:
-    """Median seconds of an evaluation of ``size`` queens, by thread count from 1 to 60."""
+    """Median seconds of an evaluation of ``size`` queens, by thread count from 1 to 60.
+
+    Counts that the system refuses to start are left out.
+    """
     from nqbench.workloads.fitness.boards import random_board
     from nqbench.workloads.fitness.cpu import threads
 
     board = random_board(size, seed=1)
-    threads(board, 2)  # compiles
+    threads(board, 1)  # compiles
     samples: dict[int, list[float]] = {count: [] for count in range(1, MOST_THREADS + 1)}
     begun = time.perf_counter()
     for _ in range(ROUNDS):
-        for count, taken in samples.items():
+        for count, taken in list(samples.items()):
             started = time.perf_counter()
-            threads(board, count)
+            try:
+                threads(board, count)
+            except DeviceError:
+                del samples[count]
+                continue
             taken.append(time.perf_counter() - started)
         if time.perf_counter() - begun > LIMIT_S:
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -16,7 +17,7 @@ from nqbench.devices.cpu import CpuDevice
 from nqbench.errors import DeviceError, WrongDeviceError
 from nqbench.plan import HostPlan, HostResult
 from nqbench.point import Level
-from nqbench.workloads.fitness import WORKLOAD, cpu, cpu_tbb
+from nqbench.workloads.fitness import WORKLOAD, cpu, cpu_forkjoin, cpu_tbb
 from nqbench.workloads.fitness.boards import (
     Board,
     brute_force,
@@ -228,7 +229,28 @@ def test_another_layer_in_the_process_is_an_error_and_not_another_system() -> No
         env={"NUMBA_THREADING_LAYER": "workqueue", "PATH": ""},
         check=True,
     )
-    assert "on its workqueue layer in this process, not on TBB" in done.stdout
+    assert "use its workqueue layer in this process and not TBB" in done.stdout
+
+
+@pytest.mark.parametrize("started", [0, 1, 3])
+def test_threads_that_the_system_refuses_are_told(
+    monkeypatch: pytest.MonkeyPatch, started: int
+) -> None:
+    real, starts = threading.Thread.start, iter(range(started))
+
+    def start(thread: threading.Thread) -> None:
+        if next(starts, None) is None:
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    board, alive = random_board(300, 1), threading.active_count()
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(DeviceError, match=f"only {started} of 8 threads .can't start new thread"):
+        cpu.threads(board, 8)
+    starts = iter(range(started))
+    with pytest.raises(DeviceError, match=f"only {started} of 7 threads"):
+        cpu_forkjoin.fork_join(board, 4, workers=8)
+    assert threading.active_count() == alive
 
 
 def test_importing_the_schemes_does_not_import_numba() -> None:

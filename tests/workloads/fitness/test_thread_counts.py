@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nqbench.errors import DeviceError
 from nqbench.workloads.fitness import cpu, thread_counts
-from nqbench.workloads.fitness.boards import random_board
+from nqbench.workloads.fitness.boards import Board, random_board
 from nqbench.workloads.fitness.thread_counts import CLASSES, choose, lookup, size_class
 
 
@@ -152,3 +153,13 @@ def test_the_real_measurement_covers_the_paper_s_range(monkeypatch: pytest.Monke
     assert list(seconds) == list(range(1, 61))
     assert all(taken > 0 for taken in seconds.values())
     assert seconds[60] > seconds[1]  # starting 60 threads for 4,950 pairs cannot pay
+
+
+def test_counts_that_cannot_be_started_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def threads(board: Board, count: int) -> int:
+        if count > 5:
+            raise DeviceError("the system gave this process only 5 threads")
+        return 0
+
+    monkeypatch.setattr(cpu, "threads", threads)
+    assert list(thread_counts.measure_class(100)) == [1, 2, 3, 4, 5]
