@@ -71,6 +71,7 @@ def settle(levels: Levels, device: DeviceFacts) -> Numbers:
         **traffic(levels),
     }
     if scheme == "gpu_cdp":
+        limits.check_nesting(levels)
         threshold = number(levels, "threshold")
         derived["sub_threads"] = sub_threads(n, threshold)
         derived["sub_kernels"] = sub_kernels(n, threshold, number(levels, "nesting"))

@@ -42,6 +42,19 @@ def check_grid(levels: Mapping[str, Level], threads: int, device: DeviceFacts) -
     return blocks
 
 
+def check_nesting(levels: Mapping[str, Level]) -> None:
+    """The longest row must have a sub-thread for each level, or the nesting would be less."""
+    n, threshold, nesting = (number(levels, name) for name in ("n", "threshold", "nesting"))
+    most = -(-(n - 1) // threshold)
+    if nesting > max(1, most):
+        raise InfeasibleError(
+            f"nesting: {nesting} levels share the sub-threads of a row, and at n: {n} with"
+            f" threshold: {threshold} no row has more than {most}; use a threshold of at most"
+            f" {max(1, (n - 2) // (nesting - 1))}, or less nesting",
+            "nesting",
+        )
+
+
 def check_shared(n: int, needed: int, device: DeviceFacts) -> None:
     """Counters in shared memory must fit one block."""
     if needed > device.shared_per_block_optin:

@@ -186,3 +186,13 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
         np.save(path, random_board(30, seed))
         digests.add(WORKLOAD.resolve(given, f"{OWN}.histogram", GPU).derived["board_sha256"])
     assert len(digests) == 2
+
+
+def test_nesting_needs_a_sub_thread_for_each_level() -> None:
+    with pytest.raises(
+        InfeasibleError, match="no row has more than 4; use a threshold of at most 41"
+    ):
+        resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000, threshold=256, nesting=25)
+    with pytest.raises(InfeasibleError, match="more than 24;"):
+        resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000, threshold=42, nesting=25)
+    assert resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000, threshold=41, nesting=25)["nesting"] == 25
