@@ -14,7 +14,7 @@ from nqbench.devices.cuda_kernel import LoadedKernel
 from nqbench.devices.cuda_machine import CudaMachine
 from nqbench.devices.cuda_memory import ABANDONED, DeviceMemory, Owner
 from nqbench.devices.cuda_watched import ProfiledMachine, SplitMachine
-from nqbench.devices.program import find_function
+from nqbench.devices.program import check_kernels, find_function
 from nqbench.devices.protocol import Launch
 from nqbench.errors import DeviceError, InfeasibleError
 from nqbench.plan import Outputs, ProgramPlan
@@ -26,16 +26,17 @@ class CudaProgram(Closing):
 
     def __init__(self, device: Owner, plan: ProgramPlan, compiled: Mapping[str, Compiled]) -> None:
         """Raises ``DeviceError`` for a plan that cannot be loaded."""
+        check_kernels(plan)
         self._device, self._plan = device, plan
         self._label = f"program {plan.title}"
         self._function = find_function(plan.program)
         self._memory = DeviceMemory(device, self._label, plan.buffers)
         self._kernels: dict[str, ProgramKernel] = {}
         self._outputs: Outputs = {}
+        self._timed: CudaMachine | None = None
+        self._running: CudaMachine | None = None
         self._closed = self._profiling = False
         self.profiled: tuple[str, ...] = ()
-        if not compiled:
-            raise DeviceError(f"{plan.title} has no kernels; give its plan at least one")
         try:
             with device.translated(f"preparing {self._label}"):
                 for name, kernel in plan.kernels.items():
@@ -61,6 +62,8 @@ class CudaProgram(Closing):
         """
         if self._profiling:
             return self._profile(timeout_s)
+        if self._timed is None:
+            raise DeviceError(f"{self._label} is closed and cannot be launched")
         return Launch(self._run(self._timed, timeout_s))
 
     def split_run(self, timeout_s: float | None = None) -> Mapping[str, float]:
@@ -91,9 +94,10 @@ class CudaProgram(Closing):
         """Free the device memory."""
         if self._closed:
             return
-        self._closed = True
+        self._closed, timed, self._timed = True, self._timed, None
         if self._device.lost:
-            ABANDONED.append(self._kernels)
+            # Freeing page-locked memory would wait for the GPU.
+            ABANDONED.extend((self._kernels, timed, self._running))
         self._memory.close()
 
     def _run(self, machine: CudaMachine, timeout_s: float | None) -> float:
@@ -108,7 +112,7 @@ class CudaProgram(Closing):
         def deed() -> str:
             return f"{self._label}" + (f" (last launch: {machine.last})" if machine.last else "")
 
-        ended = False
+        ended, self._running = False, machine
         machine.begin(timeout_s)
         try:
             with self._device.translated(deed):
