@@ -6,6 +6,7 @@ boards in the order of the searches; so a processor can check what a GPU made.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -123,6 +124,10 @@ def check_target(path: Path, *, force: bool) -> None:
         raise StudyError(f"--out {path} is a folder; name a file in it")
     if not path.absolute().parent.is_dir():
         raise StudyError(f"--out {path}: there is no folder {path.parent}; make it first")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise StudyError(
+            f"--out {path}: folder {path.parent} may not be written to; choose another"
+        )
     if path.exists() and not force:
         raise StudyError(f"--out {path} exists; name another file, or replace it with --force")
 

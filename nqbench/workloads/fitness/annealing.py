@@ -37,6 +37,11 @@ LEAST_N: Final = 2
 FALSE_CLAIM: Final = -1
 """The answer of a search whose board has other conflicts than it says: no reference has it."""
 
+_USUAL_SHARE: Final = 0.66
+"""Of the proposals of the whole schedule, at n = 3000; see ``annealing_factors``."""
+_USUAL_ATTACKED: Final = 8
+"""Proposals per queen."""
+
 _MODULE: Final = "nqbench.workloads.fitness.annealing_host"
 _WARM_N: Final = 8
 
@@ -143,11 +148,12 @@ def _expected(n: int, seed: int, chains: int, cooling: Cooling) -> int:
 
 
 def work(levels: Mapping[str, Level]) -> float:
-    """Proposals times the comparisons of one, as far as they are known before a run."""
-    n = number(levels, "n")
-    limit = Cooling.from_levels(levels).limit(n)
-    quadratic = levels["evaluator"] in ("cpu_serial", "gpu_coarse", "gpu_fine1", "gpu_fine2")
-    return float(limit) * (n * (n - 1) / 2 if quadratic else 1.0)
+    """Proposals that a search usually needs, times the comparisons of one."""
+    n, cooling = number(levels, "n"), Cooling.from_levels(levels)
+    usual = _USUAL_ATTACKED * n if cooling.attacked else _USUAL_SHARE * cooling.full_length(n)
+    proposals = min(usual, cooling.limit(n))
+    quadratic = levels.get("evaluator") in ("cpu_serial", "gpu_coarse", "gpu_fine1", "gpu_fine2")
+    return float(proposals) * (n * (n - 1) / 2 if quadratic else 1.0)
 
 
 def _boards(outputs: Outputs) -> NDArray[Any]:

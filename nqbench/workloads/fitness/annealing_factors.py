@@ -44,9 +44,9 @@ _PAPER: Final[Mapping[str, Level]] = MappingProxyType(
 found with a probability above 0.5, and at n = 3000 in 9443 s, which at its 27 ms an evaluation are
 350,000 evaluations, 116 per queen. Here the hot part is short: up to 100 queens it is needed to
 leave dead ends, beyond that every move made while it is hot is undone later. At 0.5 a rise of one
-conflict is accepted in 14% of cases, eight temperatures further (0.08) once in 150,000. What is left
-is a long descent among equals. Found with these (100 runs, 20 at n = 10,000): 73% at n = 6, 99% at
-10, all at 100, 1000, 3000 and 10,000, with 238 proposals per queen at n = 3000. Half of
+conflict is accepted in 14% of cases, eight temperatures further (0.08) once in 150,000. What is
+left is a long descent among equals. Found with these (100 runs, 20 at n = 10,000): 73% at n = 6,
+99% at 10, all at 100, 1000, 3000 and 10,000, with 238 proposals per queen at n = 3000. Half of
 ``moves_per_queen`` comes nearer to the paper's number but finds only 48% there; a start at 1 finds
 96% at n = 6 and takes a quarter more at n = 3000."""
 
