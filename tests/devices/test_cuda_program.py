@@ -26,6 +26,8 @@ from tests.devices.test_cuda import ILLEGAL, gpu
 __all__ = ["gpu"]  # a fixture
 
 HERE = "tests.devices.test_cuda_program"
+ADDING = [*KERNELS_OF_STEPS][1]
+"""The plan's name of the kernel that adds up; the other one is called ``scale``."""
 
 
 def plan(program: str, *arguments: Any, **more: Any) -> ProgramPlan:
@@ -165,12 +167,12 @@ def test_phases_add_up_and_are_named_by_what_happened(steps: FakeDriver) -> None
         assert int(program.fetch()["total"][0]) == int((1 + 6 * np.arange(N)).sum())
     # Four launches of one kernel and one of the other, 2.5 ms each by the pretended events.
     assert phases["scale"] == pytest.approx(4 * 2.5e-3)
-    assert phases["total"] == pytest.approx(2.5e-3)
-    assert phases["kernel"] == pytest.approx(phases["scale"] + phases["total"])
+    assert phases[ADDING] == pytest.approx(2.5e-3)
+    assert phases["kernel"] == pytest.approx(phases["scale"] + phases[ADDING])
     assert phases.keys() == {
-        "allocate", "transfer", "evaluation", "scale", "total", "kernel", "reduce", "free"
+        "allocate", "transfer", "evaluation", "scale", ADDING, "kernel", "reduce", "free"
     }  # fmt: skip
-    by_clock = sum(s for name, s in phases.items() if name not in ("scale", "total", "kernel"))
+    by_clock = sum(s for name, s in phases.items() if name not in ("scale", ADDING, "kernel"))
     assert 0 < by_clock < wall_s
 
 
@@ -214,12 +216,12 @@ def test_launches_of_a_split_run_are_held_except_the_first(steps: FakeDriver) ->
 def test_resources_are_those_of_each_kernel_and_plainly_of_the_first(steps: FakeDriver) -> None:
     kernels = {
         "main": kernel("scale", "x", "y", np.int32(N), np.int32(1), cache="prefer_l1"),
-        "other": kernel("total", "y", np.int32(N), "sum", cache="prefer_shared"),
+        "second": kernel("total", "y", np.int32(N), "sum", cache="prefer_shared"),
     }
     with prepared(simulated_plan("steps", 1, kernels=kernels)) as program:
         found = program.resources
     assert found["carveout_percent"] == found["carveout_percent@main"] == 0
-    assert found["carveout_percent@other"] == 100
+    assert found["carveout_percent@second"] == 100
     assert {name for name in found if "@" not in name} == {
         name.partition("@")[0] for name in found if "@" in name
     }
@@ -236,12 +238,12 @@ def test_buffers_of_the_run_come_and_go(steps: FakeDriver) -> None:
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("early", "kernel total is launched while sum is not allocated"),
+        ("early", f"kernel {ADDING} is launched while sum is not allocated"),
         ("twice", "allocates buffer 'sum' twice"),
         ("leaves", "ends without freeing sum"),
         ("frees", "uses buffer 'sum', which is not allocated at that time"),
         ("lasting", "allocates or frees buffer 'x', which is there all the time"),
-        ("unknown", "launches kernel 'scales'; the plan has scale, total"),
+        ("unknown", f"launches kernel 'scales'; the plan has scale, {ADDING}"),
         ("no_value", "kernel scale is launched with no variables; its variables are a"),
         ("misnamed", "kernel scale is launched with b; its variables are a"),
         ("too_large", "a = 4294967296 does not fit its type int32"),
@@ -262,7 +264,7 @@ def test_what_a_program_does_wrong_is_a_sentence(
 
 
 def early(machine: Machine) -> None:
-    machine.launch("total")
+    machine.launch(ADDING)
 
 
 def twice(machine: Machine) -> None:
@@ -308,7 +310,9 @@ def too_much(machine: Machine) -> None:
 def test_an_error_names_the_program_and_the_last_launch(steps: FakeDriver) -> None:
     with prepared(simulated_plan("steps", 1)) as program:
         steps.failures["memcpy_dtoh_async"] = LogicError("cuMemcpyDtoHAsync failed: invalid value")
-        with pytest.raises(LaunchError, match=r"test_program:steps \(last launch: total\)") as had:
+        with pytest.raises(
+            LaunchError, match=rf"test_program:steps \(last launch: {ADDING}\)"
+        ) as had:
             program.launch()
         assert not had.value.fatal
         steps.failures.clear()
@@ -323,7 +327,7 @@ def test_a_fault_is_fatal_and_nothing_more_is_freed(
     program = device.prepare(simulated_plan("steps", 1))
     steps.failures["event_synchronize"] = Error("cuEventSynchronize failed: an illegal access")
     monkeypatch.setattr(cuda_driver, "sticky_error", lambda: ILLEGAL)
-    with pytest.raises(LaunchError, match=rf"last launch: total\) failed with {ILLEGAL}") as had:
+    with pytest.raises(LaunchError, match=rf"last launch: {ADDING}\) failed with {ILLEGAL}") as had:
         program.launch()
     assert had.value.fatal
     steps.calls.clear()
@@ -382,7 +386,7 @@ def test_the_profiler_sees_the_first_launch_of_each_kernel(
         program.profile_first_launches()
         steps.calls.clear()
         program.launch()
-        assert program.profiled == ("scale", "total")
+        assert program.profiled == ("scale", ADDING)
         shown = [n for n in steps.names() if n in ("on", "off", "queue", "event_synchronize")]
         first = ["event_synchronize", "on", "queue", "event_synchronize", "off"]
         assert shown[: len(first) + 2] == [*first, "queue", "queue"]
