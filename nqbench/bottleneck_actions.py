@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from nqbench.bottleneck import PartsStudy
     from nqbench.measure.events import RunOutcome
     from nqbench.report.table import Table
+
+CEILINGS: Final = "ceilings"
+"""Name of the study of ceilings, and so of its run's folder beside those of other studies."""
+FORMATS: Final = ("md", "csv", "tex")
+
+
+@dataclass(frozen=True, slots=True)
+class Rooflines:
+    """The tables of a roofline, and the files that were written."""
+
+    tables: tuple[Table, ...]
+    paths: tuple[Path, ...]
 
 
 def study_of(words: Sequence[str], sizes: Sequence[int]) -> PartsStudy:
@@ -43,3 +56,56 @@ def tables(run: Path) -> list[Table]:
     from nqbench.study import ReportItem
 
     return bottleneck(load_dataset(run), ReportItem("table", "bottleneck"))
+
+
+def roofline(
+    runs: Sequence[Path],
+    ceilings: Path | None,
+    counters: Sequence[Path],
+    out: Path | None,
+    formats: Sequence[str],
+) -> Rooflines:
+    """The roofline of runs of one GPU, by default beside the report of the first.
+
+    Raises ``StudyError`` where there is no run of the ceilings, ``AnalysisError`` where no kernel
+    has both a time and known operations.
+    """
+    from nqbench.analysis.claims_runs import observe
+    from nqbench.analysis.collect import load_dataset
+    from nqbench.analysis.roofline import ceilings_of, roof_points
+    from nqbench.report import default_out
+    from nqbench.report.figures.roofline import roofline as draw
+    from nqbench.report.items import source_of
+    from nqbench.report.roofline_files import write
+    from nqbench.report.tables.roofline import ceilings_table, roofline_table
+
+    roof = load_dataset(ceilings or _ceilings_beside(runs[0]))
+    highest = ceilings_of(roof)
+    simulated = [load_dataset(path) for path in counters]
+    points, left_out = [], []
+    for path in runs:
+        found, without = roof_points(observe(path), highest, simulated)
+        points += found
+        left_out += without
+    source = source_of(load_dataset(runs[0]))
+    tables = (
+        ceilings_table(highest, source_of(roof)),
+        roofline_table(points, left_out, source),
+    )
+    folder = out or default_out(runs[0]) / "roofline"
+    paths = write(folder, tables, lambda: draw(highest, points, source), source, formats or FORMATS)
+    return Rooflines(tables, tuple(paths))
+
+
+def _ceilings_beside(run: Path) -> Path:
+    """``results/local/DEVICE/ceilings`` for ``results/local/DEVICE/STUDY``."""
+    from nqbench.errors import StudyError
+    from nqbench.store import MANIFEST
+
+    found = run.resolve().parent / CEILINGS
+    if not (found / MANIFEST).exists():
+        raise StudyError(
+            f"there is no run of the ceilings at {found}; make one on the same GPU with"
+            " `nqbench run configs/ceilings.yaml`, or name it with --ceilings"
+        )
+    return found

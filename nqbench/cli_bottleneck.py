@@ -15,6 +15,7 @@ EXIT_INTERRUPTED = 130
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(bottleneck)
+    app.command()(roofline)
 
 
 def bottleneck(
@@ -63,3 +64,37 @@ def bottleneck(
         raise typer.Exit(EXIT_INTERRUPTED)
     if outcome.failures:
         raise typer.Exit(EXIT_FAILED)
+
+
+def roofline(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs of one GPU.")],
+    ceilings: Annotated[
+        Path | None,
+        typer.Option(
+            "--ceilings", help="Run of configs/ceilings.yaml on that GPU; default: beside the runs."
+        ),
+    ] = None,
+    counters: Annotated[
+        list[Path] | None,
+        typer.Option("--counters", help="Simulated run of the same points; repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for the tables and the figure.")
+    ] = None,
+    formats: Annotated[
+        list[str] | None, typer.Option("--format", "-f", help="md, csv, tex, html; repeatable.")
+    ] = None,
+) -> None:
+    """Set timed kernels against what their GPU can do at most: bytes, FP32 and integer operations.
+
+    Their operations come from a profiler (studies with `counters: ncu`) or a simulated run.
+    """
+    from nqbench import bottleneck_actions, terminal, terminal_tables
+
+    written = bottleneck_actions.roofline(
+        runs, ceilings, tuple(counters or ()), out, tuple(formats or ())
+    )
+    for table in written.tables:
+        terminal_tables.show_table(terminal.console(), table)
+    for path in written.paths:
+        terminal.console().print(str(path), soft_wrap=True, markup=False)

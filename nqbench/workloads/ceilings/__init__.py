@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ class Ceilings:
         if levels["operation"] == "copy" and steps:
             raise InfeasibleError(f"steps: {steps}, but a copy has none; write 0", "steps")
         blocks = -(-n // (QUAD * size))
-        return Resolved(levels, {"jobs": n // QUAD, "blocks": blocks, **_amounts(levels)})
+        return Resolved(levels, {"jobs": n // QUAD, "blocks": blocks, **amounts(levels)})
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """One thread for four words."""
@@ -132,7 +132,7 @@ class Ceilings:
         return float(int(str(factors["n"])) * (1 + int(str(factors["steps"]))))
 
 
-def _amounts(levels: Mapping[str, Level]) -> dict[str, int]:
+def amounts(levels: Mapping[str, Any]) -> dict[str, int]:
     """Bytes moved and operations done by one launch; a fused multiply-add is two."""
     n, steps = int(str(levels["n"])), int(str(levels["steps"]))
     operation = levels["operation"]

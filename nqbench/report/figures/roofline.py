@@ -1,0 +1,112 @@
+"""The roofline: operations per second over operations per byte, both logarithmic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from nqbench.analysis.roofline import SIMULATED, Ceilings, RoofPoint
+from nqbench.report.figures.style import (
+    COLOURS,
+    GREY,
+    MARKERS,
+    Drawing,
+    finish,
+    new_figure,
+    series_style,
+)
+from nqbench.report.table import Source
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DECADES: Final = 0.6
+"""Room left and right of the points and the ridges, in powers of ten."""
+MOST_NAMES: Final = 12
+"""Entries of the legend that fit beside the panel."""
+
+
+def roofline(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) -> Drawing:
+    """One panel: the ceilings as lines, the kernels as marks, filled where FP32 weighs more."""
+    shown = [p for p in points if 0 < p.intensity < math.inf]
+    figure = new_figure(4.6)
+    ax = figure.subplots()
+    low, high = _span(ceilings, shown)
+    _roofs(ax, ceilings, low, high)
+    systems = list(dict.fromkeys(p.system for p in shown))
+    for index, system in enumerate(systems):
+        own = [p for p in shown if p.system == system]
+        colour = series_style(index).colour
+        marker = MARKERS[index // len(COLOURS) % len(MARKERS)]
+        for place, point in enumerate(own):
+            ax.plot(
+                [point.intensity],
+                [point.per_s(point.operations)],
+                marker=marker,
+                linestyle="none",
+                color=colour,
+                markerfacecolor=colour if point.operations == "float" else "white",
+                label=system if place == 0 and index < MOST_NAMES else None,
+                zorder=3,
+            )
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlim(low, high)
+    ax.set_xlabel("operations per byte")
+    ax.set_ylabel("operations per second")
+    ax.grid(visible=True, which="major", linewidth=0.4)
+    if systems:
+        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)
+    title = f"Roofline of {ceilings.device}"
+    who = ", ".join(dict.fromkeys(p.counted_by for p in shown)) or "nobody"
+    subtitle = f"filled: FP32 operations weigh more; open: integer; counted by {who}"
+    if any(p.counted_by == SIMULATED for p in shown):
+        subtitle += " (not machine code, no caches)"
+    alt = f"{len(shown)} kernels under {len(ceilings.found)} measured ceilings."
+    return finish(figure, "roofline", title, source, alt=alt, subtitle=subtitle)
+
+
+def _span(ceilings: Ceilings, points: Sequence[RoofPoint]) -> tuple[float, float]:
+    """Limits of the axis of intensities: all kernels, and where the roofs bend."""
+    bandwidth = ceilings.best("bytes").per_s.value
+    bends = [c.per_s.value / bandwidth for c in ceilings.found.values() if c.kind != "bytes"]
+    values = [*bends, *(p.intensity for p in points)]
+    return min(values) / 10**DECADES, max(values) * 10**DECADES
+
+
+def _roofs(ax: Axes, ceilings: Ceilings, low: float, high: float) -> None:
+    """Slanted lines for bytes, level ones for operations, each with its name and number."""
+    level = [c for c in ceilings.found.values() if c.kind != "bytes"]
+    slanted = [c for c in ceilings.found.values() if c.kind == "bytes"]
+    top = max(c.per_s.value for c in level)
+    for ceiling in slanted:
+        rate = ceiling.per_s.value
+        end = min(high, top / rate)
+        style = "-" if ceiling.operation == "copy" else "--"
+        ax.plot([low, end], [low * rate, end * rate], color=GREY, linestyle=style, linewidth=1.2)
+        text = f"{ceiling.name}: {rate * 1e-9:,.0f} GB/s"
+        ax.annotate(
+            text,
+            (low, low * rate),
+            xytext=(4, 10),
+            textcoords="offset points",
+            fontsize=6.5,
+            color=GREY,
+            rotation=0,
+        )
+    steepest = max(c.per_s.value for c in slanted)
+    for ceiling in level:
+        rate = ceiling.per_s.value
+        colour = COLOURS[0] if ceiling.kind == "float" else COLOURS[1]
+        ax.plot([rate / steepest, high], [rate, rate], color=colour, linewidth=1.2)
+        text = f"{ceiling.name}: {rate * 1e-12:.3g} Top/s"
+        ax.annotate(
+            text,
+            (high, rate),
+            xytext=(-4, 2),
+            textcoords="offset points",
+            fontsize=6.5,
+            color=colour,
+            ha="right",
+        )

@@ -1,0 +1,181 @@
+"""Rooflines from runs on the test device: invented times, real counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from nqbench.analysis.claims_runs import observe
+from nqbench.analysis.collect import load_dataset
+from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.quantities import TIME
+from nqbench.analysis.roofline import (
+    SIMULATED,
+    Ceiling,
+    Ceilings,
+    Observed,
+    RoofPoint,
+    ceilings_of,
+    roof_points,
+)
+from nqbench.cli import app
+from nqbench.devices.models import load_model
+from nqbench.errors import AnalysisError, StudyError
+from nqbench.facts import DeviceFacts
+from nqbench.measure.runner import run_study
+from nqbench.point import Point
+from nqbench.report.figures.roofline import roofline as draw
+from nqbench.report.figures.style import styled
+from nqbench.report.table import Source
+from nqbench.report.tables.roofline import ceilings_table, roofline_table
+from nqbench.study import Measure
+from tests.measure.toy import ToyStudy
+from tests.parts_toy import TOY
+
+SOURCE = Source("device", "measured, 3 rounds", "nqbench run")
+SYSTEMS = tuple(TOY.systems)
+N = 1024
+KERNELS = (
+    ("ceilings.copy", {}),
+    ("ceilings.fma", {"steps": 8}),
+    ("ceilings.int_add", {"steps": 2}),
+)
+
+
+def points(facts: DeviceFacts, kernels: object) -> list[Point]:
+    made = []
+    for system, levels in kernels:  # type: ignore[attr-defined]
+        resolved = TOY.resolve({"n": N, **levels}, system, facts)
+        made.append(Point("s", "all", TOY.name, system, resolved.factors, resolved.derived))
+    return made
+
+
+def run(path: Path, device: str, name: str, kernels: object) -> Path:
+    facts = load_model("mini").facts
+    study = ToyStudy(points(facts, kernels), Measure(rounds=3, samples=5, budget_s=1.0), name)
+    outcome = run_study(study, device, path, isolate=False, expand=study.expand)
+    assert not outcome.failures
+    return outcome.path
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Ceilings and kernels of one device, and the kernels' counts."""
+    folder = tmp_path_factory.mktemp("runs")
+    device = "fake:seed=1,growth=1,base=1e-3,spread=0.1,noise=0.001"
+    return {
+        "ceilings": run(folder / "ceilings", device, "ceilings", [(s, {}) for s in SYSTEMS]),
+        "kernels": run(folder / "kernels", device, "kernels", KERNELS),
+        "counts": run(folder / "counts", "sim:mini", "kernels", KERNELS),
+    }
+
+
+def test_a_ceiling_is_work_over_time(runs: dict[str, Path]) -> None:
+    data = load_dataset(runs["ceilings"])
+    found = ceilings_of(data).found
+    assert list(found) == ["copy", "read", "fma", "float_add", "int_add", "logic"]
+    times = {p.system: p.estimate(TIME) for p in data.points}
+    copy, fma = times["ceilings.copy"], times["ceilings.fma"]
+    assert copy is not None
+    assert fma is not None
+    assert found["copy"].per_s.value == pytest.approx(2 * 4 * N / copy.value)
+    assert found["fma"].per_s.value == pytest.approx(2 * 4096 * N / fma.value)
+    low, high = found["fma"].per_s.low, found["fma"].per_s.high
+    assert low is not None
+    assert high is not None
+    assert low < found["fma"].per_s.value < high
+
+
+def test_points_under_the_roof(runs: dict[str, Path]) -> None:
+    roof = ceilings_of(load_dataset(runs["ceilings"]))
+    found, left_out = roof_points(observe(runs["kernels"]), roof, [load_dataset(runs["counts"])])
+    assert not left_out
+    assert [p.system for p in found] == [system for system, _ in KERNELS]
+    copy, fma, add = found
+    assert {p.counted_by for p in found} == {SIMULATED}
+    assert [p.work["bytes"] for p in found] == [2 * 4 * N] * 3
+    assert (copy.work["float"], fma.work["float"]) == (0, 2 * 8 * N)
+    assert (copy.limit, fma.operations, add.operations) == ("bytes", "float", "integer")
+    for point in found:
+        longest = max(
+            point.work[kind] / roof.best(kind).per_s.value for kind in ("bytes", "float", "integer")
+        )
+        assert point.share == pytest.approx(longest / point.time.value)
+    assert fma.intensity == pytest.approx(2.0)
+
+
+def test_tables_and_figure(runs: dict[str, Path]) -> None:
+    roof = ceilings_of(load_dataset(runs["ceilings"]))
+    found, _ = roof_points(observe(runs["kernels"]), roof, [load_dataset(runs["counts"])])
+    table = roofline_table(found, ["other at N = 3"], SOURCE)
+    assert len(table.rows) == 3
+    assert any("not the machine code" in note for note in table.notes)
+    assert any("other at N = 3" in note for note in table.notes)
+    assert len(ceilings_table(roof, SOURCE).rows) == 6
+    with styled():
+        drawing = draw(roof, found, SOURCE)
+    assert "3 kernels under 6 measured ceilings" in drawing.alt
+    (ax,) = drawing.figure.axes
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+
+
+def test_the_limit_is_the_longest_least_time() -> None:
+    roof = Ceilings(
+        "gpu",
+        {
+            "copy": Ceiling("copy", "copy", "bytes", Estimate(100.0)),
+            "read": Ceiling("read", "read", "bytes", Estimate(900.0)),
+            "fma": Ceiling("fma", "fma", "float", Estimate(1000.0)),
+            "int_add": Ceiling("int_add", "add", "integer", Estimate(500.0)),
+        },
+    )
+    assert roof.best("bytes").operation == "copy", "the cache is no bound of device memory"
+    limits = {"bytes": 0.1, "float": 0.3, "integer": 0.2}
+    point = RoofPoint("s", 1, {}, Estimate(0.6), {"bytes": 10.0, "float": 300.0, "integer": 100.0},
+                      "ncu", "device memory", limits)  # type: ignore[arg-type]  # fmt: skip
+    assert (point.limit, point.operations) == ("float", "float")
+    assert point.share == pytest.approx(0.5)
+    assert point.intensity == pytest.approx(30)
+
+
+def test_a_profilers_counts_come_first(runs: dict[str, Path]) -> None:
+    roof = ceilings_of(load_dataset(runs["ceilings"]))
+    plain = observe(runs["kernels"])
+    key = plain.data.points[1].detail("key")
+    row = {"key": key, "dram_bytes": 4096.0, "fp32_operations": 64.0,
+           "integer_thread_instructions": 32.0}  # fmt: skip
+    found, left_out = roof_points(replace(plain, profiles=(row,)), roof)
+    assert [p.system for p in found] == ["ceilings.fma"]
+    assert found[0].counted_by == "ncu"
+    assert found[0].work == {"bytes": 4096.0, "float": 64.0, "integer": 32.0}
+    assert len(left_out) == 2
+
+
+def test_what_is_missing_is_said(runs: dict[str, Path]) -> None:
+    roof = ceilings_of(load_dataset(runs["ceilings"]))
+    with pytest.raises(AnalysisError, match="no measured ceiling"):
+        ceilings_of(load_dataset(runs["counts"]))
+    with pytest.raises(AnalysisError, match="--counters"):
+        roof_points(observe(runs["kernels"]), roof)
+    other: Observed = observe(runs["counts"])
+    with pytest.raises(AnalysisError, match="the run is of"):
+        roof_points(other, roof)
+
+
+def test_the_command(runs: dict[str, Path], tmp_path: Path) -> None:
+    words = ["roofline", str(runs["kernels"]), "--counters", str(runs["counts"])]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "Kernels under the roofline" in done.output
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"table-roofline.md", "table-ceilings.csv", "figure-roofline.svg"} <= names
+
+
+def test_no_ceilings_beside_the_run(tmp_path: Path) -> None:
+    from nqbench.bottleneck_actions import roofline
+
+    with pytest.raises(StudyError, match="nqbench run configs/ceilings.yaml"):
+        roofline([tmp_path / "run"], None, (), None, ())
