@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.claims_points import NotMeasured, best_point
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.dataset import PointResult
 from nqbench.analysis.estimate import Estimate, combine
@@ -27,6 +26,7 @@ from nqbench.report.figures.style import (
 )
 from nqbench.report.items import slug
 from nqbench.report.papers.axes import sizes_axis
+from nqbench.report.papers.data_twins import refuse
 from nqbench.report.table import Source
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def annealing(
     ours = [(run, _searches(run)) for run in runs]
     ours = [(run, found) for run, found in ours if found]
     if not ours:
-        best_point(runs[0].data, SEARCHES[0][0], runs[0].sizes[-1])
-        raise NotMeasured("the runs hold no search", runs[0].data.command)
+        refuse(runs[0], SEARCHES[0][0], "no time of a search")
     rows, columns = grid_shape(len(ours), most=2)
     drawing = new_figure(1.6 + 4.0 * rows)
     axes = list(drawing.subplots(rows, columns, squeeze=False).flat)
@@ -169,8 +168,7 @@ def evaluation_share(
             ax.errorbar(sorted(shares), heights, yerr=whiskers(values), label=label, **look)
             drawn += 1
     if not drawn:
-        best_point(runs[0].data, systems[0], runs[0].sizes[-1])
-        raise NotMeasured("no search of the runs tells its evaluation apart", runs[0].data.command)
+        refuse(runs[0], systems[0], "no search that tells its evaluation apart")
     for known in (k for k in figure.known if k.n and k.value):
         label = f"published: above {known.value:g}% beyond N = {known.n}"
         look = {"marker": "^", "markersize": 8, "linestyle": "", "markerfacecolor": "white"}

@@ -6,7 +6,7 @@ Only sizes that the run has are listed; the whole published series is the CSV fi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 from nqbench.analysis.claims_points import (
     NotMeasured,
@@ -42,6 +42,17 @@ def chosen(data: Dataset, system: str, n: int) -> PointResult:
     return point
 
 
+def refuse(run: Observed, system: str, what: str) -> NoReturn:
+    """Say why a run has nothing to show of a system, else that it lacks ``what``.
+
+    Raises ``NotMeasured``: a simulated run has no times, and a point that was skipped its reason.
+    """
+    sizes = sorted({p.n for p in run.data.points if p.system == system})
+    if sizes:
+        best_point(run.data, system, sizes[-1])
+    raise NotMeasured(f"the run has {what if sizes else f'no {system}'}", run.data.command)
+
+
 def found_points(data: Dataset, system: str, sizes: Sequence[int] = ()) -> dict[int, PointResult]:
     """The timed points of a system by size; empty where there is none."""
     found = {}
@@ -71,8 +82,7 @@ def speedups(paper: Paper, table: PaperTable, run: Observed) -> Table:
             text = f"{theirs[n]:g}"
             rows.append((_short(system), str(n), text, here, paper_ratio, own, launch_text(point)))
     if not rows:
-        chosen(data, base, published.rows[0].n)
-        raise NotMeasured("the run has no size of the published series", data.command)
+        refuse(run, base, "no size of the published series")
     columns = (
         *(Column("system"), Column("N"), Column("paper", "text", "s")),
         *(Column("here", "time", spread=True), Column("speed-up, paper", "text")),
@@ -108,8 +118,7 @@ def threads(paper: Paper, table: PaperTable, run: Observed) -> Table:
             )
         )
     if not rows:
-        best_point(data, system, published.rows[0].n)
-        raise NotMeasured("the run has no sweep of the number of threads", data.command)
+        refuse(run, system, "no published size with several numbers of threads")
     columns = (
         *(Column("N"), Column("best threads, paper"), Column("best threads, here")),
         Column("speed-up, paper", "text"),
@@ -147,8 +156,7 @@ def thresholds(paper: Paper, table: PaperTable, run: Observed) -> Table:
                 )
             )
     if not rows:
-        best_point(data, system, published.rows[-1].n)
-        raise NotMeasured("the run has no sweep of the threshold", data.command)
+        refuse(run, system, "no size with several thresholds")
     columns = (
         *(Column("N"), Column("threshold"), Column("sub-kernels")),
         *(Column("paper", "text", table.unit), Column("here", "time", spread=True)),

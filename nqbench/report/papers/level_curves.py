@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nqbench.analysis.claims_points import NotMeasured, best_point
+from nqbench.analysis.claims_points import NotMeasured
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.dataset import PointResult, point_ratio
 from nqbench.analysis.estimate import Estimate
@@ -30,6 +30,7 @@ from nqbench.report.papers.data_twins import (
     by_level,
     chosen,
     found_points,
+    refuse,
     thread_times,
 )
 from nqbench.report.table import Source
@@ -50,8 +51,7 @@ def thread_curves(
     bases = _base_times(paper)
     sizes = [n for n in figure.n if any(_levels(run, system, n, "threads") for run in runs)]
     if not sizes:
-        best_point(runs[0].data, system, figure.n[0])
-        raise NotMeasured(f"no size of {system} has several numbers of threads")
+        refuse(runs[0], system, "no drawn size with several numbers of threads")
     rows, columns = grid_shape(len(sizes), most=2)
     drawing = new_figure(1.4 + 2.7 * rows)
     axes = list(drawing.subplots(rows, columns, squeeze=False).flat)
@@ -107,8 +107,7 @@ def best_threads(
         right.plot(list(own), list(own.values()), label=name, **series_style(i).keywords)
         drawn += len(own)
     if not drawn:
-        best_point(runs[0].data, system, data.rows[0].n)
-        raise NotMeasured(f"no size of {system} has several numbers of threads")
+        refuse(runs[0], system, "no size with several numbers of threads")
     for ax, label in ((left, "best speed-up"), (right, "best number of threads")):
         sizes_axis(ax)
         ax.set_ylabel(label)
@@ -130,8 +129,7 @@ def thresholds(
     ours = {run.name: _over_coarse(run, system, coarse) for run in runs}
     ours = {name: found for name, found in ours.items() if found}
     if not ours:
-        best_point(runs[0].data, system, data.rows[-1].n)
-        raise NotMeasured(f"no size of {system} has several thresholds")
+        refuse(runs[0], system, "no size with several thresholds")
     rows, columns = grid_shape(len(ours) + 1)
     drawing = new_figure(1.2 + 3.4 * rows)
     axes = list(drawing.subplots(rows, columns, squeeze=False).flat)
@@ -157,7 +155,7 @@ def thresholds(
         ax.set_ylabel("time / time of the coarse scheme")
         ax.set_title(title, fontsize=8)
         ax.legend(fontsize=6.5)
-    title = f"{figure.number[0].upper()}{figure.number[1:]}: {figure.title}"
+    title = f"Figure {figure.number}: {figure.title}"
     alt = "Time of dynamic parallelism over the coarse scheme against the threshold."
     subtitle = "from N - 1 on no sub-kernel is started; published times are whole milliseconds"
     return [finish(drawing, slug("paper", figure.id), title, source, alt=alt, subtitle=subtitle)]

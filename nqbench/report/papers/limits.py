@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from nqbench.analysis.claims_points import NotMeasured
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.dataset import PointResult
 from nqbench.analysis.estimate import Estimate
@@ -16,7 +15,7 @@ from nqbench.report.figures.scale import value_axis
 from nqbench.report.figures.style import Drawing, finish, new_figure, series_style, whiskers
 from nqbench.report.items import slug
 from nqbench.report.papers.axes import sizes_axis
-from nqbench.report.papers.data_twins import COARSE, chosen, found_points
+from nqbench.report.papers.data_twins import COARSE, found_points, refuse
 from nqbench.report.table import Source
 
 HISTOGRAM: Final = "fitness.histogram"
@@ -44,8 +43,7 @@ def limits(
     ours = [(run, {s: found_points(run.data, s) for s in systems}) for run in runs]
     ours = [(run, points) for run, points in ours if any(points.values())]
     if not ours:
-        chosen(runs[0].data, systems[0], runs[0].sizes[-1])
-        raise NotMeasured("the runs hold neither scheme", runs[0].data.command)
+        refuse(runs[0], systems[0], "no time of either scheme")
     drawing = new_figure(4.4)
     left, right = drawing.subplots(1, 2)
     times: list[float] = []

@@ -24,7 +24,7 @@ from nqbench.report.figures.style import (
 )
 from nqbench.report.items import slug
 from nqbench.report.papers.axes import sizes_axis
-from nqbench.report.papers.data_twins import BASELINE, COARSE, chosen, found_points
+from nqbench.report.papers.data_twins import BASELINE, COARSE, found_points, refuse
 from nqbench.report.table import Source
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def speedups(
             _curve(ax, found, dict(series_style(i).keywords), f"{_short(system)} (here{many})")
             shown += [r.value for r in found.values()]
     if not shown:
-        raise NotMeasured(f"the runs have no time of {base}", runs[0].data.command)
+        refuse(runs[0], base, "no time of two schemes at one size")
     value_axis(ax, "y", shown, TIME, log=True)
     ax.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
     ax.axhline(1, color="#333333", linewidth=0.9)
@@ -130,8 +130,7 @@ def boards(
         _curve(ax, found, dict(series_style(i).keywords), f"{run.name} (measured)")
         shown += [b for r in found.values() for b in (r.value, r.low, r.high) if b]
     if len(shown) == 1:
-        chosen(runs[0].data, system, runs[0].sizes[-1])
-        raise NotMeasured(f"no size has {system} on both boards", runs[0].data.command)
+        refuse(runs[0], system, "no size with both boards")
     loss = next((k.value for k in figure.known if k.value), None)
     if loss is not None:
         label = f"published: {loss:g}% slower on average"
@@ -159,8 +158,7 @@ def _gather(
     ours = [(run, {s: found_points(run.data, s) for s in systems}) for run in runs]
     ours = [(run, points) for run, points in ours if any(points.values())]
     if not ours:
-        chosen(runs[0].data, systems[0], data.rows[0].n)
-        raise NotMeasured("the runs hold nothing to draw", runs[0].data.command)
+        refuse(runs[0], systems[0], "no time to draw")
     return systems, published, ours
 
 
