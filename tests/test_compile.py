@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nqbench import compile as compiling
 from nqbench import compile_cache, nvrtc
-from nqbench.compile import CompileRequest, compile_cubin, compile_many, compile_ptx
+from nqbench.compile import Compiled, CompileRequest, compile_cubin, compile_many, compile_ptx
 from nqbench.compile_cache import Entry, cache_key, read_entry, write_entry
 from nqbench.errors import CompileError, DeviceUnavailable
 
@@ -75,7 +76,8 @@ def test_second_compilation_comes_from_the_cache(source: Path) -> None:
 @pytest.mark.parametrize("change", ["source", "include", "entry", "arch", "options", "kind"])
 def test_any_change_misses_the_cache(source: Path, change: str) -> None:
     compile_cubin(source, "fill<5>", "sm_90")
-    entry, arch, options, compile_ = "fill<5>", "sm_90", (), compile_cubin
+    entry, arch, options = "fill<5>", "sm_90", ()
+    compile_: Callable[..., Compiled] = compile_cubin
     if change == "source":
         source.write_text(KERNEL + "// more\n")
     elif change == "include":
