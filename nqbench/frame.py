@@ -7,9 +7,10 @@ One row per record (a block: one point in one round). Columns:
 ``round order status reason``              0 is the verification launch, -1 a profiler's
 ``answer expected``                        decimal text, since answers outgrow 64-bit floats
 ``value_s samples ended_by``               median kernel seconds, number of samples, why it stopped
-``split_s transfer_s kernel_s reduce_s total_s``  phases, seconds
+``split_s transfer_s kernel_s reduce_s total_s``  phases, seconds; a program's own follow below
 ``sm_mhz memory_mhz temperature_c power_mw energy_mj clock_reasons``  a GPU's state while timed
-counters, resources, factors, derived numbers     one column each, by their own names
+counters, resources, factors, derived numbers     one column each, by their own names; of one kernel
+                                                  of a program ``NAME@KERNEL``
 ``key worker started wall_s``              identity and circumstances
 
 A block without a time, and every wrong or failed one, keeps its row with NaN values. Rows of an
@@ -24,14 +25,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.record import Record
 from nqbench.store import newest, read_manifest, read_records
-from nqbench.vocabulary import COUNTERS, PHASES
+from nqbench.vocabulary import COUNTERS, KERNEL_PHASES
 
 if TYPE_CHECKING:
     import pandas as pd
 
 RESOURCES: Final = ("registers", "stack_bytes", "spill_bytes", "occupancy")
 """Columns that exist even where no device reported them."""
-PHASE_COLUMNS: Final = tuple(f"{phase}_s" for phase in PHASES)
+PHASE_COLUMNS: Final = tuple(f"{phase}_s" for phase in KERNEL_PHASES)
 LEADING: Final = (
     *("run", "study", "sweep", "workload", "system", "label"),
     *("device", "device_kind", "simulated", "round", "order", "status", "reason"),
@@ -104,7 +105,9 @@ def _row(run: Path, manifest: Mapping[str, Any], record: Record) -> dict[str, An
         "started": record.started,
         "wall_s": record.wall_s,
     }
-    row |= {f"{phase}_s": record.phases.get(phase) for phase in PHASES}
+    row |= {f"{phase}_s": record.phases.get(phase) for phase in KERNEL_PHASES}
+    phases = {f"{phase}_s": seconds for phase, seconds in record.phases.items()}
+    row |= {name: seconds for name, seconds in phases.items() if name not in row}
     row |= {name: record.counters.get(name) for name in COUNTERS}
     row |= {name: value for name, value in record.counters.items() if name not in row}
     # A factor or number must not replace a column that tells where the row comes from.

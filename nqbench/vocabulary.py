@@ -16,14 +16,26 @@ Status = Literal[
 ]
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
 
-PHASES: Final = {
+KERNEL_PHASES: Final = {
     "split": "host time to make the jobs",
     "transfer": "host-to-device copies",
     "kernel": "the kernel alone, by device events",
     "reduce": "device-to-host copy of the results and their sum",
-    "evaluation": "evaluations of boards within a search",
-    "total": "split + transfer + kernel + reduce",
+    "total": "split + transfer + kernel + reduce; of a program one whole run of it",
 }
+"""What every kernel's block tells. Of a program, ``kernel`` is the sum over its kernels."""
+
+PROGRAM_PHASES: Final = {
+    "allocate": "allocating device memory within the run",
+    "free": "freeing it",
+    "evaluation": "evaluations within a search: of boards, of neighbours",
+    "apply": "carrying out the move that was chosen",
+    "other": "what is left of the total: host work and waiting",
+}
+"""What programs and host functions tell beside them. A kernel of a program is a phase too, by its
+own name: only those here can stand in a study, a figure or a claim."""
+
+PHASES: Final = {**KERNEL_PHASES, **PROGRAM_PHASES}
 
 COUNTERS: Final = {
     "warp_instructions": "instructions issued, each counted once per warp",
@@ -65,6 +77,11 @@ def plain_name(name: str) -> tuple[str, str]:
     """The counter or resource and the kernel that a name says; no kernel for a total."""
     plain, _, kernel = name.partition(AT_KERNEL)
     return plain, kernel
+
+
+def is_counter(name: str) -> bool:
+    """Whether a name is a counter, or one kernel's part of a counter."""
+    return plain_name(name)[0] in {**COUNTERS, **PROGRAM_COUNTERS}
 
 
 def totals(values: Mapping[str, _T]) -> dict[str, _T]:

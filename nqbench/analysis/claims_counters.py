@@ -15,12 +15,12 @@ from nqbench.analysis.claims_points import (
 from nqbench.analysis.claims_runs import Observed, profile_value
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.quantities import quantity
-from nqbench.vocabulary import COUNTERS
+from nqbench.vocabulary import is_counter
 
 
 def counter_of(run: Observed, point: PointResult, name: str) -> float:
     """A counter or resource of a point. Raises :class:`NotMeasured` where it was not counted."""
-    if name in COUNTERS:
+    if is_counter(name):
         estimate = point.estimate(quantity(name))
         if estimate is not None:
             return estimate.value

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any, Final, Literal
 
 from nqbench.errors import AnalysisError
-from nqbench.vocabulary import COUNTERS, PHASES
+from nqbench.vocabulary import COUNTERS, PHASES, PROGRAM_COUNTERS, is_counter, plain_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,8 @@ on-chip and off-chip memory. None of them is the cost."""
 def quantity(name: str) -> Quantity:
     """Look a quantity up: ``time``, a phase, a counter or ``off_chip_sectors``.
 
+    A counter of one kernel of a program is ``NAME@KERNEL``.
+
     Raises ``AnalysisError`` for an unknown name, with the nearest known one.
     """
     if name == "time":
@@ -72,14 +74,16 @@ def quantity(name: str) -> Quantity:
         return Quantity(name, f"{name} time", (f"{name}_s",), "time", "s")
     if name == OFF_CHIP.name:
         return OFF_CHIP
-    if name in COUNTERS:
+    if is_counter(name):
+        plain, kernel = plain_name(name)
+        label = plain.replace("_", " ") + (f" of {kernel}" if kernel else "")
         better: Literal["lower", "higher", ""] = "lower"
-        if name == "lane_efficiency":
+        if plain == "lane_efficiency":
             better = "higher"
-        elif name in ("thread_instructions", "float_operations", "integer_operations"):
+        elif plain in ("thread_instructions", "float_operations", "integer_operations"):
             better = ""
-        return Quantity(name, name.replace("_", " "), (name,), "counter", better=better)
-    known = ("time", *PHASES, *COUNTERS, OFF_CHIP.name)
+        return Quantity(name, label, (name,), "counter", better=better)
+    known = ("time", *PHASES, *COUNTERS, *PROGRAM_COUNTERS, OFF_CHIP.name)
     near = get_close_matches(name, known, 1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
     raise AnalysisError(f"no quantity is called {name!r}{hint}")

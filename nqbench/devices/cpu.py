@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.host import cpu_count as cpu_count
 from nqbench.host import cpu_model as cpu_model
-from nqbench.plan import HostPlan, Outputs, Plan
+from nqbench.plan import HostPlan, HostResult, Outputs, Plan
 
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-HostFunction = Callable[..., int]
+HostFunction = Callable[..., int | HostResult]
 
 
 class CpuDevice:
@@ -72,25 +72,29 @@ class CpuPrepared(Closing):
 
     transfer_s: float | None = 0.0
 
-    def __init__(self, function: HostFunction, arguments: tuple[int, ...]) -> None:
+    def __init__(self, function: HostFunction, arguments: tuple[Any, ...]) -> None:
         self.resources: Mapping[str, int | float | str] = {}
         self._function = function
         self._arguments = arguments
-        self._answer: int | None = None
+        self._result: HostResult | None = None
 
     def launch(self, timeout_s: float | None = None) -> Launch:  # noqa: ARG002 (the protocol has it)
         """Call the function. A running call cannot be ended from here: the runner does that."""
         started = time.perf_counter()
-        answer = self._function(*self._arguments)
+        result = self._function(*self._arguments)
         kernel_s = time.perf_counter() - started
-        self._answer = int(answer)
+        self._result = result if isinstance(result, HostResult) else HostResult(int(result))
         return Launch(kernel_s)
 
+    def last_phases(self) -> Mapping[str, float]:
+        """Seconds by phase of the last call, if the function told them."""
+        return {} if self._result is None else self._result.phases
+
     def fetch(self) -> Outputs:
-        """The last call's result as ``{"answer": array([value])}``."""
-        if self._answer is None:
+        """The last call's outputs, and its result as ``{"answer": array([value])}``."""
+        if self._result is None:
             raise DeviceError("nothing to fetch: the function was not called yet")
-        return {"answer": np.array([self._answer])}
+        return {**self._result.outputs, "answer": np.array([self._result.answer])}
 
     def close(self) -> None:
         """Nothing to free."""

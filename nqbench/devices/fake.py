@@ -24,12 +24,12 @@ import numpy as np
 
 from nqbench.closing import Closing
 from nqbench.devices.fake_model import FAULTS, FakeModel
+from nqbench.devices.fake_sensor import FakeSensor
 from nqbench.devices.protocol import Launch
 from nqbench.devices.replay import fingerprint
-from nqbench.devices.sensor import Reading
 from nqbench.errors import CompileError, DeviceError, LaunchError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import KernelPlan, Outputs, Plan
+from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan, ProgramPlan
 
 __all__ = ["FakeDevice", "FakeModel", "FakePrepared"]
 
@@ -37,7 +37,9 @@ THROTTLE_AFTER: Final = 100
 """Launches in one process before ``throttle`` sets in."""
 RAMP_DECAY: Final = 0.8
 """What is left of a kernel's extra time from one launch to the next: warm after some 20."""
-SM_MHZ: Final = 1500
+KERNELS_SHARE: Final = 0.5
+TRANSFER_SHARE: Final = 0.25
+"""Of the time of a program's run."""
 
 
 class FakeDevice:
@@ -48,7 +50,7 @@ class FakeDevice:
         model: FakeModel | None = None,
         *,
         spec: str = "fake",
-        answers: Callable[[KernelPlan], int] | None = None,
+        answers: Callable[[KernelPlan | ProgramPlan], int] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.model = model or FakeModel()
@@ -64,7 +66,9 @@ class FakeDevice:
             shared_per_multiprocessor=233472,
             shared_reserved_per_block=1024,
         )
-        self._answers = answers or known_answer
+        self._answers = answers or self._known
+        self._expected: int | None = None
+        self._told = False
         self.sleep = sleep
         self.round = 0
         self.launches = 0
@@ -93,16 +97,25 @@ class FakeDevice:
         after, lasts = self.launches - THROTTLE_AFTER, self.model.throttle_for
         return self.model.throttle != 1.0 and after > 0 and (lasts == 0 or after <= lasts)
 
+    def expect(self, answer: int | None) -> None:
+        """The right answer of the plan that is prepared next; ``None`` if nobody knows it."""
+        self._expected, self._told = answer, True
+
+    def _known(self, plan: KernelPlan | ProgramPlan) -> int:
+        if self._told and "answer" not in plan.about:
+            return self._expected or 0  # where nobody knows it, any is as good as another
+        return known_answer(plan)
+
     def begin_round(self, round_: int) -> None:
         """Take on the luck and the faults of a round (0: verification)."""
         self.round = round_
 
     def prepare(self, plan: Plan) -> FakePrepared:
-        """Take a kernel plan. Raises ``DeviceError`` for a host plan, and the faults asked for."""
-        if not isinstance(plan, KernelPlan):
+        """Take a kernel or a program. Raises ``DeviceError`` for a host plan, and as asked."""
+        if isinstance(plan, HostPlan):
             raise DeviceError("the fake device takes kernels only; host plans run on the cpu")
         if self.hit("refuse", plan):
-            raise CompileError(f"{plan.source.name}:1: refused, as asked of the fake device")
+            raise CompileError(f"{plan.title}: refused, as asked of the fake device")
         return FakePrepared(self, plan, self._answers(plan))
 
     def visit(self, identity: int) -> list[int]:
@@ -111,7 +124,7 @@ class FakeDevice:
         self._visits[place] += 1
         return [self._visits[place]] if self.model.anew and self._visits[place] > 1 else []
 
-    def hit(self, fault: str, plan: KernelPlan) -> bool:
+    def hit(self, fault: str, plan: KernelPlan | ProgramPlan) -> bool:
         """Whether a fault hits this plan in this round."""
         size = plan.about.get("n")
         return self.round >= self.model.from_round and size == getattr(self.model, fault) != 0
@@ -123,7 +136,7 @@ class FakeDevice:
 class FakePrepared(Closing):
     """A plan on the test device."""
 
-    def __init__(self, device: FakeDevice, plan: KernelPlan, answer: int) -> None:
+    def __init__(self, device: FakeDevice, plan: KernelPlan | ProgramPlan, answer: int) -> None:
         self.transfer_s: float | None = None if device.deterministic else 1e-5
         self.resources: Mapping[str, int | float | str] = {"registers": 32, "occupancy": 1.0}
         self._device = device
@@ -185,6 +198,19 @@ class FakePrepared(Closing):
         self._launches += 1
         return kernel_s * factor * (1 + model.ramp * RAMP_DECAY ** (self._launches - 1))
 
+    def split_run(self, timeout_s: float | None = None) -> Mapping[str, float]:
+        """One more run of a program: its kernels share ``KERNELS_SHARE`` of the time evenly."""
+        if not isinstance(self._plan, ProgramPlan):
+            raise DeviceError(f"{self._plan.title} is one kernel, which has no phases")
+        total_s = self.launch(timeout_s).kernel_s or 0.0
+        kernel_s = KERNELS_SHARE * total_s
+        names = self._plan.kernels
+        return {
+            **dict.fromkeys(names, kernel_s / len(names)),
+            "transfer": TRANSFER_SHARE * total_s,
+            "kernel": kernel_s,
+        }
+
     def use_cold_l2(self) -> None:
         """From now on launches take ``cold`` times as long."""
         self._cold = True
@@ -201,30 +227,7 @@ class FakePrepared(Closing):
         """Nothing to free."""
 
 
-class FakeSensor:
-    """The state of the test device: steady, but for what ``throttle`` does to it."""
-
-    def __init__(self, device: FakeDevice) -> None:
-        self._device = device
-
-    def read(self) -> Reading:
-        """Full clocks, or those of a chip too hot since the last reading."""
-        device = self._device
-        slowed, device.slowed = device.slowed, False
-        return Reading(
-            sm_mhz=round(SM_MHZ / device.model.throttle) if slowed else SM_MHZ,
-            memory_mhz=2000,
-            temperature_c=90 if slowed else 50,
-            power_mw=300_000,
-            energy_mj=30 * device.launches,
-            reasons=("hw_thermal_slowdown",) if slowed else ("gpu_idle",),
-        )
-
-    def close(self) -> None:
-        """Nothing to give back."""
-
-
-def known_answer(plan: KernelPlan) -> int:
+def known_answer(plan: KernelPlan | ProgramPlan) -> int:
     """The plan's ``about["answer"]``, or the known number of solutions for ``about["n"]``."""
     if "answer" in plan.about:
         return int(plan.about["answer"])
@@ -233,5 +236,5 @@ def known_answer(plan: KernelPlan) -> int:
 
     answer = get("counting").expected({"n": int(plan.about["n"])})
     if answer is None:
-        raise DeviceError(f"the fake device knows no answer for {plan.entry}")
+        raise DeviceError(f"the fake device knows no answer for {plan.title}")
     return answer

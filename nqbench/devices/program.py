@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
 from nqbench.plan import Argument, Buffer, Kernel, ProgramPlan, Variable
+from nqbench.vocabulary import KERNEL_PHASES
+
+RESERVED: Final = (*KERNEL_PHASES, "allocate", "free", "other")
+"""Phases that a program has anyway."""
 
 
 def find_function(path: str) -> Callable[..., Any]:
@@ -20,6 +24,21 @@ def find_function(path: str) -> Callable[..., Any]:
         return cast(Callable[..., Any], getattr(importlib.import_module(module_name), name))
     except (ImportError, AttributeError, ValueError) as error:
         raise DeviceError(f"host function {path} cannot be loaded: {error}") from error
+
+
+def check_kernels(plan: ProgramPlan) -> None:
+    """Raise ``DeviceError`` for a plan without kernels, or with a name that means something else.
+
+    A kernel's name is also that of its phase, and stands behind ``@`` in names of counters.
+    """
+    if not plan.kernels:
+        raise DeviceError(f"{plan.title} has no kernels; give its plan at least one")
+    for name in plan.kernels:
+        if name in RESERVED or not name.isidentifier():
+            raise DeviceError(
+                f"{plan.title} calls a kernel {name!r}; take a plain word that is none of the"
+                f" phases {', '.join(RESERVED)}"
+            )
 
 
 def kernel_of(plan: ProgramPlan, name: str) -> Kernel:

@@ -18,6 +18,14 @@ class RoundAware(Protocol):
 
 
 @runtime_checkable
+class Expectant(Protocol):
+    """A device that computes nothing and has to be told the answer: the test device."""
+
+    def expect(self, answer: int | None) -> None:
+        """The known answer of the plan that is prepared next, if there is one."""
+
+
+@runtime_checkable
 class KnowsAnswer(Protocol):
     """A prepared plan that has an answer but no output buffers: a replay, or the test device."""
 
@@ -45,6 +53,14 @@ class Phased(Protocol):
         sum over the kernels. ``other`` and ``total`` need the timed samples and are not here.
         Outputs are those of this run. Raises what ``launch`` raises.
         """
+
+
+@runtime_checkable
+class TellsPhases(Protocol):
+    """A prepared host function that may have said where the time of its last call went."""
+
+    def last_phases(self) -> Mapping[str, float]:
+        """Seconds by the name of the phase; empty if it did not say."""
 
 
 @runtime_checkable

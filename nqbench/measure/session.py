@@ -24,15 +24,23 @@ from nqbench.errors import (
     LaunchError,
     LaunchTimeout,
 )
-from nqbench.measure.abilities import PROFILED, Chillable, KnowsAnswer, Profilable, RoundAware
+from nqbench.measure.abilities import (
+    PROFILED,
+    Chillable,
+    Expectant,
+    KnowsAnswer,
+    Profilable,
+    RoundAware,
+)
 from nqbench.measure.block import Block, plain, scalars
 from nqbench.measure.parts import workload_of
+from nqbench.measure.phases import phases_of
 from nqbench.measure.sampling import LONG_LAUNCH_S, Policy, sample
 from nqbench.measure.statistics import median_rank
 from nqbench.measure.telemetry import Watch, sensor_of, summary, throttled
 from nqbench.measure.timer import Beat, Timer
 from nqbench.measure.warmup import TIME_SHARE, WarmUp, warm_up
-from nqbench.plan import HostPlan, Plan
+from nqbench.plan import HostPlan, Plan, ProgramPlan
 from nqbench.point import COLD, HOT, L2, Point
 from nqbench.workloads.protocol import CountsItself, Explains, Workload
 
@@ -117,6 +125,8 @@ class Session:
         block.about[FINGERPRINT] = fingerprint(plan)
         # The test device picks its victims by size; a real one ignores what a plan is about.
         plan = replace(plan, about={"n": point.n, **plan.about})
+        if isinstance(device, Expectant):
+            device.expect(workload.expected(point.configuration))
         with block.spending("prepare"):
             prepared = device.prepare(plan)
         with prepared:
@@ -167,15 +177,11 @@ class Session:
             reduce_s = time.perf_counter() - started
             self._check(answer, workload.expected(point.configuration), block)
         if block.value_s is not None:
-            split_s = 0.0 if isinstance(plan, HostPlan) else plan.split_s
-            transfer_s = prepared.transfer_s or 0.0
-            block.phases = {
-                "split": split_s,
-                "transfer": transfer_s,
-                "kernel": block.value_s,
-                "reduce": reduce_s,
-                "total": split_s + transfer_s + block.value_s + reduce_s,
-            }
+            # Last: a program runs once more for it, and its answer was checked as it was timed.
+            with block.spending("phases"):
+                if isinstance(plan, ProgramPlan):
+                    self._beat()
+                block.phases = phases_of(plan, prepared, block, reduce_s, request["timeout_s"])
 
     def _time(self, timer: Timer, request: Mapping[str, Any], block: Block) -> None:
         """Warm up, then sample with the device's state watched."""

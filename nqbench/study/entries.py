@@ -10,6 +10,7 @@ from nqbench.study.report import OPTIONS, VALUES, Form, ReportItem, ReportKind, 
 from nqbench.study.schema import ReportFile
 from nqbench.study.source import KeyPath, Source
 from nqbench.study.words import listing, shown, suggestion
+from nqbench.vocabulary import is_counter
 
 _OTHER: Final[dict[Form, Form]] = {"table": "figure", "figure": "table"}
 
@@ -24,7 +25,7 @@ def report_item(
     kind = _kind(source, file, path)
     _check_options(source, file, path, kind)
     of = _sweep(source, file, path, kind, sweeps)
-    if file.value is not None and file.value not in VALUES:
+    if file.value is not None and file.value not in VALUES and not is_counter(file.value):
         raise source.error(
             f"'value' cannot be {shown(file.value)}; {suggestion(file.value, VALUES)}",
             (*path, "value"),

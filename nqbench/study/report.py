@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from nqbench.vocabulary import COUNTERS, PHASES
+from nqbench.vocabulary import COUNTERS, PHASES, PROGRAM_COUNTERS
 
 Form = Literal["table", "figure"]
 
@@ -123,8 +123,8 @@ REPORT_KINDS: Final = (
     ),
 )
 
-VALUES: Final = ("time", *PHASES, *COUNTERS)
-"""What ``value`` may name."""
+VALUES: Final = ("time", *PHASES, *COUNTERS, *PROGRAM_COUNTERS)
+"""What ``value`` may name; of one kernel of a program also ``COUNTER@KERNEL``."""
 
 
 def kinds(form: Form) -> dict[str, ReportKind]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nqbench.closing import Closing
-from nqbench.devices.program import find_function
+from nqbench.devices.program import check_kernels, find_function
 from nqbench.devices.protocol import Launch
 from nqbench.devices.sim.counters import combined
 from nqbench.devices.sim.global_memory import GlobalMemory
@@ -27,8 +27,7 @@ class SimProgram(Closing):
 
     def __init__(self, device: SimDevice, plan: ProgramPlan) -> None:
         """Raises what ``SimDevice.prepare`` raises."""
-        if not plan.kernels:
-            raise DeviceError(f"{plan.title} has no kernels; give its plan at least one")
+        check_kernels(plan)
         self.device, self.plan = device, plan
         self.function = find_function(plan.program)
         programs = {name: load(device, kernel) for name, kernel in plan.kernels.items()}

@@ -26,7 +26,7 @@ def kernel(entry: str, *arguments: Any, threads: int = N, **more: Any) -> Kernel
 
 KERNELS_OF_STEPS = {
     "scale": kernel("scale", "x", "y", np.int32(N), Variable("a", "int32")),
-    "total": kernel("total", "y", np.int32(N), "sum"),
+    "add_up": kernel("total", "y", np.int32(N), "sum"),
 }
 
 
@@ -50,7 +50,7 @@ def steps(machine: Machine, count: int) -> None:
     with machine.phase("evaluation"):
         for a in range(count):
             machine.launch("scale", a=a)
-    machine.launch("total")
+    machine.launch("add_up")
     machine.keep("total", machine.download("sum"))
     machine.free("sum")
 
@@ -77,10 +77,10 @@ def test_counters_are_sums_over_launches_and_kernels() -> None:
     assert four["launches"] == 5
     assert four["launches@scale"] == 4
     assert four["global_requests@scale"] == 4 * one["global_requests@scale"] == 4 * 4 * 3
-    assert four["global_requests@total"] == one["global_requests@total"] == 4 * 2
-    assert four["global_atomics"] == four["global_atomics@total"] == 4
+    assert four["global_requests@add_up"] == one["global_requests@add_up"] == 4 * 2
+    assert four["global_atomics"] == four["global_atomics@add_up"] == 4
     for name in ("warp_instructions", "thread_instructions", "global_bytes", "divergent_branches"):
-        assert four[name] == four[f"{name}@scale"] + four[f"{name}@total"]
+        assert four[name] == four[f"{name}@scale"] + four[f"{name}@add_up"]
     assert four["lane_efficiency"] == pytest.approx(
         four["thread_instructions"] / (32 * four["warp_instructions"])
     )
@@ -131,17 +131,17 @@ def test_resources_are_those_of_each_kernel_and_plainly_of_the_first() -> None:
     with device().prepare(plan("steps", 1)) as prepared:
         found = prepared.resources
     assert found["warps_per_block"] == found["warps_per_block@scale"] == 1
-    assert found["resident_blocks@total"] == 4
+    assert found["resident_blocks@add_up"] == 4
 
 
 def early(machine: Machine) -> None:
-    machine.launch("total")
+    machine.launch("add_up")
 
 
 def freed(machine: Machine) -> None:
     machine.allocate("sum")
     machine.free("sum")
-    machine.launch("total")
+    machine.launch("add_up")
 
 
 @pytest.mark.parametrize("program", ["early", "freed"])
@@ -175,7 +175,7 @@ def asks(machine: Machine, what: str) -> None:
 @pytest.mark.parametrize(
     ("what", "sentence"),
     [
-        ("no kernel", r"launches kernel 'nothing'; the plan has scale, total"),
+        ("no kernel", r"launches kernel 'nothing'; the plan has scale, add_up"),
         ("no variable", r"kernel scale is launched with no variables; its variables are a"),
         ("another variable", r"kernel scale is launched with b; its variables are a"),
         ("too large", r"kernel scale: a = 2147483648 does not fit its type int32"),
@@ -222,6 +222,9 @@ def test_what_cannot_be_simulated_is_refused() -> None:
     kernels = {"scale": kernel("scale", "x", "y", np.int32(N), np.int32(1), device_launch=True)}
     with pytest.raises(DeviceError, match=r"kernel scale .* dynamic parallelism is not simulated"):
         device().prepare(plan("steps", 1, kernels=kernels))
+    for name in ("total", "allocate", "a@b"):
+        with pytest.raises(DeviceError, match=f"calls a kernel '{name}'; take a plain word"):
+            device().prepare(plan("steps", 1, kernels={name: KERNELS_OF_STEPS["scale"]}))
     with pytest.raises(DeviceError, match="cannot be loaded"):
         device().prepare(plan("no_such_function"))
     with (

@@ -1,0 +1,57 @@
+"""Where the time of a block's median sample went, by phase (``Record.phases``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from nqbench.measure.abilities import Phased, TellsPhases
+from nqbench.measure.block import Block
+from nqbench.plan import HostPlan, KernelPlan, Plan, ProgramPlan
+
+SUMS = ("kernel", "total", "other")
+"""Phases that follow from the others: they are no part of a sum over phases."""
+
+
+def whole_run(
+    parts: Mapping[str, float], kernels: Collection[str], total_s: float
+) -> dict[str, float]:
+    """The phases of a run that was timed as a whole, ``other`` (not below 0) and ``total`` added.
+
+    ``parts`` are seconds of one run that was told apart, the kernels' under their own names and
+    together as ``kernel``; ``total_s`` is the sampled median. Waiting after every operation takes
+    time of its own, so that the parts of a short run may exceed its total.
+    """
+    own = {name: s for name, s in parts.items() if name not in (*SUMS, *kernels)}
+    inside_s = sum(own.values()) + sum(parts.get(name, 0.0) for name in kernels)
+    other_s = max(0.0, total_s - inside_s)
+    return {**dict(parts), "other": other_s, "total": total_s}
+
+
+def phases_of(
+    plan: Plan, prepared: object, block: Block, reduce_s: float, timeout_s: float | None
+) -> dict[str, float]:
+    """The phases of a block with a time.
+
+    A kernel's are those around its launch (``reduce_s``: fetching and adding up the results). A
+    program is run once more, which is told apart; what its ``split_s`` says comes before the run
+    and is not in its total. A host function may tell its own. Raises what a launch raises.
+    """
+    value_s = block.value_s
+    assert value_s is not None
+    if isinstance(plan, ProgramPlan):
+        parts = dict(prepared.split_run(timeout_s)) if isinstance(prepared, Phased) else {}
+        before = {"split": plan.split_s} if plan.split_s else {}
+        return {**before, **whole_run(parts, plan.kernels, value_s)}
+    if isinstance(plan, HostPlan) and isinstance(prepared, TellsPhases):
+        told = prepared.last_phases()
+        if told:
+            return {"kernel": value_s, **whole_run(told, (), value_s)}
+    split_s = plan.split_s if isinstance(plan, KernelPlan) else 0.0
+    transfer_s = getattr(prepared, "transfer_s", None) or 0.0
+    return {
+        "split": split_s,
+        "transfer": transfer_s,
+        "kernel": value_s,
+        "reduce": reduce_s,
+        "total": split_s + transfer_s + value_s + reduce_s,
+    }

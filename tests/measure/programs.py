@@ -1,0 +1,96 @@
+"""A workload of programs for tests: y = 1 + (0 + ... + n - 1) x by n launches, and its sum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.facts import DeviceFacts
+from nqbench.machine import Machine
+from nqbench.plan import Buffer, HostPlan, HostResult, Kernel, Outputs, Plan, ProgramPlan, Variable
+from nqbench.point import Level, Point
+from nqbench.workloads.protocol import Factor, Resolved
+
+NAME = "tests.measure.programs:PROGRAMS"
+SOURCE = Path(__file__).parents[1] / "devices" / "sim" / "kernels" / "steps.cu"
+LENGTH = 100
+
+
+def steps(machine: Machine, count: int) -> None:
+    """The program."""
+    machine.allocate("sum")
+    machine.clear("sum")
+    for a in range(count):
+        machine.launch("scale", a=a)
+    machine.launch("add_up")
+    machine.keep("total", machine.download("sum"))
+    machine.free("sum")
+
+
+def on_the_host(x: NDArray[np.int32], count: int) -> HostResult:
+    """The same on the processor; it says where its time went."""
+    y = 1 + sum(range(count)) * x
+    phases = {"evaluation": 1e-9, "total": 5.0}
+    return HostResult(int(y.sum()), phases, {"total": np.array([y.sum()])})
+
+
+def _size(factors: Mapping[str, Level]) -> int:
+    n = factors["n"]
+    assert isinstance(n, int)
+    return n
+
+
+class Programs:
+    """One system on a GPU, one on the processor, whose names do not tell."""
+
+    name = NAME
+    factors: Mapping[str, Factor] = {"n": Factor("n", "steps", number=(1, 1000))}
+    systems: Mapping[str, Mapping[str, Level]] = {"sums.launched": {}, "sums.serial": {}}
+    host_systems = frozenset({"sums.serial"})
+
+    def resolve(
+        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
+    ) -> Resolved:
+        return Resolved(dict(given), {})
+
+    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+        n, x = _size(factors), np.arange(LENGTH, dtype=np.int32)
+        if system in self.host_systems:
+            return HostPlan("tests.measure.programs:on_the_host", (x, n))
+        grid, block = (-(-LENGTH // 32), 1, 1), (32, 1, 1)
+        scale = ("x", "y", np.int32(LENGTH), Variable("a", "int32"))
+        return ProgramPlan(
+            {
+                "scale": Kernel(SOURCE, "scale", scale, grid, block),
+                "add_up": Kernel(SOURCE, "total", ("y", np.int32(LENGTH), "sum"), grid, block),
+            },
+            (
+                Buffer("x", "int32", LENGTH, x),
+                Buffer("y", "int32", LENGTH, np.ones(LENGTH), restore=True, output=True),
+                Buffer("sum", "int64", 1, per_run=True),
+            ),
+            "tests.measure.programs:steps",
+            (n,),
+            about={"answer": self.expected(factors)},
+        )
+
+    def answer(self, plan: Plan, outputs: Outputs) -> int:
+        return int(outputs["total"][0])
+
+    def expected(self, factors: Mapping[str, Level]) -> int:
+        n = _size(factors)
+        return LENGTH + n * (n - 1) // 2 * (LENGTH * (LENGTH - 1) // 2)
+
+    def work(self, factors: Mapping[str, Level]) -> float:
+        return float(LENGTH * _size(factors))
+
+
+PROGRAMS = Programs()
+
+
+def point(n: int, system: str = "sums.launched") -> Point:
+    """One point of a study of these."""
+    return Point("sums", "sizes", NAME, system, {"n": n})

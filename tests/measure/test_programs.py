@@ -1,0 +1,172 @@
+"""Programs and host functions that tell their phases: from a point to a table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nqbench.devices.cpu import CpuDevice
+from nqbench.devices.replay import fingerprint
+from nqbench.facts import DeviceFacts
+from nqbench.measure.keys import workload_sources
+from nqbench.measure.phases import whole_run
+from nqbench.measure.sampling import Policy
+from nqbench.measure.session import Session
+from nqbench.measure.warm import compile_point
+from nqbench.measure.workload import runs_on_host
+from nqbench.plan import HostPlan, ProgramPlan
+from nqbench.store import load
+from nqbench.workloads import names
+from tests.measure.programs import PROGRAMS, point
+from tests.measure.test_runner import measure
+
+ANY_S = pytest.approx(1e-3, rel=0.999)
+GPU = DeviceFacts("d", "cuda", (9, 0), 4)
+
+
+def request(n: int, system: str = "sums.launched", **more: Any) -> dict[str, Any]:
+    """A timed block."""
+    return {
+        "point": point(n, system).as_json(),
+        "round": 1,
+        "timed": True,
+        "policy": asdict(Policy(samples=6)),
+        "timeout_s": 10.0,
+        "expected_s": None,
+        **more,
+    }
+
+
+def program(n: int) -> ProgramPlan:
+    plan = PROGRAMS.plan({"n": n}, "sums.launched", GPU)
+    assert isinstance(plan, ProgramPlan)
+    return plan
+
+
+def test_a_timed_program_is_one_sample_per_run_and_told_apart_once() -> None:
+    found = Session("fake").block(request(8))
+    assert (found["status"], found["answer"]) == ("ok", found["expected"])
+    total = found["value_s"]
+    assert found["phases"] == {
+        "scale": ANY_S, "add_up": ANY_S, "transfer": ANY_S, "kernel": ANY_S, "other": ANY_S,
+        "total": total,
+    }  # fmt: skip
+    kernel_s, transfer_s = found["phases"]["kernel"], found["phases"]["transfer"]
+    assert found["phases"]["scale"] + found["phases"]["add_up"] == pytest.approx(kernel_s)
+    assert found["phases"]["other"] == pytest.approx(total - kernel_s - transfer_s)
+
+
+def test_a_simulated_program_has_counters_and_no_phases() -> None:
+    found = Session("sim").block(request(8, timed=False))
+    assert (found["status"], found["answer"]) == ("ok", str(100 + 28 * 4950))
+    assert found["counters"]["launches"] == 9
+    assert found["counters"]["global_atomics"] == found["counters"]["global_atomics@add_up"]
+    assert found["resources"]["warps_per_block@add_up"] == 1
+    assert found["phases"] == {}
+    assert found["value_s"] is None
+
+
+def test_a_host_function_may_tell_phases_and_outputs() -> None:
+    assert runs_on_host(point(8, "sums.serial"))
+    assert not runs_on_host(point(8))
+    found = Session("fake").block(request(8, "sums.serial"))
+    assert (found["status"], found["device"], found["answer"]) == (
+        "ok",
+        "cpu",
+        str(100 + 28 * 4950),
+    )
+    value_s = found["value_s"]
+    assert found["phases"] == {
+        "kernel": value_s,
+        "evaluation": 1e-9,
+        "other": value_s - 1e-9,
+        "total": value_s,  # what was measured, not what the function says
+    }
+
+
+def test_outputs_of_a_host_function_are_fetched_with_its_answer() -> None:
+    plan = PROGRAMS.plan({"n": 3}, "sums.serial", GPU)
+    with CpuDevice().prepare(plan) as prepared:
+        assert prepared.last_phases() == {}
+        prepared.launch()
+        found = prepared.fetch()
+    assert found["answer"].tolist() == found["total"].tolist() == [100 + 3 * 4950]
+
+
+@pytest.mark.parametrize(
+    ("parts", "other"),
+    [
+        ({"apply": 1.0, "evaluate": 2.0, "kernel": 3.0, "allocate": 0.5}, 1.5),
+        ({"apply": 1.0, "evaluate": 2.0, "kernel": 3.0, "allocate": 2.5}, 0.0),
+        ({"kernel": 3.0, "other": 9.0, "total": 9.0}, 5.0),
+        ({}, 5.0),
+    ],
+)
+def test_what_no_phase_explains_is_other(parts: dict[str, float], other: float) -> None:
+    found = whole_run(parts, ("evaluate", "apply"), 5.0)
+    assert found == {**parts, "other": other, "total": 5.0}
+
+
+def test_a_study_of_programs_becomes_a_table(tmp_path: Path) -> None:
+    points = [point(4), point(8), point(8, "sums.serial")]
+    outcome = measure(tmp_path / "run", points, "fake:noise=0.01")
+    assert outcome.counts == {"ok": 3}
+    table = load(tmp_path / "run").query("round > 0")
+    launched, serial = (table.query(f"system == 'sums.{s}'") for s in ("launched", "serial"))
+    assert np.allclose(launched["kernel_s"], 2 * launched["transfer_s"])
+    assert np.allclose(launched["scale_s"] + launched["add_up_s"], launched["kernel_s"])
+    assert np.allclose(launched["total_s"], launched["value_s"])
+    assert set(serial["device"]) == {"cpu"}
+    assert (serial["evaluation_s"] == 1e-9).all()
+    again = measure(tmp_path / "again", points, f"replay:{tmp_path / 'run'}")
+    assert again.counts == {"ok": 3}
+    replayed = load(tmp_path / "again").query("round > 0")
+    for name in ("value_s", "transfer_s", "scale_s", "evaluation_s", "other_s", "total_s"):
+        first, second = (t.sort_values(["system", "n", "round"])[name] for t in (table, replayed))
+        assert np.allclose(first, second, rtol=0.05, equal_nan=True), name
+
+
+def test_a_simulated_study_of_programs_becomes_a_table(tmp_path: Path) -> None:
+    assert measure(tmp_path / "run", [point(4), point(8)], "sim").counts == {"ok": 2}
+    table = load(tmp_path / "run").query("status == 'ok' and launches > 0").set_index("n")
+    assert table["launches@scale"].tolist() == [4, 8]
+    assert (table["global_bytes"] > table["global_bytes@scale"]).all()
+
+
+def test_every_kernel_of_a_program_is_compiled_before_the_run(tmp_path: Path) -> None:
+    ask = {"point": point(8).as_json(), "facts": {**GPU.as_dict()}}
+    assert compile_point(ask) == {"status": "ok", "reason": ""}
+
+
+def test_the_fingerprint_tells_programs_apart() -> None:
+    first = program(8)
+    prints = {fingerprint(first), fingerprint(program(9))}
+    kernels = dict(first.kernels)
+    for change in ({"entry": "total"}, {"block": (64, 1, 1)}, {"options": ("-lineinfo",)}):
+        changed = {**kernels, "scale": replace(kernels["scale"], **change)}
+        prints.add(fingerprint(replace(first, kernels=changed)))
+    prints.add(fingerprint(replace(first, program="tests.measure.programs:on_the_host")))
+    assert len(prints) == 6
+    assert fingerprint(program(8)) in prints
+
+
+def test_arrays_enter_the_fingerprint_by_type_and_shape() -> None:
+    def told(x: Any) -> str:
+        return fingerprint(HostPlan("a:b", (x, 3)))
+
+    assert told(np.zeros(4)) == told(np.ones(4))
+    assert len({told(np.zeros(4)), told(np.zeros(5)), told(np.zeros(4, np.float32)), told(4)}) == 4
+
+
+def test_the_sources_of_programs_are_in_the_key() -> None:
+    for name in names():
+        sources = workload_sources(name, host=False)
+        assert sources is not None
+        files = set(sources.files())
+        folder = next(f.parent for f in files if f.parent.name == name)
+        kernels = [f for f in folder.iterdir() if f.suffix in (".cu", ".cuh")]
+        assert set(kernels) <= files
