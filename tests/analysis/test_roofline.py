@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from nqbench.analysis.roofline import (
     SIMULATED,
     Ceiling,
     Ceilings,
-    Observed,
     RoofPoint,
     ceilings_of,
     roof_points,
@@ -26,7 +26,7 @@ from nqbench.devices.models import load_model
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.measure.runner import run_study
-from nqbench.point import Point
+from nqbench.point import Level, Point
 from nqbench.report.figures.roofline import roofline as draw
 from nqbench.report.figures.style import styled
 from nqbench.report.table import Source
@@ -38,22 +38,23 @@ from tests.parts_toy import TOY
 SOURCE = Source("device", "measured, 3 rounds", "nqbench run")
 SYSTEMS = tuple(TOY.systems)
 N = 1024
-KERNELS = (
+Kernels = Sequence[tuple[str, Mapping[str, Level]]]
+KERNELS: Kernels = (
     ("ceilings.copy", {}),
     ("ceilings.fma", {"steps": 8}),
     ("ceilings.int_add", {"steps": 2}),
 )
 
 
-def points(facts: DeviceFacts, kernels: object) -> list[Point]:
+def points(facts: DeviceFacts, kernels: Kernels) -> list[Point]:
     made = []
-    for system, levels in kernels:  # type: ignore[attr-defined]
+    for system, levels in kernels:
         resolved = TOY.resolve({"n": N, **levels}, system, facts)
         made.append(Point("s", "all", TOY.name, system, resolved.factors, resolved.derived))
     return made
 
 
-def run(path: Path, device: str, name: str, kernels: object) -> Path:
+def run(path: Path, device: str, name: str, kernels: Kernels) -> Path:
     facts = load_model("mini").facts
     study = ToyStudy(points(facts, kernels), Measure(rounds=3, samples=5, budget_s=1.0), name)
     outcome = run_study(study, device, path, isolate=False, expand=study.expand)
@@ -160,7 +161,7 @@ def test_what_is_missing_is_said(runs: dict[str, Path]) -> None:
         ceilings_of(load_dataset(runs["counts"]))
     with pytest.raises(AnalysisError, match="--counters"):
         roof_points(observe(runs["kernels"]), roof)
-    other: Observed = observe(runs["counts"])
+    other = observe(runs["counts"])
     with pytest.raises(AnalysisError, match="the run is of"):
         roof_points(other, roof)
 
@@ -177,5 +178,5 @@ def test_the_command(runs: dict[str, Path], tmp_path: Path) -> None:
 def test_no_ceilings_beside_the_run(tmp_path: Path) -> None:
     from nqbench.bottleneck_actions import roofline
 
-    with pytest.raises(StudyError, match="nqbench run configs/ceilings.yaml"):
+    with pytest.raises(StudyError, match=r"nqbench run configs/ceilings\.yaml"):
         roofline([tmp_path / "run"], None, (), None, ())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nqbench import workloads
+from nqbench.analysis.roofline import CEILINGS
 from nqbench.facts import DeviceFacts
 from nqbench.point import Point
 from nqbench.study import REPORT_KINDS, expand, load_study
@@ -70,7 +71,17 @@ def test_the_host_programs_run_on_a_cpu() -> None:
 
 def test_the_ablation_draws_everything_there_is() -> None:
     report = load_study(FOLDER / "ablation.yaml").report
-    assert {(i.form, i.name) for i in report} == {(k.form, k.name) for k in REPORT_KINDS}
+    others = {"bottleneck"}  # of runs that a command makes, without a study's file
+    kinds = {(k.form, k.name) for k in REPORT_KINDS if k.name not in others}
+    assert {(i.form, i.name) for i in report} == kinds
+
+
+@pytest.mark.parametrize("facts", [SIM, GPU], ids=lambda facts: facts.kind)
+def test_ceilings(facts: DeviceFacts) -> None:
+    """Every operation that a roofline knows is measured."""
+    found = [p for group in points("ceilings", facts).values() for p in group]
+    assert {p.factors["operation"] for p in found} == set(CEILINGS)
+    assert not any(p.skip for p in found)
 
 
 @pytest.mark.parametrize("name", ["quick", "scaling"])

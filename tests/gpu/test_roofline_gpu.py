@@ -1,0 +1,78 @@
+"""Measured ceilings are plausible shares of what the clocks allow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from nqbench.analysis.claims_runs import observe
+from nqbench.analysis.collect import load_dataset
+from nqbench.analysis.roofline import ceilings_of, roof_points
+from nqbench.measure.runner import run_study
+from nqbench.point import Point
+from nqbench.study import Measure, load_study
+from nqbench.workloads.ceilings import WORKLOAD
+from tests.measure.toy import ToyStudy
+
+if TYPE_CHECKING:
+    from nqbench.devices.cuda import CudaDevice
+
+CONFIG = Path(__file__).parents[2] / "configs" / "ceilings.yaml"
+FP32_LANES: Final = {(7, 5): 64, (8, 0): 64, (8, 6): 128, (8, 9): 128, (9, 0): 128, (10, 0): 128}
+"""FP32 results per clock and multiprocessor (CUDA C++ Programming Guide, arithmetic instructions,
+throughput of native arithmetic instructions)."""
+DRAM: Final = {"H100 80GB HBM3": 3.35e12, "H200": 4.8e12, "A100-SXM4-80GB": 2.04e12}
+"""Bytes per second by the data sheets."""
+
+
+@pytest.fixture(scope="module")
+def ceilings(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ceilings of this GPU, in three quick rounds."""
+    folder = tmp_path_factory.mktemp("roofline") / "ceilings"
+    study = load_study(CONFIG)
+    quick = replace(study, measure=replace(study.measure, rounds=3, budget_s=3.0))
+    outcome = run_study(quick, device.spec, folder)
+    assert not outcome.failures, [f.reason for f in outcome.failures]
+    return outcome.path
+
+
+def test_ceilings_are_plausible(device: CudaDevice, ceilings: Path) -> None:
+    found = ceilings_of(load_dataset(ceilings)).found
+    assert set(found) == {"copy", "read", "fma", "float_add", "int_add", "logic"}
+    rate = {name: ceiling.per_s.value for name, ceiling in found.items()}
+    identity = device.identity()
+    lanes = FP32_LANES.get(device.facts.compute_capability)
+    mhz = identity.get("max_sm_mhz")
+    if lanes and mhz:
+        peak = 2 * lanes * device.facts.multiprocessors * float(str(mhz)) * 1e6
+        assert 0.6 * peak < rate["fma"] < 1.02 * peak, rate
+    assert 0.4 * rate["fma"] < rate["float_add"] < 0.6 * rate["fma"], rate
+    assert rate["read"] > 1.2 * rate["copy"], rate
+    for name in ("int_add", "logic"):
+        assert 0.15 * rate["fma"] < rate[name] < 0.75 * rate["fma"], rate
+    for model, data_sheet in DRAM.items():
+        if model in str(identity["name"]):
+            assert 0.7 * data_sheet < rate["copy"] < data_sheet, rate
+
+
+def test_a_copy_is_at_the_roof(device: CudaDevice, ceilings: Path, tmp_path: Path) -> None:
+    """Its own work, counted by the simulator, at a size that the simulator can still run."""
+    n = 1 << 22
+    runs = {}
+    for spec in (device.spec, "sim:mini"):
+        resolved = WORKLOAD.resolve({"n": n}, "ceilings.copy", device.facts)
+        point = Point("copy", "all", "ceilings", "ceilings.copy", resolved.factors, {})
+        study = ToyStudy([point], Measure(rounds=2, budget_s=2.0), "copy")
+        outcome = run_study(study, spec, tmp_path / spec.replace(":", "-"), expand=study.expand)
+        assert not outcome.failures
+        runs[spec] = outcome.path
+    roof = ceilings_of(load_dataset(ceilings))
+    timed = observe(runs[device.spec])
+    (found,), left_out = roof_points(timed, roof, [load_dataset(runs["sim:mini"])])
+    assert not left_out
+    assert found.limit == "bytes"
+    assert found.work["bytes"] == 2 * 4 * n
+    assert 0.3 < found.share < 4, "32 MiB may stay in the L2 cache, and so be above the roof"
