@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nqbench.devices import cuda_driver
+from nqbench.devices import cuda_driver, cuda_kernel
 from nqbench.devices.cuda import CudaDevice
 from nqbench.devices.cuda_machine import PINNED_BYTES
 from nqbench.devices.cuda_program import CudaProgram
 from nqbench.errors import DeviceError, InfeasibleError, LaunchError, LaunchTimeout
+from nqbench.linking import linker_version
 from nqbench.machine import Machine
 from nqbench.measure.abilities import Chillable, Phased, Profilable
-from nqbench.plan import Buffer, ProgramPlan, Variable
+from nqbench.plan import Buffer, Kernel, ProgramPlan, Variable
 from tests.devices.fake_pycuda import Error, FakeDriver, LogicError, OutOfMemory
 from tests.devices.sim.harness import device as simulator
 from tests.devices.sim.test_program import KERNELS_OF_STEPS, N, kernel
@@ -391,6 +393,35 @@ def test_the_profiler_sees_the_first_launch_of_each_kernel(
         first = ["event_synchronize", "on", "queue", "event_synchronize", "off"]
         assert shown[: len(first) + 2] == [*first, "queue", "queue"]
         assert shown.count("on") == 2
+
+
+def test_a_kernel_that_launches_kernels_is_linked_and_not_held(
+    gpu: FakeDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "nested.cu"
+    source.write_text(NESTED, encoding="utf-8")
+    allowed: list[int] = []
+    monkeypatch.setattr(cuda_kernel, "allow_pending_launches", allowed.append)
+    more: dict[str, Any] = {"device_launch": True, "pending_launches": 5000}
+    nested = Kernel(source, "parent", ("y",), (1, 1, 1), (32, 1, 1), **more)
+    with prepared(plan("parents", kernels={"parent": nested, **KERNELS_OF_STEPS})) as program:
+        assert program.resources["nvjitlink@parent"] == linker_version()
+        assert "nvjitlink@scale" not in program.resources
+        program.split_run()
+        program.split_run()
+        assert gpu.names().count("hold") == 1  # of the second launch of "scale" alone
+    assert allowed == [5000]
+
+
+NESTED = """
+__global__ void child(int* y) { y[threadIdx.x] = 1; }
+__global__ void parent(int* y) { child<<<1, 32>>>(y); }
+"""
+
+
+def parents(machine: Machine) -> None:
+    machine.launch("parent")
+    machine.launch("scale", a=1)
 
 
 def test_a_program_that_cannot_be_found_or_is_closed(steps: FakeDriver) -> None:
