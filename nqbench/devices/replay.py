@@ -22,6 +22,7 @@ from nqbench.devices.protocol import Launch
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import (
+    INPUT,
     Argument,
     HostPlan,
     Kernel,
@@ -44,7 +45,8 @@ def fingerprint(plan: Plan) -> str:
 
     Kernel instance, options, geometry, scalars and the shapes of the buffers; or the host function
     and its arguments. The source text and the contents of the buffers stay out, so that a recorded
-    run can be replayed after the kernel file was edited.
+    run can be replayed after the kernel file was edited; a plan whose data are chosen apart from
+    their size names them (``about["input"]``).
     """
     if isinstance(plan, HostPlan):
         parts: object = [plan.function, [_argument(a) for a in plan.arguments]]
@@ -54,6 +56,8 @@ def fingerprint(plan: Plan) -> str:
         parts = _kernel_parts(plan)
         if plan.about.get(L2) == COLD:  # the same launch, measured in another way
             parts = [parts, COLD]
+    if INPUT in plan.about:
+        parts = [parts, plan.about[INPUT]]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 

@@ -111,6 +111,8 @@ def test_a_fingerprint_tells_plans_apart_but_not_edits_of_the_source() -> None:
     assert len(set(prints)) == len(prints)
     assert fingerprint(replace(plan, source=Path("elsewhere/toy.cu"))) == prints[0]
     assert fingerprint(replace(plan, split_s=9.0)) == prints[0]
+    named = {fingerprint(replace(plan, about={"input": x, "jobs": 3})) for x in ("one", "other")}
+    assert len(named | {prints[0]}) == 3
 
 
 def test_facts_survive_the_manifest() -> None:

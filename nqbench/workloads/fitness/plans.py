@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Plan
+from nqbench.plan import INPUT, Plan
 from nqbench.point import Level
 from nqbench.workloads.fitness.boards import (
     Board,
@@ -53,10 +54,12 @@ def make_plan(factors: Mapping[str, Level], system: str | None, device: DeviceFa
     if scheme.place == "host":
         from nqbench.workloads.fitness import cpu
 
-        return cpu.host_plan(levels, boards_of(levels))
-    from nqbench.workloads.fitness import gpu_plans
+        plan: Plan = cpu.host_plan(levels, boards_of(levels))
+    else:
+        from nqbench.workloads.fitness import gpu_plans
 
-    return gpu_plans.make_plan(levels, boards_of(levels), device)
+        plan = gpu_plans.make_plan(levels, boards_of(levels), device)
+    return replace(plan, about={**plan.about, INPUT: _input(levels)})
 
 
 def boards_of(levels: Mapping[str, Level]) -> Board:
@@ -82,6 +85,12 @@ def expected(levels: Mapping[str, Level]) -> int:
 def _seed(levels: Mapping[str, Level]) -> int:
     seed = levels["seed"]
     return seed if isinstance(seed, int) else 0
+
+
+def _input(levels: Levels) -> str:
+    """Names the boards of a point: plans for other boards of the same size look the same."""
+    which = _of_file(levels).get("board_sha256", f"seed {levels['seed']}")
+    return f"{levels['board']} {which}"
 
 
 def _of_file(levels: Levels) -> dict[str, str]:
