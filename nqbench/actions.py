@@ -109,9 +109,12 @@ def report(runs: Sequence[Path], out: Path | None, formats: tuple[str, ...]) -> 
 
 
 def static_rows(study: Study, archs: Sequence[str], listener: Any) -> list[StaticRow]:
-    """Compiler resources of every distinct kernel of a study, per architecture."""
+    """Compiler resources of every kernel of a study, per architecture.
+
+    The kernels of a program have a row each, called ``LABEL @KERNEL``.
+    """
     from nqbench.devices.models import load_model
-    from nqbench.plan import KernelPlan
+    from nqbench.plan import ProgramPlan, kernels_of
     from nqbench.static import check_archs, static_report
     from nqbench.study import expand
 
@@ -121,9 +124,10 @@ def static_rows(study: Study, archs: Sequence[str], listener: Any) -> list[Stati
         facts = replace(load_model(arch).facts, kind="cuda")
         points = [point for point in expand(study, facts) if not point.skip]
         plans = [
-            (label, plan)
+            (f"{label} @{name}" if isinstance(plan, ProgramPlan) else label, kernel)
             for label, point in zip(labels(points), points, strict=True)
-            if isinstance(plan := _plan(study, point, facts), KernelPlan)
+            for plan in (_plan(study, point, facts),)
+            for name, kernel in kernels_of(plan).items()
         ]
         rows += static_report(plans, [arch], listener=listener)
     return rows
@@ -135,13 +139,16 @@ def _plan(study: Study, point: Point, facts: DeviceFacts) -> Plan:
     return get(study.workload).plan(point.configuration, point.system, facts)
 
 
-def find_system(name: str | None) -> tuple[Workload, str | None]:
-    """The workload that has the system ``name``; without a name, the first workload."""
+def workloads_with_systems() -> list[Workload]:
+    """The workloads that have named systems."""
     from nqbench.workloads import get, names
 
-    workloads = [get(known) for known in names()]
-    if name is None:
-        return workloads[0], None
+    return [workload for name in names() if (workload := get(name)).systems]
+
+
+def find_system(name: str) -> tuple[Workload, str]:
+    """The workload that has the system ``name``. Raises ``StudyError`` with the nearest one."""
+    workloads = workloads_with_systems()
     for workload in workloads:
         if name in workload.systems:
             return workload, name

@@ -168,7 +168,10 @@ def kernels(
     """List the systems; with a name, show what that one is made of."""
     from nqbench import actions, terminal
 
-    terminal.show_kernels(*actions.find_system(system))
+    if system is None:
+        terminal.show_systems(actions.workloads_with_systems())
+    else:
+        terminal.show_system(*actions.find_system(system))
 
 
 @app.command()

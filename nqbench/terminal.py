@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
     from nqbench.point import Point
     from nqbench.static import StaticRow
+    from nqbench.workloads.protocol import Workload
 
 PIPE_WIDTH = 220
 """Columns of a table that goes into a file or a pipe: wide enough not to fold a name."""
@@ -201,18 +202,25 @@ def show_devices(rows: Iterable[Any]) -> None:
     _print_table(names, [[_cell(getattr(row, name)) for name in names] for row in listed])
 
 
-def show_kernels(workload: Any, system: str | None) -> None:
-    """All systems as a table of factors, or one system in full."""
-    if system is None:
-        factors = list(dict.fromkeys(k for levels in workload.systems.values() for k in levels))
+def show_systems(workloads: Sequence[Workload]) -> None:
+    """All systems, a table of factors for each workload."""
+    for workload in workloads:
+        systems = workload.systems
+        factors = list(dict.fromkeys(k for levels in systems.values() for k in levels))
         rows = [
-            [name, *(text(levels.get(f, "")) for f in factors)]
-            for name, levels in workload.systems.items()
+            [name, *(text(levels.get(f, "")) for f in factors)] for name, levels in systems.items()
         ]
+        console().print(f"workload: {workload.name}")
         _print_table(["system", *factors], rows)
-        return
-    if not workload.systems[system]:
-        console().print(escape(f"{system} runs on the host's CPU and takes no factor but n"))
+
+
+def show_system(workload: Workload, system: str) -> None:
+    """One system in full."""
+    from nqbench.workloads.protocol import host_systems
+
+    if system in host_systems(workload):
+        alone = "" if workload.systems[system] else " and takes no factor but n"
+        console().print(escape(f"{system} runs on the host's CPU{alone}"))
     for name, level in workload.systems[system].items():
         factor = workload.factors.get(name)
         meaning = factor.meaning if factor else ""
