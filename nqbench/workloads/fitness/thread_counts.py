@@ -2,14 +2,15 @@
 
 The paper's "adaptive" scheme keeps a map from size to the best of 1 to 60 threads. Here the map is
 a JSON file below the user's cache folder (``$NQBENCH_CACHE_DIR`` if set), with one entry per
-processor, number of cores and versions of Python, numba and nqbench. A size class is measured when
-a size next to it is asked for first, under a file lock, so that two processes do not measure at
-once. A damaged file is measured again; with ``NQBENCH_MEASURE_THREADS=1`` every process measures
-for itself, and stores what it found.
+processor, number of cores, versions (Python, numba, nqbench) and code of the evaluation. A size
+class is measured when a size next to it is asked for first, under a file lock, so that two
+processes do not measure at once. A damaged file is measured again; with
+``NQBENCH_MEASURE_THREADS=1`` every process measures for itself, and stores what it found.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -79,10 +80,12 @@ def store_path() -> Path:
 
 
 def machine_key() -> str:
-    """What the best count depends on, in words."""
+    """What the best count depends on, in words; the evaluation's code by its digest."""
+    code = hashlib.sha256(Path(__file__).with_name("cpu_pairs.py").read_bytes()).hexdigest()[:8]
     return (
         f"{cpu_model()}, {cpu_count()} cores, Python {platform.python_version()},"
-        f" numba {version('numba')}, nqbench {version('nqbench')}"
+        f" numba {version('numba')}, nqbench {version('nqbench')},"
+        f" code {code}"
     )
 
 
