@@ -140,7 +140,7 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
         return Verdict(claim, device, manner, "not measured", (), missing)
     sizes = list(claim.n) if run is None or claim.n else run.sizes
     if not claim.n and not form.sized:
-        sizes = sizes[:1]  # one value over all sizes: asked once
+        sizes = [0]  # one value over all sizes: asked once, at none in particular
     found = tuple(_size(claim, form, values, n) for n in sizes)
     if not claim.n and not form.sized:
         found = tuple(replace(size, n=None, paper=claim.published(None)) for size in found)

@@ -43,8 +43,9 @@ class Observed:
 
     @property
     def sizes(self) -> list[int]:
-        """Problem sizes of the run's kernels."""
-        return sorted({p.n for p in self.data.points if not p.host})
+        """Problem sizes of the run's kernels; of its host programs where it has no kernel."""
+        kernels = {p.n for p in self.data.points if not p.host}
+        return sorted(kernels or {p.n for p in self.data.points})
 
     def hardware(self, paper: Paper) -> str:
         """The paper's name of the device if it is one of the paper's, else a word of its own."""

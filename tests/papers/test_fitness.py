@@ -186,6 +186,25 @@ def test_a_simulated_run_times_the_processor_only(paper: Paper) -> None:
         twin(paper, paper.table("table_3"), simulated)
 
 
+def test_a_run_on_the_processor_alone_judges_what_it_can(paper: Paper) -> None:
+    made = Builder(rounds=3)
+    for n, serial_s, threads_s, forkjoin_s in ((1000, 4.0, 1.0, 8.0), (3000, 40.0, 9.0, 4.0)):
+        for name, time_s in (
+            ("serial", serial_s),
+            ("threads", threads_s),
+            ("forkjoin", forkjoin_s),
+        ):
+            made.time("schemes", levels(n, f"cpu_{name}"), time_s, f"fitness_schemes.cpu_{name}")
+    for row in made.rows:
+        row |= {"device": "cpu", "device_kind": "cpu"}
+    alone = run(made)
+    assert alone.sizes == [1000, 3000]
+    found = {v.claim.id: v for v in judge(paper, [alone])}
+    assert value(found["cpu_max_speedups"]) == pytest.approx(10.0, rel=0.02)
+    assert found["cpu_max_speedups"].word == "holds"
+    assert "no size has times of" in found["coarse_max_speedup"].reason
+
+
 DATA_MISTAKES = {
     "time": ("100,cpu_serial,4.6e-05", "100,cpu_serial,fast", "seconds is 'fast', which is not"),
     "negative": ("100,cpu_serial,4.6e-05", "100,cpu_serial,-1", "seconds is '-1'"),
