@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from nqbench.analysis.quantities import Quantity
 from nqbench.analysis.roofline import SIMULATED, Ceilings, RoofPoint
+from nqbench.report.figures.scale import short
 from nqbench.report.figures.style import (
     COLOURS,
     GREY,
@@ -25,6 +27,9 @@ DECADES: Final = 0.6
 """Room left and right of the points and the ridges, in powers of ten."""
 MOST_NAMES: Final = 12
 """Entries of the legend that fit beside the panel."""
+APART: Final = 1.4
+"""Lines closer than by this factor have no room for a name between them."""
+OPERATIONS: Final = Quantity("operations", "operations", (), "counter")
 
 
 def roofline(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) -> Drawing:
@@ -50,14 +55,9 @@ def roofline(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) ->
                 label=system if place == 0 and index < MOST_NAMES else None,
                 zorder=3,
             )
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    _axes(ax)
     ax.set_xlim(low, high)
-    ax.set_xlabel("operations per byte")
-    ax.set_ylabel("operations per second")
-    ax.grid(visible=True, which="major", linewidth=0.4)
-    if systems:
-        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)
     title = f"Roofline of {ceilings.device}"
     who = ", ".join(dict.fromkeys(p.counted_by for p in shown)) or "nobody"
     subtitle = f"filled: FP32 operations weigh more; open: integer; counted by {who}"
@@ -84,29 +84,39 @@ def _roofs(ax: Axes, ceilings: Ceilings, low: float, high: float) -> None:
         rate = ceiling.per_s.value
         end = min(high, top / rate)
         style = "-" if ceiling.operation == "copy" else "--"
-        ax.plot([low, end], [low * rate, end * rate], color=GREY, linestyle=style, linewidth=1.2)
-        text = f"{ceiling.name}: {rate * 1e-9:,.0f} GB/s"
-        ax.annotate(
-            text,
-            (low, low * rate),
-            xytext=(4, 10),
-            textcoords="offset points",
-            fontsize=6.5,
-            color=GREY,
-            rotation=0,
-        )
+        name = f"{ceiling.name}:\n{rate * 1e-9:,.0f} GB/s"
+        ends = ([low, end], [low * rate, end * rate])
+        ax.plot(*ends, color=GREY, linestyle=style, linewidth=1.2, label=name)
     steepest = max(c.per_s.value for c in slanted)
-    for ceiling in level:
+    last = math.inf
+    for ceiling in sorted(level, key=lambda c: -c.per_s.value):
         rate = ceiling.per_s.value
         colour = COLOURS[0] if ceiling.kind == "float" else COLOURS[1]
         ax.plot([rate / steepest, high], [rate, rate], color=colour, linewidth=1.2)
-        text = f"{ceiling.name}: {rate * 1e-12:.3g} Top/s"
+        beneath = rate > last / APART  # the name of the line above stands over this one
+        last = rate
         ax.annotate(
-            text,
+            f"{ceiling.name}: {rate * 1e-12:.3g} Top/s",
             (high, rate),
-            xytext=(-4, 2),
+            xytext=(-4, -3 if beneath else 2),
             textcoords="offset points",
             fontsize=6.5,
             color=colour,
             ha="right",
+            va="top" if beneath else "bottom",
         )
+
+
+def _axes(ax: Axes) -> None:
+    """Logarithmic, with plain numbers as ticks."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: short(v, OPERATIONS)))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_minor_formatter(NullFormatter())
+    ax.set_xlabel("operations per byte")
+    ax.set_ylabel("operations per second")
+    ax.grid(visible=True, which="major", linewidth=0.4)
