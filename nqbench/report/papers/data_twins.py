@@ -50,7 +50,7 @@ def refuse(run: Observed, system: str, what: str) -> NoReturn:
     sizes = sorted({p.n for p in run.data.points if p.system == system})
     if sizes:
         best_point(run.data, system, sizes[-1])
-    raise NotMeasured(f"the run has {what if sizes else f'no {system}'}", run.data.command)
+    raise NotMeasured(f"the run has {what if sizes else f'no {system}'}")
 
 
 def found_points(data: Dataset, system: str, sizes: Sequence[int] = ()) -> dict[int, PointResult]:
