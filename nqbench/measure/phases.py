@@ -45,7 +45,7 @@ def phases_of(
     if isinstance(plan, HostPlan) and isinstance(prepared, TellsPhases):
         told = prepared.last_phases()
         if told:
-            return {"kernel": value_s, **whole_run(told, (), value_s)}
+            return {"kernel": value_s, **whole_run(_scaled(told, value_s), (), value_s)}
     split_s = plan.split_s if isinstance(plan, KernelPlan) else 0.0
     transfer_s = getattr(prepared, "transfer_s", None) or 0.0
     return {
@@ -55,3 +55,13 @@ def phases_of(
         "reduce": reduce_s,
         "total": split_s + transfer_s + value_s + reduce_s,
     }
+
+
+def _scaled(told: Mapping[str, float], value_s: float) -> dict[str, float]:
+    """The phases of the last run as parts of the median one, if it tells its total.
+
+    Runs differ in length; without this a phase of a slow last run could exceed the total.
+    """
+    whole_s = told.get("total", 0.0)
+    scale = value_s / whole_s if whole_s > 0 else 1.0
+    return {name: seconds * scale for name, seconds in told.items()}

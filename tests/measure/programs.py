@@ -33,7 +33,7 @@ def steps(machine: Machine, count: int) -> None:
 def on_the_host(x: NDArray[np.int32], count: int) -> HostResult:
     """The same on the processor; it says where its time went."""
     y = 1 + sum(range(count)) * x
-    phases = {"evaluation": 1e-9, "total": 5.0}
+    phases = {"evaluation": 1.0, "total": 5.0}
     return HostResult(int(y.sum()), phases, {"total": np.array([y.sum()])})
 
 

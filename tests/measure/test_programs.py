@@ -80,12 +80,10 @@ def test_a_host_function_may_tell_phases_and_outputs() -> None:
         str(100 + 28 * 4950),
     )
     value_s = found["value_s"]
-    assert found["phases"] == {
-        "kernel": value_s,
-        "evaluation": 1e-9,
-        "other": value_s - 1e-9,
-        "total": value_s,  # what was measured, not what the function says
-    }
+    # The function says that a fifth of its last run went into this; how long runs take is measured.
+    assert found["phases"] == pytest.approx(
+        {"kernel": value_s, "evaluation": value_s / 5, "other": 4 * value_s / 5, "total": value_s}
+    )
 
 
 def test_outputs_of_a_host_function_are_fetched_with_its_answer() -> None:
@@ -121,7 +119,7 @@ def test_a_study_of_programs_becomes_a_table(tmp_path: Path) -> None:
     assert np.allclose(launched["scale_s"] + launched["add_up_s"], launched["kernel_s"])
     assert np.allclose(launched["total_s"], launched["value_s"])
     assert set(serial["device"]) == {"cpu"}
-    assert (serial["evaluation_s"] == 1e-9).all()
+    assert np.allclose(serial["evaluation_s"], serial["total_s"] / 5)
     again = measure(tmp_path / "again", points, f"replay:{tmp_path / 'run'}")
     assert again.counts == {"ok": 3}
     replayed = load(tmp_path / "again").query("round > 0")
