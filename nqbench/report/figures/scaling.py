@@ -128,10 +128,17 @@ def _measured(
     axes[0].set_ylabel(axis_label(what))
     notes = ["the other families in grey"] if len(columns) > 1 else []
     if hosts:
-        notes.append("cpu.*: whole count on the host CPU, kernels: the kernel alone")
+        notes.append(_where(hosts))
     subtitle = "; ".join(notes)
     alt = f"{what.label} against N for {', '.join(families) or 'the CPU baselines'}."
     return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
+
+
+def _where(hosts: Series) -> str:
+    """What the lines of the processor are, beside those of kernels."""
+    if all(name.startswith("cpu.") for name in hosts):
+        return "cpu.*: whole count on the host CPU, kernels: the kernel alone"
+    return f"on the host CPU, as a whole: {', '.join(hosts)}"
 
 
 def _relative(axes: Sequence[Axes], columns: Mapping[str, Series], what: Quantity) -> None:

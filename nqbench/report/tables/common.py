@@ -10,9 +10,14 @@ from nqbench.analysis.estimate import CONFIDENCE
 from nqbench.analysis.quantities import Quantity
 from nqbench.report.table import Cell, Column
 
-HOST_NOTE = (
+_CPU_FAMILY = "cpu."
+CPU_NOTE = (
     "cpu.* systems count on the host CPU: a whole count, measured there; kernel times are the"
     " kernel alone"
+)
+PROGRAM_NOTE = (
+    "The kernel time of a program (rows with an other time) is that of a whole run with all its"
+    " launches and copies, from an idle device to an idle one"
 )
 EXACT_NOTE = (
     "Simulated counters are exact for the compiled PTX and repeat bit for bit; they are not times,"
@@ -35,6 +40,26 @@ def level_columns(factors: Sequence[str]) -> list[Column]:
 def level_cells(point: PointResult, factors: Sequence[str]) -> list[Cell]:
     """Levels of a point as text; a factor that does not apply is ``-``."""
     return [str(point.level(f)) if point.level(f) != INAPPLICABLE else "-" for f in factors]
+
+
+def host_notes(points: Sequence[PointResult]) -> list[str]:
+    """Where the baselines ran; nothing without any."""
+    names = list(dict.fromkeys(p.system for p in points if p.host))
+    if not names:
+        return []
+    if all(name.startswith(_CPU_FAMILY) for name in names):
+        return [CPU_NOTE]
+    verb = "runs" if len(names) == 1 else "run"
+    return [
+        f"{', '.join(names)} {verb} on the host CPU: measured there as a whole; kernel times are"
+        " the kernel alone"
+    ]
+
+
+def program_notes(points: Sequence[PointResult]) -> list[str]:
+    """What the times of programs are; nothing without any."""
+    told = any(not p.host and p.timed and p.detail("other_s") is not None for p in points)
+    return [PROGRAM_NOTE] if told else []
 
 
 def interval_note(simulated: bool, rounds: int) -> str:

@@ -12,15 +12,18 @@ from nqbench.errors import AnalysisError
 from nqbench.report.items import columns_of, slug, source_of, sweeps_of
 from nqbench.report.table import Cell, Column, Table
 from nqbench.report.tables.common import (
-    HOST_NOTE,
+    host_notes,
     interval_note,
     level_cells,
     level_columns,
+    program_notes,
     value_column,
 )
 from nqbench.study.report import ReportItem
 
-_PHASES: Final = ("split", "transfer", "reduce", "total")
+_PHASES: Final = (
+    *("split", "allocate", "transfer", "evaluation", "apply", "reduce", "free", "other", "total"),
+)
 
 
 def results(data: Dataset, item: ReportItem) -> list[Table]:
@@ -55,10 +58,8 @@ def _table(
     columns.append(Column("status"))
     rows = [_row(p, factors, shown, phases, timed) for p in points]
     title = item.title or f"Results of sweep {sweep}"
-    host = any(p.host for p in points)
     notes = [interval_note(not timed, data.rounds)]
-    if host:
-        notes.append(HOST_NOTE)
+    notes += host_notes(points) + program_notes(points)
     if any(not p.ok for p in points):
         notes.append("Points that are not ok have no value: they are never plotted or compared")
     name = slug("results", sweep, part)

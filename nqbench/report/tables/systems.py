@@ -10,10 +10,11 @@ from nqbench.errors import AnalysisError
 from nqbench.report.items import columns_of, slug, source_of, sweep_of
 from nqbench.report.table import Cell, Column, Table
 from nqbench.report.tables.common import (
-    HOST_NOTE,
+    host_notes,
     interval_note,
     level_cells,
     level_columns,
+    program_notes,
     value_column,
 )
 from nqbench.study.report import ReportItem
@@ -58,8 +59,7 @@ def _by_size(
         rows.setdefault(key, {})[point.n] = value if point.ok else point.status
     columns = (*level_columns(factors), *(Column(f"N={n}", "time", spread=True) for n in sizes))
     notes = [f"{what.label}; {interval_note(False, data.rounds)}"]
-    if any(p.host for p in points):
-        notes.append(HOST_NOTE)
+    notes += host_notes(points) + program_notes(points)
     cells = tuple((*key, *(found.get(n) for n in sizes)) for key, found in rows.items())
     source = source_of(data, host=baselines)
     return Table(name, title, columns, cells, source, tuple(notes))
