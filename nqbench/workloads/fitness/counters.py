@@ -22,8 +22,9 @@ _BLOCK: Final = {"shared": 1024, "global": 256}
 """Threads per block where none is asked for: one block does all the work on a board whose counters
 are in shared memory; otherwise blocks are small, so that the multiprocessors get equal shares."""
 
-_BATCH_BLOCK: Final = 256
-"""The same for a batch, whose boards keep the multiprocessors busy side by side."""
+_BATCH_BLOCKS: Final = (256, 512, 1024)
+"""The same for a batch, whose boards share a multiprocessor: the least that fills it with threads
+although its shared memory holds few blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ def settle_counters(levels: Levels, device: DeviceFacts) -> Counters:
         levels["counters"] = "shared" if fits and n <= _HALF_LIMIT else "global"
     if levels["block_size"] == "auto":
         single = levels["batch"] in ("-", 1)
-        levels["block_size"] = _BLOCK[str(levels["counters"])] if single else _BATCH_BLOCK
+        memory = str(levels["counters"])
+        of_board = single or memory == "global"
+        levels["block_size"] = _BLOCK[memory] if of_board else _batch_block(shared, device)
     if levels["counters"] == "shared":
         limits.check_shared(n, shared.nbytes + STATIC_BYTES, device)
         return shared
@@ -67,6 +70,14 @@ def shared_counters(n: int, device: DeviceFacts) -> Counters:
     if whole.nbytes + STATIC_BYTES <= device.shared_per_block or n > _HALF_LIMIT:
         return whole
     return Counters("shared", 2, _rounded(-(-diagonals(n) // 2)))
+
+
+def _batch_block(counters: Counters, device: DeviceFacts) -> int:
+    taken = counters.nbytes + STATIC_BYTES + device.shared_reserved_per_block
+    resident = max(1, device.shared_per_multiprocessor // taken)
+    wanted = device.max_threads_per_multiprocessor // resident
+    most = min(_BATCH_BLOCKS[-1], device.max_threads_per_block)
+    return next((size for size in _BATCH_BLOCKS if size >= wanted), most)
 
 
 def batch_of(levels: Mapping[str, Level]) -> int:

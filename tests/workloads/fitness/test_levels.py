@@ -196,3 +196,14 @@ def test_nesting_needs_a_sub_thread_for_each_level() -> None:
     with pytest.raises(InfeasibleError, match="more than 24;"):
         resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000, threshold=42, nesting=25)
     assert resolve(f"{PAPER}.gpu_cdp", CUDA, n=1000, threshold=41, nesting=25)["nesting"] == 25
+
+
+@pytest.mark.parametrize(
+    ("n", "block_size"), [(100, 256), (1000, 256), (2500, 512), (10_000, 1024)]
+)
+def test_a_batch_fills_the_multiprocessors(n: int, block_size: int) -> None:
+    levels = resolve(f"{OWN}.batched", n=n)
+    assert levels["block_size"] == block_size
+    taken = int(WORKLOAD.resolve({"n": n}, f"{OWN}.batched", GPU).derived["shared_bytes"])
+    resident = min(GPU.shared_per_multiprocessor // taken, 2048 // block_size)
+    assert resident * block_size == 2048
