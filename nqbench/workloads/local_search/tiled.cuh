@@ -4,6 +4,7 @@
 // Sums are made in the order of `cost_change`, so that the bits are the same.
 #pragma once
 
+#include "../parts.cuh"
 #include "distance.cuh"
 
 constexpr unsigned long long NO_BEST = ~0ull;
@@ -29,21 +30,32 @@ template <int X, bool Clear>
 __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float2* places, float bound) {
     float2 own[X + 2];  // positions x - 1 .. x + X; beyond the tour anything, never used
 #pragma unroll
-    for (int i = 0; i < X + 2; ++i) own[i] = places[min(tile.x - 1 + i, tile.n - 1)];
+    for (int i = 0; i < X + 2; ++i)
+        own[i] = LOAD(places[min(tile.x - 1 + i, tile.n - 1)], part::stand_in<float2>(tile.x + i));
     float taken[X], last[X + 2], here[X + 2], next[X + 2];
 #pragma unroll
     for (int i = 0; i < X; ++i) taken[i] = removal(own[i], own[i + 1], own[i + 2]);
 #pragma unroll
     for (int i = 0; i < X + 2; ++i) {
-        last[i] = distance(own[i], tile.place[0]);
-        here[i] = distance(own[i], tile.place[1]);
+        last[i] = distance(own[i], LOAD(tile.place[0], part::stand_in<float2>(tile.y)));
+        here[i] = distance(own[i], LOAD(tile.place[1], part::stand_in<float2>(tile.y + 1)));
     }
     unsigned long long best = NO_BEST;
+    float sum = 0.0f;  // of all that is read, where there is no arithmetic
+    if constexpr (part::memory_only) {
+#pragma unroll
+        for (int i = 0; i < X + 2; ++i) sum += own[i].x + own[i].y;
+        sum += tile.place[0].x + tile.place[0].y + tile.place[1].x + tile.place[1].y;
+    }
 #pragma unroll 3
     for (unsigned row = 0; row < tile.rows; ++row) {
-        const float2 beyond = tile.place[row + 2];
-        const float given = tile.taken[row];
         const unsigned y = tile.y + row;
+        const float2 beyond = LOAD(tile.place[row + 2], part::stand_in<float2>(y));
+        const float given = LOAD(tile.taken[row], part::stand_in<float>(y));
+        if constexpr (part::memory_only) {
+            sum += beyond.x + beyond.y + given;
+            continue;
+        }
         float delta[X];
         float least = 0.0f;
 #pragma unroll
@@ -71,6 +83,7 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
             here[i] = next[i];
         }
     }
+    if constexpr (part::memory_only) return part::bits(sum);
     return best;
 }
 
@@ -83,15 +96,23 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
     const unsigned block_x = 1 + blockIdx.x * blockDim.x * X, y = 2 + blockIdx.y * rows;
     rows = min(rows, n - y);
     if (y + rows <= block_x + 1) return;  // below the diagonal
-    for (unsigned i = threadIdx.x; i < rows + 2; i += blockDim.x) place[i] = places[y - 1 + i == n ? 0 : y - 1 + i];
+    for (unsigned i = threadIdx.x; i < rows + 2; i += blockDim.x)
+        STORE(place[i], LOAD(places[y - 1 + i == n ? 0 : y - 1 + i], part::stand_in<float2>(y + i)));
     __syncthreads();
-    for (unsigned i = threadIdx.x; i < rows; i += blockDim.x)
-        taken[i] = removal(place[i], place[i + 1], place[i + 2]);
+    for (unsigned i = threadIdx.x; i < rows; i += blockDim.x) {
+        const auto at = [=](unsigned k) { return LOAD(place[k], part::stand_in<float2>(y + k)); };
+        STORE(taken[i], ARITHMETIC(removal(at(i), at(i + 1), at(i + 2)),
+                                   at(i).x + at(i).y + at(i + 1).x + at(i + 1).y + at(i + 2).x + at(i + 2).y));
+    }
     __syncthreads();
 
     const Tile tile{n, block_x + threadIdx.x * X, y, rows, place, taken};
     const bool clear = y >= block_x + blockDim.x * X + 1;
     unsigned long long key = clear ? scan<X, true>(tile, places, threshold) : scan<X, false>(tile, places, threshold);
+    if constexpr (!part::full) {  // once the search has settled, a move to report is rare
+        if (part::unforeseen(key)) atomicMin(best, key);
+        return;
+    }
     if (!__any_sync(0xffffffffu, key != NO_BEST)) return;
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) key = min(key, __shfl_xor_sync(0xffffffffu, key, step));
