@@ -94,7 +94,7 @@ def alone(
             replace(
                 buffer,
                 per_run=False,
-                zero=buffer.name in cleared,
+                zero=buffer.zero or buffer.name in cleared,
                 output=buffer.name in outputs,
             )
             for buffer in plan.buffers

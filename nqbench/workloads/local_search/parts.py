@@ -1,0 +1,50 @@
+"""The evaluation kernels taken apart into arithmetic and memory (``nqbench bottleneck``).
+
+What is taken apart is the first evaluation of a search: of the start tour.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from nqbench.errors import InfeasibleError
+from nqbench.plan import KernelPlan, Outputs, Plan, ProgramPlan
+from nqbench.workloads.local_search.reference import reference_search
+from nqbench.workloads.separable import Part, alone, built_as
+
+EVALUATION: Final = "evaluation"
+DELTAS: Final = "deltas"
+BEST: Final = "best"
+_SIGN: Final = np.uint32(0xFFFFFFFF)
+
+
+def part_of(plan: Plan, part: Part) -> KernelPlan:
+    """The evaluation kernel of a search, built as ``part``.
+
+    Raises ``InfeasibleError`` for a search on the processor, and for the kernel that applies the
+    moves itself.
+    """
+    if not isinstance(plan, ProgramPlan):
+        raise InfeasibleError("a search on the processor has no kernel to take apart")
+    if plan.kernels[EVALUATION].entry.startswith("evaluation_resident"):
+        raise InfeasibleError(
+            "local_search.resident applies the move within its evaluation kernel; take"
+            " local_search.fused apart, whose evaluation is the same"
+        )
+    kernel = alone(plan, EVALUATION, cleared=("invalid",), outputs=(DELTAS, BEST))
+    return built_as(kernel, part)
+
+
+def answer(outputs: Outputs) -> int:
+    """Bits of the best change found, as an unsigned number."""
+    if BEST in outputs:
+        return int(np.uint32(int(outputs[BEST][0]) >> 32) ^ _SIGN)
+    return int(outputs[DELTAS].min().view(np.uint32))
+
+
+def expected(instance: str, n: int, seed: int, mapping: str) -> int:
+    """The same by the reference search: the change of its first move."""
+    first = reference_search(instance, n, seed, 1, mapping).changes[0]
+    return int(np.float32(first).view(np.uint32))
