@@ -74,8 +74,13 @@ class Point:
         return cls(**data)
 
 
-LAUNCH: Final = ("depth", "block_size", "blocks", "pool_size", "jobs_per_thread", "probe", L2, PART)
-"""Factors that a system's name leaves open: its launch, and what is counted."""
+LAUNCH: Final = (
+    *("depth", "block_size", "blocks", "pool_size", "jobs_per_thread"),
+    *("threads", "threshold", "nesting", "batch", "optimization"),
+    *("board", "proposal", "max_evaluations", "seed"),
+    *("probe", L2, PART),
+)
+"""Factors that a system's name leaves open: its launch, its input, and what is counted."""
 
 
 def text(level: Level) -> str:

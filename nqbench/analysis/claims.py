@@ -174,7 +174,7 @@ def _absent(form: _Form, values: Values) -> str:
 def _simulated(
     claim: Claim, form: _Form, values: Values, run: Observed, asked: tuple[SizeVerdict, ...]
 ) -> tuple[tuple[SizeVerdict, ...], str]:
-    """Simulated boards are smaller than the papers': counters count at the largest one there is."""
+    """What a simulated run counted at its largest size, where it has none of the paper's."""
     if "counter" not in form.names or form.names & OF_TIME:
         return asked, ""
     for n in reversed(run.sizes):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.quantities import TIME
 from nqbench.errors import AnalysisError
 from nqbench.point import LAUNCH
+
+_NOT_LAUNCH: Final = ("probe", "seed", "board")
+"""The input, and what is counted: the same for all points that are set side by side."""
 
 
 class NotMeasured(AnalysisError):
@@ -122,12 +126,14 @@ def described(system: str, n: int, levels: Mapping[str, object]) -> str:
 
 
 def launch_text(point: PointResult) -> str:
-    """The launch of a point: what its system's name leaves open."""
-    return ", ".join(
-        f"{name} {point.level(name)}"
-        for name in LAUNCH
-        if name != "probe" and point.level(name) not in ("-", "from_jobs", "from_jobs_plus_one")
-    )
+    """The launch of a point: what its system's name leaves open, and ``auto`` as it came out."""
+    shown = []
+    for name in LAUNCH:
+        level = point.level(name)
+        if name not in _NOT_LAUNCH and level not in ("-", "from_jobs", "from_jobs_plus_one"):
+            used = point.detail(f"{name}_used") if level == "auto" else None
+            shown.append(f"{name} {level if used is None else f'auto ({int(used)})'}")
+    return ", ".join(shown)
 
 
 def _sizes(data: Dataset, system: str) -> str:

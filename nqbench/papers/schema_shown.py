@@ -83,7 +83,7 @@ class PaperTable(_Part):
 
     @property
     def sizes(self) -> list[int]:
-        """Board sizes of the table."""
+        """Problem sizes of the table."""
         if self.n_axis == "rows":
             return [int(str(row[0])) for row in self.rows]
         return [int(c) for c in self.columns[1:]] if self.n_axis == "columns" else list(self.n)

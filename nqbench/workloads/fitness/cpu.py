@@ -134,17 +134,19 @@ def host_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> HostPlan:
         return _plan("serial_unoptimized" if plain else "serial", (board,), (small,))
     if scheme == "cpu_threads":
         count = _threads(levels["threads"], board.size)
-        return _plan("threads", (board, count), (small, 2), threads=count)
+        return _plan("threads", (board, count), (small, 2), threads_used=count)
     if scheme == "cpu_tbb":
         check_packages(levels)
-        return _plan("tbb", (board,), (small,), threads=cpu_count(), grain=TBB_GRAIN)
+        return _plan("tbb", (board,), (small,), threads_used=cpu_count(), grain=TBB_GRAIN)
     if scheme == "cpu_forkjoin":
         threshold = levels["threshold"]
         assert isinstance(threshold, int)
-        return _plan("fork_join", (board, threshold), (small, 2), threads=cpu_count())
+        return _plan("fork_join", (board, threshold), (small, 2), threads_used=cpu_count())
     if len(boards) == 1:
-        return _plan("histogram", (board,), (small,), threads=1)
-    return _plan("histogram_batch", (boards,), (np.stack([small, small]),), threads=cpu_count())
+        return _plan("histogram", (board,), (small,), threads_used=1)
+    return _plan(
+        "histogram_batch", (boards,), (np.stack([small, small]),), threads_used=cpu_count()
+    )
 
 
 def check_packages(levels: Mapping[str, Level]) -> None:

@@ -171,7 +171,7 @@ def test_a_plan_runs_on_the_processor(levels: dict[str, Level]) -> None:
         prepared.launch()
         assert int(prepared.fetch()["answer"][0]) == conflicts(board)
     if levels["scheme"] == "cpu_threads":
-        assert plan.about["threads"] == 5
+        assert plan.about["threads_used"] == 5
 
 
 def test_a_plan_s_first_call_is_of_a_small_board_and_compiles_the_same_code() -> None:

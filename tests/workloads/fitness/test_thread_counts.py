@@ -143,7 +143,7 @@ def test_a_plan_records_the_number_that_it_uses() -> None:
     thread_counts._measured_here[thread_counts.store_path(), 300] = 11
     board = random_board(300, 1)[np.newaxis]
     plan = cpu.host_plan({"scheme": "cpu_threads", "threads": "auto"}, board)
-    assert plan.about["threads"] == 11
+    assert plan.about["threads_used"] == 11
     assert plan.arguments[1] == 11
 
 
