@@ -175,6 +175,15 @@ def test_a_host_system_is_described() -> None:
     assert "takes no factor but n" in shown.stdout
 
 
+def test_systems_of_every_workload_are_listed() -> None:
+    shown = nqbench("kernels").stdout
+    for name in ("workload: counting", "workload: fitness", "fitness_schemes.cpu_threads"):
+        assert name in shown
+    described = nqbench("kernels", "fitness_schemes.cpu_threads").stdout
+    assert "runs on the host's CPU\n" in described
+    assert "threads = auto" in described
+
+
 def test_version() -> None:
     assert nqbench("--version").stdout == f"nqbench {__version__}\n"
 

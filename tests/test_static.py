@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from nqbench.actions import static_rows
 from nqbench.compile import compile_cubin, compile_ptx
 from nqbench.errors import CompileError, StudyError
 from nqbench.plan import CachePreference, KernelPlan
 from nqbench.static import resources_of, static_report
+from nqbench.study import load_study
 
 SOURCE = """\
 template <int N>
@@ -198,3 +200,14 @@ def test_a_kernel_that_does_not_compile_is_a_row_with_the_reason(source: Path) -
 def test_an_unknown_architecture_names_the_nearest(source: Path) -> None:
     with pytest.raises(StudyError, match=r"'sm_91', perhaps sm_90; known: sm_75"):
         static_report([("x", plan(source, "other"))], ["sm_91"])
+
+
+def test_every_kernel_of_a_program_has_a_row(tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(
+        "name: s\nworkload: fitness\nn: {cuda: [10]}\n"
+        "systems: [fitness_schemes.gpu_coarse, fitness_schemes.cpu_serial]\n"
+    )
+    rows = static_rows(load_study(study), ["sm_90"], None)
+    assert [row.label.rpartition(" ")[2] for row in rows] == ["@coarse"]
+    assert all(row.registers for row in rows)

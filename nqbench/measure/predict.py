@@ -14,6 +14,7 @@ from nqbench.errors import DeviceError
 from nqbench.measure.study import StudyLike
 from nqbench.measure.workload import find_workload, runs_on_host
 from nqbench.point import Point
+from nqbench.workloads.protocol import parallel_systems, work_per_node
 
 WORKER_START_S: Final = 2.0
 """Imports, the device's start and the first use of compiled host code, per worker process."""
@@ -109,8 +110,9 @@ def nominal_rate(spec: str, multiprocessors: int) -> float | None:
 
 
 def work_of(point: Point) -> float:
-    """The workload's own measure of a point's work."""
-    return find_workload(point.workload).work(point.configuration)
+    """The workload's own measure of a point's work, in the time of search-tree nodes."""
+    workload = find_workload(point.workload)
+    return workload.work(point.configuration) / work_per_node(workload)
 
 
 def _identity(point: Point) -> str:
@@ -150,7 +152,8 @@ def estimate(points: Sequence[Point], study: StudyLike, spec: str) -> float | No
             continue
         work = work_of(point)
         if runs_on_host(point):
-            cores = cpu_count() if point.system == "cpu.multicore" else 1
+            parallel = point.system in parallel_systems(find_workload(point.workload))
+            cores = cpu_count() if parallel else 1
             launch_s = work / (HOST_WORK_PER_S * cores)
         elif kind == "sim":
             exact += (BLOCK_OVERHEAD_S + COMPILE_S + work / SIM_WORK_PER_S) / cpu_count()

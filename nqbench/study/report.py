@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from nqbench.vocabulary import COUNTERS, PHASES, PROGRAM_COUNTERS
+from nqbench.vocabulary import AT_KERNEL, COUNTERS, PHASES, PROGRAM_COUNTERS
 
 Form = Literal["table", "figure"]
 
@@ -124,7 +124,9 @@ REPORT_KINDS: Final = (
 )
 
 VALUES: Final = ("time", *PHASES, *COUNTERS, *PROGRAM_COUNTERS)
-"""What ``value`` may name; of one kernel of a program also ``COUNTER@KERNEL``."""
+"""What ``value`` may name."""
+OF_KERNEL: Final = rf"^({'|'.join((*COUNTERS, *PROGRAM_COUNTERS))}){AT_KERNEL}\w+$"
+"""And of one kernel of a program: ``COUNTER@KERNEL``."""
 
 
 def kinds(form: Form) -> dict[str, ReportKind]:

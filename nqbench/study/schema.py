@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from nqbench.study.report import OPTIONS, REPORT_KINDS, VALUES, kinds
+from nqbench.study.report import OF_KERNEL, OPTIONS, REPORT_KINDS, VALUES, kinds
 from nqbench.workloads.protocol import Workload
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
@@ -220,7 +220,9 @@ class ReportFile(_Strict):
     y: str | None = Field(None, description=OPTIONS["y"])
     series: str | None = Field(None, description=OPTIONS["series"])
     value: str | None = Field(
-        None, description=OPTIONS["value"], json_schema_extra={"enum": [*dict.fromkeys(VALUES)]}
+        None,
+        description=OPTIONS["value"],
+        json_schema_extra={"anyOf": [{"enum": [*dict.fromkeys(VALUES)]}, {"pattern": OF_KERNEL}]},
     )
     title: str | None = Field(None, description=OPTIONS["title"])
     n: Annotated[

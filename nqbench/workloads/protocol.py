@@ -68,12 +68,26 @@ class Workload(Protocol):
         """The known right answer, or ``None`` if nobody knows it."""
 
     def work(self, factors: Mapping[str, Level]) -> float:
-        """Relative amount of work, for predictions: proportional to search-tree nodes."""
+        """Relative amount of work, for predictions: proportional to the time on one device.
+
+        In nodes of a search tree, or in other units with ``work_per_node`` (see there).
+        """
 
 
 def host_systems(workload: Workload) -> frozenset[str]:
     """``Workload.host_systems``; none for somebody's workload that does not speak of them."""
     return getattr(workload, "host_systems", frozenset())
+
+
+def parallel_systems(workload: Workload) -> frozenset[str]:
+    """Which of the host systems use all cores: ``Workload.parallel_systems``, if it has that."""
+    return getattr(workload, "parallel_systems", frozenset())
+
+
+def work_per_node(workload: Workload) -> float:
+    """``Workload.work_per_node``, if it has that: units of its work that take about as long as one
+    node of counting's search tree, for times that are guessed before anything was launched."""
+    return float(getattr(workload, "work_per_node", 1.0))
 
 
 @runtime_checkable

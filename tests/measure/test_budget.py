@@ -23,7 +23,7 @@ from nqbench.study import Measure
 from nqbench.workloads import get
 from tests.measure.slow import slow_point
 from tests.measure.test_runner import QUICK, measure, sizes
-from tests.measure.toy import Recorder, ToyStudy, point
+from tests.measure.toy import TOY, Recorder, ToyStudy, point
 
 FACTS = DeviceFacts("d", "cuda", (9, 0), 4)
 
@@ -221,6 +221,20 @@ def test_an_estimate_grows_with_the_work(device: str, n: int) -> None:
     assert small is not None
     assert large is not None
     assert 0 < small < large < 100
+
+
+def test_an_estimate_knows_the_workload_s_units_and_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seconds() -> float:
+        found = estimate([point(10, system="cpu.power")], ToyStudy([]), "cpu")
+        assert found is not None
+        return found
+
+    monkeypatch.setattr("nqbench.measure.predict.cpu_count", lambda: 4)
+    plain = seconds()
+    monkeypatch.setattr(type(TOY), "parallel_systems", frozenset({"cpu.power"}), raising=False)
+    parallel = seconds()
+    monkeypatch.setattr(type(TOY), "work_per_node", 1e6, raising=False)
+    assert seconds() < parallel < plain
 
 
 def test_no_estimate_for_a_device_that_is_not_here() -> None:

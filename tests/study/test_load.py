@@ -22,6 +22,14 @@ def test_defaults(tmp_path: Path) -> None:
     assert study.text.startswith("name: s")
 
 
+def test_a_value_may_be_a_counter_of_one_kernel(tmp_path: Path) -> None:
+    head = "name: s\nn: 10\nmatrix: {depth: [4]}\nreport: [{table: results, value: VALUE}]"
+    study = study_of(tmp_path, head.replace("VALUE", "global_bytes@apply"))
+    assert study.report[0].value == "global_bytes@apply"
+    with pytest.raises(StudyError, match="'value' cannot be 'globul_bytes@apply'"):
+        study_of(tmp_path, head.replace("VALUE", "globul_bytes@apply"))
+
+
 def test_measure_and_report(tmp_path: Path) -> None:
     study = study_of(
         tmp_path,

@@ -44,7 +44,7 @@ def level_cells(point: PointResult, factors: Sequence[str]) -> list[Cell]:
 
 def host_notes(points: Sequence[PointResult]) -> list[str]:
     """Where the baselines ran; nothing without any."""
-    names = list(dict.fromkeys(p.system for p in points if p.host))
+    names = list(dict.fromkeys(p.system for p in points if p.host and p.ok))
     if not names:
         return []
     if all(name.startswith(_CPU_FAMILY) for name in names):

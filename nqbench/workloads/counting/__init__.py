@@ -28,6 +28,7 @@ class Counting:
     factors: Mapping[str, Factor] = FACTORS
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
     host_systems: frozenset[str] = frozenset(filter(is_host, SYSTEMS))
+    parallel_systems: frozenset[str] = frozenset({"cpu.multicore"})
     inseparable: str = (
         "cannot be taken apart: its control flow depends on the words that it loads and stores, so"
         " that without them it would search another tree"

@@ -26,6 +26,12 @@ class Fitness:
     factors: Mapping[str, Factor] = FACTORS
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
     host_systems: frozenset[str] = HOST_SYSTEMS
+    parallel_systems: frozenset[str] = frozenset(
+        f"fitness_schemes.cpu_{scheme}" for scheme in ("threads", "tbb", "forkjoin")
+    )
+    work_per_node: float = 300.0
+    """A core checks some 16 pairs of queens per ns (N = 20,000); it takes 20 ns for a node of
+    counting's search tree."""
     part_n: Mapping[DeviceKind, int] = {"cuda": 10_000, "sim": 256}
 
     def resolve(
