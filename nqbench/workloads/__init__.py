@@ -11,7 +11,7 @@ from nqbench.workloads.protocol import Workload
 
 __all__ = ["get", "names"]
 
-_NAMES: Final = ("counting", "fitness", "ceilings")
+_NAMES: Final = ("counting", "fitness", "local_search", "ceilings")
 
 
 def names() -> tuple[str, ...]:

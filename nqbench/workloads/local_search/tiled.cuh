@@ -47,14 +47,13 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
         for (int i = 0; i < X + 2; ++i) sum += own[i].x + own[i].y;
         sum += tile.place[0].x + tile.place[0].y + tile.place[1].x + tile.place[1].y;
     }
-#pragma unroll 3
-    for (unsigned row = 0; row < tile.rows; ++row) {
+    const auto step = [&](float(&last)[X + 2], float(&here)[X + 2], float(&next)[X + 2], unsigned row) {
         const unsigned y = tile.y + row;
         const float2 beyond = LOAD(tile.place[row + 2], part::stand_in<float2>(y));
         const float given = LOAD(tile.taken[row], part::stand_in<float>(y));
         if constexpr (part::memory_only) {
             sum += beyond.x + beyond.y + given;
-            continue;
+            return;
         }
         float delta[X];
         float least = 0.0f;
@@ -77,11 +76,16 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
                 if (delta[i] <= bound) best = min(best, packed(delta[i], tile.x + i, y));
             bound = fminf(bound, least);
         }
-#pragma unroll
-        for (int i = 0; i < X + 2; ++i) {
-            last[i] = here[i];
-            here[i] = next[i];
-        }
+    };
+    // Three rows at a time, so that the arrays change their roles and nothing is moved. By hand:
+    // `#pragma unroll 3` made NVRTC 13.5 leave out the tests for the end between the rows.
+    for (unsigned row = 0;; row += 3) {
+        step(last, here, next, row);
+        if (row + 1 >= tile.rows) break;
+        step(here, next, last, row + 1);
+        if (row + 2 >= tile.rows) break;
+        step(next, last, here, row + 2);
+        if (row + 3 >= tile.rows) break;
     }
     if constexpr (part::memory_only) return part::bits(sum);
     return best;

@@ -1,0 +1,90 @@
+"""Local search for the Euclidean travelling salesman problem: the subject of the fifth paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from nqbench.facts import DeviceFacts, DeviceKind
+from nqbench.plan import KernelPlan, Outputs, Plan
+from nqbench.point import Level
+from nqbench.workloads.local_search.factors import FACTORS, HOST_SYSTEMS, NOT_APPLICABLE, SYSTEMS
+from nqbench.workloads.protocol import Factor, Resolved
+from nqbench.workloads.separable import Part
+
+__all__ = ["NOT_APPLICABLE", "WORKLOAD", "LocalSearch"]
+
+
+class LocalSearch:
+    """The local-search workload; see ``workloads.protocol.Workload`` for each member."""
+
+    name: str = "local_search"
+    factors: Mapping[str, Factor] = FACTORS
+    systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
+    host_systems: frozenset[str] = HOST_SYSTEMS
+    part_n: Mapping[DeviceKind, int] = {"cuda": 2_000, "sim": 128}
+
+    def resolve(
+        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
+    ) -> Resolved:
+        """Fill in and check a configuration; factors that mean nothing get the level ``-``.
+
+        Raises ``InfeasibleError`` (``WrongDeviceError`` for a kernel on a CPU), and ``StudyError``
+        for a factor, level or system that does not exist and for an unreadable instance.
+        """
+        from nqbench.workloads.local_search import levels as settling
+        from nqbench.workloads.local_search import plans
+
+        levels = settling.resolve_levels(given, system, device)
+        return Resolved(levels, plans.derived(levels, device))
+
+    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+        """Executable form of resolved factors; makes the instance (kept between points)."""
+        from nqbench.workloads.local_search import plans
+
+        return plans.make_plan(factors, system, device)
+
+    def answer(self, plan: Plan, outputs: Outputs) -> int:
+        """A checksum of the final tour; negative: minus the moves the mapping got wrong."""
+        from nqbench.workloads.local_search import results
+
+        return results.answer(plan, outputs)
+
+    def findings(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float | str]:
+        """Iterations done, evaluations, lengths (see ``answer.findings_of``)."""
+        from nqbench.workloads.local_search import results
+
+        return results.findings(plan, outputs)
+
+    def expected(self, factors: Mapping[str, Level]) -> int | None:
+        """Checksum of the tour that ``reference.reference_search`` ends with."""
+        from nqbench.workloads.local_search import results
+
+        return results.expected(factors)
+
+    def part(self, plan: Plan, part: Part) -> KernelPlan:
+        """The evaluation kernel alone, at the tour that a search starts from."""
+        from nqbench.workloads.local_search import parts
+
+        return parts.part_of(plan, part)
+
+    def part_answer(self, plan: KernelPlan, outputs: Outputs) -> int:  # noqa: ARG002 (the protocol)
+        """The best change found, as the bits of a single-precision number."""
+        from nqbench.workloads.local_search import parts
+
+        return parts.answer(outputs)
+
+    def part_expected(self, factors: Mapping[str, Level]) -> int | None:
+        """The same of the first move of ``reference.reference_search``."""
+        from nqbench.workloads.local_search import parts
+
+        n, seed = int(str(factors["n"])), int(str(factors["seed"]))
+        return parts.expected(str(factors["instance"]), n, seed, "quadratic")
+
+    def work(self, factors: Mapping[str, Level]) -> float:
+        """Moves looked at, if the search does not stop before its last iteration."""
+        n, iterations = int(str(factors["n"])), int(str(factors["iterations"]))
+        return iterations * (n - 1) * (n - 2) / 2
+
+
+WORKLOAD: Final = LocalSearch()

@@ -1,0 +1,151 @@
+"""The factor space of the local search: every axis, its levels, its systems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from nqbench.point import Level
+from nqbench.workloads.local_search.instance import UNIFORM
+from nqbench.workloads.protocol import Factor
+
+NOT_APPLICABLE: Final = "-"
+"""Level of a factor that means nothing to the kernel chosen."""
+
+MIN_N: Final = 4
+MAX_N: Final = 65_536
+"""A position is packed into 16 bits, and the number of a move fits 31."""
+
+MAX_SEED: Final = 2**31 - 1
+MAX_ITERATIONS: Final = 10_000_000
+AUTO_ITERATIONS: Final = 10
+"""`iterations: auto` allows so many times n: a search ends by itself after 1 n (n = 100) to 7 n
+(n = 10,000) moves from a random tour of a uniform instance."""
+
+MAX_TILE_Y: Final = 1024
+TILE_X: Final = (1, 2, 4, 8)
+"""Positions per thread that the tiled kernel is built for: up to 8 fit registers without spills."""
+
+APPLY_SIZES: Final = (32, 64, 128, 256, 512, 1024)
+"""The reduction halves the block, so that its size is a power of two."""
+
+FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
+    {
+        factor.name: factor
+        for factor in (
+            Factor("n", "cities", number=(MIN_N, MAX_N)),
+            Factor(
+                "kernel",
+                "how the neighbourhood is looked at: by a move's number, by rectangles of"
+                " positions, or these with the move applied by the last block",
+                ("indexed", "tiled", "resident"),
+            ),
+            Factor("moves", "which moves a thread takes", ("consecutive", "strided")),
+            Factor("mapping", "move number to positions", ("quadratic", "rearranged", "rectangle")),
+            Factor("reduction", "how `apply` reads the deltas", ("consecutive", "strided")),
+            Factor("unroll", "of the reduction in shared memory", ("none", "full")),
+            Factor(
+                "cache",
+                "preferred split between L1 and shared memory",
+                ("default", "prefer_l1", "prefer_shared"),
+            ),
+            Factor("block_size", "threads per block of the evaluation", number=(1, 1024)),
+            Factor("blocks", "blocks of the evaluation", number=(1, 65_535), per_sm=True),
+            Factor("apply_size", "threads of the one block of `apply`", number=(32, 1024)),
+            Factor("tile_x", "positions x of a thread: 1, 2, 4 or 8", number=(1, 8), auto=True),
+            Factor("tile_y", "positions y of a block", number=(1, MAX_TILE_Y), auto=True),
+            Factor("check_every", "launches between two looks at the state", number=(1, 100_000)),
+            Factor(
+                "iterations",
+                "most moves applied; auto: ten per city, more than a search needs",
+                number=(1, MAX_ITERATIONS),
+                auto=True,
+            ),
+            Factor("seed", "of the instance and of the tour it starts from", number=(0, MAX_SEED)),
+            Factor(
+                "instance",
+                "cities drawn uniformly in the unit square, or the path of a TSPLIB file",
+                (UNIFORM,),
+                text=True,
+            ),
+        )
+    }
+)
+
+GENERAL: Final[Mapping[str, Level]] = MappingProxyType(
+    {"iterations": "auto", "seed": 1, "instance": UNIFORM}
+)
+"""Defaults of what every system has, those of the processor included."""
+
+INDEXED: Final[Mapping[str, Level]] = MappingProxyType(
+    {
+        "kernel": "indexed",
+        "moves": "strided",
+        "mapping": "rectangle",
+        "reduction": "strided",
+        "unroll": "full",
+        "cache": "prefer_l1",
+        "block_size": 192,
+        "blocks": 105,
+        "apply_size": 512,
+    }
+)
+"""Defaults of the paper's kernels: its last version."""
+
+TILED: Final[Mapping[str, Level]] = MappingProxyType(
+    {"kernel": "tiled", "cache": "default", "block_size": 128, "tile_x": "auto", "tile_y": "auto"}
+)
+RESIDENT: Final[Mapping[str, Level]] = MappingProxyType(
+    {**TILED, "kernel": "resident", "check_every": 64}
+)
+KERNEL_DEFAULTS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
+    {"indexed": INDEXED, "tiled": TILED, "resident": RESIDENT}
+)
+
+
+def _versions() -> dict[str, Mapping[str, Level]]:
+    """Versions 1 to 8: each changes its predecessor in what the paper says, and in nothing else.
+
+    That versions 3 to 8 keep the launch of version 2 and the L1 setting of version 3 is implied.
+    """
+    levels: dict[str, Level] = {
+        **INDEXED,
+        "moves": "consecutive",
+        "mapping": "quadratic",
+        "reduction": "consecutive",
+        "unroll": "none",
+        "cache": "default",
+        "block_size": 128,
+        "blocks": 64,
+    }
+    changes: tuple[dict[str, Level], ...] = (
+        {},
+        {"block_size": 192, "blocks": 105},
+        {"cache": "prefer_l1"},
+        {"moves": "strided"},
+        {"reduction": "strided"},
+        {"unroll": "full"},
+        {"mapping": "rearranged"},
+        {"mapping": "rectangle"},
+    )
+    systems: dict[str, Mapping[str, Level]] = {}
+    for version, change in enumerate(changes, 1):
+        levels = {**levels, **change}
+        systems[f"brodtkorb_part1.gpu_v{version}"] = MappingProxyType(levels)
+    return systems
+
+
+CPU_MAPPED: Final = "brodtkorb_part1.cpu_mapped"
+CPU_TWO_LOOPS: Final = "brodtkorb_part1.cpu_two_loops"
+HOST_SYSTEMS: Final = frozenset({CPU_MAPPED, CPU_TWO_LOOPS})
+
+SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
+    {
+        CPU_MAPPED: MappingProxyType({"mapping": "quadratic"}),
+        CPU_TWO_LOOPS: MappingProxyType({}),
+        **_versions(),
+        "local_search.fused": TILED,
+        "local_search.resident": RESIDENT,
+    }
+)

@@ -1,0 +1,117 @@
+"""Instances: the coordinates of the cities, and the tour that a search starts from.
+
+``uniform`` instances are drawn from a seed: coordinates uniform on the multiples of 2^-24 in
+[0, 1), each the top 24 bits of a word of PCG64, so that single precision holds them exactly and any
+version of numpy gives the same ones. The paper names neither its distribution nor its seed. Its
+threshold of -1e-7 for a change that counts suggests a unit square.
+
+Distances are Euclidean in single precision, in instances of TSPLIB too: the paper's are, while
+TSPLIB rounds each to an integer. Lengths are therefore not comparable with TSPLIB's optima.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import InfeasibleError
+from nqbench.workloads.local_search.tsplib import read_tsplib
+
+UNIFORM: Final = "uniform"
+DIGEST_MARK: Final = "#"
+DIGEST_LENGTH: Final = 12  # hex digits: enough to tell the versions of one file apart
+
+_MANTISSA_BITS: Final = 24
+_CITIES, _TOUR = 0, 1  # streams of one seed
+_KEPT: Final = 8  # instances of one study and its neighbours
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instance:
+    """``cities``: coordinates, float32, shape ``(n, 2)``; ``start``: the city at each position of
+    the first tour, uint32, shape ``(n,)``. Both are read-only."""
+
+    cities: NDArray[np.float32]
+    start: NDArray[np.uint32]
+
+    @property
+    def n(self) -> int:
+        """Cities."""
+        return len(self.start)
+
+
+@lru_cache(maxsize=_KEPT)
+def load_instance(name: str, n: int, seed: int) -> Instance:
+    """The instance called ``name`` (``uniform``, or ``FILE#DIGEST``) and its start for a seed."""
+    cities = uniform_cities(n, seed) if name == UNIFORM else read_tsplib(path_of(name)).cities
+    start = random_tour(n, seed)
+    cities.setflags(write=False)
+    start.setflags(write=False)
+    return Instance(cities, start)
+
+
+def uniform_cities(n: int, seed: int) -> NDArray[np.float32]:
+    """Coordinates of ``n`` cities in the unit square, shape ``(n, 2)``."""
+    words = _words(seed, _CITIES, 2 * n) >> np.uint64(64 - _MANTISSA_BITS)
+    return (words.astype(np.float32) * np.float32(2.0**-_MANTISSA_BITS)).reshape(n, 2)
+
+
+def random_tour(n: int, seed: int) -> NDArray[np.uint32]:
+    """A random order of the cities: they are sorted by random words (ties: by number)."""
+    return np.argsort(_words(seed, _TOUR, n), kind="stable").astype(np.uint32)
+
+
+def _words(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
+    generator = np.random.PCG64(np.random.SeedSequence([seed, stream]))
+    return np.asarray(generator.random_raw(count), np.uint64)
+
+
+def with_digest(name: str, n: int) -> str:
+    """The level under which an instance is recorded: a file's name gets a digest of its contents,
+    so that a changed file is another level and is measured again.
+
+    Raises ``InfeasibleError`` if the file has another number of cities than ``n``, or has changed
+    since it got its digest; ``StudyError`` if it cannot be read or understood.
+    """
+    if name == UNIFORM:
+        return name
+    path = path_of(name)
+    cities, digest = _facts(path, _stamp(path))
+    if cities != n:
+        raise InfeasibleError(
+            f"instance: {path} has {cities} cities, but n is {n}; give n: [{cities}]", "n"
+        )
+    recorded = name.partition(DIGEST_MARK)[2]
+    if recorded and recorded != digest:
+        raise InfeasibleError(
+            f"instance: {path} has changed since it was recorded as {recorded} (now {digest});"
+            " give its name without the digest to use the new one",
+            "instance",
+        )
+    return f"{path}{DIGEST_MARK}{digest}"
+
+
+def path_of(name: str) -> Path:
+    """The file that a level names."""
+    return Path(name.partition(DIGEST_MARK)[0])
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Changes whenever the file does."""
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, 0)  # reading it will tell what is wrong
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=_KEPT)
+def _facts(path: Path, stamp: tuple[int, int]) -> tuple[int, str]:  # noqa: ARG001 (the cache's)
+    cities = read_tsplib(path).cities
+    return len(cities), hashlib.sha256(cities.tobytes()).hexdigest()[:DIGEST_LENGTH]

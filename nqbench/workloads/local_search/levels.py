@@ -1,0 +1,122 @@
+"""From the levels a user gives to a level for every factor, with all limits checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.facts import DeviceFacts
+from nqbench.point import Level
+from nqbench.workloads.level_checks import check_level, nearest
+from nqbench.workloads.local_search.factors import (
+    APPLY_SIZES,
+    AUTO_ITERATIONS,
+    FACTORS,
+    GENERAL,
+    HOST_SYSTEMS,
+    KERNEL_DEFAULTS,
+    MAX_ITERATIONS,
+    MAX_N,
+    MIN_N,
+    NOT_APPLICABLE,
+    SYSTEMS,
+    TILE_X,
+)
+from nqbench.workloads.local_search.instance import with_digest
+
+Levels = dict[str, Level]
+
+WARP: Final = 32
+_TILE_WARPS_PER_SM: Final = 8
+"""Warps of work that `tile_x: auto` leaves for each multiprocessor: two for each of its four
+schedulers, below which they wait for square roots."""
+_ROWS: Final = (64, 32, 16)
+"""Heights of a tile that `tile_y: auto` tries: a thread starts with distances worth two rows, so
+that lower tiles cost over an eighth more."""
+
+
+def number(levels: Mapping[str, Level], name: str) -> int:
+    """A factor whose level is a number by now."""
+    level = levels[name]
+    assert isinstance(level, int)
+    return level
+
+
+def resolve_levels(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Levels:
+    """Every factor with its level; what means nothing to the kernel is ``-``.
+
+    Raises ``StudyError`` for an unknown name or an unreadable instance, ``InfeasibleError`` for
+    what cannot run, ``WrongDeviceError`` for a kernel on the processor.
+    """
+    if system is not None and system not in SYSTEMS:
+        raise StudyError(f"no system {system!r} in workload local_search{nearest(system, SYSTEMS)}")
+    explicit = {name: level for name, level in given.items() if level != NOT_APPLICABLE}
+    for name, level in explicit.items():
+        check_level("local_search", FACTORS, name, level)
+    n = explicit.get("n")
+    if not isinstance(n, int):
+        raise StudyError("a point of workload local_search needs a number n")
+    if not MIN_N <= n <= MAX_N:
+        raise InfeasibleError(f"n: {n} is outside {MIN_N} to {MAX_N}; choose n in that range", "n")
+    own = _defaults(explicit, system)
+    levels: Levels = dict.fromkeys(FACTORS, NOT_APPLICABLE) | own
+    for name, level in explicit.items():
+        if name != "n" and name not in own:
+            who = system if system in HOST_SYSTEMS else f"kernel: {own['kernel']}"
+            raise InfeasibleError(f"{name}: {level} means nothing to {who}; leave {name} out", name)
+        levels[name] = level
+    if levels["iterations"] == "auto":
+        levels["iterations"] = min(AUTO_ITERATIONS * n, MAX_ITERATIONS)
+    levels["instance"] = with_digest(str(levels["instance"]), n)
+    if system not in HOST_SYSTEMS:
+        _settle_kernel(levels, system, device)
+    return levels
+
+
+def _defaults(explicit: Mapping[str, Level], system: str | None) -> Levels:
+    if system in HOST_SYSTEMS:
+        return {**GENERAL, **SYSTEMS[str(system)]}
+    own = SYSTEMS[system] if system else {}
+    kernel = str(explicit.get("kernel", own.get("kernel", "indexed")))
+    base = KERNEL_DEFAULTS[kernel]
+    return {**GENERAL, **base, **{k: v for k, v in own.items() if k in base}, "kernel": kernel}
+
+
+def _settle_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> None:
+    if device.kind == "cpu":
+        raise WrongDeviceError(
+            f"{system or 'a point of the factor space'} is a GPU kernel and device {device.name} is"
+            " the host's CPU; use a GPU (--device cuda:0), a simulator, or one of the systems"
+            f" {', '.join(sorted(HOST_SYSTEMS))}"
+        )
+    size, limit = number(levels, "block_size"), device.max_threads_per_block
+    if size > limit:
+        raise InfeasibleError(f"block_size: {size} is over the device's {limit}", "block_size")
+    if levels["kernel"] == "indexed":
+        if number(levels, "apply_size") not in APPLY_SIZES:
+            raise InfeasibleError(
+                f"apply_size: {levels['apply_size']} is no power of two from 32 to 1024",
+                "apply_size",
+            )
+        return
+    if size % WARP:
+        raise InfeasibleError(
+            f"block_size: {size} is no multiple of {WARP}, which kernel: {levels['kernel']} needs"
+            " to reduce whole warps",
+            "block_size",
+        )
+    _settle_tile(levels, device)
+
+
+def _settle_tile(levels: Levels, device: DeviceFacts) -> None:
+    """The largest tile that leaves enough warps for the device, unless it was given."""
+    n = number(levels, "n")
+    wanted = _TILE_WARPS_PER_SM * device.multiprocessors * WARP
+    for across in reversed(TILE_X) if levels["tile_x"] == "auto" else (levels["tile_x"],):
+        for rows in _ROWS if levels["tile_y"] == "auto" else (levels["tile_y"],):
+            levels["tile_x"], levels["tile_y"] = across, rows
+            if n * n // 2 >= wanted * int(str(across)) * int(str(rows)):
+                return
+    if levels["tile_x"] not in TILE_X:
+        raise InfeasibleError(f"tile_x: {levels['tile_x']} is none of 1, 2, 4, 8", "tile_x")

@@ -1,0 +1,199 @@
+"""Local search points made executable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, cast
+
+import numpy as np
+
+from nqbench.facts import DeviceFacts
+from nqbench.plan import (
+    INPUT,
+    Argument,
+    Buffer,
+    CachePreference,
+    HostPlan,
+    Kernel,
+    Plan,
+    ProgramPlan,
+)
+from nqbench.point import Level
+from nqbench.workloads.local_search.factors import CPU_TWO_LOOPS, HOST_SYSTEMS
+from nqbench.workloads.local_search.instance import Instance, load_instance
+from nqbench.workloads.local_search.levels import Levels, number, resolve_levels
+from nqbench.workloads.local_search.limits import traffic
+
+SOURCE: Final = Path(__file__).with_name("local_search.cu")
+THRESHOLD: Final = -1e-7
+"""A change above it is no improvement, and ends the search (section 5)."""
+
+NO_BEST: Final = 2**64 - 1
+STATE_WORDS: Final = 4  # of ``State`` in tiled.cuh
+MAPPING_CODES: Final = {"quadratic": 0, "rearranged": 1, "rectangle": 2}  # as in mapping.cuh
+
+_PROGRAM: Final = "nqbench.workloads.local_search.program:"
+_WARM_UP_N: Final = 5
+
+
+def make_plan(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+    """The plan of a point."""
+    levels = resolve_levels(given, system, device)
+    n, seed = number(levels, "n"), number(levels, "seed")
+    source = str(levels["instance"])
+    instance = load_instance(source, n, seed)
+    about = derived(levels, device) | {"n": n, "seed": seed, "instance": source}
+    about[INPUT] = f"{source} seed {seed}"  # what tells it from plans of the same shape
+    if system in HOST_SYSTEMS:
+        return _host_plan(instance, levels, system, about)
+    if levels["kernel"] == "indexed":
+        return _indexed(instance, levels, device, about)
+    return _tiled(instance, levels, about)
+
+
+def blocks_of(levels: Mapping[str, Level], device: DeviceFacts) -> int:
+    """Blocks of the evaluation of ``kernel: indexed``."""
+    level = levels["blocks"]
+    if isinstance(level, Mapping):
+        return level["per_sm"] * device.multiprocessors
+    return int(level)
+
+
+def grid_of(levels: Mapping[str, Level]) -> tuple[int, int]:
+    """Tiles along x and y; those below the diagonal have nothing to do."""
+    n = number(levels, "n")
+    across = number(levels, "block_size") * number(levels, "tile_x")
+    return -(-(n - 2) // across), -(-(n - 2) // number(levels, "tile_y"))
+
+
+def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int | float | str]:
+    """Numbers that follow from the levels: geometry, moves, operations and bytes of one."""
+    n = number(levels, "n")
+    moves = (n - 1) * (n - 2) // 2
+    numbers: dict[str, int | float | str] = {"moves_per_iteration": moves, **traffic(levels)}
+    if levels["kernel"] == "indexed":
+        blocks = blocks_of(levels, device)
+        threads = blocks * number(levels, "block_size")
+        numbers |= {"blocks": blocks, "threads": threads, "moves_per_thread": -(-moves // threads)}
+    elif levels["kernel"] != "-":
+        across, up = grid_of(levels)
+        numbers |= {
+            "blocks": across * up,
+            "threads": across * up * number(levels, "block_size"),
+            "dynamic_shared_bytes": shared_bytes(levels),
+        }
+    return numbers
+
+
+def shared_bytes(levels: Mapping[str, Level]) -> int:
+    """Of a tile: coordinates of its positions and one more at each end, and the edges' costs."""
+    rows = number(levels, "tile_y")
+    return 8 * (rows + 2) + 4 * rows
+
+
+def _host_plan(
+    instance: Instance, levels: Levels, system: str | None, about: Mapping[str, int | float | str]
+) -> HostPlan:
+    enumeration = "loops" if system == CPU_TWO_LOOPS else "numbers"
+    mapping = MAPPING_CODES.get(str(levels["mapping"]), 0)
+    small = load_instance("uniform", _WARM_UP_N, 1)
+    iterations = number(levels, "iterations")
+    return HostPlan(
+        "nqbench.workloads.local_search.cpu:search",
+        (instance.cities, instance.start, iterations, THRESHOLD, enumeration, mapping),
+        (small.cities, small.start, 1, THRESHOLD, enumeration, mapping),
+        about,
+    )
+
+
+def _tour(instance: Instance) -> Buffer:
+    return Buffer("tour", "uint32", instance.n, data=instance.start, restore=True, output=True)
+
+
+def _indexed(
+    instance: Instance,
+    levels: Levels,
+    device: DeviceFacts,
+    about: Mapping[str, int | float | str],
+) -> ProgramPlan:
+    """The paper's two kernels; ``deltas`` and ``moves`` have one word per evaluation thread."""
+    n, mapping = np.uint32(instance.n), levels["mapping"]
+    blocks, size = blocks_of(levels, device), number(levels, "block_size")
+    apply_size, threads = number(levels, "apply_size"), blocks * size
+    cache = cast(CachePreference, levels["cache"])
+    evaluation = Kernel(
+        SOURCE,
+        f"evaluation<Moves::{levels['moves']}, Mapping::{mapping}>",
+        (
+            *("tour", "cities", n, np.uint32(about["moves_per_iteration"])),
+            *("deltas", "moves", "invalid"),
+        ),
+        (blocks, 1, 1),
+        (size, 1, 1),
+        cache=cache,
+    )
+    apply = Kernel(
+        SOURCE,
+        f"apply<Reduction::{levels['reduction']}, Unroll::{levels['unroll']}, Mapping::{mapping},"
+        f" {apply_size}>",
+        ("tour", n, np.uint32(threads), "deltas", "moves", np.float32(THRESHOLD)),
+        (1, 1, 1),
+        (apply_size, 1, 1),
+        static_shared_bytes=8 * apply_size,
+        cache=cache,
+    )
+    buffers = (
+        _tour(instance),
+        Buffer("cities", "float32", 2 * instance.n, data=instance.cities.reshape(-1)),
+        Buffer("deltas", "float32", threads),
+        Buffer("moves", "uint32", threads),
+        Buffer("invalid", "uint64", 1, zero=True, output=True),
+    )
+    return ProgramPlan(
+        {"evaluation": evaluation, "apply": apply},
+        buffers,
+        f"{_PROGRAM}iterate",
+        (number(levels, "iterations"), THRESHOLD),
+        about=about,
+    )
+
+
+def _tiled(
+    instance: Instance, levels: Levels, about: Mapping[str, int | float | str]
+) -> ProgramPlan:
+    """Ours; ``places`` are the coordinates in tour order, which a swap keeps up to date."""
+    resident = levels["kernel"] == "resident"
+    n, rows = np.uint32(instance.n), np.uint32(number(levels, "tile_y"))
+    across, up = grid_of(levels)
+    common: tuple[Argument, ...] = ("places", n, rows, np.float32(THRESHOLD), "best")
+    name = "evaluation_resident" if resident else "evaluation_tiled"
+    kernels = {
+        "evaluation": Kernel(
+            SOURCE,
+            f"{name}<{levels['tile_x']}>",
+            ("tour", *common, "state") if resident else common,
+            (across, up, 1),
+            (number(levels, "block_size"), 1, 1),
+            shared_bytes=shared_bytes(levels),
+            cache=cast(CachePreference, levels["cache"]),
+        )
+    }
+    places = instance.cities[instance.start].reshape(-1)
+    buffers = [
+        _tour(instance),
+        Buffer("places", "float32", 2 * instance.n, data=places, restore=True),
+        Buffer("best", "uint64", 1, data=np.array([NO_BEST], np.uint64), restore=True),
+    ]
+    iterations = number(levels, "iterations")
+    if resident:
+        buffers.append(Buffer("state", "uint32", STATE_WORDS, zero=True))
+        program, arguments = "iterate_unattended", (iterations, number(levels, "check_every"))
+        return ProgramPlan(kernels, tuple(buffers), _PROGRAM + program, arguments, about=about)
+    buffers.append(Buffer("deltas", "float32", 1))
+    kernels["apply"] = Kernel(
+        SOURCE, "apply_best", ("tour", "places", "best", "deltas"), (1, 1, 1), (1, 1, 1)
+    )
+    return ProgramPlan(
+        kernels, tuple(buffers), f"{_PROGRAM}iterate", (iterations, THRESHOLD), about=about
+    )

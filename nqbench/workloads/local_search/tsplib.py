@@ -1,0 +1,161 @@
+"""Reader of TSPLIB files with coordinates in the plane (Reinelt, TSPLIB 95, section 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import Place, StudyError
+
+KEYWORDS: Final = frozenset(
+    {
+        "NAME", "TYPE", "COMMENT", "DIMENSION", "CAPACITY", "EDGE_WEIGHT_TYPE",
+        "EDGE_WEIGHT_FORMAT", "EDGE_DATA_FORMAT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE",
+    }
+)  # fmt: skip
+"""What the specification part may hold; the values of the others are not used."""
+WEIGHT_TYPE: Final = "EUC_2D"
+SECTION: Final = "NODE_COORD_SECTION"
+END: Final = "EOF"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tsplib:
+    """``name`` as in the file; ``cities``: coordinates, float32, shape ``(n, 2)``."""
+
+    name: str
+    cities: NDArray[np.float32]
+
+
+def read_tsplib(path: Path) -> Tsplib:
+    """Read a file with ``EDGE_WEIGHT_TYPE: EUC_2D`` and a ``NODE_COORD_SECTION``.
+
+    A missing ``EOF`` is accepted. Raises ``StudyError`` with file:line for anything else that is
+    wrong: the number of cities, an index, a coordinate, a keyword, another kind of distances.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StudyError(
+            f"instance {path} cannot be read: {error.strerror or error};"
+            " give `uniform` or the path of a TSPLIB file, from the folder of the command"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise StudyError(f"instance {path} is not text; TSPLIB files are") from error
+    return _Reader(path, text).read()
+
+
+class _Reader:
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        lines = text.splitlines()
+        self.last = max(len(lines), 1)
+        self.lines = ((number, line.strip()) for number, line in enumerate(lines, 1))
+        self.values: dict[str, tuple[int, str]] = {}
+
+    def read(self) -> Tsplib:
+        section = self.specification()
+        self.check_weights()
+        n = self.dimension()
+        cities = self.coordinates(n, section)
+        return Tsplib(self.values.get("NAME", (0, self.path.stem))[1], cities)
+
+    def error(self, line: int, message: str) -> StudyError:
+        return StudyError(message, Place(self.path, line))
+
+    def specification(self) -> int:
+        """Read up to the section of coordinates; gives its line."""
+        for number, line in self.lines:
+            if not line:
+                continue
+            keyword, colon, value = (part.strip() for part in line.partition(":"))
+            if keyword == SECTION:
+                return number
+            if keyword == END:
+                break
+            if keyword.endswith("_SECTION"):
+                raise self.error(number, f"{keyword} is not read; only {SECTION} is")
+            if not colon or keyword not in KEYWORDS:
+                raise self.error(
+                    number, f"{line[:40]!r} is no line `KEYWORD : value` of TSPLIB before {SECTION}"
+                )
+            if keyword in self.values and keyword != "COMMENT":
+                first = self.values[keyword][0]
+                raise self.error(number, f"{keyword} is given twice, first in line {first}")
+            self.values[keyword] = number, value
+        raise self.error(self.last, f"the file has no {SECTION}; only instances with one are read")
+
+    def check_weights(self) -> None:
+        number, kind = self.values.get("TYPE", (0, "TSP"))
+        if kind.split()[:1] != ["TSP"]:
+            raise self.error(number, f"TYPE is {kind!r}; only symmetric instances (TSP) are read")
+        if "EDGE_WEIGHT_TYPE" not in self.values:
+            raise self.error(
+                self.last, f"EDGE_WEIGHT_TYPE is missing; instances with {WEIGHT_TYPE} are read"
+            )
+        number, kind = self.values["EDGE_WEIGHT_TYPE"]
+        if kind != WEIGHT_TYPE:
+            raise self.error(
+                number, f"EDGE_WEIGHT_TYPE is {kind!r}; only {WEIGHT_TYPE} (the plane) is read"
+            )
+
+    def dimension(self) -> int:
+        if "DIMENSION" not in self.values:
+            raise self.error(self.last, "DIMENSION, the number of cities, is missing")
+        number, text = self.values["DIMENSION"]
+        if not text.isdecimal() or int(text) < 1:
+            raise self.error(number, f"DIMENSION is {text!r}, not a number of cities")
+        return int(text)
+
+    def coordinates(self, n: int, section: int) -> NDArray[np.float32]:
+        cities: dict[int, tuple[float, float]] = {}
+        seen: dict[int, int] = {}
+        for number, line in self.data_lines():
+            parts = line.split()
+            if len(parts) != 3:
+                raise self.error(number, f"a city is `index x y`, not {line[:40]!r}")
+            index = self.index(number, parts[0], n)
+            if index in seen:
+                raise self.error(
+                    number, f"city {index} is given twice, first in line {seen[index]}"
+                )
+            if len(seen) == n:
+                raise self.error(number, f"more cities than DIMENSION: {n}")
+            seen[index] = number
+            cities[index] = self.number(number, parts[1]), self.number(number, parts[2])
+        if len(cities) != n:
+            missing = next(i for i in range(1, n + 1) if i not in cities)
+            raise self.error(
+                max([section, *seen.values()]),
+                f"{len(cities)} cities, but DIMENSION is {n}; city {missing} is missing",
+            )
+        return np.array([cities[i] for i in range(1, n + 1)], np.float32)
+
+    def data_lines(self) -> Iterator[tuple[int, str]]:
+        for number, line in self.lines:
+            if line == END:
+                return
+            if line.endswith("_SECTION"):
+                raise self.error(number, f"{line} is not read; only {SECTION} is")
+            if line:
+                yield number, line
+
+    def index(self, number: int, text: str, n: int) -> int:
+        if not text.isdecimal() or not 1 <= int(text) <= n:
+            raise self.error(number, f"city {text!r} is no number from 1 to DIMENSION: {n}")
+        return int(text)
+
+    def number(self, number: int, text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not abs(value) <= np.finfo(np.float32).max:
+            raise self.error(number, f"coordinate {text!r} is not a number of single precision")
+        return value
