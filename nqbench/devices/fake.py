@@ -29,7 +29,7 @@ from nqbench.devices.protocol import Launch
 from nqbench.devices.replay import fingerprint
 from nqbench.errors import CompileError, DeviceError, LaunchError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan, ProgramPlan
+from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan, ProgramPlan, kernels_of
 
 __all__ = ["FakeDevice", "FakeModel", "FakePrepared"]
 
@@ -115,7 +115,8 @@ class FakeDevice:
         if isinstance(plan, HostPlan):
             raise DeviceError("the fake device takes kernels only; host plans run on the cpu")
         if self.hit("refuse", plan):
-            raise CompileError(f"{plan.title}: refused, as asked of the fake device")
+            main = next(iter(kernels_of(plan).values()))
+            raise CompileError(f"{main.source.name}:1: refused, as asked of the fake device")
         return FakePrepared(self, plan, self._answers(plan))
 
     def visit(self, identity: int) -> list[int]:
