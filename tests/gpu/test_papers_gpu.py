@@ -28,8 +28,9 @@ def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Observe
     """Zhang's kernels at N = 15 with two short rounds, and the instrumented ones."""
     folder = tmp_path_factory.mktemp("papers")
     text = (paper_folder(PAPER) / "study.yaml").read_text(encoding="utf-8")
-    for sizes in ("cuda: {range: [15, 19]}", "cuda: [15, 16, 17]", "cuda: [15, 18]"):
-        text = text.replace(sizes, "cuda: [15]")
+    sizes_of_study = ("{range: [15, 19]}", "[15, 16, 17]", "[15, 18]", "[18]")
+    for sizes in sizes_of_study:
+        text = text.replace(f"cuda: {sizes}", "cuda: [15]")
     study_file = folder / "study.yaml"
     study_file.write_text(text, encoding="utf-8")
     study = load_study(study_file)

@@ -111,7 +111,7 @@ def test_a_complete_run_fills_every_table_and_figure(
                 assert DRAW[figure.draw](loaded, figure, [run], joint_source([run]))
 
 
-SIMULATED = {name: {10, 11, 12, 13} for name in ALLOWED} | {"fitness_schemes": {10, 33, 100}}
+SIMULATED = {name: {10, 11, 12, 13, 14} for name in ALLOWED} | {"fitness_schemes": {10, 33, 100}}
 
 
 @pytest.mark.parametrize("paper", ALLOWED)
