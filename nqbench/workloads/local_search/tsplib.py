@@ -23,6 +23,7 @@ KEYWORDS: Final = frozenset(
 WEIGHT_TYPE: Final = "EUC_2D"
 SECTION: Final = "NODE_COORD_SECTION"
 END: Final = "EOF"
+LARGEST: Final = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,6 +157,6 @@ class _Reader:
             value = float(text)
         except ValueError:
             value = math.nan
-        if not abs(value) <= np.finfo(np.float32).max:
+        if not abs(value) <= LARGEST:
             raise self.error(number, f"coordinate {text!r} is not a number of single precision")
         return value

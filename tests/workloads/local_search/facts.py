@@ -1,0 +1,41 @@
+"""What the tests of the local search share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.facts import DeviceFacts
+from nqbench.workloads.local_search.instance import Instance
+
+GPU = DeviceFacts(name="test GPU", kind="sim", compute_capability=(9, 0), multiprocessors=4)
+HOST = DeviceFacts(name="test CPU", kind="cpu", compute_capability=(0, 0), multiprocessors=0)
+
+
+def length(instance: Instance, tour: NDArray[np.uint32]) -> float:
+    """Of the closed tour, edge by edge in double precision."""
+    places = [tuple(map(float, instance.cities[city])) for city in tour]
+    pairs = zip(places, [*places[1:], places[0]], strict=True)
+    return float(sum(((a - c) ** 2 + (b - d) ** 2) ** 0.5 for (a, b), (c, d) in pairs))
+
+
+def swapped(tour: NDArray[np.uint32], x: int, y: int) -> NDArray[np.uint32]:
+    """The tour with the cities at two positions swapped."""
+    result = tour.copy()
+    result[[x, y]] = result[[y, x]]
+    return result
+
+
+LINE = 16
+LINE_CITIES = 64
+
+
+def write_line(folder: Path) -> Path:
+    """A TSPLIB file of cities at whole numbers of a line: most changes are those of many moves."""
+    cities = [f"{i + 1} {i % LINE} 0" for i in range(LINE_CITIES)]
+    head = [f"DIMENSION: {LINE_CITIES}", "EDGE_WEIGHT_TYPE: EUC_2D", "NODE_COORD_SECTION"]
+    path = folder / "line.tsp"
+    path.write_text("\n".join([*head, *cities]))
+    return path

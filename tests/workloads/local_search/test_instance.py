@@ -1,0 +1,141 @@
+"""Instances: drawn from a seed, or read from TSPLIB files, with a sentence for each mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nqbench.errors import InfeasibleError, StudyError
+from nqbench.workloads.local_search import WORKLOAD
+from nqbench.workloads.local_search.instance import (
+    load_instance,
+    random_tour,
+    uniform_cities,
+    with_digest,
+)
+from nqbench.workloads.local_search.tsplib import read_tsplib
+from tests.workloads.local_search.facts import GPU
+
+HEAD = (
+    "NAME : five\nTYPE: TSP\nCOMMENT : a\nCOMMENT : b\nDIMENSION : 5\nEDGE_WEIGHT_TYPE : EUC_2D\n"
+)
+CITIES = "1 0 0\n2 3.5 -4\n 3  1e1 2\n5 0.25 7\n4 8 8\n"
+GOOD = HEAD + "NODE_COORD_SECTION\n" + CITIES + "EOF\n"
+
+
+def test_uniform_cities_are_single_precision_in_the_unit_square() -> None:
+    cities = uniform_cities(20_000, 3)
+    assert cities.dtype == np.float32
+    assert cities.min() >= 0
+    assert cities.max() < 1
+    assert np.all(cities * 2**24 % 1 == 0)
+    assert np.allclose(cities.mean(axis=0), 0.5, atol=0.01)
+    assert np.allclose(cities.var(axis=0), 1 / 12, atol=0.002)
+    assert abs(np.corrcoef(cities[:, 0], cities[:, 1]).flat[1]) < 0.03
+
+
+FIRST_CITIES = [[8586941.0, 15946134.0], [2418596.0, 15915696.0]]
+FIRST_TOUR = [5, 6, 3, 0, 7, 2, 1, 4, 9, 8]
+
+
+def test_a_seed_gives_one_instance_for_ever() -> None:
+    """These values must never change: recorded answers depend on them."""
+    assert (uniform_cities(2, 1) * 2**24).tolist() == FIRST_CITIES
+    assert random_tour(10, 1).tolist() == FIRST_TOUR
+    assert not np.array_equal(uniform_cities(9, 1), uniform_cities(9, 2))
+    assert not np.array_equal(random_tour(9, 1), random_tour(9, 2))
+    assert sorted(random_tour(1000, 5)) == list(range(1000))
+
+
+@pytest.mark.parametrize(
+    "text", [GOOD, GOOD.removesuffix("EOF\n"), GOOD.replace("\n", "\r\n"), GOOD.replace(" :", ":")]
+)
+def test_reads_cities_in_the_order_of_their_numbers(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "five.tsp"
+    path.write_text(text, newline="")
+    found = read_tsplib(path)
+    assert found.name == "five"
+    assert found.cities.tolist() == [[0, 0], [3.5, -4], [10, 2], [8, 8], [0.25, 7]]
+
+
+MISTAKES = {
+    "too few": (GOOD.replace("4 8 8\n", ""), 11, "4 cities, but DIMENSION is 5; city 4 is missing"),
+    "too many": (GOOD.replace("EOF", "6 1 1"), 13, "'6' is no number from 1 to DIMENSION: 5"),
+    "twice": (GOOD.replace("4 8 8", "3 8 8"), 12, "city 3 is given twice, first in line 10"),
+    "index zero": (GOOD.replace("4 8 8", "0 8 8"), 12, "'0' is no number from 1"),
+    "index a word": (GOOD.replace("4 8 8", "d 8 8"), 12, "'d' is no number from 1"),
+    "coordinate a word": (GOOD.replace("4 8 8", "4 8 x"), 12, "coordinate 'x' is not a number"),
+    "not finite": (GOOD.replace("4 8 8", "4 8 inf"), 12, "coordinate 'inf' is not a number"),
+    "not a number": (GOOD.replace("4 8 8", "4 nan 8"), 12, "coordinate 'nan' is not a number"),
+    "too large": (GOOD.replace("4 8 8", "4 8 1e39"), 12, "single precision"),
+    "one coordinate": (GOOD.replace("4 8 8", "4 8"), 12, "a city is `index x y`, not '4 8'"),
+    "in space": (GOOD.replace("4 8 8", "4 8 8 8"), 12, "a city is `index x y`"),
+    "weights": (GOOD.replace("EUC_2D", "GEO"), 6, "EDGE_WEIGHT_TYPE is 'GEO'; only EUC_2D"),
+    "no weights": (GOOD.replace("EDGE_WEIGHT_TYPE : EUC_2D\n", ""), 12, "EDGE_WEIGHT_TYPE is miss"),
+    "dimension a word": (GOOD.replace("DIMENSION : 5", "DIMENSION : V"), 5, "DIMENSION is 'V'"),
+    "no dimension": (
+        GOOD.replace("DIMENSION : 5\n", ""),
+        12,
+        "DIMENSION, the number of cities, is",
+    ),
+    "asymmetric": (GOOD.replace("TYPE: TSP", "TYPE: ATSP"), 2, "TYPE is 'ATSP'; only symmetric"),
+    "keyword": (GOOD.replace("NAME", "NAMEN"), 1, "'NAMEN : five' is no line `KEYWORD : value`"),
+    "keyword twice": (
+        GOOD.replace("TYPE: TSP", "NAME: x"),
+        2,
+        "NAME is given twice, first in line 1",
+    ),
+    "weights listed": (
+        GOOD.replace("NODE_COORD_SECTION", "EDGE_WEIGHT_SECTION"),
+        7,
+        "EDGE_WEIGHT_SECTION is not read; only NODE_COORD_SECTION",
+    ),
+    "another section": (GOOD.replace("EOF", "DISPLAY_DATA_SECTION"), 13, "is not read"),
+    "no section": (HEAD + "EOF\n", 7, "the file has no NODE_COORD_SECTION"),
+    "empty": ("", 1, "the file has no NODE_COORD_SECTION"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes(tmp_path: Path, mistake: str) -> None:
+    text, line, message = MISTAKES[mistake]
+    path = tmp_path / "bad.tsp"
+    path.write_text(text)
+    with pytest.raises(StudyError) as raised:
+        read_tsplib(path)
+    assert str(raised.value).startswith(f"{path}:{line}: ")
+    assert message in str(raised.value)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="cannot be read: No such file"):
+        read_tsplib(tmp_path / "absent.tsp")
+    binary = tmp_path / "binary.tsp"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(StudyError, match="is not text"):
+        read_tsplib(binary)
+
+
+def test_a_changed_file_is_another_level(tmp_path: Path) -> None:
+    path = tmp_path / "five.tsp"
+    path.write_text(GOOD)
+    first = with_digest(str(path), 5)
+    assert first.startswith(f"{path}#")
+    assert with_digest(first, 5) == first  # resolved levels are resolved again by the worker
+    assert load_instance(first, 5, 1).cities[1].tolist() == [3.5, -4]
+    path.write_text(GOOD.replace("3.5", "13.5"))
+    assert with_digest(str(path), 5) != first
+    with pytest.raises(InfeasibleError, match="has changed since it was recorded"):
+        with_digest(first, 5)
+
+
+def test_a_file_fixes_the_size(tmp_path: Path) -> None:
+    path = tmp_path / "five.tsp"
+    path.write_text(GOOD)
+    with pytest.raises(InfeasibleError, match=r"has 5 cities, but n is 6; give n: \[5\]") as raised:
+        WORKLOAD.resolve({"n": 6, "instance": str(path)}, "local_search.fused", GPU)
+    assert raised.value.factor == "n"
+    levels = WORKLOAD.resolve({"n": 5, "instance": str(path)}, "local_search.fused", GPU).factors
+    assert str(levels["instance"]).startswith(str(path))

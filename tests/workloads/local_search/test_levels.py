@@ -1,0 +1,150 @@
+"""What a point of the local search may be, and what it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.plan import HostPlan, ProgramPlan
+from nqbench.point import Level
+from nqbench.workloads.local_search import WORKLOAD
+from tests.workloads.local_search.facts import GPU, HOST
+
+VERSIONS = [f"brodtkorb_part1.gpu_v{version}" for version in range(1, 9)]
+
+CHANGES: list[dict[str, Level]] = [
+    {"block_size": 192, "blocks": 105},
+    {"cache": "prefer_l1"},
+    {"moves": "strided"},
+    {"reduction": "strided"},
+    {"unroll": "full"},
+    {"mapping": "rearranged"},
+    {"mapping": "rectangle"},
+]
+
+
+def test_each_version_changes_one_thing() -> None:
+    levels = [dict(WORKLOAD.systems[version]) for version in VERSIONS]
+    assert levels[0]["blocks"] == 64
+    assert levels[0]["block_size"] == 128
+    assert levels[0]["apply_size"] == 512
+    for before, after, change in zip(levels, levels[1:], CHANGES, strict=False):
+        assert {k: v for k, v in after.items() if before[k] != v} == change
+
+
+def test_the_paper_s_numbers() -> None:
+    derived = WORKLOAD.resolve({"n": 1000}, VERSIONS[0], GPU).derived
+    assert derived["moves_per_iteration"] == 498_501
+    assert derived["threads"] == 8192
+    assert derived["moves_per_thread"] == 61
+    plan = WORKLOAD.plan({"n": 1000}, VERSIONS[1], GPU)
+    assert isinstance(plan, ProgramPlan)
+    assert plan.kernels["evaluation"].grid == (105, 1, 1)
+    assert plan.kernels["apply"].block == (512, 1, 1)
+    assert plan.kernels["apply"].static_shared_bytes == 4096
+    assert plan.about["moves_per_iteration"] == 498_501
+    assert WORKLOAD.resolve({"n": 10_000}, VERSIONS[7], GPU).derived["moves_per_iteration"] == (
+        49_985_001
+    )
+
+
+def test_a_resolved_point_resolves_to_itself() -> None:
+    for system in WORKLOAD.systems:
+        device = HOST if system in WORKLOAD.host_systems else GPU
+        once = WORKLOAD.resolve({"n": 70}, system, device)
+        assert WORKLOAD.resolve(once.factors, system, device) == once
+        assert set(once.factors) == set(WORKLOAD.factors)
+        assert once.factors["iterations"] == 700
+
+
+def test_blocks_by_multiprocessor() -> None:
+    derived = WORKLOAD.resolve({"n": 70, "blocks": {"per_sm": 3}}, VERSIONS[3], GPU).derived
+    assert derived["blocks"] == 3 * GPU.multiprocessors
+
+
+def test_tiles_grow_with_the_size() -> None:
+    shapes = [
+        WORKLOAD.resolve({"n": n}, "local_search.fused", GPU).factors for n in (64, 500, 20_000)
+    ]
+    assert [(s["tile_x"], s["tile_y"]) for s in shapes] == [(1, 16), (4, 16), (8, 64)]
+    fixed = {"n": 64, "tile_x": 8, "tile_y": 5}
+    assert WORKLOAD.resolve(fixed, "local_search.fused", GPU).factors["tile_x"] == 8
+
+
+def test_operations_of_a_move() -> None:
+    def operations(system: str, **given: Level) -> tuple[object, object, object]:
+        derived = WORKLOAD.resolve({"n": 70, **given}, system, GPU).derived
+        return tuple(  # type: ignore[return-value]
+            derived[f"{what}_per_move"] for what in ("operations", "roots", "bytes")
+        )
+
+    assert operations(VERSIONS[7]) == (55, 8, 72)
+    assert operations("local_search.fused", tile_x=8) == (12.5, 1.25, 1.5)
+    assert operations("local_search.fused", tile_x=1) == (23, 3, 12)
+
+
+REFUSED: dict[str, tuple[str | None, Mapping[str, Level], str, str]] = {
+    "too small": (None, {"n": 3}, "n: 3 is outside 4 to 65536", "n"),
+    "too large": (None, {"n": 65_537}, "n: 65537 is outside 4 to 65536", "n"),
+    "block": (None, {"n": 9, "block_size": 2048}, "block_size: 2048 is outside", "block_size"),
+    "apply": (None, {"n": 9, "apply_size": 100}, "is no power of two from 32", "apply_size"),
+    "half a warp": (
+        "local_search.fused",
+        {"n": 9, "block_size": 48},
+        "block_size: 48 is no multiple of 32",
+        "block_size",
+    ),
+    "tile": ("local_search.fused", {"n": 9, "tile_x": 3}, "tile_x: 3 is none of 1, 2, 4", "tile_x"),
+    "no index": (
+        "local_search.fused",
+        {"n": 9, "mapping": "rectangle"},
+        "mapping: rectangle means nothing to kernel: tiled; leave mapping out",
+        "mapping",
+    ),
+    "no tile": (VERSIONS[0], {"n": 9, "tile_x": 4}, "tile_x: 4 means nothing to kernel", "tile_x"),
+    "no looks": (
+        "local_search.fused",
+        {"n": 9, "check_every": 4},
+        "check_every: 4 means nothing",
+        "check_every",
+    ),
+    "host": (
+        "brodtkorb_part1.cpu_two_loops",
+        {"n": 9, "mapping": "rectangle"},
+        "mapping: rectangle means nothing to brodtkorb_part1.cpu_two_loops",
+        "mapping",
+    ),
+    "iterations": (None, {"n": 9, "iterations": 0}, "iterations: 0 is outside 1", "iterations"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_run(case: str) -> None:
+    system, given, message, factor = REFUSED[case]
+    with pytest.raises(InfeasibleError) as raised:
+        WORKLOAD.resolve(given, system, GPU)
+    assert message in str(raised.value)
+    assert raised.value.factor == factor
+
+
+def test_names_that_do_not_exist() -> None:
+    with pytest.raises(StudyError, match=r"did you mean 'brodtkorb_part1\.gpu_v[1-8]'"):
+        WORKLOAD.resolve({"n": 9}, "brodtkorb_part1.gpu_v9", GPU)
+    with pytest.raises(StudyError, match="no factor 'blcks'; did you mean 'blocks'"):
+        WORKLOAD.resolve({"n": 9, "blcks": 4}, None, GPU)
+    with pytest.raises(StudyError, match="needs a number n"):
+        WORKLOAD.resolve({}, None, GPU)
+
+
+def test_devices() -> None:
+    with pytest.raises(WrongDeviceError, match=r"cpu_mapped, brodtkorb_part1\.cpu_two_loops"):
+        WORKLOAD.resolve({"n": 9}, VERSIONS[0], HOST)
+    for device in (GPU, HOST):
+        assert isinstance(WORKLOAD.plan({"n": 9}, "brodtkorb_part1.cpu_mapped", device), HostPlan)
+
+
+def test_plans_of_another_seed_are_told_apart() -> None:
+    plans = [WORKLOAD.plan({"n": 9, "seed": seed}, VERSIONS[0], GPU) for seed in (1, 2)]
+    assert plans[0].about["input"] != plans[1].about["input"]

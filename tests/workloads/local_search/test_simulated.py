@@ -1,0 +1,139 @@
+"""Every kernel takes the moves of the reference, in its order, in the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nqbench.devices.protocol import Device
+from nqbench.devices.registry import open_device
+from nqbench.devices.sim import SimDevice
+from nqbench.plan import KernelPlan, Outputs, ProgramPlan
+from nqbench.point import Level
+from nqbench.workloads.local_search import WORKLOAD
+from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
+from nqbench.workloads.local_search.reference import reference_search
+from nqbench.workloads.separable import alone
+from tests.workloads.local_search.facts import LINE_CITIES, write_line
+
+KERNELS = [system for system in WORKLOAD.systems if system not in WORKLOAD.host_systems]
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[Device]:
+    device = open_device("sim:mini")
+    yield device
+    device.close()
+
+
+def run(device: Device, given: Mapping[str, Level], system: str | None = None) -> Outputs:
+    """Outputs of a search whose answer is right, twice."""
+    factors = WORKLOAD.resolve(given, system, device.facts).factors
+    plan = WORKLOAD.plan(factors, system, device.facts)
+    with device.prepare(plan) as prepared:
+        for _ in range(2):  # the second must find everything as the first did
+            prepared.launch()
+            outputs = prepared.fetch()
+            assert WORKLOAD.answer(plan, outputs) == WORKLOAD.expected(factors)
+    mapping = str(factors["mapping"])
+    n, seed, limit = (int(str(factors[name])) for name in ("n", "seed", "iterations"))
+    order = "quadratic" if mapping == "-" else mapping
+    found = reference_search(str(factors["instance"]), n, seed, limit, order)
+    assert np.array_equal(outputs["tour"], found.tour)
+    if "changes" in outputs:
+        assert np.array_equal(outputs["changes"], found.changes)  # move by move, bit by bit
+    told = WORKLOAD.findings(plan, outputs)
+    assert told["iterations"] == found.applied
+    assert told["evaluations"] == found.evaluations
+    return outputs
+
+
+@pytest.mark.parametrize("system", KERNELS)
+@pytest.mark.parametrize("n", [4, 5, 6, 7, 10, 33, 64])
+def test_to_the_local_minimum(simulator: Device, system: str, n: int) -> None:
+    run(simulator, {"n": n}, system)
+
+
+@pytest.mark.parametrize("system", KERNELS)
+@pytest.mark.parametrize(("n", "iterations"), [(100, 1), (131, 2), (300, 3), (300, 8)])
+def test_some_moves_of_larger_ones(simulator: Device, system: str, n: int, iterations: int) -> None:
+    run(simulator, {"n": n, "iterations": iterations, "seed": n}, system)
+
+
+@pytest.mark.parametrize("system", KERNELS)
+def test_ties(simulator: Device, system: str, tmp_path: Path) -> None:
+    """On a line most changes are those of many moves; each kernel still takes the first."""
+    path = str(write_line(tmp_path))
+    run(simulator, {"n": LINE_CITIES, "instance": path, "iterations": 300, "seed": 3}, system)
+
+
+@pytest.mark.parametrize("across", [1, 2, 4, 8])
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 16, 300])
+@pytest.mark.parametrize("kernel", ["tiled", "resident"])
+def test_tiles_of_any_shape(simulator: Device, kernel: str, across: int, rows: int) -> None:
+    shape: dict[str, Level] = {"tile_x": across, "tile_y": rows, "block_size": 32}
+    for n in (9, 70):
+        run(simulator, {"n": n, "iterations": 4, "kernel": kernel, **shape})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"moves": "consecutive", "mapping": "rectangle", "blocks": {"per_sm": 1}},
+        {"moves": "strided", "mapping": "quadratic", "reduction": "consecutive", "apply_size": 32},
+        {"moves": "consecutive", "mapping": "rearranged", "unroll": "full", "apply_size": 64},
+        {"unroll": "none", "apply_size": 1024, "blocks": 3, "block_size": 33},
+        {"blocks": 1, "block_size": 1, "cache": "prefer_shared"},
+    ],
+    ids=str,
+)
+def test_combinations_that_no_paper_tried(simulator: Device, given: Mapping[str, Level]) -> None:
+    for n in (8, 51):
+        run(simulator, {"n": n, "iterations": 5, **given})
+
+
+@pytest.mark.parametrize("every", [1, 3, 64])
+def test_how_often_the_host_looks_does_not_matter(simulator: Device, every: int) -> None:
+    for iterations in (5, 1000):  # before the local minimum, and beyond it
+        run(
+            simulator,
+            {"n": 20, "check_every": every, "iterations": iterations},
+            "local_search.resident",
+        )
+
+
+@pytest.mark.parametrize("order", ["reverse", "greedy"])
+@pytest.mark.parametrize("system", ["local_search.fused", "local_search.resident"])
+def test_in_any_order_of_the_warps(system: str, order: str) -> None:
+    run(SimDevice("mini", order=order), {"n": 80, "iterations": 5, "tile_y": 5}, system)
+
+
+@pytest.mark.parametrize("mapping", ["quadratic", "rearranged"])
+def test_the_kernels_mapping_fails_as_the_processors_does(simulator: Device, mapping: str) -> None:
+    """The last moves of 6,000 cities, where single precision fails, and no access out of bounds."""
+    n, threads = 6000, 64
+    given: dict[str, Level] = {"n": n, "mapping": mapping, "blocks": 2, "block_size": 32}
+    factors = WORKLOAD.resolve({**given, "iterations": 1}, None, simulator.facts).factors
+    plan = WORKLOAD.plan(factors, None, simulator.facts)
+    assert isinstance(plan, ProgramPlan)
+    kernel = alone(plan, "evaluation", cleared=("invalid",), outputs=("invalid",))
+    assert isinstance(kernel, KernelPlan)
+    assert kernel.threads == threads
+    with simulator.prepare(kernel) as prepared:
+        prepared.launch()
+        assert int(prepared.fetch()["invalid"][0]) == invalid_moves(n, mapping)
+
+
+def test_counters_of_each_kernel(simulator: Device) -> None:
+    """The paper's evaluation loads six positions and six cities for each move."""
+    plan = WORKLOAD.plan({"n": 66, "iterations": 1}, "brodtkorb_part1.gpu_v4", simulator.facts)
+    with simulator.prepare(plan) as prepared:
+        counters = prepared.launch().counters or {}
+    assert counters["global_bytes@evaluation"] + counters["global_bytes@apply"] == pytest.approx(
+        counters["global_bytes"]
+    )
+    distances = 8 * (moves_of(66) - 64) + 4 * 64  # 64 pairs of neighbours
+    assert counters["float_operations@evaluation"] >= 6 * distances
