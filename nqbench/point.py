@@ -78,6 +78,7 @@ LAUNCH: Final = (
     *("depth", "block_size", "blocks", "pool_size", "jobs_per_thread"),
     *("threads", "threshold", "nesting", "batch", "optimization"),
     *("board", "proposal", "max_evaluations", "seed"),
+    *("tile_x", "tile_y", "apply_size", "check_every", "iterations", "instance"),
     *("probe", L2, PART),
 )
 """Factors that a system's name leaves open: its launch, its input, and what is counted."""
