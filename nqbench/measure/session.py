@@ -42,7 +42,7 @@ from nqbench.measure.timer import Beat, Timer
 from nqbench.measure.warmup import TIME_SHARE, WarmUp, warm_up
 from nqbench.plan import HostPlan, Plan, ProgramPlan
 from nqbench.point import COLD, HOT, L2, Point
-from nqbench.workloads.protocol import CountsItself, Explains, Workload
+from nqbench.workloads.protocol import FAULT, CountsItself, Explains, Workload
 
 __all__ = ["Block", "Session", "plain", "scalars"]
 
@@ -230,11 +230,12 @@ class Session:
     def _check(answer: int | None, expected: int | None, block: Block) -> None:
         block.answer = None if answer is None else str(answer)
         block.expected = None if expected is None else str(expected)
+        fault = block.about.pop(FAULT, "") or "the kernel or the device is at fault"
         if answer != expected and expected is not None:
             block.fail(
                 "wrong",
                 f"the answer is {answer}, but the known one is {expected}:"
-                " the kernel or the device is at fault, nothing was timed",
+                f" {fault}, nothing was timed",
             )
 
     def _device_of(self, plan: Plan) -> Device:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Outputs, Plan
@@ -96,6 +96,10 @@ class CountsItself(Protocol):
 
     def counters(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float]:
         """Counters out of the outputs of one launch; empty for a plan without a probe."""
+
+
+FAULT: Final = "fault"
+"""Key of a finding that says, in words, why an answer is wrong; empty words if it need not be."""
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from nqbench.plan import Outputs
 from nqbench.workloads.local_search.instance import Instance
+from nqbench.workloads.protocol import FAULT
 
 NO_TOUR: Final = 0
 """The answer of a search whose result is no permutation with the first city in its place."""
@@ -64,6 +65,10 @@ def findings_of(instance: Instance, outputs: Outputs, moves: int) -> dict[str, i
         found["final_solution_hash"] = checksum(outputs["tour"])
     if invalid := invalid_moves(outputs):
         found["invalid_moves"] = invalid
+        found[FAULT] = (
+            f"the mapping sent {invalid} numbers of moves outside the neighbourhood, where the"
+            " paper's program reads out of bounds (mapping: rectangle does not)"
+        )
     return found
 
 
