@@ -118,10 +118,10 @@ def check(n: int, count: int, seed: int, spec: str) -> None:
 
 def check_target(path: Path, *, force: bool) -> None:
     """Refuse a file name that cannot be written to. Raises ``StudyError``."""
-    if path.suffix != ".npz":
-        raise StudyError(f"--out {path}: a set of boards is an .npz file; name it {path}.npz")
     if path.is_dir():
         raise StudyError(f"--out {path} is a folder; name a file in it")
+    if path.suffix != ".npz":
+        raise StudyError(f"--out {path}: a set of boards is an .npz file; name it {path}.npz")
     if not path.absolute().parent.is_dir():
         raise StudyError(f"--out {path}: there is no folder {path.parent}; make it first")
     if not os.access(path.absolute().parent, os.W_OK):

@@ -25,7 +25,12 @@ from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import HostPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.fitness.annealing_chains import chains_plan, settle_chains, winner
+from nqbench.workloads.fitness.annealing_chains import (
+    chains_plan,
+    settle_chains,
+    winner,
+    winner_is_told,
+)
 from nqbench.workloads.fitness.annealing_cooling import Cooling, chain_key, reference_walk
 from nqbench.workloads.fitness.annealing_factors import settle_schedule
 from nqbench.workloads.fitness.boards import conflicts, is_board
@@ -90,11 +95,14 @@ def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
 def answer(plan: Plan, outputs: Outputs) -> int:
     """Conflicts of the board that the search ended with, counted anew on the host.
 
-    ``FALSE_CLAIM`` if any board is no permutation, or has other conflicts than its search says.
+    ``FALSE_CLAIM`` if any board is no permutation, or has other conflicts than its search says, or
+    the chains were given another winner than theirs.
     """
     del plan
     boards, claims = _boards(outputs), outputs["conflicts"]
     chosen = winner(outputs)
+    if not winner_is_told(outputs):
+        return FALSE_CLAIM
     judged = [chosen, *np.flatnonzero(claims == 0).tolist()]
     if any(not is_board(boards[k]) or conflicts(boards[k]) != claims[k] for k in judged):
         return FALSE_CLAIM

@@ -129,10 +129,21 @@ def starting_at(plan: Plan, seed: int, first: int) -> Plan:
 def winner(outputs: Mapping[str, NDArray[Any]]) -> int:
     """The chain that stands for the run: the first to find a board, by proposals and not by time;
     if none did, the one with the fewest conflicts left."""
-    if "best" in outputs and int(outputs["best"][0]) != NOTHING_FOUND:
-        return int(outputs["best"][0]) & 0xFFFFFFFF
+    if "best" in outputs:
+        named = int(outputs["best"][0]) & 0xFFFFFFFF
+        if named < outputs["conflicts"].size:  # not where nothing was found
+            return named
     order = np.lexsort((outputs["steps"], outputs["conflicts"]))
     return int(order[0])
+
+
+def winner_is_told(outputs: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether ``best`` says what the chains themselves say (or the search has a single one)."""
+    if "best" not in outputs:
+        return True
+    found = np.flatnonzero(outputs["conflicts"] == 0)
+    keys = (int(outputs["steps"][chain]) << 32 | int(chain) for chain in found)
+    return int(outputs["best"][0]) == min(keys, default=NOTHING_FOUND)
 
 
 def _shape(levels: Mapping[str, Level], device: DeviceFacts) -> Shape:

@@ -93,8 +93,8 @@ class Cooling:
         return [self.start * self.factor**k for k in range(math.floor(steps + 1e-9) + 1)]
 
     def moves(self, n: int) -> int:
-        """Proposals at each temperature."""
-        return self.limit(n) if self.attacked else self.moves_per_queen * n
+        """Proposals at each temperature; no run has more than ``MOST_EVALUATIONS`` of them."""
+        return self.limit(n) if self.attacked else min(self.moves_per_queen * n, MOST_EVALUATIONS)
 
     def full_length(self, n: int) -> int:
         """Proposals of a run that nobody cuts short and that finds nothing."""

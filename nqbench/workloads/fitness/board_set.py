@@ -103,7 +103,7 @@ def read_board_set(path: Path) -> BoardSet:
         # The file is opened here, since numpy leaves it open when it finds it damaged.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: np.asarray(archive[name]) for name in archive.files}
-    except (*UNREADABLE, TypeError, AttributeError) as error:
+    except UNREADABLE as error:
         raise InterchangeError(
             f"{path} cannot be read as a set of boards ({error}); `nqbench boards` writes them"
         ) from error

@@ -8,6 +8,7 @@ of queens on a common diagonal.
 from __future__ import annotations
 
 import struct
+import tokenize
 import zipfile
 import zlib
 from functools import lru_cache
@@ -32,8 +33,10 @@ UNREADABLE: Final = (
     *(OSError, EOFError, MemoryError),
     *(ValueError, KeyError, OverflowError, zipfile.BadZipFile),
     *(zlib.error, struct.error, RuntimeError),
+    *(tokenize.TokenError, SyntaxError, TypeError, AttributeError),
 )
-"""What numpy raises on a file that is missing, damaged, pickled or of a size that nothing holds."""
+"""What numpy raises on a file that is missing, damaged, pickled or of a size that nothing holds. It
+reads the header of an array as Python source, and lets the errors of that pass."""
 
 
 def random_board(n: int, seed: int) -> Board:

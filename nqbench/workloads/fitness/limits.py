@@ -11,7 +11,7 @@ from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.workloads.fitness.levels import number
-from nqbench.workloads.fitness.traffic import PAIR_BYTES, pairs
+from nqbench.workloads.fitness.traffic import PAIR_BYTES, QUEEN_BYTES, pairs
 
 _MEMINFO: Final = Path("/proc/meminfo")
 _CGROUP: Final = Path("/sys/fs/cgroup")
@@ -84,8 +84,15 @@ def check_host_bytes(levels: Mapping[str, Level], needed: int) -> None:
             f"n: {levels['n']} needs {needed} bytes of host memory for"
             f" {levels['scheme']}{_why(levels)}, and {free} are available; use"
             f" {_instead(levels)}",
-            "n",
+            "batch" if levels["batch"] not in ("-", 1) else "n",
         )
+
+
+def check_host_boards(levels: Mapping[str, Level]) -> None:
+    """Boards that a scheme of the processor evaluates: one by one, then all together."""
+    batch = levels["batch"]
+    boards = batch if isinstance(batch, int) else 1
+    check_host_bytes(levels, 2 * QUEEN_BYTES * number(levels, "n") * boards)
 
 
 def free_host_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int | None:

@@ -33,9 +33,10 @@ def resolve(given: Mapping[str, Level], system: str | None, device: DeviceFacts)
 
         return Resolved(levels, annealing.settle(levels, device))
     if scheme.place == "host":
-        from nqbench.workloads.fitness import cpu
+        from nqbench.workloads.fitness import cpu, limits
 
         cpu.check_packages(levels)
+        limits.check_host_boards(levels)
         return Resolved(levels, {**traffic(levels), **_of_file(levels)})
     from nqbench.workloads.fitness import gpu_plans
 
@@ -52,8 +53,9 @@ def make_plan(factors: Mapping[str, Level], system: str | None, device: DeviceFa
 
         return annealing.make_plan(levels, device)
     if scheme.place == "host":
-        from nqbench.workloads.fitness import cpu
+        from nqbench.workloads.fitness import cpu, limits
 
+        limits.check_host_boards(levels)
         plan: Plan = cpu.host_plan(levels, boards_of(levels))
     else:
         from nqbench.workloads.fitness import gpu_plans

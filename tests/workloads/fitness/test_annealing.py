@@ -255,6 +255,28 @@ def test_streams_of_chains_differ() -> None:
     assert chain_key(3, 4) == mix(seed_key(3) + 4 * GOLDEN)
 
 
+@pytest.mark.parametrize(
+    ("told", "right"),
+    [(7 << 32 | 1, True), (9 << 32 | 2, False), (7 << 32 | 5, False), (2**64 - 1, False)],
+)
+def test_chains_must_name_the_first_that_found_a_board(told: int, right: bool) -> None:
+    found, lost = walk(12, chain_key(1), PAPER).board, np.arange(12, dtype=np.int32)
+    outputs = {
+        "boards": np.stack([lost, found, found]), "best": np.array([told], np.uint64),
+        "conflicts": np.array([conflicts(lost), 0, 0], np.uint64),
+        "steps": np.array([5, 7, 9], np.uint32), "accepted": np.ones(3, np.uint32),
+    }  # fmt: skip
+    plan = HostPlan("somewhere:else", (), about={"task": "anneal"})
+    assert WORKLOAD.answer(plan, outputs) == (0 if right else annealing.FALSE_CLAIM)
+    assert WORKLOAD.findings(plan, outputs)["boards_found"] == 2  # whoever is named
+
+
+def test_more_moves_than_a_search_can_number_are_one_temperature() -> None:
+    given: dict[str, Level] = {"moves_per_queen": 100_000, "max_evaluations": 40}
+    chains = run(SIM, "fitness.sa_chains", n=50_000, chains=1, **given)
+    assert chains[0] == run(CpuDevice(), "fitness.sa_delta", n=50_000, **given)[0] > 0
+
+
 @pytest.mark.parametrize("damage", ["claim", "twice"])
 def test_a_false_claim_is_a_wrong_answer(damage: str) -> None:
     board = walk(12, chain_key(1), PAPER).board.copy()

@@ -120,6 +120,7 @@ def test_boards_of_files(tmp_path: Path, form: str) -> None:
         ("missing.npy", None),
         ("empty.npy", b""),
         ("damaged.npy", b"\x93NUMPY\x01\x00garbage"),
+        ("unclosed.npy", b"\x93NUMPY\x01\x00\x10\x00{'descr'\xc2 '<i4'\xa4("),
         ("damaged.npz", b"PK\x03\x04garbage"),
         ("words.txt", b"zero one two"),
         ("binary.txt", b"\xff\xfe\x00"),

@@ -145,6 +145,16 @@ def test_a_batch_must_fit_the_device() -> None:
     assert caught.value.factor == "batch"
 
 
+def test_boards_must_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "free_host_bytes", lambda: 10**9)
+    with pytest.raises(InfeasibleError) as caught:
+        resolve(f"{OWN}.cpu_histogram", HOST, n=1_000_000, batch=2**20)
+    assert "8388608000000 bytes of host memory" in str(caught.value)
+    assert "1000000000 are available; use a smaller batch" in str(caught.value)
+    assert caught.value.factor == "batch"
+    assert resolve(f"{OWN}.cpu_histogram", HOST, n=1_000_000, batch=100)["batch"] == 100
+
+
 def test_kernels_need_a_gpu() -> None:
     with pytest.raises(WrongDeviceError, match="host's CPU"):
         resolve(f"{OWN}.histogram", HOST, n=10)
