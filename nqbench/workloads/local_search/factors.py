@@ -13,6 +13,12 @@ from nqbench.workloads.protocol import Factor
 NOT_APPLICABLE: Final = "-"
 """Level of a factor that means nothing to the kernel chosen."""
 
+THRESHOLD: Final = -1e-7
+"""A change above it is no improvement, and ends the search (section 5)."""
+
+MAPPING_CODES: Final = {"quadratic": 0, "rearranged": 1, "rectangle": 2}
+"""Numbers of the mappings in compiled code; the order of ``Mapping`` in ``mapping.cuh``."""
+
 MIN_N: Final = 4
 MAX_N: Final = 65_536
 """A position is packed into 16 bits, and the number of a move fits 31."""
@@ -42,7 +48,7 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
                 ("indexed", "tiled", "resident"),
             ),
             Factor("moves", "which moves a thread takes", ("consecutive", "strided")),
-            Factor("mapping", "move number to positions", ("quadratic", "rearranged", "rectangle")),
+            Factor("mapping", "move number to positions", tuple(MAPPING_CODES)),
             Factor("reduction", "how `apply` reads the deltas", ("consecutive", "strided")),
             Factor("unroll", "of the reduction in shared memory", ("none", "full")),
             Factor(

@@ -11,11 +11,10 @@ from typing import Final
 import numpy as np
 
 from nqbench.workloads.counting.compiled import compiled
+from nqbench.workloads.local_search.factors import MAPPING_CODES
 
-QUADRATIC: Final = 0
-REARRANGED: Final = 1
-RECTANGLE: Final = 2
-CODES: Final = {"quadratic": QUADRATIC, "rearranged": REARRANGED, "rectangle": RECTANGLE}
+QUADRATIC: Final = MAPPING_CODES["quadratic"]
+RECTANGLE: Final = MAPPING_CODES["rectangle"]
 
 _HALF: Final = np.float32(0.5)
 _FOUR: Final = np.float32(4.0)
@@ -83,4 +82,4 @@ def count_invalid(n: int, mapping: int) -> int:
 
 def invalid_moves(n: int, mapping: str) -> int:
     """``count_invalid`` by the name of the mapping."""
-    return int(count_invalid(n, CODES[mapping]))
+    return int(count_invalid(n, MAPPING_CODES[mapping]))

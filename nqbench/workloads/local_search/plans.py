@@ -20,18 +20,19 @@ from nqbench.plan import (
     ProgramPlan,
 )
 from nqbench.point import Level
-from nqbench.workloads.local_search.factors import CPU_TWO_LOOPS, HOST_SYSTEMS
+from nqbench.workloads.local_search.factors import (
+    CPU_TWO_LOOPS,
+    HOST_SYSTEMS,
+    MAPPING_CODES,
+    THRESHOLD,
+)
 from nqbench.workloads.local_search.instance import Instance, load_instance
 from nqbench.workloads.local_search.levels import Levels, number, resolve_levels
 from nqbench.workloads.local_search.limits import traffic
 
 SOURCE: Final = Path(__file__).with_name("local_search.cu")
-THRESHOLD: Final = -1e-7
-"""A change above it is no improvement, and ends the search (section 5)."""
-
 NO_BEST: Final = 2**64 - 1
 STATE_WORDS: Final = 4  # of ``State`` in tiled.cuh
-MAPPING_CODES: Final = {"quadratic": 0, "rearranged": 1, "rectangle": 2}  # as in mapping.cuh
 
 # Written out, so that the program's file is found to be part of what is measured.
 _ATTENDED: Final = "nqbench.workloads.local_search.program:iterate"

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from nqbench.workloads.counting.compiled import compiled
 from nqbench.workloads.local_search.change import change, swap
+from nqbench.workloads.local_search.factors import MAPPING_CODES, THRESHOLD
 from nqbench.workloads.local_search.instance import load_instance
-from nqbench.workloads.local_search.mapping import CODES, rank
+from nqbench.workloads.local_search.mapping import rank
 
-THRESHOLD: Final = np.float32(-1e-7)
-"""Largest change that is applied; a search stops above it (section 5)."""
 _KEPT: Final = 64
 _REACH: Final = 1  # a move's change reads its positions' neighbours
 
@@ -116,6 +115,8 @@ def reference_search(instance: str, n: int, seed: int, iterations: int, mapping:
     given = load_instance(instance, n, seed)
     tour = given.start.copy()
     changes = np.zeros(iterations, np.float32)
-    code = CODES[mapping]
-    applied, evaluations = _run(given.cities, tour, iterations, THRESHOLD, code, changes)
+    code = MAPPING_CODES[mapping]
+    applied, evaluations = _run(
+        given.cities, tour, iterations, np.float32(THRESHOLD), code, changes
+    )
     return Search(tour, int(applied), int(evaluations), changes[:applied])

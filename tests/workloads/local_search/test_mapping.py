@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from nqbench.workloads.local_search.factors import MAPPING_CODES as CODES
 from nqbench.workloads.local_search.mapping import (
-    CODES,
     invalid_moves,
     is_valid,
     moves_of,

@@ -11,9 +11,11 @@ from nqbench.devices.cpu import CpuDevice
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.change import change
 from nqbench.workloads.local_search.cpu import search
+from nqbench.workloads.local_search.factors import MAPPING_CODES as CODES
+from nqbench.workloads.local_search.factors import THRESHOLD
 from nqbench.workloads.local_search.instance import load_instance, with_digest
-from nqbench.workloads.local_search.mapping import CODES, moves_of
-from nqbench.workloads.local_search.reference import THRESHOLD, reference_search
+from nqbench.workloads.local_search.mapping import moves_of
+from nqbench.workloads.local_search.reference import reference_search
 from tests.workloads.local_search.facts import HOST, LINE_CITIES, length, swapped, write_line
 
 SEED = 3
@@ -67,9 +69,7 @@ def test_it_takes_the_moves_of_a_search_that_looks_at_all(
         mapping = "quadratic"  # loops know no other order
     instance = load_instance("uniform", n, 1)
     found = reference_search("uniform", n, 1, 10 * n, mapping)
-    direct = search(
-        instance.cities, instance.start, 10 * n, float(THRESHOLD), enumeration, CODES[mapping]
-    )
+    direct = search(instance.cities, instance.start, 10 * n, THRESHOLD, enumeration, CODES[mapping])
     assert np.array_equal(direct.outputs["tour"], found.tour)
     assert np.array_equal(direct.outputs["changes"], found.changes)
     assert direct.outputs["evaluations"][0] == found.evaluations
@@ -84,7 +84,7 @@ def test_ties_go_to_the_first_in_the_order_of_the_mapping(tmp_path: Path, mappin
     found = reference_search(name, LINE_CITIES, SEED, 300, mapping)
     tours = {
         order: search(
-            instance.cities, instance.start, 300, float(THRESHOLD), "numbers", CODES[order]
+            instance.cities, instance.start, 300, THRESHOLD, "numbers", CODES[order]
         ).outputs["tour"]
         for order in ("quadratic", "rectangle")
     }
