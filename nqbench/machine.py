@@ -49,5 +49,12 @@ class Machine(Protocol):
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Host work that counts under this name where phases are told apart."""
 
+    def group(self, name: str) -> AbstractContextManager[None]:
+        """A phase of everything inside, operations too, which count under their own names as well.
+
+        ``name`` is one of the plan's ``groups``. The last operation inside must be one that waits
+        (``download`` or ``synchronize``), and groups do not hold one another.
+        """
+
     def keep(self, name: str, value: NDArray[Any]) -> None:
         """Add an array to the outputs of this run (beside the output buffers)."""

@@ -6,7 +6,7 @@ test, unchanged. Nothing here imports a device or a workload.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -129,6 +129,7 @@ class ProgramPlan:
     ``kernels`` by name, the main one first; a kernel's name is also the name of its phase.
     ``program`` is ``"package.module:function"``, called as ``function(machine, *arguments)`` with a
     ``nqbench.machine.Machine``: the same function drives a GPU and the simulator.
+    ``groups`` are phases of the whole of what it does inside ``machine.group(name)``.
     """
 
     kernels: Mapping[str, Kernel]
@@ -137,6 +138,7 @@ class ProgramPlan:
     arguments: tuple[Any, ...] = ()
     split_s: float = 0.0
     about: Mapping[str, int | float | str] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -153,11 +155,12 @@ class ProgramPlan:
 class HostResult:
     """What a host function may return in place of a bare answer.
 
-    ``phases`` are seconds by name (``vocabulary.PHASES``); ``outputs`` go to ``Workload.answer``.
+    ``phases`` are seconds by name (``vocabulary.PHASES``), or a function that finds them out: it is
+    called after the timed calls, once. ``outputs`` go to ``Workload.answer``.
     """
 
     answer: int
-    phases: Mapping[str, float] = field(default_factory=dict)
+    phases: Mapping[str, float] | Callable[[], Mapping[str, float]] = field(default_factory=dict)
     outputs: Outputs = field(default_factory=dict)
 
 

@@ -36,7 +36,7 @@ class CpuDevice:
         self.facts = DeviceFacts(
             name=cpu_model(), kind="cpu", compute_capability=(0, 0), multiprocessors=cpu_count()
         )
-        self._warm: set[str] = set()
+        self._warm: set[tuple[object, ...]] = set()
 
     def identity(self) -> Mapping[str, object]:
         """Model, usable cores, frequency governor (if readable) and the numba version."""
@@ -48,7 +48,7 @@ class CpuDevice:
         }
 
     def prepare(self, plan: Plan) -> CpuPrepared:
-        """Import the function; the first time, call it with the plan's ``warm_up`` arguments.
+        """Import the function; call it with the plan's ``warm_up`` arguments, unless it was before.
 
         Raises ``DeviceError`` for a GPU kernel or a function that cannot be found.
         """
@@ -58,9 +58,10 @@ class CpuDevice:
                 " use cuda:0 or sim, or a system of the processor (nqbench kernels)"
             )
         function = find_function(plan.function)
-        if plan.warm_up and plan.function not in self._warm:
+        form = (plan.function, *map(_form, plan.warm_up))
+        if plan.warm_up and form not in self._warm:
             function(*plan.warm_up)  # compiles it, which must not be timed
-            self._warm.add(plan.function)
+            self._warm.add(form)
         return CpuPrepared(function, plan.arguments)
 
     def close(self) -> None:
@@ -88,7 +89,10 @@ class CpuPrepared(Closing):
 
     def last_phases(self) -> Mapping[str, float]:
         """Seconds by phase of the last call, if the function told them."""
-        return {} if self._result is None else self._result.phases
+        if self._result is None:
+            return {}
+        told = self._result.phases
+        return told() if callable(told) else told
 
     def fetch(self) -> Outputs:
         """The last call's outputs, and its result as ``{"answer": array([value])}``."""
@@ -98,6 +102,13 @@ class CpuPrepared(Closing):
 
     def close(self) -> None:
         """Nothing to free."""
+
+
+def _form(argument: object) -> object:
+    """What compiled code may depend on: of an array its type and shape, else the value."""
+    if isinstance(argument, np.ndarray):
+        return str(argument.dtype), argument.shape, argument.flags.writeable
+    return argument
 
 
 def _governor() -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nqbench.devices.cuda_binding import ProgramKernel
 from nqbench.devices.cuda_memory import DeviceMemory, Owner, late
-from nqbench.devices.program import buffer_of, contents, elements, kernel_of
+from nqbench.devices.program import buffer_of, check_group, contents, elements, kernel_of
 from nqbench.errors import DeviceError
 from nqbench.plan import Outputs, ProgramPlan
 
@@ -125,6 +125,11 @@ class CudaMachine:
 
     def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 (see Machine)
         """See ``Machine``; a timed run tells no phases apart."""
+        return self._no_phase
+
+    def group(self, name: str) -> AbstractContextManager[None]:
+        """See ``Machine``; a timed run has none."""
+        check_group(self._plan, name)
         return self._no_phase
 
     def keep(self, name: str, value: NDArray[Any]) -> None:

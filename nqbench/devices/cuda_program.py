@@ -69,9 +69,9 @@ class CudaProgram(Closing):
     def split_run(self, timeout_s: float | None = None) -> Mapping[str, float]:
         """See ``nqbench.measure.abilities.Phased``."""
         machine = SplitMachine(*self._parts)
-        self._run(machine, timeout_s)
+        elapsed_s = self._run(machine, timeout_s)
         kernel_s = sum(s for name, s in machine.phases.items() if name in self._kernels)
-        return {**machine.phases, "kernel": kernel_s}
+        return {**machine.phases, "kernel": kernel_s, "total": elapsed_s}
 
     def profile_first_launches(self) -> None:
         """See ``nqbench.measure.abilities.Profilable``."""

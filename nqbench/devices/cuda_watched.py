@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nqbench.devices.cuda_binding import ProgramKernel
 from nqbench.devices.cuda_machine import CudaMachine
 from nqbench.devices.cuda_memory import DeviceMemory, Owner
+from nqbench.devices.program import check_group
 from nqbench.plan import ProgramPlan
 
 
@@ -81,6 +82,16 @@ class SplitMachine(CudaMachine):
             whole_s = time.perf_counter() - started
             self._add(name, max(0.0, whole_s - (self._inside_s - inside_s)))
             self._inside_s = inside_s + whole_s
+
+    @contextmanager
+    def group(self, name: str) -> Iterator[None]:
+        """See ``Machine``."""
+        check_group(self._plan, name)
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._add(name, time.perf_counter() - started)
 
     @contextmanager
     def _counted(self, name: str) -> Iterator[None]:

@@ -41,6 +41,15 @@ def check_kernels(plan: ProgramPlan) -> None:
             )
 
 
+def check_group(plan: ProgramPlan, name: str) -> None:
+    """Raise ``DeviceError`` for a group that the plan does not have."""
+    if name not in plan.groups:
+        raise DeviceError(
+            f"{plan.title} groups operations as {name!r}; add it to its plan's groups"
+            f" ({_listed(dict.fromkeys(plan.groups), 'none so far')})"
+        )
+
+
 def kernel_of(plan: ProgramPlan, name: str) -> Kernel:
     """A kernel by its name. Raises ``DeviceError`` with the names there are."""
     if name not in plan.kernels:
@@ -126,5 +135,5 @@ def _typed(name: str, variable: Variable, value: np.generic | int | float) -> np
     return typed
 
 
-def _listed(names: Mapping[str, object]) -> str:
-    return ", ".join(names) or "no variables"
+def _listed(names: Mapping[str, object], none: str = "no variables") -> str:
+    return ", ".join(names) or none

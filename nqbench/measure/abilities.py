@@ -49,8 +49,8 @@ class Phased(Protocol):
         """Run once more, waiting after every operation; seconds by the name of the phase.
 
         The names are those of the plan's kernels, ``allocate``, ``transfer``, ``reduce``, ``free``
-        and the program's own (``machine.phase``), each only where it occurred, and ``kernel``, the
-        sum over the kernels. ``other`` and ``total`` need the timed samples and are not here.
+        and the program's own (``machine.phase``, ``machine.group``), each only where it occurred,
+        ``kernel``, the sum over the kernels, and ``total``, the length of this run with its waits.
         Outputs are those of this run. Raises what ``launch`` raises.
         """
 

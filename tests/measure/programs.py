@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,6 +36,25 @@ def on_the_host(x: NDArray[np.int32], count: int) -> HostResult:
     y = 1 + sum(range(count)) * x
     phases = {"evaluation": 1.0, "total": 5.0}
     return HostResult(int(y.sum()), phases, {"total": np.array([y.sum()])})
+
+
+def tells_later(late_s: float) -> HostResult:
+    """What it says of its phases takes longer than its computation."""
+
+    def phases() -> Mapping[str, float]:
+        time.sleep(late_s)
+        return {"evaluation": late_s}
+
+    return HostResult(1, phases)
+
+
+calls: list[tuple[int, NDArray[np.generic]]] = []
+
+
+def recorded(number: int, values: NDArray[np.generic]) -> int:
+    """Notes its arguments in ``calls``."""
+    calls.append((number, values))
+    return number
 
 
 def _size(factors: Mapping[str, Level]) -> int:

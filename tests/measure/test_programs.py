@@ -12,8 +12,9 @@ import pytest
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.replay import fingerprint
 from nqbench.facts import DeviceFacts
+from nqbench.measure.block import Block
 from nqbench.measure.keys import workload_sources
-from nqbench.measure.phases import whole_run
+from nqbench.measure.phases import phases_of, whole_run
 from nqbench.measure.sampling import Policy
 from nqbench.measure.session import Session
 from nqbench.measure.warm import compile_point
@@ -21,7 +22,7 @@ from nqbench.measure.workload import runs_on_host
 from nqbench.plan import HostPlan, ProgramPlan
 from nqbench.store import load
 from nqbench.workloads import names
-from tests.measure.programs import PROGRAMS, point
+from tests.measure.programs import PROGRAMS, calls, point
 from tests.measure.test_runner import measure
 
 ANY_S = pytest.approx(1e-3, rel=0.999)
@@ -107,6 +108,38 @@ def test_outputs_of_a_host_function_are_fetched_with_its_answer() -> None:
 def test_what_no_phase_explains_is_other(parts: dict[str, float], other: float) -> None:
     found = whole_run(parts, ("evaluate", "apply"), 5.0)
     assert found == {**parts, "other": other, "total": 5.0}
+
+
+def test_groups_are_sums_and_bear_no_waits_of_the_run_that_tells_them() -> None:
+    """Ten in all, of which the host takes three outside; waits made the watched run twelve."""
+    parts = {"apply": 4.0, "kernel": 4.0, "transfer": 2.0, "evaluation": 9.0, "total": 12.0}
+    found = whole_run(parts, ("apply",), 10.0, ("evaluation",))
+    assert found == {**parts, "evaluation": 7.0, "other": 4.0, "total": 10.0}
+    assert whole_run(found, ("apply",), 10.0, ("evaluation",)) == found  # as a replay does
+    assert whole_run({"kernel": 1.0}, (), 10.0, ("evaluation",))["other"] == 10.0
+
+
+def test_a_host_function_hands_over_its_answer_and_nothing_else_is_counted() -> None:
+    plan, block = HostPlan("a:b", ()), Block("cpu", value_s=2e-6)
+    phases = phases_of(plan, object(), block, reduce_s=4e-5, timeout_s=None)
+    assert phases["total"] == phases["kernel"] == 2e-6
+    assert phases["reduce"] == 0
+
+
+def test_phases_may_be_found_out_after_the_timed_calls() -> None:
+    plan = HostPlan("tests.measure.programs:tells_later", (0.05,))
+    with CpuDevice().prepare(plan) as prepared:
+        assert (prepared.launch().kernel_s or 1.0) < 0.05
+        assert prepared.last_phases() == {"evaluation": 0.05}
+
+
+def test_other_arguments_are_warmed_up_too() -> None:
+    calls.clear()
+    device = CpuDevice()
+    x = np.zeros(3)
+    for warm in ((1, x), (1, x + 1), (2, x), (2, np.zeros(4)), (2, np.zeros(3, np.int32))):
+        device.prepare(HostPlan("tests.measure.programs:recorded", (9, x), warm)).close()
+    assert [(first, second.size) for first, second in calls] == [(1, 3), (2, 3), (2, 4), (2, 3)]
 
 
 def test_a_study_of_programs_becomes_a_table(tmp_path: Path) -> None:

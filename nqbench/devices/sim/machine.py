@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nqbench.devices.program import (
     buffer_of,
+    check_group,
     contents,
     elements,
     kernel_of,
@@ -158,6 +159,12 @@ class SimMachine:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:  # noqa: ARG002 (the protocol has it)
         """Time has no meaning here."""
+        yield
+
+    @contextmanager
+    def group(self, name: str) -> Iterator[None]:
+        """See ``Machine``; only the name is checked."""
+        check_group(self._plan, name)
         yield
 
     def keep(self, name: str, value: NDArray[Any]) -> None:

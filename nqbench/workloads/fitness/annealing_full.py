@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from types import MappingProxyType
@@ -31,44 +32,57 @@ _EVALUATORS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     }
 )
 REPEATS: Final = 3
+"""Of the second walk, whose least time counts, since it is short."""
 
 _Compiled = Callable[..., int]
-_other_s: dict[tuple[int, int, Cooling, str], float] = {}
 _advance = walks.advance
 
 
-def full_walk(n: int, key: int, cooling: Cooling, evaluator: str) -> tuple[Walk, float, float]:
-    """Anneal; the walk, its seconds, and those of all but the evaluations.
+@dataclass(frozen=True, slots=True, eq=False)
+class FullWalk:
+    """A search that has ended. ``kept`` are the conflicts of its first boards, in order."""
 
-    The second walk is made once in a process, so that a repeated (and timed) call is the search.
-    """
+    n: int
+    key: int
+    cooling: Cooling
+    evaluator: str
+    ended: Walk
+    total_s: float
+    kept: NDArray[np.int64]
+
+    def phases(self) -> dict[str, float]:
+        """Seconds of the evaluations and of all else; walks again without evaluating."""
+        values = self.ended.evaluations + 1
+        longer = max(1.0, values / self.kept.size)
+        other_s = min(self.total_s, longer * min(self.remembered()[1] for _ in range(REPEATS)))
+        return {
+            "evaluation": self.total_s - other_s,
+            "other": other_s,
+            "total": self.total_s,
+        }
+
+    def remembered(self) -> tuple[Walk, float]:
+        """The walk on the values that were kept, as far as they go, and its seconds."""
+        _, remembered = _loops(self.evaluator)
+        began = time.perf_counter()
+        board, state, rest = _fresh(self.n, self.key, self.cooling)
+        remembered(board, state, *rest, self.kept)
+        return _walk_of(board, state), time.perf_counter() - began
+
+
+def full_walk(n: int, key: int, cooling: Cooling, evaluator: str) -> FullWalk:
+    """Anneal, every board evaluated by ``evaluator``."""
     evaluated, _ = _loops(evaluator)
     kept = np.empty(KEPT, np.int64)
     began = time.perf_counter()
     board, state, rest = _fresh(n, key, cooling)
     evaluated(board, state, *rest, kept)
     total_s = time.perf_counter() - began
-    steps = int(state[walks.STEP])
-    which = (n, key, cooling, evaluator)
-    if which not in _other_s:
-        _other_s[which] = _remembered_s(n, key, cooling, evaluator, kept)
-    other_s = min(total_s, _other_s[which] * max(1.0, (steps + 1) / KEPT))
-    ended = Walk(board, int(state[walks.CONFLICTS]), steps, int(state[walks.ACCEPTED]))
-    return ended, total_s, other_s
+    return FullWalk(n, key, cooling, evaluator, _walk_of(board, state), total_s, kept)
 
 
-def _remembered_s(
-    n: int, key: int, cooling: Cooling, evaluator: str, kept: NDArray[np.int64]
-) -> float:
-    """Seconds of the walk that looks up; the least of some, since it is short."""
-    _, remembered = _loops(evaluator)
-    times = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        board, state, rest = _fresh(n, key, cooling)
-        remembered(board, state, *rest, kept)
-        times.append(time.perf_counter() - began)
-    return min(times)
+def _walk_of(board: NDArray[Any], state: NDArray[Any]) -> Walk:
+    return Walk(board, *(int(state[at]) for at in (walks.CONFLICTS, walks.STEP, walks.ACCEPTED)))
 
 
 def _fresh(n: int, key: int, cooling: Cooling) -> tuple[NDArray[Any], NDArray[Any], Any]:

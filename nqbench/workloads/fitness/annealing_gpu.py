@@ -23,6 +23,8 @@ from nqbench.workloads.fitness.programs import conflicts_of
 from nqbench.workloads.fitness.schemes import SCHEMES
 
 PROGRAM: Final = "nqbench.workloads.fitness.annealing_gpu:anneal"
+EVALUATION: Final = "evaluation"
+"""The phase of whole evaluations: allocation, copies and kernels, and the host's part in them."""
 _UNSET: Final = "-"
 
 
@@ -43,7 +45,12 @@ def program_plan(levels: Levels, device: DeviceFacts) -> ProgramPlan:
     start = np.arange(n, dtype=np.int32)[np.newaxis, :]
     base = gpu_plans.make_plan(_evaluator_levels(levels), start, device)
     schedule = astuple(Cooling.from_levels(levels))
-    return replace(base, program=PROGRAM, arguments=(n, key, schedule, *base.arguments))
+    return replace(
+        base,
+        program=PROGRAM,
+        arguments=(n, key, schedule, *base.arguments),
+        groups=(EVALUATION,),
+    )
 
 
 def anneal(
@@ -52,7 +59,8 @@ def anneal(
     """The search; ``evaluation`` are the arguments of ``programs.evaluate``."""
 
     def evaluate(board: NDArray[np.int32]) -> int:
-        return int(conflicts_of(machine, board, *evaluation)[0])
+        with machine.group(EVALUATION):
+            return int(conflicts_of(machine, board, *evaluation)[0])
 
     ended = walk_measured(n, key, cooling_of(schedule), evaluate)
     for name, values in outputs_of(ended).items():

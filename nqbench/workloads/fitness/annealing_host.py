@@ -43,9 +43,8 @@ def anneal_full(n: int, key: int, evaluator: str, *schedule: float) -> HostResul
     """
     from nqbench.workloads.fitness.annealing_full import full_walk  # numba: slow to import
 
-    ended, total, other = full_walk(n, key, cooling_of(schedule), evaluator)
-    phases = {"evaluation": total - other, "other": other, "total": total}
-    return HostResult(ended.conflicts, phases, outputs_of(ended))
+    done = full_walk(n, key, cooling_of(schedule), evaluator)
+    return HostResult(done.ended.conflicts, done.phases, outputs_of(done.ended))
 
 
 def anneal_delta(n: int, key: int, *schedule: float) -> HostResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -171,16 +172,19 @@ def test_the_compiled_search_is_the_same_walk(
     evaluator: str, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(annealing_full, "KEPT", kept)
-    monkeypatch.setattr(annealing_full, "_other_s", {})
-    full_walk = annealing_full.full_walk
     cooling = Cooling(0.5, 0.01, 0.8, 20, 3000)
     key = chain_key(4)
-    full_walk(8, key, cooling, evaluator)
-    found, total_s, other_s = full_walk(200, key, cooling, evaluator)
-    assert same(found, walk(200, key, cooling))
-    assert 0 < other_s < total_s
-    if evaluator == "cpu_serial":  # 20,000 comparisons beside one exchange
-        assert other_s < total_s / 4
+    found = annealing_full.full_walk(200, key, cooling, evaluator)
+    assert same(found.ended, walk(200, key, cooling))
+    # Without evaluating it goes the same way: one step less than values, the first is the start's.
+    again, _ = found.remembered()
+    limit = min(kept - 1, found.ended.evaluations)
+    cut = walk(200, key, replace(cooling, max_evaluations=limit))
+    assert (again.conflicts, again.accepted) == (cut.conflicts, cut.accepted)
+    assert again.evaluations == limit
+    phases = found.phases()
+    assert 0 < phases["other"] <= phases["total"]
+    assert phases["evaluation"] + phases["other"] == pytest.approx(phases["total"])
 
 
 @pytest.mark.parametrize("evaluator", ["cpu_serial", "cpu_histogram"])
