@@ -5,7 +5,7 @@ PYTHON ?= python3
 DEVICE ?= auto
 VENV := .venv
 BIN := $(VENV)/bin
-PAPERS := feinbube2010 tanaka2011 zhang2011 fitness_schemes
+PAPERS := feinbube2010 tanaka2011 zhang2011 fitness_schemes brodtkorb_part1
 SETUP := $(PYTHON) scripts/setup.py --venv $(VENV)
 
 .DEFAULT_GOAL := help

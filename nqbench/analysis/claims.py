@@ -19,7 +19,7 @@ from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.claims_values import TOO_OLD, Values
 from nqbench.analysis.estimate import Estimate
 from nqbench.errors import StudyError
-from nqbench.papers.formula import OF_TIME, Formula, evaluate, parse
+from nqbench.papers.formula import OF_TIME, UNDRAWN, Formula, evaluate, parse
 from nqbench.papers.schema import Claim, Paper
 
 Word = Literal["holds", "fails", "unclear", "not measured"]
@@ -199,7 +199,7 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
         return SizeVerdict(n, "not measured", paper=paper, reason=said)
     finally:
         values.at = 0
-    exact = not form.names & OF_TIME
+    exact = not form.names & (OF_TIME - UNDRAWN)
     shown = _shown([v for v, _ in results], values.draws, exact)
     if form.expect is None:
         return SizeVerdict(n, "not measured", shown, paper=paper, reason="shown, nothing to judge")

@@ -15,7 +15,7 @@ from nqbench.analysis.claims_points import (
 from nqbench.analysis.claims_runs import Observed, profile_value
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.quantities import quantity
-from nqbench.vocabulary import is_counter
+from nqbench.vocabulary import PROFILER_COUNTERS, is_counter, plain_name
 
 
 def counter_of(run: Observed, point: PointResult, name: str) -> float:
@@ -30,6 +30,14 @@ def counter_of(run: Observed, point: PointResult, name: str) -> float:
         raise NotMeasured(
             f"{name} is counted in the simulator (nqbench reproduce {run.data.name} --device sim)"
             " or by Nsight Compute (`counters: ncu` in the study's measure block)"
+        )
+    if plain_name(name)[0] in PROFILER_COUNTERS:
+        found = profile_value(run, point, name)
+        if found is not None:
+            return found
+        raise NotMeasured(
+            f"{name} is counted by Nsight Compute alone (`counters: ncu` in the study's measure"
+            " block, on a GPU)"
         )
     value = point.detail(name)
     if value is None:

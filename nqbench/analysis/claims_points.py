@@ -8,7 +8,7 @@ from typing import Final
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.quantities import TIME
 from nqbench.errors import AnalysisError
-from nqbench.point import LAUNCH
+from nqbench.point import LAUNCH, PART
 
 _NOT_LAUNCH: Final = ("probe", "seed", "board")
 """The input, and what is counted: the same for all points that are set side by side."""
@@ -29,13 +29,15 @@ def configurations(
     """Points of a system at a size with the given levels, each configuration once.
 
     Sweeps may hold the same point; the first one in the order of the study stays. Probed points
-    are left out: their kernels do more than the system's. Raises :class:`NotMeasured` if there is
-    none.
+    are left out: their kernels do more than the system's. So are the parts of a kernel, unless
+    ``levels`` asks for one. Raises :class:`NotMeasured` if there is none.
     """
     wanted = {name: str(level) for name, level in (levels or {}).items()}
     found: dict[frozenset[tuple[str, object]], PointResult] = {}
     for point in data.points:
         if point.system != system or point.n != n or probed(point):
+            continue
+        if (PART in point.levels) != (PART in wanted):
             continue
         if all(str(point.level(name)) == level for name, level in wanted.items()):
             found.setdefault(frozenset(point.levels.items()), point)

@@ -23,9 +23,11 @@ from nqbench.analysis.claims_points import (
 )
 from nqbench.analysis.claims_runs import Observed, probe_value
 from nqbench.analysis.dataset import Dataset, PointResult
+from nqbench.analysis.device_limits import device_number
 from nqbench.analysis.quantities import TIME, Quantity, quantity
+from nqbench.papers.formula import DEVICE
 from nqbench.papers.schema import Paper
-from nqbench.vocabulary import PROBE_COUNTERS
+from nqbench.vocabulary import PROBE_COUNTERS, of_kernel
 
 TOO_OLD: Final = "cannot run kernels of a compiler that is kept up today (it needs Turing or later)"
 """CUDA 13 compiles for compute capability 7.5 and up, the papers' devices are Tesla and Fermi."""
@@ -186,10 +188,18 @@ class Values:
         N: int | None = None,  # noqa: N803 (the language's name)
         hw: str = "",
         config: str = "",
+        kernel: str = "",
         **levels: Any,
     ) -> float:
-        """A counter or resource of a configuration (``fastest``, ``highest_occupancy``, main)."""
+        """A counter or resource of a configuration (``fastest``, ``highest_occupancy``, main).
+
+        ``kernel`` is one of a program's; ``system`` may be ``device``, for numbers of its maker.
+        """
         index, data = self._data(hw)
+        if system == DEVICE:
+            return device_number(data, name)
+        if kernel:
+            name = of_kernel(name, kernel)
         full, n = self.paper.system(system), N or self.n
         if name in PROBE_COUNTERS:
             found = probe_value(self.runs[index], full, n, name, levels.get("depth"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -55,8 +56,10 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
     Says so in one sentence where the run supports none.
     """
     data = run if isinstance(run, Dataset) else load_dataset(run)
-    if any(PART in point.levels for point in data.points):  # parts are no alternatives to compare
+    whole = tuple(p for p in data.points if PART not in p.levels)
+    if not whole:  # parts are no alternatives to compare
         return [verdict_text(found) for found in bottlenecks(data)]
+    data = replace(data, points=whole)
     told: list[str] = []
     for sentence in _candidates(data):
         if sentence and sentence not in told:

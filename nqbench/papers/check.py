@@ -7,17 +7,27 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from nqbench.errors import StudyError
-from nqbench.papers.formula import OF_SYSTEM, OF_SYSTEMS, Formula, parse
+from nqbench.papers.formula import (
+    DEVICE,
+    DEVICE_NUMBERS,
+    OF_SYSTEM,
+    OF_SYSTEMS,
+    Formula,
+    parse,
+)
 from nqbench.papers.schema import Claim, Paper
 from nqbench.papers.schema_shown import DATA_TWINS, PaperTable
+from nqbench.point import PART
 from nqbench.study.words import suggestion
-from nqbench.vocabulary import PHASES
+from nqbench.vocabulary import COUNTERS, PHASES, PROFILER_COUNTERS
 
 if TYPE_CHECKING:
     from nqbench.papers.load import Key, Marked
 
-OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles", "divergence")
-_OTHER_ARGUMENTS: Final = ("hw", "N", "config", "stat", "system")
+OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles", "divergence", "counter")
+RESOURCES: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes")
+"""What a compiler and a launch tell of a kernel, beside the counters."""
+_OTHER_ARGUMENTS: Final = ("hw", "N", "config", "stat", "system", "kernel", PART)
 
 
 def check(paper: Paper, marked: Marked) -> None:
@@ -118,6 +128,7 @@ def _table(
                 f" {len(table.columns)} columns",
                 (*path, "rows", i),
             )
+    _counterparts(table, marked, path)
     bases = {t.id: {s.label for s in t.series} for t in paper.tables}
     labels = {t.id: {*t.columns, *(str(r[0]) for r in t.rows)} for t in paper.tables}
     for i, series in enumerate(table.series):
@@ -142,6 +153,20 @@ def _table(
             if label not in labels[where]:
                 hint = suggestion(label, sorted(labels[where]))
                 raise marked.error(f"{where} has no row or column '{label}'; {hint}", at)
+
+
+def _counterparts(table: PaperTable, marked: Marked, path: tuple[Key, ...]) -> None:
+    """Rows and counters that the counters of today are set beside."""
+    rows = [str(row[0]) for row in table.rows]
+    known = (*COUNTERS, *PROFILER_COUNTERS, *RESOURCES)
+    for i, part in enumerate(table.counterparts):
+        at = (*path, "counterparts", i)
+        if part.label not in rows:
+            hint = suggestion(part.label, rows)
+            raise marked.error(f"{table.id} has no row '{part.label}'; {hint}", at)
+        if part.counter not in known:
+            hint = suggestion(part.counter, known)
+            raise marked.error(f"there is no counter '{part.counter}'; {hint}", at)
 
 
 def _factors(levels: Iterable[str], names: _Names, marked: Marked, path: tuple[Key, ...]) -> None:
@@ -181,6 +206,11 @@ def _calls(formula: Formula, names: _Names, marked: Marked, path: tuple[Key, ...
         given = {k.arg: k.value for k in call.keywords if k.arg}
         if function == "count" and isinstance(given.get("system"), ast.Constant):
             systems = [given["system"].value]  # type: ignore[attr-defined]  # a Constant, see above
+        if function == "counter" and words[:1] == [DEVICE]:
+            if len(words) < 2 or words[1] not in DEVICE_NUMBERS:
+                hint = suggestion(str(words[-1]), DEVICE_NUMBERS)
+                raise marked.error(f"a device has no number {words[-1]!r}; {hint}", path)
+            continue
         for name in systems:
             if isinstance(name, str):
                 names.system(name, marked, path)

@@ -43,6 +43,13 @@ NAMES: Final = {
     "sizes": "problem sizes of the run",
     "logical_cores": "logical CPU cores of the run's host",
 }
+DEVICE: Final = "device"
+"""What ``counter`` takes in the place of a system, for numbers of the run's device."""
+DEVICE_NUMBERS: Final = {
+    "multiprocessors": "number of multiprocessors",
+    "peak_gflops_single": "peak in single precision",
+    "ideal_instruction_byte_ratio": "instructions per byte at its limits",
+}
 OF_SYSTEM: Final = ("time", "times", "best", "argbest", "phase", "counter", "fails", "recorded")
 """Functions whose first argument is a system."""
 OF_SYSTEMS: Final = ("rank", "sizes_of")
@@ -51,6 +58,9 @@ OF_TIME: Final = frozenset(
     {"time", "times", "best", "argbest", "phase", "rank", "fails", "product_of_growth", "sizes_of"}
 )
 """Functions that need measured times."""
+
+UNDRAWN: Final = frozenset({"fails", "sizes_of"})
+"""Of these, functions whose answer no draw of rounds changes."""
 
 MAX_LENGTH: Final = 1000
 """Characters; the longest claim of the papers has about 300."""

@@ -37,6 +37,7 @@ class Series(_Part):
                   printed cell is itself the quotient
     ``levels``    launch factors that tell it from others of the same system
     ``choose``    ``main``: the configuration of the study's first sweep; ``best``: the fastest
+    ``kernel``    which of a program's kernels (``quantity: counter``)
     """
 
     label: str
@@ -46,6 +47,19 @@ class Series(_Part):
     levels: Words = {}
     ratio: Ratio | None = None
     choose: Literal["main", "best"] = "main"
+    kernel: str = ""
+
+
+class Counterpart(_Part):
+    """What stands today for a counter that the paper prints in the row ``label``.
+
+    ``scale`` turns our unit into the paper's; ``note`` says how the two differ.
+    """
+
+    label: str
+    counter: str
+    scale: float = 1.0
+    note: str = ""
 
 
 Twin = Literal[
@@ -59,6 +73,8 @@ Twin = Literal[
     "speedups",
     "threads",
     "thresholds",
+    "counters",
+    "searches",
 ]
 DATA_TWINS = ("speedups", "threads", "thresholds")
 """Twins of a data file: such a table has no rows of its own."""
@@ -79,6 +95,7 @@ class PaperTable(_Part):
     twin: Twin
     data: str = ""
     series: list[Series] = []
+    counterparts: list[Counterpart] = []
     note: str = ""
 
     @property
@@ -128,6 +145,11 @@ Draw = Literal[
     "annealing",
     "evaluation_share",
     "limits",
+    "parts",
+    "phases",
+    "requests",
+    "mapping",
+    "versions",
 ]
 
 

@@ -13,7 +13,7 @@ from nqbench.point import Level, Point
 from nqbench.study import expressions
 from nqbench.study.check import NOT_APPLICABLE, check
 from nqbench.study.combine import Given, check_size, combinations, context, plain
-from nqbench.study.measured import measured_points
+from nqbench.study.measured import apart, measured_points
 from nqbench.study.model import Condition, Study, Sweep
 from nqbench.study.settle import Settling
 from nqbench.study.source import KeyPath
@@ -47,6 +47,7 @@ def expand(study: Study, facts: DeviceFacts, *, workload: Workload | None = None
             f" the first ({points[0].label()}) because {points[0].skip}",
             ("sweeps",),
         )
+    points = apart(study, points, chosen, facts)
     return measured_points(points, study.measure.l2, facts.kind, host_systems(chosen))
 
 

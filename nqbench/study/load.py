@@ -208,6 +208,7 @@ def _measure(source: Source, file: MeasureFile, sweeps: list[str]) -> Measure:
         file.counters,
         _counted(source, file, sweeps),
         _sweep_names(source, "long", file.long, sweeps),
+        _sweep_names(source, "apart", file.apart, sweeps),
     )
 
 

@@ -99,6 +99,8 @@ class Measure:
     ``counters``   who counts on a real GPU, after the rounds: ``none`` or ``ncu``
     ``counted``    names of the sweeps that are counted; empty: all
     ``long``       names of the sweeps whose points are timed however long a launch takes
+    ``apart``      names of the sweeps whose kernels are also timed without arithmetic and without
+                   memory (factor ``part``)
     """
 
     target: float = 0.005
@@ -111,6 +113,7 @@ class Measure:
     counters: str = "none"
     counted: tuple[str, ...] = ()
     long: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain form."""

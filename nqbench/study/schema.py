@@ -193,6 +193,13 @@ class MeasureFile(_Strict):
         description="Sweeps whose points are timed once per round however long a launch takes, also"
         " beyond their budget (never beyond `timeout`).",
     )
+    apart: Annotated[Any, WithJsonSchema({"type": "array", "items": _NAMES, "minItems": 1})] = (
+        Field(
+            None,
+            description="Sweeps whose kernels are taken apart: three points in the place of each:"
+            " the whole, its arithmetic, its memory accesses (factor `part`; nqbench bottleneck).",
+        )
+    )
     timeout: Any = Field(
         "60s",
         description="Longest time one launch may take before it is stopped.",

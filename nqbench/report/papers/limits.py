@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.dataset import PointResult
+from nqbench.analysis.device_limits import bytes_per_s, integers_per_s
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME, Quantity, quantity
 from nqbench.papers.schema import Paper
@@ -19,18 +20,6 @@ from nqbench.report.papers.data_twins import COARSE, found_points, refuse
 from nqbench.report.table import Source
 
 HISTOGRAM: Final = "fitness.histogram"
-INT_PER_CLOCK: Final[Mapping[str, int]] = {
-    **dict.fromkeys(("7.5", "8.0", "8.6", "8.9", "9.0"), 64),
-}
-"""32-bit integer additions per clock and multiprocessor, by compute capability (CUDA C++
-Programming Guide, throughput of native arithmetic instructions)."""
-BYTES_PER_S: Final[Mapping[str, float]] = {
-    "H100 80GB HBM3": 3.35e12,
-    "H100 PCIe": 2.0e12,
-    "H200": 4.8e12,
-    "A100-SXM4-80GB": 2.039e12,
-}
-"""Bandwidth of the device's memory by a part of its name (NVIDIA's data sheets)."""
 MOVED: Final = ("bytes_moved", "operations")
 """What an evaluation moves and computes, as the workload states it (docs/fitness.md)."""
 
@@ -91,18 +80,8 @@ def limits(
 
 def peaks(run: Observed) -> dict[str, float]:
     """Bytes and integer operations per second that a GPU can do at most, as far as known."""
-    device = run.data.manifest.get("device", {})
-    identity, facts = device.get("identity") or {}, device.get("facts") or {}
-    found = {}
-    name = str(identity.get("name", ""))
-    bandwidth = next((v for part, v in BYTES_PER_S.items() if part in name), None)
-    if bandwidth:
-        found[MOVED[0]] = bandwidth
-    lanes = INT_PER_CLOCK.get(str(identity.get("compute_capability", "")))
-    clock, units = identity.get("max_sm_mhz"), facts.get("multiprocessors")
-    if lanes and clock and units:
-        found[MOVED[1]] = lanes * float(units) * float(clock) * 1e6
-    return found
+    found = {MOVED[0]: bytes_per_s(run.data), MOVED[1]: integers_per_s(run.data)}
+    return {name: value for name, value in found.items() if value}
 
 
 def _rates(points: Mapping[int, PointResult], what: str, kernel: Quantity) -> dict[int, float]:

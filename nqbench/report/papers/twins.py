@@ -18,6 +18,7 @@ from nqbench.report.papers.cells import Beside, Cell
 from nqbench.report.papers.data_twins import speedups, threads, thresholds
 from nqbench.report.papers.divergence import divergence
 from nqbench.report.papers.other_twins import best, environment, granularity, launch, printed
+from nqbench.report.papers.search_tables import counters, searches
 from nqbench.report.table import Cell as TableCell
 from nqbench.report.table import Column, Source, Table
 from nqbench.report.tables.common import interval_note
@@ -108,4 +109,6 @@ _BUILDERS: Final[dict[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
     "speedups": speedups,
     "threads": threads,
     "thresholds": thresholds,
+    "counters": counters,
+    "searches": searches,
 }

@@ -23,9 +23,13 @@ from nqbench.report.papers.curves import kernels, pool, speedup
 from nqbench.report.papers.forest import forest
 from nqbench.report.papers.level_curves import best_threads, thread_curves, thresholds
 from nqbench.report.papers.limits import limits
+from nqbench.report.papers.mapping_figure import mapping
+from nqbench.report.papers.phase_bars import phases
+from nqbench.report.papers.profile_figures import parts, requests
 from nqbench.report.papers.scheme_curves import boards, speedups, times
 from nqbench.report.papers.twins import twin
 from nqbench.report.papers.verdict_table import claims_table, details_table
+from nqbench.report.papers.version_rates import versions
 from nqbench.report.table import Source, Table
 from nqbench.report.writer import FIGURE_FORMATS, Folder
 
@@ -45,6 +49,11 @@ DRAW: Final[dict[str, DrawFigure]] = {
     "annealing": annealing,
     "evaluation_share": evaluation_share,
     "limits": limits,
+    "parts": parts,
+    "phases": phases,
+    "requests": requests,
+    "mapping": mapping,
+    "versions": versions,
 }
 
 
