@@ -22,8 +22,8 @@ SOURCE: Final = Path(__file__).with_name("chains.cu")
 NOTHING_FOUND: Final = 2**64 - 1
 
 _WARP: Final = 32
-_WORDS: Final = ((255, "uint8", "unsigned char"), (65535, "uint16", "unsigned short"),
-                 (2**31 - 1, "uint32", "unsigned"))  # fmt: skip
+WORDS: Final = ((255, "uint8", "unsigned char"), (65535, "uint16", "unsigned short"),
+                (2**31 - 1, "uint32", "unsigned"))  # fmt: skip
 """The narrowest word that holds every row and every count of a diagonal, up to n of both."""
 
 _GLOBAL_WARPS: Final = 8
@@ -148,7 +148,7 @@ def winner_is_told(outputs: Mapping[str, NDArray[Any]]) -> bool:
 
 def _shape(levels: Mapping[str, Level], device: DeviceFacts) -> Shape:
     n, warps = number(levels, "n"), number(levels, "block_size") // _WARP
-    dtype, word = next((dtype, word) for most, dtype, word in _WORDS if n <= most)
+    dtype, word = next((dtype, word) for most, dtype, word in WORDS if n <= most)
     needed = warps * (5 * n - 2) * np.dtype(dtype).itemsize
     wanted = levels["counters"]
     if wanted == "shared":

@@ -33,23 +33,26 @@ template <class Word> struct Chain {
     int n;
     unsigned long long key;
 
+    // As int: of a Word of 32 bits, column - row would wrap round instead of being negative.
+    __device__ int row(int i) const { return static_cast<int>(board[i]); }
+
     __device__ bool attacked(int i) const {
-        const int row = board[i];
-        return rising[i + row] > 1 || falling[i - row] > 1;
+        const int r = row(i);
+        return rising[i + r] > 1 || falling[i - r] > 1;
     }
 
     // Conflicts that exchanging the rows of two queens adds. A queen leaves as many partners as its
     // diagonals hold others and meets those of its new ones; two queens on one diagonal lose each
     // other once, not twice, and meet again on the other diagonal.
     __device__ int change_of(int i, int j) const {
-        const int a = board[i], b = board[j];
+        const int a = row(i), b = row(j);
         const int lost = rising[i + a] + rising[j + b] + falling[i - a] + falling[j - b] - 4;
         const int met = rising[i + b] + rising[j + a] + falling[i - b] + falling[j - a];
         return met - lost + 2 * (i + a == j + b) + 2 * (i + b == j + a);
     }
 
     __device__ void exchange(int i, int j) {
-        const int a = board[i], b = board[j];
+        const int a = row(i), b = row(j);
         --rising[i + a], --rising[j + b], --falling[i - a], --falling[j - b];
         ++rising[i + b], ++rising[j + a], ++falling[i - b], ++falling[j - a];
         board[i] = static_cast<Word>(b);
@@ -111,9 +114,9 @@ template <class Word> __device__ long long count(Chain<Word>& chain, unsigned la
     }
     __syncwarp();
     if (lane == 0)
-        for (int i = 0; i < n; ++i) ++chain.rising[i + chain.board[i]];
+        for (int i = 0; i < n; ++i) ++chain.rising[i + chain.row(i)];
     if (lane == 1)
-        for (int i = 0; i < n; ++i) ++chain.falling[i - chain.board[i]];
+        for (int i = 0; i < n; ++i) ++chain.falling[i - chain.row(i)];
     __syncwarp();
     long long total = 0;
     for (int d = lane; d < 2 * n - 1; d += kWarp) {

@@ -17,7 +17,13 @@ from nqbench.devices.sim import SimDevice
 from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.plan import HostPlan, Outputs
 from nqbench.point import Level
-from nqbench.workloads.fitness import WORKLOAD, annealing, annealing_full, annealing_walk
+from nqbench.workloads.fitness import (
+    WORKLOAD,
+    annealing,
+    annealing_chains,
+    annealing_full,
+    annealing_walk,
+)
 from nqbench.workloads.fitness.annealing_cooling import (
     GOLDEN,
     MOST_RISE,
@@ -231,6 +237,37 @@ def test_every_chain_of_a_gpu_is_a_walk_of_the_processor(
         assert same(Walk(boards[chain], *given), expected)
     assert told["boards_found"] == sum(w.conflicts == 0 for w in walks)
     assert told["evaluations"] == min(w.evaluations for w in walks if w.conflicts == 0)
+
+
+@pytest.mark.parametrize("proposal", ["uniform", "attacked"])
+@pytest.mark.parametrize("counters", ["shared", "global"])
+@pytest.mark.parametrize("word", annealing_chains.WORDS, ids=lambda word: str(word[1]))
+def test_words_of_every_width_hold_a_chain(
+    word: tuple[int, str, str], counters: str, proposal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Column minus row is negative below the main diagonal, however wide the unsigned word."""
+    _, dtype, _ = word
+    monkeypatch.setattr(annealing_chains, "WORDS", [word])
+    _, outputs, _ = run(
+        *(SIM, "fitness.sa_chains"), n=64, chains=2, counters=counters, proposal=proposal,
+        stop="all",
+    )  # fmt: skip
+    assert outputs["boards"].dtype == dtype
+    for chain, board in enumerate(outputs["boards"].reshape(2, 64)):
+        expected = walk(64, chain_key(1, chain), ATTACKED if proposal == "attacked" else PAPER)
+        assert np.array_equal(board, expected.board)
+        assert outputs["steps"][chain] == expected.evaluations
+
+
+def test_the_widest_words_on_a_board_that_needs_them() -> None:
+    n = 65_536
+    _, outputs, _ = run(
+        *(SIM, "fitness.sa_chains"), n=n, chains=1, proposal="attacked", max_evaluations=2000,
+    )  # fmt: skip
+    assert outputs["boards"].dtype == np.uint32
+    expected = walk(n, chain_key(1), Cooling.constant(200, 2000))
+    assert np.array_equal(outputs["boards"], expected.board)
+    assert outputs["accepted"][0] == expected.accepted
 
 
 def test_who_wins_a_race_does_not_depend_on_the_order_of_warps() -> None:
