@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.workloads.counting.compiled import compiled
+from nqbench.workloads.compiled import compiled
 
 Words = NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.workloads.counting.compiled import compiled
+from nqbench.workloads.compiled import compiled
 
 SOMERS: Final = 0
 TWO_WAY: Final = 1

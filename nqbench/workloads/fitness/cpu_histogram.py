@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.workloads.counting.compiled import compiled
+from nqbench.workloads.compiled import compiled
 
 
 @compiled

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.plan import HostResult, Outputs
-from nqbench.workloads.counting.compiled import compiled
+from nqbench.workloads.compiled import compiled
 from nqbench.workloads.local_search.mapping import is_valid, positions
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.workloads.counting.compiled import compiled
+from nqbench.workloads.compiled import compiled
 from nqbench.workloads.local_search.factors import MAPPING_CODES
 
 QUADRATIC: Final = MAPPING_CODES["quadratic"]

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.workloads.counting.compiled import compiled
+from nqbench.workloads.compiled import compiled
 from nqbench.workloads.local_search.change import change, swap
 from nqbench.workloads.local_search.factors import MAPPING_CODES, THRESHOLD
 from nqbench.workloads.local_search.instance import load_instance
