@@ -20,7 +20,7 @@ from nqbench.report.papers.limits import peaks
 from nqbench.report.papers.twins import twin
 from nqbench.report.papers.write import DRAW, joint_source
 from nqbench.report.table import Table
-from tests.analysis.builder import MINI, Builder
+from tests.analysis.builder import H100, MINI, Builder
 from tests.papers.fitness_runs import builder, levels, run
 
 NOT_IN_THE_FILES = {
@@ -28,6 +28,7 @@ NOT_IN_THE_FILES = {
     "cdp_always_slower": "the run has no fitness_schemes.gpu_cdp",
 }
 """Claims that the authors' files say nothing about."""
+CDP = "fitness_schemes.gpu_cdp"
 CONTRADICTED = {"fine_slower_than_cpu": "fails at N=1000; see caveat repository_fine1"}
 """Claims that the authors' own numbers do not bear out."""
 
@@ -56,6 +57,15 @@ def test_the_authors_numbers_bear_out_their_claims(verdicts: dict[str, Verdict])
         assert reason in verdicts[name].reason
     for name, reason in CONTRADICTED.items():
         assert (verdicts[name].word, verdicts[name].reason) == ("fails", reason)
+
+
+def test_a_limit_of_nesting_that_is_gone_is_a_claim_that_fails(paper: Paper) -> None:
+    """An H100 with CUDA 13 answers right at 25 levels."""
+    made = Builder(H100, rounds=3, noise=1e-5)
+    for depth in (1, 24, 25):
+        made.time("nesting", levels(1000, "gpu_cdp", threshold=32, nesting=depth), 0.1, CDP)
+    found = {v.claim.id: v for v in judge(paper, [run(made)])}["cdp_depth_limit"]
+    assert found.word == "fails", found.reason
 
 
 def value(verdict: Verdict, index: int = 0) -> float:

@@ -61,7 +61,7 @@ def conflicts_of(
         if refused:
             raise LaunchError(
                 f"the device refused {refused} launches of sub-kernels (too many wait at once, or"
-                " they are nested too deep), so comparisons are missing; use a larger threshold,"
-                " less nesting, or gpu_coarse"
+                " its driver limits how deep they are nested), so comparisons are missing; use a"
+                " larger threshold, less nesting, or gpu_coarse"
             )
     return conflicts
