@@ -2,65 +2,77 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from nqbench.analysis.bottleneck import BEYOND, bottlenecks
+from nqbench.analysis.bottleneck import BEYOND, Bottleneck, bottlenecks
 from nqbench.analysis.collect import load_dataset
-from nqbench.bottleneck import PartsStudy, measure_parts, parts_study
+from nqbench.analysis.dataset import Dataset
+from nqbench.bottleneck import parts_study
 from nqbench.measure.parts import OfPart
+from nqbench.measure.runner import run_study
 from nqbench.plan import KernelPlan
 from nqbench.report.figures.bottleneck import bottleneck as draw
 from nqbench.report.figures.style import styled
 from nqbench.study import Measure, ReportItem
 from nqbench.workloads import get
 from nqbench.workloads.separable import PARTS, Part
+from tests.measure.toy import ToyStudy
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda import CudaDevice
 
-MEASURE = Measure(rounds=3, budget_s=3.0)
-N = 1 << 26
-"""256 MiB read and as many written: beyond the L2 cache of any GPU."""
+MEASURE = Measure(rounds=3, budget_s=1.0)
+"""An interval over fewer rounds is too wide to judge by."""
+MOVED: Final = 1 << 25
+"""Words: 128 MiB read and as many written, beyond the L2 cache of an H100 (50 MB)."""
+WORKED: Final = 1 << 22
+"""Words of kernels that are bound by arithmetic, at 4,096 operations on each: 0.5 ms."""
 
 
-def verdicts(study: PartsStudy, run: Path) -> dict[str, str]:
-    outcome = measure_parts(study, "cuda:0", run)
+@pytest.fixture(scope="module")
+def taken_apart(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """All kernels of this file in one run: starting workers takes as long as measuring."""
+    studies = (
+        parts_study(["ceilings.copy"], [MOVED]),
+        parts_study(["ceilings.fma", "steps=4"], [MOVED]),
+        parts_study(["ceilings.fma", "ceilings.int_add"], [WORKED]),
+    )
+    points = [point for study in studies for point in study.expand(study, device.facts)]
+    joint = ToyStudy(points, MEASURE, "bottleneck")
+    folder = tmp_path_factory.mktemp("bottleneck") / "run"
+    outcome = run_study(joint, device.spec, folder, expand=joint.expand)
     assert not outcome.failures, [f.reason for f in outcome.failures]
-    found = bottlenecks(load_dataset(outcome.path))
-    return {f"{b.system} {b.n}": f"{b.judged.word}: {b.judged.reason}" for b in found}
+    return load_dataset(outcome.path)
 
 
-@pytest.mark.usefixtures("device")
-def test_a_copy_is_memory_bound_and_a_throughput_kernel_is_not(tmp_path: Path) -> None:
-    study = parts_study(["ceilings.copy", "ceilings.fma", "ceilings.int_add"], [N], MEASURE)
-    found = verdicts(study, tmp_path / "run")
-    assert found[f"ceilings.copy {N}"].startswith("memory bound"), found
-    assert found[f"ceilings.fma {N}"].startswith("arithmetic bound"), found
-    assert found[f"ceilings.int_add {N}"].startswith("arithmetic bound"), found
+def found(data: Dataset, system: str, steps: int) -> Bottleneck:
+    (one,) = [b for b in bottlenecks(data) if (b.system, b.levels["steps"]) == (system, steps)]
+    return one
+
+
+def test_a_copy_is_memory_bound_and_a_throughput_kernel_is_not(taken_apart: Dataset) -> None:
+    for system, steps, word in (
+        ("ceilings.copy", 0, "memory bound"),
+        ("ceilings.fma", 4096, "arithmetic bound"),
+        ("ceilings.int_add", 4096, "arithmetic bound"),
+    ):
+        judged = found(taken_apart, system, steps).judged
+        assert judged.word == word, (system, judged)
     with styled():
-        (drawing,) = draw(load_dataset(tmp_path / "run"), ReportItem("figure", "bottleneck"))
+        (drawing,) = draw(taken_apart, ReportItem("figure", "bottleneck"))
     assert "memory bound" in drawing.alt
 
 
-@pytest.mark.usefixtures("device")
-def test_more_arithmetic_moves_the_bottleneck(tmp_path: Path) -> None:
-    """A part's share grows with its work: memory's falls, arithmetic's rises, step by step."""
-    shares = []
-    for steps in (4, 64, 1024):
-        study = parts_study(["ceilings.fma", f"steps={steps}"], [N], MEASURE)
-        outcome = measure_parts(study, "cuda:0", tmp_path / str(steps))
-        (found,) = bottlenecks(load_dataset(outcome.path))
-        assert found.math is not None
-        assert found.memory is not None
-        assert found.math.value < BEYOND
-        assert found.memory.value < BEYOND
-        shares.append((found.math.value, found.memory.value))
-    (math4, memory4), _, (math1024, memory1024) = shares
-    assert math4 < 0.5 < memory4
-    assert memory1024 < 0.5 < math1024
+def test_more_arithmetic_moves_the_bottleneck(taken_apart: Dataset) -> None:
+    """Memory's share of the time falls with the operations on each word, arithmetic's rises."""
+    few, many = (found(taken_apart, "ceilings.fma", steps) for steps in (4, 4096))
+    shares = [part.value for b in (few, many) for part in (b.math, b.memory) if part]
+    assert all(share < BEYOND for share in shares)
+    math_few, memory_few, math_many, memory_many = shares
+    assert math_few < 0.5 < memory_few
+    assert memory_many < 0.5 < math_many
 
 
 @pytest.mark.parametrize("part", PARTS)
