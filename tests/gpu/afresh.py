@@ -1,0 +1,107 @@
+"""After a fault that spoils this process for the GPU, the tests that are left run in a fresh one.
+
+Otherwise every later test would fail with the fault of an earlier one. The fresh process hands its
+reports back one by one, and may itself be spoilt and start another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+REPORTS: Final = "NQBENCH_TEST_REPORTS"
+"""Names the file to which a fresh process writes its reports, a line of JSON each."""
+POLL_S: Final = 0.05
+
+
+class Afresh:
+    """A plugin; ``lost`` says whether this process can use the GPU no more."""
+
+    def __init__(self, config: pytest.Config, folder: Path, lost: Callable[[], bool]) -> None:
+        self._config, self._folder, self._lost = config, folder, lost
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lines: Iterator[str] = iter(())
+        self._number = 0
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        if item.get_closest_marker("gpu") is None or not (self._process or self._lost()):
+            return None
+        if self._process is None or self._process.poll() is not None:
+            self._start(item)
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in self._reports_of(item):
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if REPORTS in os.environ:
+            data = self._config.hook.pytest_report_to_serializable(
+                config=self._config, report=report
+            )
+            with Path(os.environ[REPORTS]).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(data) + "\n")
+
+    def _start(self, item: pytest.Item) -> None:
+        """Run this test and those after it."""
+        self._number += 1
+        path = self._folder / f"{self._number}.jsonl"
+        path.touch()
+        items = item.session.items
+        left = [i for i in items[items.index(item) :] if i.get_closest_marker("gpu")]
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-p",
+                "no:cacheprovider",
+                *(i.nodeid for i in left),
+            ],
+            cwd=self._config.rootpath,
+            env={**os.environ, REPORTS: str(path)},
+            stdout=subprocess.DEVNULL,
+        )
+        self._lines = self._follow(path, self._process)
+
+    @staticmethod
+    def _follow(path: Path, process: subprocess.Popen[bytes]) -> Iterator[str]:
+        with path.open(encoding="utf-8") as file:
+            kept = ""
+            while True:
+                ended = process.poll() is not None  # before reading, so that nothing is missed
+                kept += file.readline()
+                if kept.endswith("\n"):
+                    yield kept
+                    kept = ""
+                elif ended:
+                    return
+                else:
+                    time.sleep(POLL_S)
+
+    def _reports_of(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
+        """Those of one test, as they come; one that says so if its process ended without them."""
+        for line in self._lines:
+            data: dict[str, Any] = json.loads(line)
+            if data["nodeid"] != item.nodeid:
+                continue
+            if isinstance(data["longrepr"], list):  # JSON has no tuples, the place of a skip is one
+                data["longrepr"] = tuple(data["longrepr"])
+            yield self._config.hook.pytest_report_from_serializable(config=self._config, data=data)
+            if data["when"] == "teardown":
+                return
+        code = self._process.wait() if self._process else None
+        said = f"the fresh process of this test ended with {code} before the test did"
+        about: tuple[Any, ...] = (item.nodeid, item.location, {})
+        yield pytest.TestReport(*about, outcome="failed", longrepr=said, when="call")
+        yield pytest.TestReport(*about, outcome="passed", longrepr=None, when="teardown")
