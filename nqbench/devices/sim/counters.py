@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from nqbench.devices.sim.codegen.kernel import BLOCK_FIELDS, BLOCK_STRIDE
 from nqbench.devices.sim.codegen.writer import SITE_FIELDS
 from nqbench.devices.sim.engine import WARP_SIZE, Run
 from nqbench.devices.sim.operations import float_operations, integer_operations
+from nqbench.devices.sim.program import Program
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.devices.sim.rules import SECTOR_BITS
 
@@ -74,8 +76,7 @@ class Tally:
 
     def _operations(self, of: Callable[[Instruction], int]) -> int:
         """Operations over all threads; ``of`` gives those of an instruction."""
-        each = [sum(map(of, block.instructions)) for block in self.program.blocks]
-        total = int(self.lanes @ np.array(each))
+        total = int(self.lanes @ _operations_of_blocks(self.program, of))
         for site in self.program.sites:
             if site.space == "":  # predicated, as in ``totals``
                 missed = int(self.lanes[site.block] - self.sites[site.index, 1])
@@ -123,6 +124,14 @@ def combined(parts: Sequence[Mapping[str, int | float]]) -> dict[str, int | floa
         efficiency = total["thread_instructions"] / (WARP_SIZE * warp) if warp else 0.0
         total["lane_efficiency"] = efficiency
     return total
+
+
+@functools.lru_cache(maxsize=128)
+def _operations_of_blocks(program: Program, of: Callable[[Instruction], int]) -> NDArray[np.int64]:
+    """Operations of one execution of each block by one thread. Kept from launch to launch: they
+    take as long to add up as a small launch takes."""
+    each = [sum(map(of, block.instructions)) for block in program.blocks]
+    return np.array(each, np.int64)
 
 
 def _entry(instruction: Instruction, space: str, buffer: str) -> dict[str, Any]:

@@ -119,6 +119,7 @@ class SimPrepared(Closing):
         self.memory.begin(plan.buffers)
         addresses = {b.name: self.memory.address(b.name) for b in plan.buffers}
         self.parameters = parameter_bytes(program, plan.arguments, addresses)
+        self.names = access_names(program, plan.arguments)
         self.resources: Mapping[str, int | float | str] = {
             "resident_blocks": self.geometry.resident_blocks,
             "warps_per_block": self.geometry.warps,
@@ -134,7 +135,7 @@ class SimPrepared(Closing):
         check(run, outcome, self.plan.entry, timeout_s, run.steps >= self.device.max_steps)
         tally = Tally(run)
         detail = {
-            "lines": tally.lines(access_names(self.program, self.plan.arguments)),
+            "lines": tally.lines(self.names),
             "resident_blocks": self.geometry.resident_blocks,
             "order": self.device.order,
             "quantum": self.device.quantum,

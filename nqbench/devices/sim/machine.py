@@ -23,6 +23,7 @@ from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes
 from nqbench.devices.sim.global_memory import UNDEFINED_BYTE, GlobalMemory
 from nqbench.devices.sim.launching import access_names, check
 from nqbench.devices.sim.program import Program
+from nqbench.devices.sim.ptx import Instruction
 from nqbench.errors import DeviceError, LaunchTimeout
 from nqbench.plan import Kernel, Outputs, ProgramPlan
 
@@ -41,6 +42,7 @@ class LoadedKernel:
         self.program = program
         self.geometry = shape
         self.launches = 0
+        self._names: dict[Instruction, str] | None = None
         self._run: Run | None = None
 
     def begin(self) -> None:
@@ -67,7 +69,9 @@ class LoadedKernel:
         """The same for each access and branch."""
         if self._run is None:
             return []
-        return Tally(self._run).lines(access_names(self.program, self.kernel.arguments))
+        if self._names is None:
+            self._names = access_names(self.program, self.kernel.arguments)
+        return Tally(self._run).lines(self._names)
 
 
 class SimMachine:
