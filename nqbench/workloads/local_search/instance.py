@@ -12,6 +12,7 @@ TSPLIB rounds each to an integer. Lengths are therefore not comparable with TSPL
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +27,7 @@ from nqbench.workloads.local_search.tsplib import read_tsplib
 UNIFORM: Final = "uniform"
 DIGEST_MARK: Final = "#"
 DIGEST_LENGTH: Final = 12  # hex digits: enough to tell the versions of one file apart
+_DIGEST: Final = re.compile(rf"(?s)(.+){DIGEST_MARK}([0-9a-f]{{{DIGEST_LENGTH}}})")
 
 _MANTISSA_BITS: Final = 24
 _CITIES, _TOUR = 0, 1  # streams of one seed
@@ -87,7 +89,7 @@ def with_digest(name: str, n: int) -> str:
         raise InfeasibleError(
             f"instance: {path} has {cities} cities, but n is {n}; give n: [{cities}]", "n"
         )
-    recorded = name.partition(DIGEST_MARK)[2]
+    recorded = _split(name)[1]
     if recorded and recorded != digest:
         raise InfeasibleError(
             f"instance: {path} has changed since it was recorded as {recorded} (now {digest});"
@@ -99,14 +101,20 @@ def with_digest(name: str, n: int) -> str:
 
 def path_of(name: str) -> Path:
     """The file that a level names."""
-    return Path(name.partition(DIGEST_MARK)[0])
+    return Path(_split(name)[0])
+
+
+def _split(name: str) -> tuple[str, str]:
+    """File and digest of a level; a file's own name may hold the mark, too."""
+    found = _DIGEST.fullmatch(name)
+    return (found[1], found[2]) if found else (name, "")
 
 
 def _stamp(path: Path) -> tuple[int, int]:
     """Changes whenever the file does."""
     try:
         status = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name that no file can have
         return (0, 0)  # reading it will tell what is wrong
     return status.st_mtime_ns, status.st_size
 

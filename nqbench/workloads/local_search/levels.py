@@ -111,6 +111,8 @@ def _settle_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> N
 
 def _settle_tile(levels: Levels, device: DeviceFacts) -> None:
     """The largest tile that leaves enough warps for the device, unless it was given."""
+    if levels["tile_x"] not in ("auto", *TILE_X):
+        raise InfeasibleError(f"tile_x: {levels['tile_x']} is none of 1, 2, 4, 8", "tile_x")
     n = number(levels, "n")
     wanted = _TILE_WARPS_PER_SM * device.multiprocessors * WARP
     for across in reversed(TILE_X) if levels["tile_x"] == "auto" else (levels["tile_x"],):
@@ -118,5 +120,3 @@ def _settle_tile(levels: Levels, device: DeviceFacts) -> None:
             levels["tile_x"], levels["tile_y"] = across, rows
             if n * n // 2 >= wanted * int(str(across)) * int(str(rows)):
                 return
-    if levels["tile_x"] not in TILE_X:
-        raise InfeasibleError(f"tile_x: {levels['tile_x']} is none of 1, 2, 4, 8", "tile_x")

@@ -23,7 +23,11 @@ KEYWORDS: Final = frozenset(
 WEIGHT_TYPE: Final = "EUC_2D"
 SECTION: Final = "NODE_COORD_SECTION"
 END: Final = "EOF"
-LARGEST: Final = float(np.finfo(np.float32).max)
+LARGEST: Final = 1e18
+"""Of a coordinate's size: sums of eight distances, whose squares are formed on the way, stay finite
+in single precision. With infinite ones no change of the length means anything."""
+MOST_DIGITS: Final = 9
+"""Of a number of cities, or of one city: more do not fit any memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,14 +45,15 @@ def read_tsplib(path: Path) -> Tsplib:
     wrong: the number of cities, an index, a coordinate, a keyword, another kind of distances.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        if isinstance(error, UnicodeDecodeError):
+            raise StudyError(f"instance {path} is not text; TSPLIB files are") from error
+        reason = getattr(error, "strerror", None) or error
         raise StudyError(
-            f"instance {path} cannot be read: {error.strerror or error};"
+            f"instance {str(path)!r} cannot be read: {reason};"
             " give `uniform` or the path of a TSPLIB file, from the folder of the command"
         ) from error
-    except UnicodeDecodeError as error:
-        raise StudyError(f"instance {path} is not text; TSPLIB files are") from error
     return _Reader(path, text).read()
 
 
@@ -110,9 +115,9 @@ class _Reader:
         if "DIMENSION" not in self.values:
             raise self.error(self.last, "DIMENSION, the number of cities, is missing")
         number, text = self.values["DIMENSION"]
-        if not text.isdecimal() or int(text) < 1:
-            raise self.error(number, f"DIMENSION is {text!r}, not a number of cities")
-        return int(text)
+        if _whole(text) < 1:
+            raise self.error(number, f"DIMENSION is {text[:40]!r}, not a number of cities")
+        return _whole(text)
 
     def coordinates(self, n: int, section: int) -> NDArray[np.float32]:
         cities: dict[int, tuple[float, float]] = {}
@@ -148,15 +153,23 @@ class _Reader:
                 yield number, line
 
     def index(self, number: int, text: str, n: int) -> int:
-        if not text.isdecimal() or not 1 <= int(text) <= n:
-            raise self.error(number, f"city {text!r} is no number from 1 to DIMENSION: {n}")
-        return int(text)
+        if not 1 <= _whole(text) <= n:
+            raise self.error(number, f"city {text[:40]!r} is no number from 1 to DIMENSION: {n}")
+        return _whole(text)
 
     def number(self, number: int, text: str) -> float:
         try:
-            value = float(text)
+            value = math.nan if "_" in text else float(text)
         except ValueError:
             value = math.nan
         if not abs(value) <= LARGEST:
-            raise self.error(number, f"coordinate {text!r} is not a number of single precision")
+            raise self.error(
+                number, f"coordinate {text[:40]!r} is not a number from -{LARGEST:g} to {LARGEST:g}"
+            )
         return value
+
+
+def _whole(text: str) -> int:
+    """A number in decimal digits; 0 for anything else."""
+    plain = text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
+    return int(text) if plain else 0

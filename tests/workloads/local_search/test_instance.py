@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nqbench.devices.registry import open_device
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.instance import (
@@ -15,6 +16,8 @@ from nqbench.workloads.local_search.instance import (
     uniform_cities,
     with_digest,
 )
+from nqbench.workloads.local_search.plans import make_plan
+from nqbench.workloads.local_search.reference import reference_search
 from nqbench.workloads.local_search.tsplib import read_tsplib
 from tests.workloads.local_search.facts import GPU
 
@@ -69,7 +72,14 @@ MISTAKES = {
     "coordinate a word": (GOOD.replace("4 8 8", "4 8 x"), 12, "coordinate 'x' is not a number"),
     "not finite": (GOOD.replace("4 8 8", "4 8 inf"), 12, "coordinate 'inf' is not a number"),
     "not a number": (GOOD.replace("4 8 8", "4 nan 8"), 12, "coordinate 'nan' is not a number"),
-    "too large": (GOOD.replace("4 8 8", "4 8 1e39"), 12, "single precision"),
+    "too large": (GOOD.replace("4 8 8", "4 8 2e18"), 12, "not a number from -1e+18 to 1e+18"),
+    "underscores": (GOOD.replace("4 8 8", "4 8 1_0"), 12, "'1_0' is not a number"),
+    "index of 5000 digits": (GOOD.replace("4 8 8", f"{'9' * 5000} 8 8"), 12, "is no number from 1"),
+    "dimension of 5000 digits": (
+        GOOD.replace("DIMENSION : 5", f"DIMENSION : {'9' * 5000}"),
+        5,
+        "9', not a number of cities",
+    ),
     "one coordinate": (GOOD.replace("4 8 8", "4 8"), 12, "a city is `index x y`, not '4 8'"),
     "in space": (GOOD.replace("4 8 8", "4 8 8 8"), 12, "a city is `index x y`"),
     "weights": (GOOD.replace("EUC_2D", "GEO"), 6, "EDGE_WEIGHT_TYPE is 'GEO'; only EUC_2D"),
@@ -112,10 +122,33 @@ def test_mistakes(tmp_path: Path, mistake: str) -> None:
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="cannot be read: No such file"):
         read_tsplib(tmp_path / "absent.tsp")
+    with pytest.raises(StudyError, match="cannot be read: embedded null"):
+        with_digest("a\0b.tsp", 5)
     binary = tmp_path / "binary.tsp"
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StudyError, match="is not text"):
         read_tsplib(binary)
+
+
+def test_marks_of_other_editors_and_systems(tmp_path: Path) -> None:
+    path = tmp_path / "five#2.tsp"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
+    level = with_digest(str(path), 5)
+    assert with_digest(level, 5) == level
+    assert len(load_instance(level, 5, 1).cities) == 5
+
+
+def test_the_largest_coordinates_have_finite_changes(tmp_path: Path) -> None:
+    corners = "1 1e18 1e18\n2 -1e18 -1e18\n3 1e18 -1e18\n4 -1e18 1e18\n5 1e18 1e18\n"
+    path = tmp_path / "far.tsp"
+    path.write_text(GOOD[: GOOD.index("1 ", GOOD.index("SECTION"))] + corners)
+    name = with_digest(str(path), 5)
+    search = reference_search(name, 5, 1, 3, "quadratic")
+    assert np.isfinite(search.changes).all()
+    plan = make_plan({"n": 5, "iterations": 3, "instance": name}, "local_search.fused", GPU)
+    with open_device("sim:mini").prepare(plan) as prepared:
+        prepared.launch()
+        assert prepared.fetch()["tour"].tolist() == search.tour.tolist()
 
 
 def test_a_changed_file_is_another_level(tmp_path: Path) -> None:

@@ -97,6 +97,12 @@ REFUSED: dict[str, tuple[str | None, Mapping[str, Level], str, str]] = {
         "block_size",
     ),
     "tile": ("local_search.fused", {"n": 9, "tile_x": 3}, "tile_x: 3 is none of 1, 2, 4", "tile_x"),
+    "a tile of many moves": (
+        "local_search.resident",
+        {"n": 9000, "tile_x": 3, "tile_y": 8},
+        "tile_x: 3 is none of 1, 2, 4",
+        "tile_x",
+    ),
     "no index": (
         "local_search.fused",
         {"n": 9, "mapping": "rectangle"},

@@ -74,7 +74,8 @@ def test_it_takes_the_moves_of_a_search_that_looks_at_all(
     assert np.array_equal(direct.outputs["changes"], found.changes)
     assert direct.outputs["evaluations"][0] == found.evaluations
     assert direct.outputs["invalid"][0] == 0
-    assert set(direct.phases) == {"evaluation", "apply"}
+    assert isinstance(direct.phases, dict)
+    assert set(direct.phases) == {"evaluation", "apply", "total"}
 
 
 @pytest.mark.parametrize("mapping", ["quadratic", "rectangle"])

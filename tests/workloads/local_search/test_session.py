@@ -8,16 +8,23 @@ import pytest
 
 from nqbench.measure.keys import workload_sources
 from nqbench.measure.session import Session
-from nqbench.point import Level, Point
+from nqbench.plan import HostPlan
+from nqbench.point import PART, Level, Point
 from nqbench.workloads.local_search import WORKLOAD
+from nqbench.workloads.local_search.cpu import search
 from nqbench.workloads.local_search.mapping import invalid_moves
+from nqbench.workloads.local_search.plans import make_plan
+from nqbench.workloads.local_search.reference import reference_search
+from tests.workloads.local_search.facts import HOST
 
 
 def verify(device: str, system: str, **given: Level) -> dict[str, Any]:
     session = Session(device)
     try:
+        part = {PART: given.pop(PART)} if PART in given else {}
         resolved = WORKLOAD.resolve(given, system, session.device.facts)
-        point = Point("s", "s", "local_search", system, resolved.factors, resolved.derived)
+        factors = {**resolved.factors, **part}
+        point = Point("s", "s", "local_search", system, factors, resolved.derived)
         request = {
             "point": point.as_json(),
             "round": 0,
@@ -39,6 +46,31 @@ def test_a_mapping_that_fails_is_wrong_and_says_why() -> None:
     assert f"the mapping sent {invalid} numbers of moves outside" in block["reason"]
     assert block["about"]["invalid_moves"] == invalid
     assert "fault" not in block["about"]
+
+
+@pytest.mark.parametrize("system", ["brodtkorb_part1.gpu_v1", "local_search.fused"])
+def test_a_part_of_a_search_that_starts_at_its_end(system: str) -> None:
+    seed = next(
+        s for s in range(99) if reference_search("uniform", 4, s, 1, "quadratic").applied == 0
+    )
+    for n, wanted in ((4, 0), (40, None)):
+        block = verify("sim:mini", system, n=n, seed=seed, part="full")
+        assert block["status"] == "ok"
+        assert (block["answer"] == "0") == (wanted == 0)
+
+
+def test_a_part_with_a_mapping_that_fails_is_wrong() -> None:
+    block = verify("sim:mini", "brodtkorb_part1.gpu_v7", n=6000, part="full", blocks=2000)
+    assert block["status"] == "wrong"
+    assert block["answer"] == str(-invalid_moves(6000, "rearranged"))
+
+
+def test_phases_of_a_search_on_the_processor_fit_its_total() -> None:
+    plan = make_plan({"n": 50, "iterations": 20}, "brodtkorb_part1.cpu_two_loops", HOST)
+    assert isinstance(plan, HostPlan)
+    phases = search(*plan.arguments).phases
+    assert isinstance(phases, dict)
+    assert 0 < phases["evaluation"] + phases["apply"] <= phases["total"]
 
 
 @pytest.mark.parametrize("system", ["brodtkorb_part1.gpu_v8", "local_search.resident"])
