@@ -70,9 +70,10 @@ def roofline(
     Raises ``StudyError`` where there is no run of the ceilings, ``AnalysisError`` where no kernel
     has both a time and known operations.
     """
+    from nqbench.analysis.ceilings import ceilings_of
     from nqbench.analysis.claims_runs import observe
     from nqbench.analysis.collect import load_dataset
-    from nqbench.analysis.roofline import ceilings_of, roof_points
+    from nqbench.analysis.roofline import roof_points
     from nqbench.report import default_out
     from nqbench.report.figures.roofline import roofline as draw
     from nqbench.report.items import source_of

@@ -4,72 +4,40 @@ Times come from a run on a GPU, ceilings from a run of ``configs/ceilings.yaml``
 Operations and bytes come from a profiler, or from a simulated run of the same points. A kernel
 cannot take less than its bytes at the copy's bandwidth, nor than its floating-point or its integer
 operations at theirs, which overlap: the longest of the three is the limit.
+
+A program (several launches in one sample) is set by the kernel that takes most of its time, with
+that kernel's phase and counts: what passes between the launches is under no roof.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from nqbench.analysis.ceilings import STUDY, Ceilings, Kind
 from nqbench.analysis.claims_runs import Observed, profile_value
 from nqbench.analysis.dataset import Dataset, Level, PointResult, missing
 from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.quantities import TIME
+from nqbench.analysis.quantities import TIME, Quantity
 from nqbench.errors import AnalysisError
 from nqbench.point import L2, PART
+from nqbench.vocabulary import of_kernel, plain_name
 
-Kind = Literal["bytes", "float", "integer"]
-
-CEILINGS: Final[Mapping[str, tuple[str, Kind, str]]] = {
-    "copy": ("copy in device memory", "bytes", "bytes_moved"),
-    "read": ("reads from L2", "bytes", "bytes_moved"),
-    "fma": ("FP32 multiply-add", "float", "float_operations"),
-    "float_add": ("FP32 add", "float", "float_operations"),
-    "int_add": ("INT32 add", "integer", "integer_operations"),
-    "logic": ("32-bit logic", "integer", "integer_operations"),
-}
-"""By operation of the workload ``ceilings``: name, what it bounds, what of its work counts."""
-STUDY: Final = "configs/ceilings.yaml"
 SIMULATED: Final = "simulated PTX"
 PROFILED: Final = "ncu"
 SECTOR_BYTES: Final = 32
 _NOT_COMPARED: Final = (L2, PART)
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
-    """The most of something per second: bytes or operations. A fused multiply-add is two."""
-
-    operation: str
-    name: str
-    kind: Kind
-    per_s: Estimate
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ceilings:
-    """The ceilings of one GPU, as far as they were measured."""
-
-    device: str
-    found: Mapping[str, Ceiling]
-
-    def best(self, kind: Kind) -> Ceiling:
-        """The bound of a kind: of bytes that of the copy. Raises ``AnalysisError`` without one."""
-        known = [c for c in self.found.values() if c.kind == kind and c.operation != "read"]
-        if not known:
-            raise AnalysisError(
-                f"the ceilings of {self.device} lack one for {kind}; run `nqbench run {STUDY}`"
-            )
-        return max(known, key=lambda c: c.per_s.value)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class RoofPoint:
     """One kernel under the roof.
 
-    ``time``    seconds; ``work`` bytes and operations by kind; ``counted_by`` who counted them,
-                ``bytes_of`` where the bytes went
+    ``kernel``  which one of a program's it is; empty where there is one only
+    ``time``    seconds, of a program's kernel all its launches together
+    ``work``    bytes and operations by kind; ``counted_by`` who counted them, ``bytes_of`` where
+                the bytes went
     ``limits``  least seconds by kind; ``limit`` the largest of them, ``share`` it over the time
     """
 
@@ -81,6 +49,7 @@ class RoofPoint:
     counted_by: str
     bytes_of: str
     limits: Mapping[Kind, float]
+    kernel: str = ""
 
     @property
     def limit(self) -> Kind:
@@ -108,31 +77,6 @@ class RoofPoint:
         return self.work[kind] / self.time.value
 
 
-def ceilings_of(data: Dataset) -> Ceilings:
-    """The best of each operation in a run of the workload ``ceilings``.
-
-    Raises ``AnalysisError`` for a run without times of it.
-    """
-    from nqbench.workloads.ceilings import amounts
-
-    best: dict[str, Ceiling] = {}
-    for point in data.points:
-        operation = str(point.levels.get("operation"))
-        time = point.estimate(TIME) if point.ok else None
-        if operation not in CEILINGS or "steps" not in point.levels or time is None:
-            continue
-        name, kind, counted = CEILINGS[operation]
-        amount = amounts({**point.levels, "n": point.n})[counted]
-        found = Ceiling(operation, name, kind, _rate(amount, time))
-        if operation not in best or found.per_s.value > best[operation].per_s.value:
-            best[operation] = found
-    if not best:
-        raise AnalysisError(
-            f"run {data.name!r} holds no measured ceiling; run `nqbench run {STUDY}` on the GPU"
-        )
-    return Ceilings(data.device, {o: best[o] for o in CEILINGS if o in best})
-
-
 def roof_points(
     run: Observed, ceilings: Ceilings, simulated: Sequence[Dataset] = ()
 ) -> tuple[list[RoofPoint], list[str]]:
@@ -149,11 +93,15 @@ def roof_points(
         )
     found, left_out = [], []
     for point in run.data.points:
-        time = point.estimate(TIME)
-        if not point.ok or point.host or time is None or point.levels.get(PART, "full") != "full":
+        whole = point.estimate(TIME)
+        if not point.ok or point.host or whole is None or point.levels.get(PART, "full") != "full":
             continue
-        made = _profiled(run, point, time, ceilings) or _counted(point, time, ceilings, simulated)
-        if made is None:
+        kernel, time = _main_kernel(point) if _is_program(point) else ("", whole)
+        made = time and (
+            _profiled(run, point, kernel, time, ceilings)
+            or _counted(point, kernel, time, ceilings, simulated)
+        )
+        if not made:
             left_out.append(f"{point.system or point.sweep} at N = {point.n}")
         else:
             found.append(made)
@@ -165,40 +113,61 @@ def roof_points(
     return found, left_out
 
 
-def _rate(amount: float, time: Estimate) -> Estimate:
-    inverse = time.inverse()
-    low = None if inverse.low is None else amount * inverse.low
-    high = None if inverse.high is None else amount * inverse.high
-    return Estimate(amount * inverse.value, low, high, time.rounds)
+def _main_kernel(point: PointResult) -> tuple[str, Estimate | None]:
+    """The kernel of a program that takes most of its time, and what it takes.
+
+    ``None`` for the time where the program's phases were not recorded.
+    """
+    columns = {str(c) for row in point.blocks.values() for c, v in row.items() if not missing(v)}
+    names = sorted({plain_name(c)[1] for c in columns} - {""})
+    times = {name: point.estimate(_phase(name)) for name in names}
+    known = {name: time.value for name, time in times.items() if time is not None}
+    if not known:
+        return names[0], None
+    longest = max(known, key=lambda name: known[name])
+    return longest, times[longest]
+
+
+def _phase(kernel: str) -> Quantity:
+    """A kernel's time within its program, whatever its name."""
+    return Quantity(kernel, f"{kernel} time", (f"{kernel}_s",), "time", "s")
+
+
+def _of(name: str, kernel: str) -> str:
+    return of_kernel(name, kernel) if kernel else name
 
 
 def _profiled(
-    run: Observed, point: PointResult, time: Estimate, ceilings: Ceilings
+    run: Observed, point: PointResult, kernel: str, time: Estimate, ceilings: Ceilings
 ) -> RoofPoint | None:
-    """By a profiler; of a program its main kernel's first launch, with the profiler's time."""
+    """By a profiler; of a program's kernel the first launch, with the profiler's time."""
     names = ("dram_bytes", "fp32_operations", "integer_thread_instructions")
-    values = [profile_value(run, point, name) for name in names]
+    values = [profile_value(run, point, _of(name, kernel)) for name in names]
     if any(value is None for value in values):
         return None
     nbytes, floats, integers = (float(value or 0) for value in values)
-    if _is_program(point):
-        duration_ns = profile_value(run, point, "duration_ns")
+    if kernel:
+        duration_ns = profile_value(run, point, of_kernel("duration_ns", kernel))
         if not duration_ns:
             return None
         time = Estimate(duration_ns * 1e-9)
     work: dict[Kind, float] = {"bytes": nbytes, "float": floats, "integer": integers}
-    return _point(point, time, work, PROFILED, "device memory", ceilings)
+    return _point(point, kernel, time, work, (PROFILED, "device memory"), ceilings)
 
 
 def _counted(
-    point: PointResult, time: Estimate, ceilings: Ceilings, simulated: Sequence[Dataset]
+    point: PointResult,
+    kernel: str,
+    time: Estimate,
+    ceilings: Ceilings,
+    simulated: Sequence[Dataset],
 ) -> RoofPoint | None:
     """By the simulator: off-chip sectors, as if there were no cache."""
     twin = next((t for data in simulated for t in data.points if _same(point, t)), None)
     if twin is None:
         return None
     names = ("global_sectors", "local_sectors", "float_operations", "integer_operations")
-    values = [twin.detail(name) for name in names]
+    values = [twin.detail(_of(name, kernel)) for name in names]
     if any(missing(value) for value in values):
         return None
     global_, local, floats, integers = map(float, values)
@@ -207,22 +176,21 @@ def _counted(
         "float": floats,
         "integer": integers,
     }
-    return _point(point, time, work, SIMULATED, "all off-chip accesses, cached or not", ceilings)
+    by = (SIMULATED, "all off-chip accesses, cached or not")
+    return _point(point, kernel, time, work, by, ceilings)
 
 
 def _point(
     point: PointResult,
+    kernel: str,
     time: Estimate,
     work: Mapping[Kind, float],
-    counted_by: str,
-    bytes_of: str,
+    by: tuple[str, str],
     ceilings: Ceilings,
 ) -> RoofPoint:
     limits = {kind: amount / ceilings.best(kind).per_s.value for kind, amount in work.items()}
-    return RoofPoint(
-        *(point.system or point.sweep, point.n, point.levels, time, work, counted_by, bytes_of),
-        limits,
-    )
+    name = point.system or point.sweep
+    return RoofPoint(name, point.n, point.levels, time, work, *by, limits, kernel)
 
 
 def _is_program(point: PointResult) -> bool:

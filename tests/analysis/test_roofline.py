@@ -9,18 +9,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from nqbench.analysis.claims_runs import observe
+from nqbench.analysis.ceilings import Ceiling, Ceilings, ceilings_of
+from nqbench.analysis.claims_runs import Observed, observe
 from nqbench.analysis.collect import load_dataset
+from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME
-from nqbench.analysis.roofline import (
-    SIMULATED,
-    Ceiling,
-    Ceilings,
-    RoofPoint,
-    ceilings_of,
-    roof_points,
-)
+from nqbench.analysis.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.cli import app
 from nqbench.devices.models import load_model
 from nqbench.errors import AnalysisError, StudyError
@@ -180,3 +175,60 @@ def test_no_ceilings_beside_the_run(tmp_path: Path) -> None:
 
     with pytest.raises(StudyError, match=r"nqbench run configs/ceilings\.yaml"):
         roofline([tmp_path / "run"], None, (), None, ())
+
+
+def program(block: Mapping[str, object], *, timed: bool) -> Dataset:
+    """A run with one point of a program, whose kernels are ``evaluate`` and ``apply``."""
+    blocks: Mapping[int, Mapping[str, object]] = {1: {"key": "k", **block}}
+    point = PointResult("s", "p.two", 100, {"n": 100}, False, timed, "ok", "", blocks)
+    kind = "cuda" if timed else "sim"
+    return Dataset("run", {"device": {"spec": f"{kind}:0", "kind": kind}}, (point,), 1)
+
+
+def counted(kernel: str, factor: float) -> dict[str, float]:
+    names = ("global_sectors", "local_sectors", "float_operations", "integer_operations")
+    return {f"{name}@{kernel}": factor * (i + 1) for i, name in enumerate(names)}
+
+
+TWO = {"value_s": 10.0, "evaluate_s": 3.0, "apply_s": 2.0, "other_s": 5.0,
+       "registers@evaluate": 32, "registers@apply": 16}  # fmt: skip
+ROOF = Ceilings(
+    "cuda:0",
+    {
+        "copy": Ceiling("copy", "copy", "bytes", Estimate(1e3)),
+        "fma": Ceiling("fma", "fma", "float", Estimate(1e3)),
+        "int_add": Ceiling("int_add", "add", "integer", Estimate(1e3)),
+    },
+)
+
+
+def test_a_program_is_set_by_the_kernel_that_takes_most_of_its_time() -> None:
+    run = Observed(Path("run"), program(TWO, timed=True))
+    counts = {"global_sectors": 9e9, **counted("apply", 100.0), **counted("evaluate", 10.0)}
+    (found,), left_out = roof_points(run, ROOF, [program(counts, timed=False)])
+    assert not left_out
+    assert found.kernel == "evaluate"
+    assert found.time.value == pytest.approx(3.0)
+    assert found.work == {"bytes": 32 * 30.0, "float": 30.0, "integer": 40.0}
+    assert found.share == pytest.approx(32 * 30 / 1e3 / 3.0)
+    table = roofline_table([found], [], SOURCE)
+    assert [column.name for column in table.columns][:2] == ["system", "kernel"]
+    assert table.rows[0][1] == "evaluate"
+
+
+def test_a_profilers_first_launch_of_that_kernel_has_its_own_time() -> None:
+    profile = {"key": "k", "dram_bytes@evaluate": 64.0, "fp32_operations@evaluate": 8.0,
+               "integer_thread_instructions@evaluate": 4.0, "duration_ns@evaluate": 5e8,
+               "dram_bytes": 1.0, "duration_ns": 1.0}  # fmt: skip
+    run = replace(Observed(Path("run"), program(TWO, timed=True)), profiles=(profile,))
+    (found,), _ = roof_points(run, ROOF)
+    assert found.kernel == "evaluate"
+    assert found.time.value == pytest.approx(0.5)
+    assert found.work == {"bytes": 64.0, "float": 8.0, "integer": 4.0}
+
+
+def test_a_program_without_phases_is_left_out() -> None:
+    bare = {name: value for name, value in TWO.items() if not name.endswith("_s")}
+    run = Observed(Path("run"), program({**bare, "value_s": 10.0}, timed=True))
+    with pytest.raises(AnalysisError, match="known operations"):
+        roof_points(run, ROOF, [program(counted("evaluate", 1.0), timed=False)])

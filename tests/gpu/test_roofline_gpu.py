@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from nqbench.analysis.ceilings import ceilings_of
 from nqbench.analysis.claims_runs import observe
 from nqbench.analysis.collect import load_dataset
-from nqbench.analysis.roofline import ceilings_of, roof_points
+from nqbench.analysis.roofline import roof_points
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
 from nqbench.study import Measure, expand, load_study

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from nqbench.analysis.ceilings import Ceilings
 from nqbench.analysis.quantities import Quantity
-from nqbench.analysis.roofline import SIMULATED, Ceilings, RoofPoint
+from nqbench.analysis.roofline import SIMULATED, RoofPoint
 from nqbench.report.figures.scale import short
 from nqbench.report.figures.style import (
     COLOURS,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from nqbench.analysis.ceilings import Ceilings
 from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.roofline import SIMULATED, Ceilings, RoofPoint
+from nqbench.analysis.roofline import SIMULATED, RoofPoint
 from nqbench.report.items import slug
 from nqbench.report.table import Cell, Column, Source, Table
 
@@ -23,6 +24,10 @@ SHARE_NOTE: Final = (
 INTEGER_NOTE: Final = (
     "integer operations are instructions, those of addresses and loops included; a fused"
     " multiply-add is two floating-point operations"
+)
+PROGRAM_NOTE: Final = (
+    "kernel: of a program the one that takes most of its time, in a run told apart by phases; time:"
+    " all its launches in a run, or the first where a profiler counted"
 )
 SIMULATED_NOTE: Final = (
     "simulated: operations of the PTX, which is not the machine code, and bytes of all off-chip"
@@ -50,9 +55,11 @@ def ceilings_table(ceilings: Ceilings, source: Source) -> Table:
 def roofline_table(points: Sequence[RoofPoint], left_out: Sequence[str], source: Source) -> Table:
     """The kernels, a row each."""
     factors = differing(points)
-    rows = [_row(point, factors) for point in points]
+    programs = any(point.kernel for point in points)
+    rows = [_row(point, factors, programs=programs) for point in points]
     columns = (
         Column("system"),
+        *((Column("kernel"),) if programs else ()),
         *(Column(name) for name in factors),
         Column("N", "number"),
         Column("time", "time", spread=True),
@@ -69,15 +76,18 @@ def roofline_table(points: Sequence[RoofPoint], left_out: Sequence[str], source:
     notes = [SHARE_NOTE, INTEGER_NOTE]
     if any(point.counted_by == SIMULATED for point in points):
         notes.append(SIMULATED_NOTE)
+    if programs:
+        notes.append(PROGRAM_NOTE)
     if left_out:
         notes.append(f"Without known operations, left out: {'; '.join(left_out)}")
     title = "Kernels under the roofline"
     return Table(slug("roofline"), title, columns, tuple(rows), source, tuple(notes))
 
 
-def _row(point: RoofPoint, factors: Sequence[str]) -> tuple[Cell, ...]:
+def _row(point: RoofPoint, factors: Sequence[str], *, programs: bool) -> tuple[Cell, ...]:
     return (
         point.system,
+        *((point.kernel or "-",) if programs else ()),
         *(str(point.levels.get(name, "-")) for name in factors),
         point.n,
         point.time,
