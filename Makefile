@@ -19,7 +19,8 @@ ablation: setup ## run configs/ablation.yaml on the first GPU, else in the simul
 
 papers: setup ## the papers' tables, figures and verdicts from results/; with DEVICE=..., run them first
 ifneq ($(origin DEVICE),file)
-	$(BIN)/nqbench reproduce $(PAPERS) --device $(DEVICE)
+	@# 1: some points failed, which the papers' own findings are among; the pages below say which.
+	$(BIN)/nqbench reproduce $(PAPERS) --device $(DEVICE) || [ $$? -eq 1 ]
 endif
 	$(BIN)/nqbench reproduce $(PAPERS) --recorded
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 EVALUATION: Final = "evaluation"
 IDEAL_SECTORS: Final = 4
 """Sectors of 32 bytes that a warp needs for 4 neighbouring bytes per lane."""
-_TITLE: Final = 34  # characters that fit over a panel
+_TITLE: Final = 27  # characters that fit over a panel
 Read = Callable[[str, str], float]
 
 
@@ -128,18 +128,17 @@ def _published(ax: Axes, paper: Paper, figure: PaperFigure) -> None:
     for x, (_, value) in enumerate(known):
         ax.bar(x, value, width=0.6, facecolor="white", edgecolor=GREY, hatch=HATCH)
         ax.text(x, value, f"{value:g}", ha="center", va="bottom", fontsize=7)
-    _ideal(ax, 1)
     _names(ax, [system for system, _ in known])
     ax.set_ylim(0, 1.2 * max(value for _, value in known))
+    _ideal(ax, 1)
     device = paper.device(figure.hardware[0]).name
     ax.set_title(f"transactions (128 B) per request\n{device} (published)", fontsize=7)
 
 
 def _ideal(ax: Axes, value: float) -> None:
+    ax.set_ylim(0, max(ax.get_ylim()[1], 1.3 * value))
     ax.axhline(value, color="#333333", linestyle=":")
-    ax.text(
-        1.38, value, "ideal", ha="right", va="bottom", fontsize=6.5, backgroundcolor="#ffffffb0"
-    )
+    ax.text(1.38, value, "ideal", ha="right", va="bottom", fontsize=6.5)
 
 
 def _bars(ax: Axes, values: Sequence[float], systems: Sequence[str]) -> None:

@@ -38,7 +38,8 @@ def counters(paper: Paper, table: PaperTable, run: Observed) -> Table:
                 row.append(_counter(run, series, n, part))
             except NotMeasured as error:
                 row.append(None)
-                missing[error.what] = None
+                own = of_kernel(part.counter, series.kernel)
+                missing[error.what.replace(own, "what is missing")] = None
         rows.append((*row, part.counter.replace("_", " "), part.note))
     if all(cell is None for row in rows for cell in row[2:-2:2]):
         raise AnalysisError("; ".join(missing))
@@ -90,7 +91,7 @@ def searches(paper: Paper, table: PaperTable, run: Observed) -> Table:
         raise AnalysisError(next(iter(missing), "the run timed no search"))
     columns = (
         *(Column("system"), Column("N", "number"), Column("most iterations", "number")),
-        *(Column("paper", unit=table.unit), Column("here", "time", spread=True)),
+        *(Column("paper, a whole search", unit=table.unit), Column("here", "time", spread=True)),
         *(Column("evaluations", "number"), Column("moves per second", "number")),
         *(Column(f"{name} / this", "ratio", spread=True) for name in VERSIONS),
         Column("final length", "number"),

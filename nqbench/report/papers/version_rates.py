@@ -86,6 +86,8 @@ def limit_moves_per_s(data: Dataset, point: PointResult) -> float | None:
 def _panel(
     ax: Axes, data: Dataset, points: Mapping[str, PointResult], systems: Sequence[str]
 ) -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
     labels: set[str] = set()
 
     def once(label: str) -> str | None:
@@ -110,5 +112,15 @@ def _panel(
         if limit:
             ax.plot([limit], [y], "|", color="#000000", markersize=10, label=once("limit"))
     ax.set_xlim(left=min(rates) / 3)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
+    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_yticks(range(len(systems)), [short(s) for s in reversed(systems)], fontsize=7)
     ax.set_xlabel("moves per second")
+
+
+def _plain(value: float) -> str:
+    """10 M, 1 G, 100 G."""
+    for power, unit in ((4, " T"), (3, " G"), (2, " M"), (1, " k")):
+        if value >= 1000**power:
+            return f"{value / 1000**power:g}{unit}"
+    return f"{value:g}"

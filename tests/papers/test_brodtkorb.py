@@ -1,0 +1,348 @@
+"""The paper on local search: its claims, table and figures from runs whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from matplotlib.patches import Rectangle
+
+from nqbench.analysis.claims import Verdict, judge
+from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.device_limits import flops_per_s, ideal_instruction_byte_ratio
+from nqbench.analysis.estimate import Estimate
+from nqbench.errors import AnalysisError, StudyError
+from nqbench.papers import load_paper, paper_folder, read_paper
+from nqbench.papers.schema import Paper
+from nqbench.report.figures.style import styled
+from nqbench.report.papers.mapping_figure import numbered
+from nqbench.report.papers.phase_bars import shares_s, shown_systems
+from nqbench.report.papers.profile_figures import _sectors
+from nqbench.report.papers.twins import twin
+from nqbench.report.papers.version_rates import limit_moves_per_s, moves_per_s
+from nqbench.report.papers.write import DRAW, joint_source
+from nqbench.vocabulary import of_kernel
+from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
+from tests.analysis.builder import MINI, Builder
+from tests.papers.runs import named
+from tests.papers.test_studies import MACHINE, ON_HOST
+
+PAPER = "brodtkorb_part1"
+V = f"{PAPER}.gpu_v"
+EVALUATION = {
+    1: 460e-6,
+    2: 400e-6,
+    3: 380e-6,
+    4: 300e-6,
+    5: 300e-6,
+    6: 300e-6,
+    7: 300e-6,
+    8: 290e-6,
+}
+APPLY = {1: 275e-6, 2: 400e-6, 3: 400e-6, 4: 400e-6, 5: 90e-6, 6: 88e-6, 7: 88e-6, 8: 88e-6}
+ITERATIONS = {1000: 2500, 2000: 5000, 10_000: 500}
+
+
+@pytest.fixture(scope="module")
+def paper() -> Paper:
+    return load_paper(PAPER)
+
+
+def searched(n: int, iterations: int) -> dict[str, Any]:
+    return {"evaluations": iterations, "moves_evaluated": iterations * moves_of(n),
+            "final_solution_hash": 1000 * n + iterations, "final_length": 23.5,
+            "operations_per_move": 55, "roots_per_move": 8}  # fmt: skip
+
+
+def levels(n: int, iterations: int, mapping: str = "quadratic", **own: Any) -> dict[str, Any]:
+    return {"n": n, "iterations": iterations, "mapping": mapping, **own}
+
+
+def timed(made: Builder, sweep: str, system: str, own: Mapping[str, Any], s: float,
+          **details: Any) -> None:  # fmt: skip
+    made.time(sweep, own, s, system)
+    for row in made.rows[-made.rounds :]:
+        row |= details
+
+
+def gtx480(*, rounds: int = 3) -> Builder:
+    """A device on which the paper's sentences are true: version 1 as in table 1."""
+    made = Builder(MACHINE, rounds=rounds, noise=1e-4)
+    for n, iterations in ITERATIONS.items():
+        grown = moves_of(n) / moves_of(1000)
+        for version, evaluation_s in EVALUATION.items():
+            mapping = "rectangle" if version == 8 else "quadratic"
+            own = levels(n, iterations, mapping)
+            if n == 10_000 and version < 8:
+                made.fail("versions", own, "wrong", "24310 moves", f"{V}{version}")
+                continue
+            parts = {"evaluation_s": iterations * evaluation_s * grown,
+                     "apply_s": iterations * APPLY[version]}  # fmt: skip
+            whole_s = sum(parts.values()) + iterations * 20e-6
+            timed(made, "versions", f"{V}{version}", own, whole_s, **parts,
+                  **searched(n, iterations))  # fmt: skip
+    for n, iterations in ((1000, 200), (2000, 20)):
+        own = levels(n, iterations)
+        one_s = 80 * iterations * 735e-6
+        timed(made, "processor", f"{V}1", own, one_s / 80, **searched(n, iterations))
+        for name, share in (("mapped", 1.0), ("two_loops", 0.4)):
+            timed(made, "processor", f"{PAPER}.cpu_{name}", own, one_s * share, **ON_HOST,
+                  **searched(n, iterations))  # fmt: skip
+    made.fail("processor", levels(10_000, 1), "wrong", "24310 moves", f"{PAPER}.cpu_mapped")
+    for n in (1000, 2000):
+        for part, s in (("full", 1.0), ("math_only", 0.9), ("memory_only", 0.5)):
+            made.time("parts", levels(n, 1, part=part), s * 3e-4, f"{V}4")
+    for n, version in ((1000, 1), (1000, 2), (1000, 4), (2000, 1), (2000, 2), (2000, 4)):
+        profiled(made, n, version)
+    return made
+
+
+OCCUPANCY = {1: 0.33, 2: 0.78, 4: 0.78}
+SECTORS = {1: 14.75, 2: 14.75, 4: 10.23}
+
+
+def profiled(made: Builder, n: int, version: int) -> None:
+    """What a profiler counted of a version, with the numbers of table 1 where it has them."""
+    made.time("counted", levels(n, ITERATIONS[n]), 1.0, f"{V}{version}")
+    counted = {
+        "achieved_occupancy": OCCUPANCY[version],
+        "instructions_issued": 6452288,
+        "global_store_sectors": 570,
+        "global_load_misses": 1395,
+        "global_sectors": 1000 * SECTORS[version],
+        "global_requests": 1000,
+        "global_load_sectors_per_request": SECTORS[version],
+        "global_load_hit_percent": 100,
+        "global_store_efficiency_percent": 100,
+        "replay_overhead_percent": 52.1,
+        "fp32_operations_per_s": 141.84e9,
+        "duration_ns": 459_700,
+        "branches": 1000,
+        "divergent_branches": 2,
+    }
+    row = dict(made.rows[-1]) | {"round": -1}
+    row |= {of_kernel(name, "evaluation"): value for name, value in counted.items()}
+    made.rows.append(row | {of_kernel("achieved_occupancy", "apply"): 0.33})
+
+
+@pytest.fixture(scope="module")
+def own() -> Observed:
+    return named(gtx480(), PAPER)
+
+
+@pytest.fixture(scope="module")
+def verdicts(paper: Paper, own: Observed) -> dict[str, Verdict]:
+    return {v.claim.id: v for v in judge(paper, [own])}
+
+
+def value(verdict: Verdict, index: int = 0) -> float:
+    found = verdict.sizes[index].value
+    assert isinstance(found, Estimate)
+    return found.value
+
+
+def test_every_claim_holds_on_a_device_like_the_papers(verdicts: dict[str, Verdict]) -> None:
+    assert {name: v.word for name, v in verdicts.items() if v.word != "holds"} == {}
+
+
+def test_values_of_claims(verdicts: dict[str, Verdict]) -> None:
+    assert value(verdicts["gpu_vs_cpu_1000"]) == pytest.approx(80, rel=1e-3)
+    assert value(verdicts["evaluation_dominates"]) == pytest.approx(460 / 735, rel=1e-3)
+    assert value(verdicts["transactions_per_request"]) == pytest.approx(10.23 / 14.75)
+    # The paper's quotient, with sectors of 32 bytes in the place of transactions of 128.
+    assert value(verdicts["instruction_byte_ratio"]) == pytest.approx(4 * 820.9, rel=1e-3)
+    assert value(verdicts["apply_occupancy"]) == pytest.approx(100 * 0.33 / 132)
+    assert value(verdicts["math_memory_method"]) == pytest.approx(0.9, rel=1e-3)
+    assert value(verdicts["flops_far_from_peak"]) == pytest.approx(
+        141.84 / (2 * 128 * 132 * 1.755), rel=1e-3
+    )
+
+
+def test_a_failure_is_judged_without_rounds(paper: Paper) -> None:
+    """That a program goes wrong is no matter of chance: one round, or none, tells it."""
+    made = Builder(MINI)
+    for version, mapping in ((6, "quadratic"), (7, "rearranged")):
+        made.fail("mapping", levels(10_000, 1, mapping), "wrong", "moves", f"{V}{version}")
+    made.count("mapping", levels(10_000, 1, "rectangle"), {"warp_instructions": 1}, f"{V}8")
+    made.fail("processor", levels(10_000, 1), "wrong", "moves", f"{PAPER}.cpu_mapped")
+    found = {v.claim.id: v for v in judge(paper, [named(made, PAPER)])}
+    for name in ("mapping_fails_10000", "v7_still_fails", "v8_works"):
+        assert (found[name].word, found[name].manner) == ("holds", "simulated")
+    assert "counts and does not time" in found["v5_apply_faster"].reason
+
+
+def test_a_version_that_works_contradicts_the_paper(paper: Paper) -> None:
+    made = Builder(MACHINE, rounds=1)
+    made.time("versions", levels(10_000, 500, "rearranged"), 1.0, f"{V}7")
+    made.fail("versions", levels(10_000, 500, "rectangle"), "wrong", "moves", f"{V}8")
+    found = {v.claim.id: v for v in judge(paper, [named(made, PAPER)])}
+    assert (found["v7_still_fails"].word, found["v8_works"].word) == ("fails", "fails")
+
+
+def test_another_tour_is_another_solution(paper: Paper) -> None:
+    made = gtx480(rounds=2)
+    for row in made.rows:
+        if row["system"] == f"{PAPER}.cpu_mapped" and row["n"] == 1000:
+            row["final_solution_hash"] = 1
+    found = {v.claim.id: v for v in judge(paper, [named(made, PAPER)])}
+    assert found["same_solution"].word == "fails"
+
+
+def test_counters_of_a_profiler_alone_are_asked_of_it(paper: Paper) -> None:
+    made = Builder(MACHINE, rounds=2)
+    timed(made, "versions", f"{V}1", levels(1000, 2500), 1.0)
+    found = {v.claim.id: v for v in judge(paper, [named(made, PAPER)])}
+    assert "by Nsight Compute alone" in found["replay_overhead"].reason
+    assert "not known" not in found["replay_overhead"].reason
+
+
+def test_limits_of_unknown_devices_are_unknown(own: Observed) -> None:
+    assert flops_per_s(own.data) == pytest.approx(2 * 128 * 132 * 1.755e9)
+    assert ideal_instruction_byte_ratio(own.data) == pytest.approx(128 * 132 * 1.755e9 / 2e12)
+    made = Builder(MINI)
+    made.count("versions", levels(100, 5), {"branches": 10}, f"{V}1")
+    simulated = named(made, PAPER)
+    assert flops_per_s(simulated.data) is None
+    assert ideal_instruction_byte_ratio(simulated.data) is None
+
+
+def test_table_1_stands_beside_todays_counters(paper: Paper, own: Observed) -> None:
+    table = twin(paper, paper.table("table_1"), own)
+    rows = {row[0]: row for row in table.rows}
+    assert len(rows) == 18
+    for name, printed, value in (
+        ("Avg. Duration (us)", "459.7", 459.7),
+        ("Achieved FLOPS: Single GFLOPS", "141.84", 141.84),
+    ):
+        assert rows[name][1] == printed
+        assert rows[name][2] == pytest.approx(value)
+    assert rows["Achieved Occupancy"][3:5] == ("0.3", 0.33)
+    assert rows["L1 Global load miss"][4] is None
+    assert any("what is missing" in note for note in table.notes)
+
+
+def test_searches_are_compared_with_equal_limits_only(paper: Paper, own: Observed) -> None:
+    table = twin(paper, paper.table("searches"), own)
+    at = {column.name: i for i, column in enumerate(table.columns)}
+    rows = {(row[at["system"]], row[at["N"]]): row for row in table.rows}
+    eight = rows[f"{V}8", 1000]
+    gain = eight[at["gpu_v1 / this"]]
+    assert isinstance(gain, Estimate)
+    assert gain.value == pytest.approx((735 + 20) / (378 + 20), rel=1e-3)
+    core = rows[f"{PAPER}.cpu_mapped", 1000]
+    assert core[at["paper, a whole search"]] == "over 175"
+    assert core[at["gpu_v1 / this"]] is None  # 200 iterations against 2,500
+    assert rows[f"{V}8", 10_000][at["paper, a whole search"]] == "roughly 22.5"
+    assert (f"{V}1", 10_000) not in rows
+    assert sum("wrong: 24310 moves" in note for note in table.notes) == 8
+
+
+def test_a_run_without_times_or_counters_makes_no_table(paper: Paper) -> None:
+    made = Builder(MINI)
+    made.count("versions", levels(100, 5), {"branches": 10}, f"{V}1")
+    bare = named(made, PAPER)
+    for name in ("table_1", "searches"):
+        with pytest.raises(AnalysisError):
+            twin(paper, paper.table(name), bare)
+    for name in ("figure_7", "figure_10", "figure_11", "versions"):
+        figure = next(f for f in paper.figures if f.id == name)
+        with styled(), pytest.raises(AnalysisError):
+            DRAW[figure.draw](paper, figure, [bare], joint_source([bare]))
+
+
+def test_every_figure_is_drawn(paper: Paper, own: Observed) -> None:
+    with styled():
+        for figure in paper.figures:
+            (drawing,) = DRAW[figure.draw](paper, figure, [own], joint_source([own]))
+            titles = [ax.get_title(loc="left") for ax in drawing.figure.axes]
+            if figure.hardware:
+                assert any("published" in text for text in titles), figure.id
+
+
+def test_published_bars_are_hatched_and_the_rest_unknown(paper: Paper, own: Observed) -> None:
+    figure = next(f for f in paper.figures if f.id == "figure_10")
+    with styled():
+        (drawing,) = DRAW["phases"](paper, figure, [own], joint_source([own]))
+    published = drawing.figure.axes[0]
+    heights = [bar.get_height() for bar in published.patches if isinstance(bar, Rectangle)]
+    assert sum(heights) == pytest.approx(1.836, abs=1e-3)  # `checks`: kernel_time_2500_iterations
+    assert all(bar.get_hatch() for bar in published.patches)
+    assert sum(text.get_text() == "?" for text in published.texts) == 7
+
+
+def test_parts_of_a_search_add_up_to_it(paper: Paper, own: Observed) -> None:
+    systems = shown_systems(paper, [own])
+    assert systems == [f"{V}{i}" for i in range(1, 9)]
+    point = next(p for p in own.data.points if p.system == f"{V}1" and p.n == 1000)
+    parts = shares_s(point)
+    assert parts["other"] == pytest.approx(2500 * 20e-6, rel=0.05)
+    assert sum(parts.values()) == pytest.approx(2500 * 755e-6, rel=1e-3)
+    assert moves_per_s(point) == pytest.approx(moves_of(1000) / 755e-6, rel=1e-3)
+    assert moves_per_s(point, "evaluation") == pytest.approx(moves_of(1000) / 460e-6, rel=1e-3)
+    # 8 roots at 16 per clock bind before 55 operations at 128.
+    assert limit_moves_per_s(own.data, point) == pytest.approx(16 * 132 * 1.755e9 / 8)
+
+
+def test_sectors_of_a_simulated_run_are_those_of_all_requests() -> None:
+    counted = {"global_sectors": 30.0, "global_requests": 4.0}
+
+    def read(_: str, name: str) -> float:
+        from nqbench.analysis.claims_points import NotMeasured
+
+        if name not in counted:
+            raise NotMeasured(name)
+        return counted[name]
+
+    assert _sectors(read, "any") == 7.5
+
+
+@pytest.mark.parametrize("n", [4, 7, 8, 13])
+def test_the_rectangle_holds_every_move_once(n: int) -> None:
+    cells = numbered(n)
+    assert sorted((x, y) for _, _, x, y, _ in cells) == [
+        (x, y) for x in range(1, n - 1) for y in range(x + 1, n)
+    ]
+    m = n - 1
+    width = m if m % 2 else m - 1
+    places = {(row, column) for row, column, *_ in cells}
+    assert places == {(r, c) for r in range(len(cells) // width) for c in range(width)}
+    assert any(folded for *_, folded in cells)
+
+
+def test_the_derived_numbers_follow_from_the_code(paper: Paper) -> None:
+    checks = {check.name: check.value for check in paper.checks}
+
+    def by_size(name: str) -> dict[int, int]:
+        told = checks[name]
+        assert isinstance(told, dict)
+        return {int(n): round(float(str(value))) for n, value in told.items()}
+
+    assert all(moves_of(n) == moves for n, moves in by_size("moves").items())
+    assert -(-moves_of(1000) // (64 * 128)) == int(str(checks["moves_per_thread_v1_1000"]))
+    for name in ("quadratic", "rearranged"):
+        told = by_size(f"invalid_{name}")
+        assert {n: invalid_moves(n, name) for n in (2000, 6000)} == {
+            n: told[n] for n in (2000, 6000)
+        }
+
+
+MISTAKES = {
+    "row": ("label: Registers/Thread, counter", "label: Register, counter", "table_1 has no row"),
+    "counter": ("counter: duration_ns", "counter: duration_us", "did you mean 'duration_ns'"),
+    "device": ('"peak_gflops_single")\',', '"peak_gflop")\',', "a device has no number"),
+    "version": ('time("gpu_v5") / time', 'time("gpu_v9") / time', "there is no system 'gpu_v9'"),
+    "part": ('part="full"', 'prt="full"', "there is no factor 'prt'"),
+}
+
+
+@pytest.mark.parametrize("which", MISTAKES)
+def test_a_mistake_is_said_with_its_line(which: str, tmp_path: Any) -> None:
+    old, new, said = MISTAKES[which]
+    text = (paper_folder(PAPER) / "published.yaml").read_text(encoding="utf-8")
+    assert old in text
+    file = tmp_path / "published.yaml"
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(StudyError, match=r"published\.yaml:\d+: ") as caught:
+        read_paper(file)
+    assert said in str(caught.value)
