@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -102,6 +103,6 @@ class Afresh:
                 return
         code = self._process.wait() if self._process else None
         said = f"the fresh process of this test ended with {code} before the test did"
-        about: tuple[Any, ...] = (item.nodeid, item.location, {})
-        yield pytest.TestReport(*about, outcome="failed", longrepr=said, when="call")
-        yield pytest.TestReport(*about, outcome="passed", longrepr=None, when="teardown")
+        told = partial(pytest.TestReport, item.nodeid, item.location, {})
+        yield told(outcome="failed", longrepr=said, when="call")
+        yield told(outcome="passed", longrepr=None, when="teardown")
