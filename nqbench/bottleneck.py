@@ -173,6 +173,6 @@ def _check(word: str, factor: Factor, level: Level) -> None:
     elif isinstance(level, int):
         right = factor.number is not None and factor.number[0] <= level <= factor.number[1]
     else:
-        right = level in factor.levels or (factor.auto and level == "auto")
+        right = factor.text or level in factor.levels or (factor.auto and level == "auto")
     if not right:
         raise StudyError(f"{word}: {factor.name!r} takes {takes(factor)}")

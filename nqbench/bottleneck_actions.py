@@ -80,15 +80,16 @@ def roofline(
     from nqbench.report.roofline_files import write
     from nqbench.report.tables.roofline import ceilings_table, roofline_table
 
+    observed = [observe(path) for path in runs]
     roof = load_dataset(ceilings or _ceilings_beside(runs[0]))
     highest = ceilings_of(roof)
     simulated = [load_dataset(path) for path in counters]
     points, left_out = [], []
-    for path in runs:
-        found, without = roof_points(observe(path), highest, simulated)
+    for run in observed:
+        found, without = roof_points(run, highest, simulated)
         points += found
         left_out += without
-    source = source_of(load_dataset(runs[0]))
+    source = source_of(observed[0].data)
     tables = (
         ceilings_table(highest, source_of(roof)),
         roofline_table(points, left_out, source),

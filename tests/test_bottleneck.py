@@ -37,6 +37,8 @@ def test_words_of_the_command_line() -> None:
     study = parts_study(["ceilings.fma", "steps=7", "ceilings.copy", "block_size=64"], [64, 128])
     assert [name for name, _ in study.systems] == ["ceilings.fma", "ceilings.copy"]
     assert study.levels == {"steps": 7, "block_size": 64}
+    named = parts_study(["local_search.fused", "instance=some/file.tsp"])
+    assert named.levels == {"instance": "some/file.tsp"}
     assert study.name == "bottleneck-ceilings.fma-ceilings.copy"
 
 

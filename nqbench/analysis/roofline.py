@@ -83,9 +83,14 @@ def roof_points(
     """The timed kernels of a run whose work is known, and why others are left out.
 
     A point's work is the profiler's if the run has it, else that of the same system, size and
-    levels in a simulated run. Raises ``AnalysisError`` where no point is left, and for ceilings
-    of another device.
+    levels in a simulated run. Raises ``AnalysisError`` where no point is left, for a simulated run,
+    and for ceilings of another device.
     """
+    if run.data.simulated:
+        raise AnalysisError(
+            f"run {run.data.name!r} is simulated, it holds counters and no times; name a run on a"
+            " GPU, and this one with --counters"
+        )
     if run.data.device != ceilings.device:
         raise AnalysisError(
             f"the ceilings are those of {ceilings.device}, the run is of {run.data.device}; run"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from typer.testing import CliRunner
@@ -18,7 +19,7 @@ from nqbench.analysis.quantities import TIME
 from nqbench.analysis.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.cli import app
 from nqbench.devices.models import load_model
-from nqbench.errors import AnalysisError, StudyError
+from nqbench.errors import AnalysisError, NqbenchError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.measure.runner import run_study
 from nqbench.point import Level, Point
@@ -156,9 +157,10 @@ def test_what_is_missing_is_said(runs: dict[str, Path]) -> None:
         ceilings_of(load_dataset(runs["counts"]))
     with pytest.raises(AnalysisError, match="--counters"):
         roof_points(observe(runs["kernels"]), roof)
-    other = observe(runs["counts"])
+    with pytest.raises(AnalysisError, match=r"is simulated, .* with --counters"):
+        roof_points(observe(runs["counts"]), roof)
     with pytest.raises(AnalysisError, match="the run is of"):
-        roof_points(other, roof)
+        roof_points(observe(runs["kernels"]), replace(roof, device="another GPU"))
 
 
 def test_the_command(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -170,11 +172,15 @@ def test_the_command(runs: dict[str, Path], tmp_path: Path) -> None:
     assert {"table-roofline.md", "table-ceilings.csv", "figure-roofline.svg"} <= names
 
 
-def test_no_ceilings_beside_the_run(tmp_path: Path) -> None:
+def test_no_ceilings_beside_the_run(runs: dict[str, Path], tmp_path: Path) -> None:
     from nqbench.bottleneck_actions import roofline
 
+    alone = tmp_path / "run"
+    copytree(runs["kernels"], alone)
     with pytest.raises(StudyError, match=r"nqbench run configs/ceilings\.yaml"):
-        roofline([tmp_path / "run"], None, (), None, ())
+        roofline([alone], None, (), None, ())
+    with pytest.raises(NqbenchError, match="nowhere"):
+        roofline([tmp_path / "nowhere"], runs["ceilings"], (), None, ())
 
 
 def program(block: Mapping[str, object], *, timed: bool) -> Dataset:
