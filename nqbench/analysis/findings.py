@@ -47,6 +47,9 @@ traffic. Said one by one, because no single one is the cost."""
 NOTEWORTHY: Final = 1.02
 """Smallest factor that is told: that exact counts differ by parts per million is true and idle."""
 
+NO_CHANGE: Final = ("system", "seed")
+"""Factors that are no change to a kernel: a name for many at once, and chance."""
+
 Maker = Callable[[Dataset, str, Quantity], str | None]
 
 
@@ -106,12 +109,12 @@ def _attempt(maker: Maker, data: Dataset, sweep: str, what: Quantity) -> str | N
 
 def _richness(data: Dataset, sweep: str) -> int:
     """Factors that were crossed; a list of systems is no factorial."""
-    return sum(f != "system" for f in swept_factors(data, sweep))
+    return sum(f not in NO_CHANGE for f in swept_factors(data, sweep))
 
 
 def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
     """The factor with the largest main effect at the largest size that has it."""
-    found = [e for e in effects(data, sweep, what) if e.factor != "system"]
+    found = [e for e in effects(data, sweep, what) if e.factor not in NO_CHANGE]
     largest = max((e.n for e in found), default=0)
     # What starts from 0 has no ratio; it only says that the base level lacks the mechanism.
     here = [e for e in found if e.n == largest and math.isfinite(e.ratio.value)]
@@ -199,7 +202,7 @@ def _baseline(data: Dataset, best: PointResult, what: Quantity) -> str:
 
 def telling_interaction(data: Dataset, sweep: str, what: Quantity) -> str | None:
     """A reversal if there is one, else the strongest interaction, at the largest size."""
-    factors = [f for f in swept_factors(data, sweep) if f != "system"]
+    factors = [f for f in swept_factors(data, sweep) if f not in NO_CHANGE]
     found = interactions(data, sweep, what, factors=factors)
     found += interactions(data, sweep, what, factors=factors[::-1])  # the same, seen from the other
     if not found:

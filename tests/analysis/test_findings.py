@@ -151,3 +151,12 @@ def test_of_a_counter_no_value_is_called_the_best() -> None:
     for text in said:
         assert text.startswith(("Lowest ", "Highest "))
         assert "best" not in text.lower()
+
+
+def test_a_seed_is_no_change_that_makes_anything_faster() -> None:
+    builder = Builder(H100, sweeps=[{"name": "seeds", "matrix": {"seed": [1, 2], "depth": [3, 4]}}])
+    for seed in (1, 2):
+        for depth in (3, 4):
+            builder.time("seeds", {"n": 15, "seed": seed, "depth": depth}, 0.1 * seed**3 * depth)
+    (strongest,) = [s for s in findings(collect(builder.frame())) if s.startswith("Strongest")]
+    assert "depth. 4 instead of 3" in strongest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,17 @@ from nqbench.analysis.quantities import TIME, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import FIGURES
 from nqbench.report.figures.scale import digits, short
-from nqbench.report.figures.style import COLOURS, Drawing, save, series_style, styled
+from nqbench.report.figures.style import (
+    COLOURS,
+    Drawing,
+    finish,
+    new_figure,
+    save,
+    series_style,
+    styled,
+)
 from nqbench.report.items import items_of, source_of
+from nqbench.report.table import Source
 from nqbench.study.report import ReportItem, kinds
 from tests.analysis.builder import H100, MINI, Builder, ablation, factorial
 
@@ -317,3 +326,23 @@ def test_counts_in_few_characters(value: float, text: str) -> None:
 def test_digits_keep_zeros_where_a_column_needs_them() -> None:
     assert digits(24.0, keep_zeros=True) == "24.0"
     assert digits(24.0) == "24"
+
+
+def test_a_long_subtitle_is_broken_into_lines() -> None:
+    said = "fitness_schemes.cpu_something, " * 12
+    source = Source("device", "measured", "nqbench run x.yaml")
+    figure = new_figure(3.0)
+    figure.subplots()
+    finish(figure, "a", "Title", source, alt="", subtitle=said)
+    (drawn,) = (text for text in figure.texts if "cpu_something" in text.get_text())
+    assert drawn.get_window_extent().x1 < figure.bbox.width
+    assert " ".join(drawn.get_text().split()) == said.strip()
+
+
+@pytest.mark.parametrize(("sizes", "scale"), [((10, 20, 200), "linear"), ((10, 20, 201), "log")])
+def test_sizes_far_apart_stand_on_a_logarithmic_axis(sizes: Sequence[int], scale: str) -> None:
+    builder = Builder(H100, sweeps=[{"name": "systems", "systems": ["zhang2011.naive_l1_16k"]}])
+    for n in sizes:
+        builder.time("systems", {"n": n}, 0.1 * n, "zhang2011.naive_l1_16k")
+    (drawing,) = draw(collect(builder.frame()), "scaling", of="systems", series="system")
+    assert {ax.get_xscale() for ax in drawing.figure.axes} == {scale}

@@ -14,6 +14,7 @@ from nqbench.analysis.dataset import INAPPLICABLE, Dataset, PointResult, point_r
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
+from nqbench.report.figures.log_axis import sizes_axis
 from nqbench.report.figures.scale import axis_label, value_axis
 from nqbench.report.figures.style import (
     GREY,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 COUNTERS: Final = ("warp_instructions", "lane_efficiency", "bank_conflicts", "off_chip_sectors")
 """Counters shown against N: a row each, so fewer than in other figures."""
+LINEAR_SPAN: Final = 20
+"""Sizes further apart than this factor are drawn on a logarithmic axis."""
 Series = Mapping[str, Sequence[PointResult]]
 
 
@@ -168,7 +171,7 @@ def _simulated(
 ) -> Drawing:
     """Counters in rows, families in columns; the last column holds the CPU and the legends."""
     lines, columns = len(shown), len(families)
-    cells = max(lines, columns + bool(hosts))
+    cells = max(lines, columns + 2 * bool(hosts))
     figure = new_figure(0.9 + 1.75 * cells)
     grid = figure.subplots(cells, columns + 1, squeeze=False)
     for i, what in enumerate(shown):
@@ -191,13 +194,19 @@ def _simulated(
             ax.set_axis_off()
     side = [row[columns] for row in grid]
     if hosts:
-        _host_panel(side.pop(0), hosts)
+        panel = side.pop(0)
+        _host_panel(panel, hosts)
+        handles, labels = panel.get_legend_handles_labels()
+        # Not in the panel, whose lines it would cover.
+        side.pop(0).legend(
+            handles, labels, loc="upper left", title="CPU", alignment="left", handlelength=2.5
+        )
     for ax, (family, _) in zip(side, families.items(), strict=False):
         column = list(families).index(family)
         handles, labels = grid[0][column].get_legend_handles_labels()
         ax.legend(handles, labels, loc="upper left", title=family or None, alignment="left")
-    for ax in side:
-        ax.set_axis_off()
+    for row in grid[bool(hosts) :]:
+        row[columns].set_axis_off()
     subtitle = "Counters are exact and none is the cost"
     if hosts:
         subtitle += f"; the CPU's panel shows measured times of {data.host}"
@@ -209,11 +218,8 @@ def _host_panel(ax: Axes, hosts: Series) -> None:
     _lines(ax, hosts, TIME, 0, dark=True)
     value_axis(ax, "y", _values(list(hosts.values()), TIME), TIME, log=True)
     _sizes(ax, list(hosts.values()))
-    low, high = ax.get_ylim()
-    ax.set_ylim(low, high * (high / low) ** 0.45)  # room for the legend above the lines
     ax.set_title("CPU time, measured")
     ax.set_xlabel("N")
-    ax.legend(loc="upper left", handlelength=2.5)
 
 
 def _values(groups: Sequence[Sequence[PointResult]], what: Quantity) -> list[float]:
@@ -260,6 +266,10 @@ def _context(ax: Axes, group: Series, what: Quantity) -> None:
 
 def _sizes(ax: Axes, groups: Sequence[Sequence[PointResult]]) -> None:
     sizes = sorted({p.n for group in groups for p in group})
+    if sizes and sizes[-1] > LINEAR_SPAN * sizes[0]:
+        label = ax.get_xlabel()
+        sizes_axis(ax, label)
+        return
     ax.set_xticks(sizes, [str(n) for n in sizes])
     if sizes:
         ax.set_xlim(sizes[0] - 0.3, sizes[-1] + 0.3)

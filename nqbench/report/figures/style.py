@@ -87,6 +87,9 @@ def finish(
 ) -> Drawing:
     """Add title and footer, lay out once, and freeze the layout so that every format agrees."""
     width, height = figure.get_size_inches()
+    subtitle = "\n".join(
+        part for line in subtitle.split("\n") for part in textwrap.wrap(line, int(width * 14.5))
+    )  # characters of 8-point type in one line
     head = f"{title}\n{subtitle}" if subtitle else title
     lines = head.count("\n") + 1
     top = (0.12 + 0.17 * lines) / height

@@ -26,7 +26,7 @@ from nqbench.report.figures.style import (
 )
 from nqbench.report.items import slug
 from nqbench.report.papers.axes import sizes_axis
-from nqbench.report.papers.data_twins import refuse
+from nqbench.report.papers.data_twins import refuse, timed_on
 from nqbench.report.table import Source
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ def annealing(
         value_axis(ax, "y", [*shown, *(k.value for k in known if k.value)], TIME, log=True)
         sizes_axis(ax)
         ax.set_ylabel("time of a search")
-        ax.set_title(f"{run.name} (measured)", fontsize=8)
+        searched = (p for p in run.data.points if p.system in dict(SEARCHES) and p.ok)
+        ax.set_title(f"{timed_on(run, searched)} (measured)", fontsize=8)
         ax.legend(loc="upper left", bbox_to_anchor=(0, -0.14), fontsize=6.5, ncols=2)
     title = f"Figure {figure.number}: {figure.title}"
     alt = f"Time of {len(SEARCHES)} kinds of search against N, one mark per seed."

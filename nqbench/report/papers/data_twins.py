@@ -5,7 +5,7 @@ Only sizes that the run has are listed; the whole published series is the CSV fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NoReturn
 
 from nqbench.analysis.claims_points import (
@@ -51,6 +51,12 @@ def refuse(run: Observed, system: str, what: str) -> NoReturn:
     if sizes:
         best_point(run.data, system, sizes[-1])
     raise NotMeasured(f"the run has {what if sizes else f'no {system}'}")
+
+
+def timed_on(run: Observed, points: Iterable[PointResult]) -> str:
+    """Whose times these are, for a title: the processor's name where none is a GPU's."""
+    on_host = all(point.host for point in points)
+    return run.data.host.removesuffix(" (cpu)") if on_host else run.name
 
 
 def found_points(data: Dataset, system: str, sizes: Sequence[int] = ()) -> dict[int, PointResult]:

@@ -24,7 +24,7 @@ from nqbench.report.figures.style import (
 )
 from nqbench.report.items import slug
 from nqbench.report.papers.axes import sizes_axis
-from nqbench.report.papers.data_twins import BASELINE, COARSE, found_points, refuse
+from nqbench.report.papers.data_twins import BASELINE, COARSE, found_points, refuse, timed_on
 from nqbench.report.table import Source
 
 if TYPE_CHECKING:
@@ -61,8 +61,10 @@ def times(
             _curve(ax, values, dict(series_style(i).keywords), _short(system))
             shown += [e.value for e in values.values()]
         _finish(ax, shown)
-        ax.set_title(f"{run.name} (measured)", fontsize=8)
-        ax.legend(loc="upper left", fontsize=6.5)
+        everyone = (p for found in points.values() for p in found.values())
+        ax.set_title(f"{timed_on(run, everyone)} (measured)", fontsize=8)
+        # Below, since some scheme is slow and some fast at every size.
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.14), fontsize=6.5, ncols=3)
     title = f"Figure {figure.number}: {figure.title}"
     alt = f"Times of {len(systems)} schemes against N, published and measured."
     subtitle = "hollow: published. One call with allocation and transfers; compare order and shape"
