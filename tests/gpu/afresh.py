@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any, Final
 
 import pytest
@@ -21,6 +23,8 @@ import pytest
 REPORTS: Final = "NQBENCH_TEST_REPORTS"
 """Names the file to which a fresh process writes its reports, a line of JSON each."""
 POLL_S: Final = 0.05
+END_S: Final = 30.0
+"""For a process that was interrupted, before it is killed: its fixtures close the device."""
 
 
 class Afresh:
@@ -30,13 +34,12 @@ class Afresh:
         self._config, self._folder, self._lost = config, folder, lost
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: Iterator[str] = iter(())
-        self._number = 0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        if item.get_closest_marker("gpu") is None or not (self._process or self._lost()):
+        if item.get_closest_marker("gpu") is None or not self._lost():
             return None
-        if self._process is None or self._process.poll() is not None:
+        if self._process is None:
             self._start(item)
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for report in self._reports_of(item):
@@ -52,11 +55,21 @@ class Afresh:
             with Path(os.environ[REPORTS]).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(data) + "\n")
 
+    def pytest_sessionfinish(self) -> None:
+        """Leave no process behind where this session ends early (``--maxfail``)."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)  # which it passes on in the same way
+            try:
+                self._process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
     def _start(self, item: pytest.Item) -> None:
         """Run this test and those after it."""
-        self._number += 1
-        path = self._folder / f"{self._number}.jsonl"
-        path.touch()
+        handle, name = mkstemp(".jsonl", dir=self._folder)  # no other process may write to it
+        os.close(handle)
+        path = Path(name)
         items = item.session.items
         left = [i for i in items[items.index(item) :] if i.get_closest_marker("gpu")]
         self._process = subprocess.Popen(
@@ -102,6 +115,7 @@ class Afresh:
             if data["when"] == "teardown":
                 return
         code = self._process.wait() if self._process else None
+        self._process = None  # another one for the next test
         said = f"the fresh process of this test ended with {code} before the test did"
         told = partial(pytest.TestReport, item.nodeid, item.location, {})
         yield told(outcome="failed", longrepr=said, when="call")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 CONFTEST = """
@@ -24,6 +25,7 @@ def lost():
 """
 TESTS = """
 import os
+import time
 import pytest
 
 def test_first(lost):
@@ -38,6 +40,9 @@ def test_fault(lost, again):
 def test_after(lost):
     assert not lost
 
+def test_slow(lost):
+    time.sleep(1)
+
 def test_wrong(lost):
     assert lost, "a failure of its own"
 
@@ -49,18 +54,31 @@ def test_last(lost):
 """
 
 
-def test_every_test_after_a_fault_gets_its_own_result(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
-    (tmp_path / "test_some.py").write_text(TESTS, encoding="utf-8")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = gpu: a GPU\n", encoding="utf-8")
-    code = "import sys, pytest; sys.path.insert(0, sys.argv[1]); pytest.main(['-rA', '-v'])"
-    root = Path(__file__).parents[2]
+def session(folder: Path, *options: str) -> str:
+    """What a session of the tests above says."""
+    (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    (folder / "test_some.py").write_text(TESTS, encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = gpu: a GPU\n", encoding="utf-8")
+    root = str(Path(__file__).parents[2])
     done = subprocess.run(
-        [sys.executable, "-c", code, str(root)], capture_output=True, text=True, timeout=60,
-        cwd=tmp_path, env={"PYTHONPATH": str(root)},
+        [sys.executable, "-m", "pytest", "-rA", *options], capture_output=True, text=True,
+        timeout=60, cwd=folder, env={"PYTHONPATH": root},
     )  # fmt: skip
-    said = done.stdout
-    assert "4 failed, 2 passed, 1 skipped" in said, said
+    return done.stdout
+
+
+def test_every_test_after_a_fault_gets_its_own_result(tmp_path: Path) -> None:
+    said = session(tmp_path)
+    assert "4 failed, 3 passed, 1 skipped" in said, said
     for words in ("fault 1", "fault 2", "a failure of its own", "ended with 7", "for a reason"):
         assert words in said, (words, said)
     assert "AssertionError: hidden by the fault before" not in said
+
+
+def test_a_session_that_ends_early_leaves_no_process(tmp_path: Path) -> None:
+    said = session(tmp_path, "--maxfail=2")
+    assert "2 failed, 1 passed" in said, said
+    time.sleep(2)  # a process left would go on and write about the last test
+    written = [file.read_text(encoding="utf-8") for file in tmp_path.glob("*.jsonl")]
+    assert written
+    assert not any("test_slow" in text for text in written)
