@@ -10,7 +10,7 @@ from benchmarks import clockwork, durability
 from benchmarks.durability import LostRecord, Tally, campaign
 from nqbench.store import RECORDS
 
-KILLS = 12
+KILLS = 8
 
 
 def test_killed_runs_end_as_an_undisturbed_one(tmp_path: Path) -> None:
