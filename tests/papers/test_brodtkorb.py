@@ -251,6 +251,24 @@ def test_a_run_without_times_or_counters_makes_no_table(paper: Paper) -> None:
             DRAW[figure.draw](paper, figure, [bare], joint_source([bare]))
 
 
+def test_a_run_on_the_processor_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
+    made = Builder({**MACHINE, "spec": "cpu", "kind": "cpu"}, rounds=2)
+    own = levels(1000, 20)
+    timed(made, "processor", f"{PAPER}.cpu_mapped", own, 0.4, **ON_HOST, **searched(1000, 20))
+    made.skip("versions", levels(1000, 10), "it is a GPU kernel", f"{V}1")
+    alone = named(made, PAPER)
+    reasons = {"figure_7": "taken apart", "figure_10": "no search on a GPU",
+               "figure_11": "the run has no", "versions": "no search on a GPU"}  # fmt: skip
+    for figure in paper.figures:
+        with styled():
+            if figure.id not in reasons:
+                assert DRAW[figure.draw](paper, figure, [alone], joint_source([alone]))
+                continue
+            with pytest.raises(AnalysisError, match=reasons[figure.id]):
+                DRAW[figure.draw](paper, figure, [alone], joint_source([alone]))
+    assert len(twin(paper, paper.table("searches"), alone).rows) == 1
+
+
 def test_every_figure_is_drawn(paper: Paper, own: Observed) -> None:
     with styled():
         for figure in paper.figures:

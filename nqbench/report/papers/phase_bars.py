@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.claims_points import NotMeasured, check_timed, main_point
+from nqbench.analysis.claims_points import NotMeasured, main_point, no_time
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.dataset import PointResult
 from nqbench.analysis.quantities import TIME, quantity
@@ -49,8 +49,7 @@ def phases(
     panels = [(run, n, points_at(run, systems, n)) for run in runs for n in figure.n]
     panels = [panel for panel in panels if panel[2]]
     if not panels:
-        check_timed(runs[0].data, systems[0])
-        raise NotMeasured(f"the run timed none of {', '.join(systems[:2])}, ...")
+        raise untimed(runs)
     published = _published(figure)
     rows, columns = grid_shape(len(published) + len(panels), 2)
     drawing = new_figure(1.4 + 2.7 * rows)
@@ -81,6 +80,14 @@ def shown_systems(paper: Paper, runs: Sequence[Observed]) -> list[str]:
     hosts = {p.system for p in points if p.host}
     kernels = dict.fromkeys(p.system for p in points if p.system not in hosts)
     return [s for s in own if s in kernels] + [s for s in kernels if s not in own]
+
+
+def untimed(runs: Sequence[Observed]) -> NotMeasured:
+    """Why there is nothing to draw: no run has the time of a kernel's search."""
+    for run in runs:
+        if run.data.simulated:
+            return NotMeasured(no_time(run.data))
+    return NotMeasured("no search on a GPU was timed", runs[0].data.command)
 
 
 def points_at(run: Observed, systems: Sequence[str], n: int) -> dict[str, PointResult]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.claims_points import NotMeasured, check_timed
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.device_limits import fp32_per_s, roots_per_s
@@ -21,7 +20,7 @@ from nqbench.report.figures.style import (
     new_figure,
 )
 from nqbench.report.items import slug
-from nqbench.report.papers.phase_bars import points_at, short, shown_systems
+from nqbench.report.papers.phase_bars import points_at, short, shown_systems, untimed
 from nqbench.report.table import Source
 
 if TYPE_CHECKING:
@@ -41,8 +40,7 @@ def versions(
     panels = [(run, n, points_at(run, systems, n)) for run in runs for n in figure.n]
     panels = [panel for panel in panels if panel[2]]
     if not panels:
-        check_timed(runs[0].data, systems[0])
-        raise NotMeasured(f"the run timed none of {', '.join(systems[:2])}, ...")
+        raise untimed(runs)
     columns = len(figure.n)
     rows = -(-len(panels) // columns)
     drawing = new_figure(1.6 + 2.6 * rows)
