@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from nqbench.boards import find_boards
-from nqbench.plan import Outputs
+from nqbench.measure.phases import whole_run
+from nqbench.plan import Outputs, ProgramPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.annealing_cooling import Cooling, Walk, chain_key, walk
@@ -107,6 +108,20 @@ def test_a_gpu_evaluator_walks_like_the_processor(
 def test_the_papers_search_finds_a_board(device: CudaDevice) -> None:
     _, told, _ = run(device, SA_GPU, n=100)
     assert told["found"] == 1
+
+
+def test_evaluations_are_nearly_all_of_the_papers_search(device: CudaDevice) -> None:
+    factors = WORKLOAD.resolve({"n": 3000, "max_evaluations": 300}, SA_GPU, device.facts).factors
+    plan = WORKLOAD.plan(factors, SA_GPU, device.facts)
+    assert isinstance(plan, ProgramPlan)
+    with device.prepare(plan) as prepared:
+        prepared.launch(TIMEOUT_S)
+        total_s = prepared.launch(TIMEOUT_S).kernel_s
+        assert total_s is not None
+        parts = prepared.split_run(TIMEOUT_S)  # type: ignore[union-attr]
+    found = whole_run(parts, plan.kernels, total_s, plan.groups)
+    assert 0.9 * total_s < found["evaluation"] <= total_s
+    assert found["evaluation"] > found["coarse"]
 
 
 def test_the_papers_protocol_on_3000_queens_takes_seconds(device: CudaDevice) -> None:

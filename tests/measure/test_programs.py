@@ -127,10 +127,10 @@ def test_a_host_function_hands_over_its_answer_and_nothing_else_is_counted() -> 
 
 
 def test_phases_may_be_found_out_after_the_timed_calls() -> None:
-    plan = HostPlan("tests.measure.programs:tells_later", (0.05,))
+    plan = HostPlan("tests.measure.programs:tells_later", (0.3,))
     with CpuDevice().prepare(plan) as prepared:
-        assert (prepared.launch().kernel_s or 1.0) < 0.05
-        assert prepared.last_phases() == {"evaluation": 0.05}
+        assert (prepared.launch().kernel_s or 1.0) < 0.3
+        assert prepared.last_phases() == {"evaluation": 0.3}
 
 
 def test_other_arguments_are_warmed_up_too() -> None:

@@ -10,6 +10,9 @@ import pytest
 from nqbench.devices import cuda_kernel
 from nqbench.devices.cuda import CudaDevice
 from nqbench.errors import LaunchError
+from nqbench.measure.abilities import Phased
+from nqbench.measure.phases import whole_run
+from nqbench.plan import ProgramPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.boards import conflicts
@@ -90,3 +93,23 @@ def test_refused_launches_are_an_error(
     with pytest.raises(LaunchError, match=r"refused 3 launches of sub-kernels .* larger threshold"):
         answers(f"{PAPER}.gpu_cdp", threshold=10)
     assert gpu.memory == {}  # freed all the same
+
+
+def test_a_search_tells_its_evaluations_as_a_whole(gpu: FakeDriver, refused: list[int]) -> None:
+    device = CudaDevice(0)
+    system, given = f"{PAPER}.sa_gpu", {"n": N, "max_evaluations": 30}
+    factors = WORKLOAD.resolve(given, system, device.facts).factors
+    plan = WORKLOAD.plan(factors, system, device.facts)
+    assert isinstance(plan, ProgramPlan)
+    with device.prepare(plan) as prepared:
+        total_s = prepared.launch().kernel_s
+        assert total_s is not None
+        assert WORKLOAD.answer(plan, prepared.fetch()) == WORKLOAD.expected(factors)
+        assert isinstance(prepared, Phased)
+        parts = prepared.split_run()
+    calls = sum(parts[name] for name in ("allocate", "transfer", "reduce", "free"))
+    assert calls <= parts["evaluation"] <= parts["total"]
+    found = whole_run(parts, plan.kernels, total_s, plan.groups)
+    assert found["total"] - found["evaluation"] == pytest.approx(
+        min(total_s, parts["total"] - parts["evaluation"])
+    )
