@@ -45,6 +45,20 @@ def counter_of(run: Observed, point: PointResult, name: str) -> float:
     return float(value)
 
 
+def first_counted(run: Observed, system: str, n: int, name: str) -> float:
+    """A counter or resource of the first configuration of a system that has it.
+
+    Raises :class:`NotMeasured` with the reason of the first configuration where none has.
+    """
+    reasons = []
+    for point in finished(configurations(run.data, system, n), run.data):
+        try:
+            return counter_of(run, point, name)
+        except NotMeasured as error:
+            reasons.append(error)
+    raise reasons[0]
+
+
 def configuration(
     data: Dataset, system: str, n: int, config: str, levels: Mapping[str, Any]
 ) -> PointResult:

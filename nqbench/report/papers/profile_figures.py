@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.claims_counters import counter_of
-from nqbench.analysis.claims_points import NotMeasured, main_point
+from nqbench.analysis.claims_counters import first_counted
+from nqbench.analysis.claims_points import NotMeasured
 from nqbench.analysis.claims_runs import Observed
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
@@ -26,6 +26,7 @@ from nqbench.report.items import slug
 from nqbench.report.papers.phase_bars import short
 from nqbench.report.table import Source
 from nqbench.study.report import ReportItem
+from nqbench.vocabulary import of_kernel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,8 +98,7 @@ def requests(
 
 def _reader(run: Observed, n: int) -> Read:
     def read(system: str, name: str) -> float:
-        point = main_point(run.data, system, n)
-        return counter_of(run, point, f"{name}@{EVALUATION}")
+        return first_counted(run, system, n, of_kernel(name, EVALUATION))
 
     return read
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nqbench.analysis.claims_counters import counter_of
+from nqbench.analysis.claims_counters import first_counted
 from nqbench.analysis.claims_points import NotMeasured, main_point
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.dataset import Dataset, PointResult, point_ratio
@@ -66,8 +66,8 @@ def _size(run: Observed, table: PaperTable) -> int:
 
 
 def _counter(run: Observed, series: Series, n: int, part: Counterpart) -> float:
-    point = main_point(run.data, series.system, n)
-    return part.scale * counter_of(run, point, of_kernel(part.counter, series.kernel))
+    name = of_kernel(part.counter, series.kernel)
+    return part.scale * first_counted(run, series.system, n, name)
 
 
 def searches(paper: Paper, table: PaperTable, run: Observed) -> Table:
