@@ -90,3 +90,23 @@ def test_others(name: str) -> None:
         found = points(name, facts)
         assert not any(p.skip for group in found.values() for p in group)
         assert load_study(FOLDER / f"{name}.yaml").report
+
+
+@pytest.mark.parametrize("facts", [SIM, GPU], ids=lambda facts: facts.kind)
+def test_tiles_of_the_local_search(facts: DeviceFacts) -> None:
+    sweeps = points("local_search_tiles", facts)
+    assert not any(p.skip for found in sweeps.values() for p in found)
+    tiles = {
+        (p.n, p.factors["tile_x"], p.factors["tile_y"], p.factors["block_size"])
+        for p in sweeps["tiles"]
+    }
+    chosen = [
+        p
+        for p in sweeps["auto"]
+        if p.system == "local_search.fused" and p.n in {n for n, *_ in tiles}
+    ]
+    assert chosen
+    for point in chosen:
+        factors = point.factors
+        assert (point.n, factors["tile_x"], factors["tile_y"], factors["block_size"]) in tiles
+    assert 64 in {p.factors["check_every"] for p in sweeps["looks"]} or facts.kind == "sim"

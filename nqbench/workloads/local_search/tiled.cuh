@@ -19,7 +19,8 @@ __device__ __forceinline__ float delta_of(unsigned long long key) {
 }
 
 struct Tile {
-    unsigned n, x, y, rows;  // first x of the thread, first y of the block, number of y
+    unsigned n, x, y;     // first x of the thread, first y of the block
+    unsigned first, rows;  // first row that a thread of the warp has a move in, end of the rows
     const float2* place;     // in shared memory: position y - 1 + i
     const float* taken;      // in shared memory: cost of the edges at position y + i
 };
@@ -37,15 +38,16 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
     for (int i = 0; i < X; ++i) taken[i] = removal(own[i], own[i + 1], own[i + 2]);
 #pragma unroll
     for (int i = 0; i < X + 2; ++i) {
-        last[i] = distance(own[i], LOAD(tile.place[0], part::stand_in<float2>(tile.y)));
-        here[i] = distance(own[i], LOAD(tile.place[1], part::stand_in<float2>(tile.y + 1)));
+        last[i] = distance(own[i], LOAD(tile.place[tile.first], part::stand_in<float2>(tile.y)));
+        here[i] = distance(own[i], LOAD(tile.place[tile.first + 1], part::stand_in<float2>(tile.y + 1)));
     }
     unsigned long long best = NO_BEST;
     float sum = 0.0f;  // of all that is read, where there is no arithmetic
     if constexpr (part::memory_only) {
 #pragma unroll
         for (int i = 0; i < X + 2; ++i) sum += own[i].x + own[i].y;
-        sum += tile.place[0].x + tile.place[0].y + tile.place[1].x + tile.place[1].y;
+        const float2 before = tile.place[tile.first], at = tile.place[tile.first + 1];
+        sum += before.x + before.y + at.x + at.y;
     }
     const auto step = [&](float(&last)[X + 2], float(&here)[X + 2], float(&next)[X + 2], unsigned row) {
         const unsigned y = tile.y + row;
@@ -79,7 +81,7 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
     };
     // Three rows at a time, so that the arrays change their roles and nothing is moved. By hand:
     // `#pragma unroll 3` made NVRTC 13.5 leave out the tests for the end between the rows.
-    for (unsigned row = 0;; row += 3) {
+    for (unsigned row = tile.first;; row += 3) {
         step(last, here, next, row);
         if (row + 1 >= tile.rows) break;
         step(here, next, last, row + 1);
@@ -110,8 +112,13 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
     }
     __syncthreads();
 
-    const Tile tile{n, block_x + threadIdx.x * X, y, rows, place, taken};
-    const bool clear = y >= block_x + blockDim.x * X + 1;
+    // Beside the diagonal each warp leaves out what lies below it: its x span 32 X positions, those of
+    // the block several times as many.
+    const unsigned warp_x = block_x + threadIdx.x / 32 * 32 * X;
+    if (y + rows <= warp_x + 1) return;
+    const unsigned first = warp_x + 1 > y ? warp_x + 1 - y : 0;
+    const Tile tile{n, block_x + threadIdx.x * X, y, first, rows, place, taken};
+    const bool clear = y >= warp_x + 32 * X + 1;
     unsigned long long key = clear ? scan<X, true>(tile, places, threshold) : scan<X, false>(tile, places, threshold);
     if constexpr (!part::full) {  // once the search has settled, a move to report is rare
         if (part::unforeseen(key)) atomicMin(best, key);

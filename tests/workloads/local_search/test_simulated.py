@@ -137,3 +137,35 @@ def test_counters_of_each_kernel(simulator: Device) -> None:
     )
     distances = 8 * (moves_of(66) - 64) + 4 * 64  # 64 pairs of neighbours
     assert counters["float_operations@evaluation"] >= 6 * distances
+
+
+@pytest.mark.parametrize(("tile_x", "tile_y"), [(1, 7), (4, 5), (8, 5), (8, 64)])
+@pytest.mark.parametrize("kernel", ["tiled", "resident"])
+def test_warps_of_a_block_begin_at_rows_of_their_own(
+    simulator: Device, kernel: str, tile_x: int, tile_y: int
+) -> None:
+    tile: dict[str, Level] = {"tile_x": tile_x, "tile_y": tile_y, "block_size": 128}
+    run(simulator, {"n": 300, "iterations": 6, "kernel": kernel, **tile})
+
+
+COUNTED: dict[str, tuple[Mapping[str, Level], float]] = {
+    "brodtkorb_part1.gpu_v8": ({}, 1.01),
+    "brodtkorb_part1.gpu_v7": ({}, 1.01),
+    # Beside the stated operations of whole tiles: two rows of distances before the first move of a
+    # thread, and what of a warp's tile lies below the diagonal.
+    "local_search.fused": ({"tile_x": 4, "tile_y": 64}, 1.25),
+}
+
+
+@pytest.mark.parametrize("system", COUNTED)
+def test_the_stated_operations_of_a_move_are_about_those_counted(
+    simulator: Device, system: str
+) -> None:
+    given, slack = COUNTED[system]
+    resolved = WORKLOAD.resolve({"n": 1000, "iterations": 1, **given}, system, simulator.facts)
+    plan = WORKLOAD.plan(resolved.factors, system, simulator.facts)
+    with simulator.prepare(plan) as prepared:
+        counted = (prepared.launch().counters or {})["float_operations@evaluation"]
+    per_move = counted / moves_of(1000)
+    stated = float(resolved.derived["operations_per_move"])
+    assert 0.98 * stated < per_move < slack * stated
