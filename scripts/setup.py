@@ -166,7 +166,7 @@ def why_pip_failed(output: str, log: Path) -> str:
             f" proxy) and run make again; pip's words are in {log}"
         )
     if "No space left on device" in output:
-        return f"the disk is full; free about 1 GB and run make again; pip's words are in {log}"
+        return f"the disk is full; free about 2 GB and run make again; pip's words are in {log}"
     errors = ERROR_LINE.findall(output)
     return f"pip failed: {errors[-1] if errors else last_line(output)}; the whole log is {log}"
 

@@ -78,8 +78,22 @@ def test_index_links_every_page() -> None:
     assert linked >= {page.name for page in PAGES} - {"index.md"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, ROOT / "README.md", *sorted(ROOT.glob("experiments/*/README.md"))],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def test_every_command_and_paper_is_documented() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in [*PAGES, ROOT / "README.md"])
+    group: Any = typer.main.get_command(app)
+    named = set(re.findall(r"nqbench ([a-z]+)", text))
+    assert named >= set(group.commands), set(group.commands) - named
+    papers = (ROOT / "Makefile").read_text(encoding="utf-8").partition("PAPERS := ")[2]
+    folders = {file.parent.name for file in ROOT.glob("experiments/*/published.yaml")}
+    assert set(papers.splitlines()[0].split()) == folders
