@@ -1,0 +1,149 @@
+"""Many searches on a GPU: every chain is a walk of the processor, and who wins is certain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nqbench.devices.cpu import CpuDevice
+from nqbench.devices.models import load_model
+from nqbench.devices.sim import SimDevice
+from nqbench.errors import WrongDeviceError
+from nqbench.plan import HostPlan
+from nqbench.point import Level
+from nqbench.workloads.fitness import (
+    WORKLOAD,
+    annealing,
+    annealing_chains,
+)
+from nqbench.workloads.fitness.annealing_cooling import (
+    GOLDEN,
+    Cooling,
+    Walk,
+    chain_key,
+    mix,
+    seed_key,
+    walk,
+)
+from nqbench.workloads.fitness.boards import conflicts
+from tests.workloads.fitness.searching import ATTACKED, PAPER, SIM, run, same
+
+
+@pytest.mark.parametrize("proposal", ["uniform", "attacked"])
+@pytest.mark.parametrize("counters", ["shared", "global"])
+@pytest.mark.parametrize("n", [4, 6, 31, 32, 33, 64, 100, 300])
+def test_every_chain_of_a_gpu_is_a_walk_of_the_processor(
+    n: int, counters: str, proposal: str
+) -> None:
+    chains = 3
+    _, outputs, told = run(
+        *(SIM, "fitness.sa_chains"), n=n, chains=chains, counters=counters, proposal=proposal,
+        stop="all", block_size=64, seed=5,
+    )  # fmt: skip
+    boards = outputs["boards"].reshape(chains, n)
+    walks = [
+        walk(n, chain_key(5, chain), ATTACKED if proposal == "attacked" else PAPER)
+        for chain in range(chains)
+    ]
+    for chain, expected in enumerate(walks):
+        given = (int(outputs[name][chain]) for name in ("conflicts", "steps", "accepted"))
+        assert same(Walk(boards[chain], *given), expected)
+    assert told["boards_found"] == sum(w.conflicts == 0 for w in walks)
+    assert told["evaluations"] == min(w.evaluations for w in walks if w.conflicts == 0)
+
+
+@pytest.mark.parametrize("proposal", ["uniform", "attacked"])
+@pytest.mark.parametrize("counters", ["shared", "global"])
+@pytest.mark.parametrize("word", annealing_chains.WORDS, ids=lambda word: str(word[1]))
+def test_words_of_every_width_hold_a_chain(
+    word: tuple[int, str, str], counters: str, proposal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Column minus row is negative below the main diagonal, however wide the unsigned word."""
+    _, dtype, _ = word
+    monkeypatch.setattr(annealing_chains, "WORDS", [word])
+    _, outputs, _ = run(
+        *(SIM, "fitness.sa_chains"), n=64, chains=2, counters=counters, proposal=proposal,
+        stop="all",
+    )  # fmt: skip
+    assert outputs["boards"].dtype == dtype
+    for chain, board in enumerate(outputs["boards"].reshape(2, 64)):
+        expected = walk(64, chain_key(1, chain), ATTACKED if proposal == "attacked" else PAPER)
+        assert np.array_equal(board, expected.board)
+        assert outputs["steps"][chain] == expected.evaluations
+
+
+def test_the_widest_words_on_a_board_that_needs_them() -> None:
+    n = 65_536
+    _, outputs, _ = run(
+        *(SIM, "fitness.sa_chains"), n=n, chains=1, proposal="attacked", max_evaluations=2000,
+    )  # fmt: skip
+    assert outputs["boards"].dtype == np.uint32
+    expected = walk(n, chain_key(1), Cooling.constant(200, 2000))
+    assert np.array_equal(outputs["boards"], expected.board)
+    assert outputs["accepted"][0] == expected.accepted
+
+
+def test_who_wins_a_race_does_not_depend_on_the_order_of_warps() -> None:
+    told = [
+        run(
+            *(SimDevice(order=order), "fitness.sa_chains"), n=64, chains=7, seed=2,
+        )[2]
+        for order in ("round_robin", "reverse", "greedy")
+    ]  # fmt: skip
+    walks = [walk(64, chain_key(2, chain), PAPER) for chain in range(7)]
+    best = min((w.evaluations, w.accepted) for w in walks if w.conflicts == 0)
+    assert [(t["evaluations"], t["accepted_moves"]) for t in told] == [best] * 3
+
+
+def test_chains_that_are_cut_short_give_the_best_of_them() -> None:
+    answer, _, told = run(SIM, "fitness.sa_chains", n=50, chains=5, max_evaluations=300)
+    cooling = Cooling(0.5, 0.01, 0.8, 20, 300)
+    left = [walk(50, chain_key(1, chain), cooling).conflicts for chain in range(5)]
+    assert answer == min(left) > 0
+    assert told["found"] == told["boards_found"] == 0
+
+
+def test_streams_of_chains_differ() -> None:
+    keys = {chain_key(seed, chain) for seed in range(50) for chain in range(50)}
+    assert len(keys) == 2500
+    assert chain_key(3, 4) == mix(seed_key(3) + 4 * GOLDEN)
+
+
+@pytest.mark.parametrize(
+    ("told", "right"),
+    [(7 << 32 | 1, True), (9 << 32 | 2, False), (7 << 32 | 5, False), (2**64 - 1, False)],
+)
+def test_chains_must_name_the_first_that_found_a_board(told: int, right: bool) -> None:
+    found, lost = walk(12, chain_key(1), PAPER).board, np.arange(12, dtype=np.int32)
+    outputs = {
+        "boards": np.stack([lost, found, found]), "best": np.array([told], np.uint64),
+        "conflicts": np.array([conflicts(lost), 0, 0], np.uint64),
+        "steps": np.array([5, 7, 9], np.uint32), "accepted": np.ones(3, np.uint32),
+    }  # fmt: skip
+    plan = HostPlan("somewhere:else", (), about={"task": "anneal"})
+    assert WORKLOAD.answer(plan, outputs) == (0 if right else annealing.FALSE_CLAIM)
+    assert WORKLOAD.findings(plan, outputs)["boards_found"] == 2  # whoever is named
+
+
+def test_more_moves_than_a_search_can_number_are_one_temperature() -> None:
+    given: dict[str, Level] = {"moves_per_queen": 100_000, "max_evaluations": 40}
+    chains = run(SIM, "fitness.sa_chains", n=50_000, chains=1, **given)
+    assert chains[0] == run(CpuDevice(), "fitness.sa_delta", n=50_000, **given)[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("n", "chains", "memory"),
+    [(100, 4224, "shared"), (3000, 924, "shared"), (20_000, 132, "shared"), (10**6, 67, "global")],
+)
+def test_chains_fill_an_h100_as_far_as_their_boards_allow(n: int, chains: int, memory: str) -> None:
+    facts = load_model("sm_90").facts
+    levels = WORKLOAD.resolve({"n": n}, "fitness.sa_chains", facts).factors
+    assert (levels["chains"], levels["counters"]) == (chains, memory)
+    shared = WORKLOAD.resolve({"n": n}, "fitness.sa_chains", facts).derived["shared_bytes"]
+    # 132 multiprocessors of 228 KiB, a block at a time with 1 KiB of its own.
+    assert int(str(shared)) + 1024 <= 233_472 // (chains // 132 or 1)
+
+
+def test_chains_need_a_gpu() -> None:
+    with pytest.raises(WrongDeviceError):
+        WORKLOAD.resolve({"n": 9}, "fitness.sa_chains", CpuDevice().facts)
