@@ -1,8 +1,8 @@
 """Deterministic counts for claims: what follows from N and the algorithm, without timing anything.
 
-A workload has them in its module ``counts``. Those of counting come from the enumeration on the
-host, or, where that would walk a tree for minutes, from an instrumented kernel of one of the runs,
-which counts the same.
+A workload has them in its module ``counts``. Those of counting come from an instrumented kernel of
+one of the runs, or else from the enumeration on the host, which counts the same: the run comes
+first, so that a page made from it is the same on every machine, whatever was enumerated there.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def count(
     that take minutes. Raises :class:`NotMeasured` where neither knows, ``StudyError`` for a name
     that does not exist.
     """
+    found = _probed(name, parameters, runs)
+    if found is not None:
+        return found
     counts = import_module(f"nqbench.workloads.{workload}.counts")
     try:
         return counts.count(name, full=full, **parameters), ""
     except AnalysisError as error:
-        found = _probed(name, parameters, runs)
-        if found is not None:
-            return found
         raise NotMeasured(
             f"counting {name} at N={parameters.get('N')} walks the whole tree: `{FULL}` does it"
             " once (minutes), and so does a run of the study on a GPU"
