@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from nqbench.analysis.claims_counters import first_counted
 from nqbench.analysis.claims_points import NotMeasured, main_point
 from nqbench.analysis.claims_runs import Observed
@@ -19,6 +21,8 @@ from nqbench.vocabulary import of_kernel
 VERSIONS: tuple[str, str] = ("gpu_v1", "gpu_v8")
 """The paper's first and last: what speed-ups refer to."""
 ITERATIONS = "iterations"
+_NAMES = "NAMES"
+"""Stands for the names of counters in a reason that several share."""
 
 
 def counters(paper: Paper, table: PaperTable, run: Observed) -> Table:
@@ -29,7 +33,7 @@ def counters(paper: Paper, table: PaperTable, run: Observed) -> Table:
     n = _size(run, table)
     printed = {str(row[0]): [str(cell) for cell in row[1:]] for row in table.rows}
     rows: list[tuple[Cell, ...]] = []
-    missing: dict[str, None] = {}
+    missing: dict[str, dict[str, None]] = {}
     for part in table.counterparts:
         row: list[Cell] = [part.label]
         for series, cell in zip(table.series, printed[part.label], strict=True):
@@ -39,20 +43,26 @@ def counters(paper: Paper, table: PaperTable, run: Observed) -> Table:
             except NotMeasured as error:
                 row.append(None)
                 own = of_kernel(part.counter, series.kernel)
-                missing[error.what.replace(own, "what is missing")] = None
+                missing.setdefault(error.what.replace(own, _NAMES), {})[part.counter] = None
         rows.append((*row, part.counter.replace("_", " "), part.note))
     if all(cell is None for row in rows for cell in row[2:-2:2]):
-        raise AnalysisError("; ".join(missing))
+        raise AnalysisError("; ".join(_told(missing)))
     pairs = [c for s in table.series for c in (Column(f"{s.label}, paper"),
              Column(f"{s.label}, here", "number"))]  # fmt: skip
     columns = (Column("counter"), *pairs, Column("here it is"), Column("difference"))
     notes = [f"here: N={n}, {table.series[0].system}, first launch of each kernel"]
     if n not in table.sizes:
         notes.append(f"the paper has N={', '.join(map(str, table.sizes))}: compare no totals")
-    notes += [f"on the paper: {table.note}", *(f"not measured: {reason}" for reason in missing)]
+    notes.append(f"on the paper: {table.note}")
+    notes += [f"not measured: {reason}" for reason in _told(missing)]
     title = f"{paper.title}, table {table.number}: {table.title}"
     name = slug("paper", table.id)
     return Table(name, title, columns, tuple(rows), source_of(run.data), tuple(notes))
+
+
+def _told(missing: Mapping[str, Iterable[str]]) -> list[str]:
+    """Reasons, each with the names of all that it is the reason for."""
+    return [reason.replace(_NAMES, ", ".join(names)) for reason, names in missing.items()]
 
 
 def _size(run: Observed, table: PaperTable) -> int:
