@@ -54,7 +54,7 @@ def reproduce(
     full: FullOption = False,
 ) -> None:
     """Run a paper's experiments again; write its tables, figures and verdicts."""
-    from nqbench import paper_actions, paper_terminal
+    from nqbench import paper_actions, paper_terminal, terminal
     from nqbench.errors import StudyError
 
     if out is not None and len(papers) > 1:
@@ -64,10 +64,18 @@ def reproduce(
     if recorded:
         for report in paper_actions.report_recorded(papers, full=full):
             paper_terminal.show_paper(report)
+        for name in paper_actions.never_run(papers):
+            terminal.note(
+                f"{name} was never run here: `nqbench reproduce {name}` does, on a device"
+            )
         return
-    codes = [_reproduce(name, device, out, budget, full) for name in papers]
-    if any(codes):
-        raise typer.Exit(max(codes))
+    worst = 0
+    for name in papers:
+        worst = max(worst, _reproduce(name, device, out, budget, full))
+        if worst == EXIT_INTERRUPTED:  # who stops one paper does not want the next
+            break
+    if worst:
+        raise typer.Exit(worst)
 
 
 def _reproduce(name: str, device: str, out: Path | None, budget: str | None, full: bool) -> int:

@@ -83,6 +83,11 @@ def report_recorded(names: Sequence[str], *, full: bool = False) -> list[PaperRe
     return reports
 
 
+def never_run(names: Sequence[str]) -> list[str]:
+    """Papers without a run under ``results``."""
+    return [name for name in names if not any(recorded_runs(name, kind) for kind in KINDS)]
+
+
 def recorded_runs(name: str, kind: str) -> list[Path]:
     """Run folders of a paper's study under ``results/KIND/DEVICE``."""
     found = (RESULTS / kind).glob(f"*/{name}/manifest.json")

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
+
+from nqbench import cli_papers
+from nqbench.cli import app
 
 ROOT = Path(__file__).parents[1]
 SMALL = """\
@@ -68,11 +72,12 @@ def test_reproduce_runs_reports_and_judges(project: Path) -> None:
     assert "bank_conflict" in judged.stdout
     assert "not measured" in judged.stdout
 
-    again = nqbench("reproduce", "zhang2011", "--recorded", cwd=project)
+    shutil.copytree(project / "experiments" / "zhang2011", project / "experiments" / "other")
+    again = nqbench("reproduce", "zhang2011", "other", "--recorded", cwd=project)
     assert again.returncode == 0, again.stderr
     assert (project / "plots" / "local" / "papers" / "zhang2011" / "paper.md").exists()
+    assert "other was never run here" in again.stderr
 
-    shutil.copytree(project / "experiments" / "zhang2011", project / "experiments" / "other")
     wrong = nqbench("claims", str(run), "--paper", "zhang2010", cwd=project)
     assert wrong.returncode == 2
     assert "did you mean 'zhang2011'" in wrong.stderr
@@ -114,3 +119,23 @@ def test_a_broken_file_names_its_line(project: Path) -> None:
     assert unnamed.returncode == 2
     assert "re-runs no paper" in unnamed.stderr
     assert "--paper" in unnamed.stderr
+
+
+@pytest.mark.parametrize(
+    ("ends", "run", "code"),
+    [([0, 0], 2, 0), ([1, 0], 2, 1), ([0, 130], 2, 130), ([130, 0], 1, 130)],
+)
+def test_several_papers_go_on_after_a_failure_and_not_after_an_interruption(
+    ends: list[int], run: int, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def ended(name: str, *_: object) -> int:
+        asked.append(name)
+        return ends[len(asked) - 1]
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(cli_papers, "_reproduce", ended)
+    done = CliRunner().invoke(app, ["reproduce", "zhang2011", "tanaka2011"])
+    assert asked == ["zhang2011", "tanaka2011"][:run]
+    assert done.exit_code == code
