@@ -58,6 +58,7 @@ def examine(device: str = "auto", around: Surroundings | None = None) -> Report:
         why = "asked for"
     rows = [*_software(answers), *_gpu(answers, around), *_machine(around, load_1min)]
     if kind == "cuda":
+        rows.append(machine.ceilings(around.results))
         rows += _index(device, answers["driver"])
     return Report(device, kind, why, tuple(rows))
 

@@ -71,6 +71,16 @@ def results(folder: Path) -> Row:
     return Row(name, "ok", found, "results")
 
 
+def ceilings(results: Path) -> Row:
+    """The runs of measured ceilings, each good for the GPU in its folder's name."""
+    name = "ceilings"
+    found = sorted(path.parent.parent.name for path in results.glob("local/cuda*/ceilings/*.json"))
+    if found:
+        return Row(name, "ok", f"measured on {', '.join(dict.fromkeys(found))}", "rooflines")
+    remedy = "nqbench run configs/ceilings.yaml"
+    return Row(name, "missing", "not measured on any GPU from here", "rooflines", remedy)
+
+
 def _existing(folder: Path) -> Path:
     return next(path for path in (folder, *folder.parents) if path.exists())
 

@@ -22,6 +22,7 @@ FEATURES: Final = {
     "telemetry": "clocks, temperature and power beside each time",
     "counters": "hardware counters by ncu",
     "cross-check": "comparison with nvbench",
+    "rooflines": "setting kernels against what their GPU can do: nqbench roofline",
 }
 """What a row is about: the part of nqbench that does not work, or works worse, without it."""
 

@@ -211,3 +211,12 @@ def test_counter_permission(parameter: str, held: str, expected: str, tmp_path: 
     row = profiler.permission(tmp_path)
     assert row.state == expected
     assert bool(row.remedy) == (expected != "ok")
+
+
+def test_ceilings_are_those_of_gpus(tmp_path: Path) -> None:
+    put(tmp_path, "local/sim-mini/ceilings/manifest.json")
+    row = machine.ceilings(tmp_path)
+    assert (row.state, row.remedy) == ("missing", "nqbench run configs/ceilings.yaml")
+    put(tmp_path, "local/cuda-1/ceilings/manifest.json")
+    row = machine.ceilings(tmp_path)
+    assert (row.state, row.found) == ("ok", "measured on cuda-1")
