@@ -51,7 +51,7 @@ def _table(
     shown = _shown(data, item, part)
     columns = [*level_columns(factors), Column("N", "number"), *map(value_column, shown)]
     phases = [quantity(name) for name in _PHASES] if timed and not item.value else []
-    phases = [phase for phase in phases if any(p.values(phase) for p in points)]
+    phases = [p for p in phases if any(s > 0 for one in points for s in one.values(p).values())]
     columns += [Column(phase.label, "time") for phase in phases]
     if timed:
         columns += [Column("rounds", "number"), Column("samples", "number")]
