@@ -26,6 +26,7 @@ from nqbench.vocabulary import of_kernel, plain_name
 
 SIMULATED: Final = "simulated PTX"
 PROFILED: Final = "ncu"
+DEVICE_MEMORY: Final = "device memory"
 SECTOR_BYTES: Final = 32
 _NOT_COMPARED: Final = (L2, PART)
 
@@ -55,6 +56,11 @@ class RoofPoint:
     def limit(self) -> Kind:
         """What bounds it at its work: the largest of the least times."""
         return max(self.limits, key=lambda kind: self.limits[kind])
+
+    @property
+    def sure(self) -> bool:
+        """Whether the limit is one: bytes that a cache may have served are only at most one."""
+        return self.limit != "bytes" or self.bytes_of == DEVICE_MEMORY
 
     @property
     def share(self) -> float:
@@ -157,7 +163,7 @@ def _profiled(
             return None
         time = Estimate(duration_ns * 1e-9)
     work: dict[Kind, float] = {"bytes": nbytes, "float": floats, "integer": integers}
-    return _point(point, kernel, time, work, (PROFILED, "device memory"), ceilings)
+    return _point(point, kernel, time, work, (PROFILED, DEVICE_MEMORY), ceilings)
 
 
 def _counted(

@@ -10,7 +10,7 @@ from shutil import copytree
 import pytest
 from typer.testing import CliRunner
 
-from nqbench.analysis.ceilings import Ceiling, Ceilings, ceilings_of
+from nqbench.analysis.ceilings import Ceiling, Ceilings, Kind, ceilings_of
 from nqbench.analysis.claims_runs import Observed, observe
 from nqbench.analysis.collect import load_dataset
 from nqbench.analysis.dataset import Dataset, PointResult
@@ -136,6 +136,22 @@ def test_the_limit_is_the_longest_least_time() -> None:
     assert (point.limit, point.operations) == ("float", "float")
     assert point.share == pytest.approx(0.5)
     assert point.intensity == pytest.approx(30)
+
+
+def test_bytes_that_a_cache_may_have_served_are_a_limit_with_a_condition() -> None:
+    limits: dict[Kind, float] = {"bytes": 0.7, "float": 0.3, "integer": 0.2}
+    work: dict[Kind, float] = {"bytes": 70.0, "float": 300.0, "integer": 100.0}
+    for bytes_of, wanted in (
+        ("all off-chip accesses, cached or not", "memory, if uncached"),
+        ("device memory", "memory"),
+    ):
+        point = RoofPoint("s", 1, {}, Estimate(1.0), work, "somebody", bytes_of, limits)
+        assert point.limit == "bytes"
+        table = roofline_table([point], [], SOURCE)
+        assert wanted in table.rows[0]
+    few = RoofPoint("s", 1, {}, Estimate(1.0), work, "x", "x", {**limits, "bytes": 0.1})
+    assert few.sure
+    assert "FP32" in roofline_table([few], [], SOURCE).rows[0]
 
 
 def test_a_profilers_counts_come_first(runs: dict[str, Path]) -> None:

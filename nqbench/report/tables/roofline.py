@@ -17,6 +17,7 @@ UNITS: Final = {
     "integer": ("Gop/s", 1e-9),
 }
 LIMITS: Final = {"bytes": "memory", "float": "FP32", "integer": "INT32"}
+UNSURE: Final = f"{LIMITS['bytes']}, if uncached"
 SHARE_NOTE: Final = (
     "limit: which of bytes, FP32 and integer operations would take longest at their ceilings;"
     " share: that least time over the time taken"
@@ -31,7 +32,8 @@ PROGRAM_NOTE: Final = (
 )
 SIMULATED_NOTE: Final = (
     "simulated: operations of the PTX, which is not the machine code, and bytes of all off-chip"
-    " accesses: where a cache serves them the share may exceed 100%"
+    " accesses, as if there were no cache: `memory, if uncached` holds only as far as they reach"
+    " device memory, and above 100% a cache has served them"
 )
 
 
@@ -97,7 +99,7 @@ def _row(point: RoofPoint, factors: Sequence[str], *, programs: bool) -> tuple[C
         point.intensity,
         point.per_s(point.operations) * 1e-9,
         point.per_s("bytes") * 1e-9,
-        LIMITS[point.limit],
+        LIMITS[point.limit] if point.sure else UNSURE,
         point.share,
         f"{point.counted_by}; {point.bytes_of}",
     )
