@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
@@ -15,6 +14,7 @@ from nqbench.devices.cuda_hold import Hold, L2Flush
 from nqbench.errors import DeviceError, LaunchTimeout
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer
+from nqbench.stopwatch import timed
 
 ABANDONED: Final[list[Any]] = []
 """Driver objects of a lost process, kept so that nothing tries to free them."""
@@ -85,12 +85,14 @@ class DeviceMemory:
         """Host-to-device copies; seconds from an idle GPU to an idle GPU."""
         host = {b.name: host_array(b) for b in self._lasting if b.data is not None}
         self._device.synchronize()
-        start = time.perf_counter()
-        for name, data in host.items():
-            if data.nbytes:
-                self._cuda.memcpy_htod(self.allocations[name], data)
-        self._device.synchronize()
-        elapsed = time.perf_counter() - start
+
+        def transfer() -> None:
+            for name, data in host.items():
+                if data.nbytes:
+                    self._cuda.memcpy_htod(self.allocations[name], data)
+            self._device.synchronize()
+
+        _, elapsed = timed(transfer)
         for buffer in self._lasting:
             if buffer.restore:
                 self._copy_on_device(buffer, self._pristine, self.allocations)

@@ -40,8 +40,9 @@ from nqbench.measure.statistics import median_rank
 from nqbench.measure.telemetry import Watch, sensor_of, summary, throttled
 from nqbench.measure.timer import Beat, Timer
 from nqbench.measure.warmup import TIME_SHARE, WarmUp, warm_up
-from nqbench.plan import HostPlan, Plan, ProgramPlan
+from nqbench.plan import HostPlan, Outputs, Plan, ProgramPlan
 from nqbench.point import COLD, HOT, L2, Point
+from nqbench.stopwatch import timed
 from nqbench.workloads.protocol import FAULT, CountsItself, Explains, Workload
 
 __all__ = ["Block", "Session", "plain", "scalars"]
@@ -162,19 +163,17 @@ class Session:
         block.spent_s["kernels"] = timer.total_s
         block.telemetry = {**scalars(timer.last.detail), **block.telemetry}
         with block.spending("check"):
-            started = time.perf_counter()
+            reduce_s = 0.0
             if isinstance(prepared, KnowsAnswer):
                 answer = prepared.recorded_answer()
             else:
-                outputs = prepared.fetch()
-                answer = workload.answer(plan, outputs)
+                (outputs, answer), reduce_s = timed(lambda: _reduce(workload, plan, prepared))
                 if isinstance(workload, Explains):
                     block.about |= workload.findings(plan, outputs)
                 if point.probed and isinstance(workload, CountsItself):
                     # Not the device's counters: those would count the instrumentation too.
                     block.counters = dict(workload.counters(plan, outputs))
                     block.ended_by = "probed"
-            reduce_s = time.perf_counter() - started
             self._check(answer, workload.expected(point.configuration), block)
         if block.value_s is not None:
             # Last: a program runs once more for it, and its answer was checked as it was timed.
@@ -245,6 +244,12 @@ class Session:
                 self._host = CpuDevice()
             return self._host
         return self.device
+
+
+def _reduce(workload: Workload, plan: Plan, prepared: Prepared) -> tuple[Outputs, int]:
+    """Copy the results back and combine them."""
+    outputs = prepared.fetch()
+    return outputs, workload.answer(plan, outputs)
 
 
 def _chill(prepared: Prepared, device: Device) -> None:

@@ -7,7 +7,6 @@ paper's numbers).
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +14,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nqbench.stopwatch import timed
 
 Encoding = Literal["rows", "base_n", "masks"]
 Symmetry = Literal["none", "mirror"]
@@ -42,7 +43,7 @@ class Jobs:
     ``words``       read-only, shape ``(count * words_per_job,)``: int32 one-hot rows, int32 base-N
                     numbers, or uint32 (columns, left, right)
     ``light_from``  first job that counts once instead of twice; ``count`` if there is none
-    ``split_s``     seconds it took to make them, compilation excluded
+    ``split_s``     seconds it took to make them, compilation excluded; median of up to five
     """
 
     words: NDArray[Any]
@@ -105,12 +106,14 @@ def split(n: int, depth: int, encoding: Encoding, symmetry: Symmetry) -> Jobs:
     count_prefixes(5, 2, 1, False, 25)  # both compiled before the clock starts
     fill_prefixes(5, 2, 1, False, code, np.empty(25 * 3, dtype))
 
-    started = time.perf_counter()
-    first_row = _first_row(n, symmetry)
-    count = int(count_prefixes(n, depth, first_row, restrict, 2**62))
-    words = np.empty(count * words_per_job(encoding, depth), dtype)
-    fill_prefixes(n, depth, first_row, restrict, code, words)
-    split_s = time.perf_counter() - started
+    def fill() -> tuple[int, NDArray[Any]]:
+        first_row = _first_row(n, symmetry)
+        count = int(count_prefixes(n, depth, first_row, restrict, 2**62))
+        words = np.empty(count * words_per_job(encoding, depth), dtype)
+        fill_prefixes(n, depth, first_row, restrict, code, words)
+        return count, words
+
+    (count, words), split_s = timed(fill)
 
     light_from = count
     if encoding == "masks" and symmetry == "mirror" and n % 2 == 1:

@@ -1,0 +1,29 @@
+"""Timing of short host work: a single reading of a millisecond is mostly luck."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Final, TypeVar
+
+REPEATS: Final = 5
+"""Readings of short work: their median survives two disturbed ones."""
+SHORT_S: Final = 0.05
+"""No further reading once this much was spent: long work is costly, and disturbed by little."""
+
+T = TypeVar("T")
+
+
+def timed(action: Callable[[], T]) -> tuple[T, float]:
+    """The result of ``action`` and the seconds it takes: the median of up to five calls.
+
+    ``action`` has to be repeatable. What takes longer than ``SHORT_S`` is called once.
+    """
+    readings: list[float] = []
+    while True:
+        started = time.perf_counter()
+        result = action()
+        readings.append(time.perf_counter() - started)
+        if len(readings) == REPEATS or sum(readings) >= SHORT_S:
+            return result, median(readings)

@@ -1,0 +1,39 @@
+"""Short work is read several times, long work once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from nqbench import stopwatch
+
+
+def _clock(monkeypatch: pytest.MonkeyPatch, readings_s: list[float]) -> None:
+    def ticks() -> Iterator[float]:
+        now = 0.0
+        for seconds in readings_s:
+            yield now
+            now += seconds
+            yield now
+
+    ticking = ticks()
+    monkeypatch.setattr(stopwatch.time, "perf_counter", lambda: next(ticking))
+
+
+def test_a_disturbed_reading_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    _clock(monkeypatch, [0.009, 0.001, 0.002, 0.001, 0.008])
+    calls: list[int] = []
+    result, seconds = stopwatch.timed(lambda: calls.append(1) or len(calls))
+    assert (result, len(calls)) == (5, stopwatch.REPEATS)
+    assert seconds == pytest.approx(0.002)
+
+
+def test_long_work_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    _clock(monkeypatch, [stopwatch.SHORT_S])
+    assert stopwatch.timed(lambda: "done") == ("done", pytest.approx(stopwatch.SHORT_S))
+
+
+def test_no_more_readings_once_the_time_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    _clock(monkeypatch, [0.02, 0.04])
+    assert stopwatch.timed(lambda: 7) == (7, pytest.approx(0.03))
