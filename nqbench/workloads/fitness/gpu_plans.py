@@ -62,7 +62,7 @@ def settle(levels: Levels, device: DeviceFacts) -> Numbers:
     results = RESULT_BYTES * (2 if scheme == "gpu_cdp" else 1)
     limits.check_device_bytes(levels, sent + results, device)
     if scheme == "gpu_fine1":
-        limits.check_host_bytes(levels, sent)
+        limits.check_host_bytes(levels, sent, device)
     derived: Numbers = {
         "blocks": blocks,
         "gpu_threads": blocks * number(levels, "block_size"),

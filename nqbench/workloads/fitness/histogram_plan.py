@@ -41,7 +41,7 @@ def settle(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
     counted = counters.nbytes * batch if counters.memory == "global" else 0
     needed = sent + counted + _RESULT_BYTES * batch
     limits.check_device_bytes(levels, needed, device)
-    limits.check_host_bytes(levels, 2 * sent)  # the boards, and their padded copy
+    limits.check_host_bytes(levels, 2 * sent, device)  # the boards, and their padded copy
     blocks = batch
     if counters.memory == "global":
         blocks = batch * _blocks_per_board(n, block)

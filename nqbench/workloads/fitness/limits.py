@@ -76,8 +76,15 @@ def check_device_bytes(levels: Mapping[str, Level], needed: int, device: DeviceF
         )
 
 
-def check_host_bytes(levels: Mapping[str, Level], needed: int) -> None:
-    """What is made on the host against the memory that is free there now."""
+def check_host_bytes(
+    levels: Mapping[str, Level], needed: int, device: DeviceFacts | None = None
+) -> None:
+    """What is made on the host against the memory that is free there now.
+
+    A simulated ``device`` has its memory there as well: everything is there twice.
+    """
+    if device is not None and device.kind == "sim":
+        needed *= 2
     free = free_host_bytes()
     if free is not None and needed > free:
         raise InfeasibleError(

@@ -145,6 +145,13 @@ def test_a_batch_must_fit_the_device() -> None:
     assert caught.value.factor == "batch"
 
 
+def test_a_simulated_device_keeps_its_memory_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "free_host_bytes", lambda: 60_000)
+    assert resolve(f"{PAPER}.gpu_fine1", replace(GPU, kind="cuda"), n=100)["n"] == 100  # 40,000
+    with pytest.raises(InfeasibleError, match="80000 bytes of host memory"):
+        resolve(f"{PAPER}.gpu_fine1", replace(GPU, kind="sim"), n=100)
+
+
 def test_boards_must_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "free_host_bytes", lambda: 10**9)
     with pytest.raises(InfeasibleError) as caught:
