@@ -90,7 +90,7 @@ def best_point(
 ) -> PointResult:
     """The fastest configuration that was timed. Raises :class:`NotMeasured`."""
     timed = timed_points(data, system, n, levels)
-    return min(timed, key=lambda p: _time(p))
+    return min(timed, key=timed_s)
 
 
 def timed_points(
@@ -143,7 +143,8 @@ def _sizes(data: Dataset, system: str) -> str:
     return ", ".join(map(str, sizes)) or "none"
 
 
-def _time(point: PointResult) -> float:
+def timed_s(point: PointResult) -> float:
+    """Seconds of a point that was timed."""
     estimate = point.estimate(TIME)
     assert estimate is not None  # timed points only
     return estimate.value

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from nqbench.errors import StudyError
+from nqbench.study.expressions import tree_depth
 from nqbench.study.words import listing, shown, suggestion
 
 FUNCTIONS: Final = {
@@ -108,7 +109,7 @@ def parse(text: str) -> Formula:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         said = error.msg if isinstance(error, SyntaxError) else str(error)
         raise StudyError(f"`{text}` is not a formula: {said}") from error
-    if _depth(tree) > MAX_DEPTH:
+    if tree_depth(tree) > MAX_DEPTH:
         raise StudyError(f"`{text}` is nested deeper than {MAX_DEPTH} levels; split the claim")
     tree = ast.fix_missing_locations(_Rewrite(text).visit(tree))
     _check(tree, text)
@@ -152,14 +153,6 @@ def _sized(node: ast.AST, *, bound: bool) -> bool:
         if asks and not any(k.arg == "N" for k in node.keywords):
             return True
     return any(_sized(child, bound=bound) for child in ast.iter_child_nodes(node))
-
-
-def _depth(tree: ast.AST) -> int:
-    depth, level = 0, [tree]
-    while level:
-        depth += 1
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-    return depth
 
 
 def _check(tree: ast.Expression, text: str) -> None:

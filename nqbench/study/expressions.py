@@ -123,7 +123,7 @@ def _tree(text: str) -> ast.Expression:
             tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise StudyError(f"`{text}` is not an expression{_hint(text)}") from error
-    if _depth(tree) > MAX_DEPTH:
+    if tree_depth(tree) > MAX_DEPTH:
         raise StudyError(f"the expression is nested deeper than {MAX_DEPTH} levels; split it")
     for node in ast.walk(tree):
         _check(node, text)
@@ -131,7 +131,8 @@ def _tree(text: str) -> ast.Expression:
     return tree
 
 
-def _depth(tree: ast.AST) -> int:
+def tree_depth(tree: ast.AST) -> int:
+    """Nodes on the longest way from the root; counted without recursion."""
     depth, level = 0, [tree]
     while level:
         depth += 1

@@ -15,6 +15,7 @@ from nqbench.analysis.claims_points import (
     main_point,
     no_time,
     timed_points,
+    timed_s,
 )
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.dataset import Dataset, PointResult, point_ratio
@@ -112,7 +113,7 @@ def threads(paper: Paper, table: PaperTable, run: Observed) -> Table:
             continue
         if len(ours) < 2 or not theirs:
             continue
-        best, most = min(ours, key=lambda t: _s(ours[t])), max(ours)
+        best, most = min(ours, key=lambda t: timed_s(ours[t])), max(ours)
         their_best = min(theirs, key=lambda t: theirs[t])
         rows.append(
             (
@@ -188,12 +189,6 @@ def by_level(data: Dataset, system: str, n: int, factor: str) -> dict[int, Point
 def thread_times(published: DataFile, n: int) -> dict[int, float]:
     """Published seconds by number of threads at a size."""
     return {row.levels["threads"]: row.seconds for row in published.rows if row.n == n}
-
-
-def _s(point: PointResult) -> float:
-    estimate = point.estimate(TIME)
-    assert estimate is not None  # timed points only
-    return estimate.value
 
 
 def _short(system: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nqbench.analysis.claims_points import NotMeasured
+from nqbench.analysis.claims_points import NotMeasured, timed_s
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.dataset import PointResult, point_ratio
 from nqbench.analysis.estimate import Estimate
@@ -99,7 +99,7 @@ def best_threads(
     for i, run in enumerate(runs):
         serial = found_points(run.data, paper.system(BASELINE))
         levels = {n: _levels(run, system, n, "threads") for n in _sizes(run, system)}
-        own = {n: min(f, key=lambda t: _s(f[t])) for n, f in levels.items() if len(f) > 1}
+        own = {n: min(f, key=lambda t: timed_s(f[t])) for n, f in levels.items() if len(f) > 1}
         ratios = {n: point_ratio(serial[n], levels[n][t], TIME) for n, t in own.items()
                   if n in serial}  # fmt: skip
         name = f"{run.data.host.removesuffix(' (cpu)')} (measured)"
@@ -192,12 +192,6 @@ def _levels(run: Observed, system: str, n: int, factor: str) -> dict[int, PointR
         return by_level(run.data, system, n, factor)
     except NotMeasured:
         return {}
-
-
-def _s(point: PointResult) -> float:
-    estimate = point.estimate(TIME)
-    assert estimate is not None  # timed points only
-    return estimate.value
 
 
 def _curve(

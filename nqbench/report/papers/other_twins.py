@@ -12,9 +12,10 @@ from nqbench.analysis.claims_points import (
     launch_text,
     main_point,
     timed_points,
+    timed_s,
 )
 from nqbench.analysis.claims_runs import Observed, probe_value
-from nqbench.analysis.dataset import Dataset, PointResult, point_ratio
+from nqbench.analysis.dataset import Dataset, point_ratio
 from nqbench.analysis.quantities import TIME
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
@@ -176,17 +177,17 @@ def best(paper: Paper, table: PaperTable, run: Observed) -> Table:
 def _best_row(paper: Paper, data: Dataset, system: str, n: int) -> tuple[Cell, ...]:
     everyone = configurations(data, system, n)
     timed = timed_points(data, system, n)
-    chosen = min(timed, key=_time)
+    chosen = min(timed, key=timed_s)
     fractions = [float(o) for p in timed if (o := p.detail("occupancy")) is not None]
     base_name = paper.system(_BASE)
-    base = min(timed_points(data, base_name, n), key=_time) if system != base_name else None
+    base = min(timed_points(data, base_name, n), key=timed_s) if system != base_name else None
     own = chosen.detail("occupancy")
     return (
         *(system.partition(".")[2], str(n), chosen.level("depth"), chosen.level("block_size")),
         chosen.estimate(TIME),
         None if own is None else float(own),
         max(fractions, default=None),
-        max(map(_time, timed)) / _time(chosen),
+        max(map(timed_s, timed)) / timed_s(chosen),
         *(len(timed), len(everyone) - len(timed)),
         published_speedups(paper, system, n),
         point_ratio(base, chosen, TIME) if base else None,
@@ -203,9 +204,3 @@ def published_speedups(paper: Paper, system: str, n: int) -> str:
             if base and own and system != paper.system(_BASE):
                 told.append(f"{base / own:.2f} ({device})")
     return ", ".join(told)
-
-
-def _time(point: PointResult) -> float:
-    estimate = point.estimate(TIME)
-    assert estimate is not None  # timed points only
-    return estimate.value
