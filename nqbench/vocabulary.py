@@ -21,7 +21,7 @@ KERNEL_PHASES: Final = {
     "transfer": "host-to-device copies",
     "kernel": "the kernel alone, by device events",
     "reduce": "device-to-host copy of the results and their sum",
-    "total": "split + transfer + kernel + reduce; of a program one whole run of it",
+    "total": "split + transfer + kernel + reduce; of a program or host function one whole run",
 }
 """What every kernel's block tells. Of a program, ``kernel`` is the sum over its kernels."""
 
