@@ -68,8 +68,9 @@ class Verdict:
 def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list[Verdict]:
     """The verdict on every claim of a paper: one per run, or one for counts that need no run.
 
-    Claims that compare devices are judged once, over all runs. ``full`` lets counts walk large
-    trees, which takes minutes once.
+    Claims that compare devices are judged once, over all runs. A simulated run beside a measured
+    one has no verdict on claims that it cannot judge. ``full`` lets counts walk large trees, which
+    takes minutes once.
     """
     own = {i: Draws.of([run.data]) for i, run in enumerate(runs)}
     joint = Draws.of([run.data for run in runs]) if len(runs) > 1 else own.get(0, Draws.of([]))
@@ -83,11 +84,20 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
         elif _across(form):
             verdicts.append(_verdict(claim, form, Values(paper, runs, joint), runs[0]))
         else:
-            verdicts += [
-                _verdict(claim, form, Values(paper, (run,), own[i]), run)
-                for i, run in enumerate(runs)
-            ]
+            verdicts += _worth_a_row(
+                [
+                    _verdict(claim, form, Values(paper, (run,), own[i]), run)
+                    for i, run in enumerate(runs)
+                ]
+            )
     return verdicts
+
+
+def _worth_a_row(verdicts: list[Verdict]) -> list[Verdict]:
+    """Without those of simulated runs that say nothing, where a GPU's run stands beside them."""
+    if all(verdict.simulated for verdict in verdicts):
+        return verdicts
+    return [v for v in verdicts if not (v.simulated and v.word == "not measured")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,8 +234,10 @@ def test_the_simulator_does_not_judge_times_but_counters() -> None:
             own = levels(n, memory="shared", layout=layout)
             builder.count("kernels", own, counters_of(own), f"zhang2011.{name}")
     run = named(builder, "zhang2011")
-    timed = {"expr": 'time("shared_conflict")', "expect": "value > 1"}
+    timed = {"expr": 'time("shared_conflict")', "expect": "value > 1", "n": ["15"]}
     assert "counts and does not time" in verdict(timed, run).reason
+    beside = verdict(timed, run, named(zhang(sizes=(15,)), "zhang2011"))
+    assert not beside.simulated, "the simulated run has no row of its own"
     free = 'counter("shared_no_conflict", "bank_conflicts")'
     found = verdict({"expr": free, "expect": "value == 0", "n": ["18"]}, run)
     assert (found.word, found.manner) == ("holds", "simulated")
