@@ -16,6 +16,7 @@ from nqbench.analysis.compare_stats import EVENT_STEP_S, paired
 from nqbench.analysis.dataset import Dataset, Level, PointResult
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME
+from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
 from nqbench.point import PART
 from nqbench.workloads.separable import PARTS, Part
@@ -28,6 +29,12 @@ it free, at most a fifth could be gained elsewhere. The paper prints no number."
 BEYOND: Final = 1.1
 """A part that takes longer than the whole by more than this is no part of it any more: leaving
 something out has changed the rest (its order of accesses, its unrolling, its clocks)."""
+
+EMPTY_S: Final = 3e-6
+"""What an empty kernel takes between two events (3.1 us on an H100). It is in the times of the
+whole and of each part alike, so that the parts of a short kernel seem nearer to the whole."""
+SHORT_S: Final = 10 * EMPTY_S
+"""Below it that is over a tenth of the time, and the verdict says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +139,12 @@ def _judged(
 ) -> Judged:
     if math is None or memory is None or both is None:
         return Judged("unclear", next(_missing(points), "the parts share no round"))
-    return judge(math, memory, both)
+    judged = judge(math, memory, both)
+    total = points["full"].estimate(TIME)
+    if total is None or total.value >= SHORT_S:
+        return judged
+    short = f"of its {time_text(total.value, 3)} an empty launch takes some {time_text(EMPTY_S, 1)}"
+    return Judged(judged.word, f"{judged.reason}; {short}: judge it at a larger N too")
 
 
 def _missing(points: Mapping[Part, PointResult]) -> Iterator[str]:

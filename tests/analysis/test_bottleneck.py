@@ -98,6 +98,14 @@ def test_the_reason_tells_overlap_from_other_waits() -> None:
     assert waiting.both.value == pytest.approx(0.5, rel=0.01)
 
 
+def test_a_short_kernel_is_judged_with_a_reservation() -> None:
+    for full_s, said in ((19e-6, True), (40e-6, False)):
+        times = {"full": full_s, "math_only": 0.5 * full_s, "memory_only": 0.95 * full_s}
+        (found,) = bottlenecks(data_of(times))
+        assert found.judged.word == "memory bound"
+        assert ("an empty launch takes some 3 µs" in found.judged.reason) == said
+
+
 def test_one_round_decides_nothing() -> None:
     one = Estimate(0.2, rounds=1)
     judged = judge(one, Estimate(1.0, rounds=1), Estimate(1.2, rounds=1))
