@@ -84,34 +84,31 @@ def run_study(
                     f"clocks, heat and power are not recorded: {hello['no_telemetry']}"
                 )
             book = TimeBook(nominal_rate(device_spec, facts.multiprocessors))
-            dispatch = Dispatch(
-                study.measure,
-                policy_of(study),
-                ledger,
-                Budget(
-                    study.measure,
-                    budget_s,
-                    book=book,
-                    started=started,
-                    worker_start_s=worker_start_s,
-                ),
-                listener,
-                _Crews(device_spec, isolate),
+            budget = Budget(
+                study.measure, budget_s, book=book, started=started, worker_start_s=worker_start_s
             )
-            stages = Stages(dispatch, manifest["seed"])
-            interrupted = False
-            try:
-                _measure(stages, tasks, hello, workers)
-                if study.measure.counters == ncu.PROGRAM:
-                    ncu.collect(counted(tasks, study), ledger, listener)
-            except KeyboardInterrupt:
-                interrupted = True
-                listener.message("interrupted: what was measured is kept; run again to go on")
+            crews = _Crews(device_spec, isolate)
+            dispatch = Dispatch(study.measure, policy_of(study), ledger, budget, listener, crews)
+            interrupted = _measure_all(dispatch, manifest["seed"], study, tasks, workers)
             if warning := clock_warning(ledger.records(), hello["identity"]):
                 listener.message(warning)
             outcome = ledger.outcome(out, time.monotonic() - started, interrupted)
             listener.finished(outcome)
             return outcome
+
+
+def _measure_all(
+    dispatch: Dispatch, seed: int, study: StudyLike, tasks: Sequence[Task], opened: Workers
+) -> bool:
+    """Every stage and the profiler's; whether Ctrl-C ended it."""
+    try:
+        _measure(Stages(dispatch, seed), tasks, opened.hello, opened)
+        if study.measure.counters == ncu.PROGRAM:
+            ncu.collect(counted(tasks, study), dispatch.ledger, dispatch.listener)
+    except KeyboardInterrupt:
+        dispatch.listener.message("interrupted: what was measured is kept; run again to go on")
+        return True
+    return False
 
 
 def _measure(
