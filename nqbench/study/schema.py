@@ -7,13 +7,11 @@ read by :mod:`nqbench.study.axes`, which can point at the item that is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from nqbench.study.report import OF_KERNEL, OPTIONS, REPORT_KINDS, VALUES, kinds
-from nqbench.workloads.protocol import Workload
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 MAX_ROUNDS: Final = 1000
@@ -252,65 +250,3 @@ class StudyFile(SweepKeys):
         default_factory=lambda: MeasureFile.model_validate({}), description="How to measure."
     )
     report: list[ReportFile] = Field(default=[], description="Tables and figures to make.")
-
-
-def schema(workloads: Iterable[Workload] | None = None) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a study file, for editors and as reference.
-
-    Factor and system names of ``workloads`` (default: all of nqbench's) are spelt out with their
-    meanings and levels.
-    """
-    if workloads is None:
-        from nqbench import workloads as registry
-
-        workloads = [registry.get(name) for name in registry.names()]
-    known = list(workloads)
-    result = StudyFile.model_json_schema()
-    result["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    result["title"] = "nqbench study"
-    sweep = result["$defs"]["SweepFile"]
-    for holder in (result, sweep):
-        _name_factors(holder["properties"], known)
-    result["properties"]["workload"]["enum"] = [workload.name for workload in known]
-    _tidy(result)
-    return result
-
-
-def _name_factors(properties: dict[str, Any], workloads: list[Workload]) -> None:
-    """Spell out the factors (and systems) of the workloads in ``fixed``, ``matrix`` and ``zip``."""
-    systems = sorted({system for workload in workloads for system in workload.systems})
-    meanings = {"system": f"A named system: {', '.join(systems)}."}
-    for workload in workloads:
-        for factor in workload.factors.values():
-            levels = [*factor.levels, *(["auto"] if factor.auto else [])]
-            if factor.number:
-                levels.append(f"{factor.number[0]}..{factor.number[1]}")
-            if factor.text:
-                levels.append("the name of a file")
-            meanings.setdefault(factor.name, f"{factor.meaning}. Levels: {', '.join(levels)}.")
-    for key in ("fixed", "matrix", "zip"):
-        form = properties[key]
-        value = form.pop("additionalProperties")
-        names = [name for name in meanings if not (key == "fixed" and name == "system")]
-        form["properties"] = {name: {"description": meanings[name], **value} for name in names}
-        form["additionalProperties"] = False
-
-
-def _tidy(node: Any) -> None:
-    """Drop what pydantic adds and no reader needs: generated titles and ``null`` alternatives."""
-    if isinstance(node, list):
-        for item in node:
-            _tidy(item)
-    if not isinstance(node, dict):
-        return
-    if isinstance(node.get("title"), str) and node.get("title") != "nqbench study":
-        del node["title"]
-    if node.get("default", 0) is None:
-        del node["default"]
-    options = node.get("anyOf")
-    if isinstance(options, list) and {"type": "null"} in options:
-        rest = [option for option in options if option != {"type": "null"}]
-        del node["anyOf"]
-        node.update(rest[0] if len(rest) == 1 else {"anyOf": rest})
-    for item in list(node.values()):
-        _tidy(item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from nqbench.study import REPORT_KINDS, schema
 from nqbench.study.source import read
+from nqbench.workloads import get, names
 from tests.study.fake import FakeWorkload
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
@@ -92,6 +94,20 @@ def test_factors_and_systems_are_spelt_out() -> None:
     assert "threads per block" in matrix["block_size"]["description"]
     assert "alpha2010.base" in matrix["system"]["description"]
     assert "system" not in form["properties"]["fixed"]["properties"]
+
+
+def test_a_name_that_two_workloads_share_tells_both_meanings(real: dict[str, Any]) -> None:
+    described = real["properties"]["matrix"]["properties"]
+    for name in names():
+        for factor in get(name).factors.values():
+            text = described[factor.name]["description"]
+            assert factor.meaning in text
+            assert all(level in text for level in factor.levels)
+    assert "counting: " in described["block_size"]["description"]
+
+
+def test_no_form_is_written_out_at_every_factor(real: dict[str, Any]) -> None:
+    assert len(json.dumps(real)) < 100_000
 
 
 def test_report_names_are_unique_and_options_known() -> None:
