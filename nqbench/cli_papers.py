@@ -55,7 +55,7 @@ def reproduce(
 ) -> None:
     """Run a paper's experiments again; write its tables, figures and verdicts."""
     from nqbench import paper_actions, paper_terminal, terminal
-    from nqbench.errors import StudyError
+    from nqbench.errors import NothingRuns, StudyError
 
     if out is not None and len(papers) > 1:
         raise StudyError("--out takes one paper; leave it out for several")
@@ -69,9 +69,15 @@ def reproduce(
                 f"{name} was never run here: `nqbench reproduce {name}` does, on a device"
             )
         return
-    worst = 0
+    worst, left_out = 0, 0
     for name in papers:
-        worst = max(worst, _reproduce(name, device, out, budget, full))
+        try:
+            worst = max(worst, _reproduce(name, device, out, budget, full))
+        except NothingRuns as error:
+            left_out += 1
+            if left_out == len(papers):
+                raise
+            terminal.note(f"{name} is left out: {error}")
         if worst == EXIT_INTERRUPTED:  # who stops one paper does not want the next
             break
     if worst:

@@ -2,6 +2,7 @@
 
 NqbenchError                 one clear sentence for a user; never a traceback
 ├── StudyError               study file or command line is wrong (exit code 2); knows file:line
+│   └── NothingRuns          the study is right and has no point for this device
 ├── InfeasibleError          a configuration makes no sense or does not fit; says the limit
 │   └── WrongDeviceError     a kernel on a device that runs none of its kind: the point is skipped
 ├── CompileError             the CUDA compiler refused a kernel          -> status ``compile_error``
@@ -45,6 +46,10 @@ class StudyError(NqbenchError):
         super().__init__(f"{place}: {message}" if place else message)
         self.message = message
         self.place = place
+
+
+class NothingRuns(StudyError):
+    """A study without a point that the device can run; others of several may have some."""
 
 
 class InfeasibleError(NqbenchError):

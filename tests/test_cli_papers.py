@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from nqbench import cli_papers
 from nqbench.cli import app
+from nqbench.errors import NothingRuns
 
 ROOT = Path(__file__).parents[1]
 SMALL = """\
@@ -139,3 +140,27 @@ def test_several_papers_go_on_after_a_failure_and_not_after_an_interruption(
     done = CliRunner().invoke(app, ["reproduce", "zhang2011", "tanaka2011"])
     assert asked == ["zhang2011", "tanaka2011"][:run]
     assert done.exit_code == code
+
+
+@pytest.mark.parametrize(("without", "code"), [(1, 0), (2, 2)])
+def test_a_paper_without_a_point_for_the_device_does_not_stop_the_others(
+    without: int, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = ["zhang2011", "tanaka2011"]
+    ran: list[str] = []
+
+    def reproduced(name: str, *_: object) -> int:
+        if papers.index(name) < without:
+            raise NothingRuns(f"nothing would run of {name}")
+        ran.append(name)
+        return 0
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(cli_papers, "_reproduce", reproduced)
+    done = CliRunner().invoke(app, ["reproduce", *papers])
+    assert ran == papers[without:]
+    if code:
+        assert isinstance(done.exception, NothingRuns)  # `main` makes exit code 2 of it
+    else:
+        assert done.exit_code == 0
+        assert "zhang2011 is left out: nothing would run of zhang2011" in done.stderr

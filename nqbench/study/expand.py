@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.errors import InfeasibleError, NothingRuns, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level, Point
 from nqbench.study import expressions
@@ -36,19 +36,26 @@ def expand(study: Study, facts: DeviceFacts, *, workload: Workload | None = None
     for sweep in study.sweeps:
         points += _Expansion(study, sweep, chosen, facts).points()
     if not points:
-        raise study.source.error(
+        raise _nothing(
+            study,
             f"nothing would run: no sweep gives values for a device of kind '{facts.kind}';"
             f" add {facts.kind}: [...] to n, or choose another device",
-            ("n",),
+            "n",
         )
     if all(point.skip for point in points):
-        raise study.source.error(
+        raise _nothing(
+            study,
             f"nothing would run on {facts.name}: all {len(points)} points are skipped,"
             f" the first ({points[0].label()}) because {points[0].skip}",
-            ("sweeps",),
+            "sweeps",
         )
     points = apart(study, points, chosen, facts)
     return measured_points(points, study.measure.l2, facts.kind, host_systems(chosen))
+
+
+def _nothing(study: Study, message: str, key: str) -> NothingRuns:
+    error = study.source.error(message, (key,))
+    return NothingRuns(error.message, error.place)
 
 
 def _workload(study: Study) -> Workload:
