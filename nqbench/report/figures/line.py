@@ -59,6 +59,8 @@ def line(data: Dataset, item: ReportItem) -> list[Drawing]:
     legend(figure, flat[0], columns=3)
     bounded = any((e := p.estimate(shown[0])) is not None and e.bounded for p in points)
     notes = [f"N={sizes[-1]}" if len(panels) == 1 or len(shown) > 1 else ""]
+    if series and series != "system":  # names of systems tell what they are, levels do not
+        notes.append(f"a line for each {series}")
     notes.append(f"whiskers: 95% interval over {data.rounds} rounds" if bounded else "")
     subtitle = "; ".join(note for note in notes if note)
     subject = shown[0].label if len(shown) == 1 else "counters"
