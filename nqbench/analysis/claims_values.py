@@ -154,17 +154,18 @@ class Values:
             raise NotMeasured(f"the run has no {name} of {described(full, n, levels)}")
         return [float(value) for value in found]
 
-    def sizes_of(self, *systems: str) -> list[int]:
-        """Sizes at which each of the systems was timed."""
+    def sizes_of(self, *systems: str, least: int = 0) -> list[int]:
+        """Sizes from ``least`` on at which each of the systems was timed."""
         _, data = self._data("")
         names = [self.paper.system(system) for system in systems]
         for name in names:
             check_timed(data, name)
         timed = {(p.system, p.n) for p in data.points if p.ok and p.values(TIME)}
         sizes = sorted({n for _, n in timed})
-        found = [n for n in sizes if all((name, n) in timed for name in names)]
+        found = [n for n in sizes if n >= least and all((name, n) in timed for name in names)]
         if not found:
-            raise NotMeasured(f"no size has times of {' and '.join(names)}", data.command)
+            which = f"size of {least:,} or more" if least else "size"
+            raise NotMeasured(f"no {which} has times of {' and '.join(names)}", data.command)
         return found
 
     def rank(self, *systems: str) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles", "divergence", "counter")
 RESOURCES: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes")
 """What a compiler and a launch tell of a kernel, beside the counters."""
-_OTHER_ARGUMENTS: Final = ("hw", "N", "config", "stat", "system", "kernel", PART)
+_OTHER_ARGUMENTS: Final = ("hw", "N", "config", "stat", "system", "kernel", "least", PART)
 
 
 def check(paper: Paper, marked: Marked) -> None:

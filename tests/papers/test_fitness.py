@@ -110,14 +110,15 @@ def test_whether_a_formula_depends_on_the_size(text: str, sized: bool) -> None:
 
 def test_sizes_are_those_at_which_all_were_timed(paper: Paper) -> None:
     made = Builder(rounds=3)
-    for n, system in ((10, "cpu_serial"), (100, "cpu_serial"), (100, "gpu_coarse")):
+    small = ((n, name) for n in (10, 100) for name in ("cpu_serial", "gpu_coarse", "cpu_forkjoin"))
+    for n, system in (*small, (20000, "cpu_serial"), (20000, "gpu_coarse")):
         made.time("schemes", levels(n, system), 1.0, f"fitness_schemes.{system}")
     found = {v.claim.id: v for v in judge(paper, [run(made)])}
     assert value(found["coarse_max_speedup"]) == pytest.approx(1.0, rel=0.02)
     assert found["coarse_max_speedup"].word == "fails"
     lacking = found["cpu_max_speedups"]
     assert lacking.word == "not measured"
-    assert "no size has times of" in lacking.reason
+    assert "no size of 10,000 or more has times of" in lacking.reason
 
 
 def column(table: Table, name: str) -> list[object]:
@@ -198,7 +199,7 @@ def test_a_simulated_run_times_the_processor_only(paper: Paper) -> None:
 
 def test_a_run_on_the_processor_alone_judges_what_it_can(paper: Paper) -> None:
     made = Builder(rounds=3)
-    for n, serial_s, threads_s, forkjoin_s in ((1000, 4.0, 1.0, 8.0), (3000, 40.0, 9.0, 4.0)):
+    for n, serial_s, threads_s, forkjoin_s in ((10000, 4.0, 1.0, 8.0), (30000, 40.0, 9.0, 4.0)):
         for name, time_s in (
             ("serial", serial_s),
             ("threads", threads_s),
@@ -208,11 +209,11 @@ def test_a_run_on_the_processor_alone_judges_what_it_can(paper: Paper) -> None:
     for row in made.rows:
         row |= {"device": "cpu", "device_kind": "cpu"}
     alone = run(made)
-    assert alone.sizes == [1000, 3000]
+    assert alone.sizes == [10000, 30000]
     found = {v.claim.id: v for v in judge(paper, [alone])}
     assert value(found["cpu_max_speedups"]) == pytest.approx(10.0, rel=0.02)
     assert found["cpu_max_speedups"].word == "holds"
-    assert "no size has times of" in found["coarse_max_speedup"].reason
+    assert "no size of 10,000 or more has times of" in found["coarse_max_speedup"].reason
 
 
 DATA_MISTAKES = {
