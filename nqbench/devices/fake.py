@@ -37,6 +37,8 @@ THROTTLE_AFTER: Final = 100
 """Launches in one process before ``throttle`` sets in."""
 RAMP_DECAY: Final = 0.8
 """What is left of a kernel's extra time from one launch to the next: warm after some 20."""
+LONGEST_S: Final = 1e6
+"""Times grow no further: other workloads have sizes of a million, and 4 to that power overflows."""
 KERNELS_SHARE: Final = 0.5
 TRANSFER_SHARE: Final = 0.25
 """Of the time of a program's run."""
@@ -156,7 +158,10 @@ class FakePrepared(Closing):
             luck += model.block_skew * (self._random.exponential() - 1)
         own = np.random.default_rng([model.seed, identity]).uniform(-1.0, 1.0)
         size = float(plan.about.get("n", 8))
-        growth = float(model.growth ** (size - 8))
+        steps = size - 8
+        if model.growth > 1 and model.base > 0:
+            steps = min(steps, math.log(LONGEST_S / model.base, model.growth))
+        growth = float(model.growth**steps)
         self._base_s: float = model.base * growth * (1 + model.spread * float(own))
         self._luck = 0.0 if device.deterministic else float(luck)
 

@@ -116,8 +116,10 @@ def _measure(
 ) -> None:
     """All stages. ``opened`` has the device already and does what comes first."""
     ready = stages.leave_out_infeasible(tasks)
-    if str(hello["spec"]).startswith("cuda"):
-        ready = stages.compile(ready, hello["facts"])
+    facts = hello["facts"] if str(hello["spec"]).startswith("cuda") else None
+    feasible = ready
+    if facts is not None:
+        ready = stages.compile(ready, facts)
     exact = [task for task in ready if task.exact]
     timed = [task for task in ready if not task.exact]
     if exact:
@@ -129,6 +131,7 @@ def _measure(
         timed = stages.verify(timed, opened)
         opened.close()  # a round is a process of its own
     stages.rounds(timed)
+    stages.further([task for task in feasible if not task.exact], facts)
 
 
 def counted(tasks: Sequence[Task], study: StudyLike) -> Sequence[Task]:

@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 import pytest
 
-from nqbench.devices.fake import FakeDevice, FakeModel
+from nqbench.devices.fake import LONGEST_S, FakeDevice, FakeModel
 from nqbench.errors import CompileError, DeviceError, DeviceUnavailable, LaunchError
 from nqbench.plan import HostPlan, KernelPlan
 from tests.measure.toy import TOY
@@ -136,3 +136,9 @@ def test_it_takes_kernels_only_and_has_no_outputs() -> None:
         device.prepare(HostPlan("a:b", ()))
     with pytest.raises(DeviceError, match="no output buffers"):
         device.prepare(plan()).fetch()
+
+
+def test_sizes_of_any_workload_have_a_time() -> None:
+    for n in (1000, 1_000_000):
+        with FakeDevice().prepare(plan(n)) as prepared:
+            assert prepared.launch().kernel_s == pytest.approx(LONGEST_S)
