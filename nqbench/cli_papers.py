@@ -62,7 +62,7 @@ def reproduce(
     for name in papers:
         paper_actions.study_of(name)  # a wrong name is said before anything is run
     if recorded:
-        for report in paper_actions.report_recorded(papers, full=full):
+        for report in paper_actions.report_recorded(papers, out, full=full):
             paper_terminal.show_paper(report)
         for name in paper_actions.never_run(papers):
             terminal.note(

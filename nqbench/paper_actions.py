@@ -63,18 +63,22 @@ def report_paper(
     )
 
 
-def report_recorded(names: Sequence[str], *, full: bool = False) -> list[PaperReport]:
+def report_recorded(
+    names: Sequence[str], out: Path | None = None, *, full: bool = False
+) -> list[PaperReport]:
     """Write papers again from every run of them under ``results``; nothing is run.
 
-    Papers without a run are left out. Raises ``StudyError`` where there is none at all.
+    ``out`` is for one paper; where it has runs of both kinds each gets a folder there. Papers
+    without a run are left out. Raises ``StudyError`` where there is none at all.
     """
     reports = []
     for name in names:
-        for kind in KINDS:
-            runs = recorded_runs(name, kind)
-            if runs:
-                out = Path("plots") / kind / "papers" / name
-                reports.append(report_paper(name, runs, out, full=full))
+        kinds = {kind: runs for kind in KINDS if (runs := recorded_runs(name, kind))}
+        for kind, runs in kinds.items():
+            folder = Path("plots") / kind / "papers" / name
+            if out is not None:
+                folder = out / kind if len(kinds) > 1 else out
+            reports.append(report_paper(name, runs, folder, full=full))
     if not reports:
         raise StudyError(
             f"there is no run of {', '.join(names)} under {RESULTS}; `nqbench reproduce {names[0]}`"

@@ -78,6 +78,9 @@ def test_reproduce_runs_reports_and_judges(project: Path) -> None:
     assert again.returncode == 0, again.stderr
     assert (project / "plots" / "local" / "papers" / "zhang2011" / "paper.md").exists()
     assert "other was never run here" in again.stderr
+    once = nqbench("reproduce", "zhang2011", "--recorded", "--out", "elsewhere", cwd=project)
+    assert once.returncode == 0, once.stderr
+    assert (project / "elsewhere" / "paper.md").exists()
 
     wrong = nqbench("claims", str(run), "--paper", "zhang2010", cwd=project)
     assert wrong.returncode == 2

@@ -48,7 +48,7 @@ def write_comparison(
         if len(table.rows) <= INLINE_ROWS:
             lines += [body(table), ""]
         lines += [f"{len(table.rows)} rows: {links}", ""]
-    page = folder.text("compare.md", "\n".join(lines).rstrip() + "\n")
+    page = folder.page("compare.md", "\n".join(lines).rstrip() + "\n")
     return [page, *(path for path in folder.written if path != page)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from nqbench.report.tables import TABLES
 from nqbench.study.report import ReportItem
 
 FIGURE_FORMATS: Final = ("svg", "pdf", "png")
+LINKED: Final = re.compile(r"\(<((?:table|figure)-[^<>/]+)>\)")
+"""A file of ours in the page's own folder, as pages link it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,21 @@ class Folder:
     def text(self, name: str, text: str) -> Path:
         """Write a text file."""
         return self.put(name, lambda path: _write_text(path, text))
+
+    def page(self, name: str, text: str) -> Path:
+        """Write the page that links the other files, last.
+
+        What the page of this name linked before, and nobody wrote now in any format, is removed:
+        else a table that is not made any more would stay beside the new ones, with old numbers.
+        """
+        old = self.path / name
+        with _folder_errors(self.path):
+            linked = set(LINKED.findall(old.read_text(encoding="utf-8"))) if old.exists() else set()
+            made = {path.stem for path in self.written}
+            for link in linked:
+                if Path(link).stem not in made:
+                    (self.path / link).unlink(missing_ok=True)
+        return self.text(name, text)
 
     def put(self, name: str, write: Callable[[Path], None]) -> Path:
         """Let ``write`` make a temporary file and put it in place."""
@@ -122,7 +140,6 @@ def write_report(
             raise StudyError(f"no figure format is called {name!r}; known: {known}")
     if not runs:
         raise StudyError("a report needs at least one run folder")
-    index = Folder(out)
     sections = []
     written: list[Path] = []
     folders: set[str] = set()
@@ -131,10 +148,12 @@ def write_report(
         folder = Folder(out / _own_name(data, folders) if len(runs) > 1 else out)
         sections.append(_section(data, folder, formats, figure_formats))
         written += folder.written
-    index.text("report.md", markdown_page(sections, out))
+    index = Folder(out, written=[path for path in written if path.parent == out])
+    inside = len(index.written)
+    index.page("report.md", markdown_page(sections, out))
     if "html" in formats:
         index.text("report.html", html_page(sections, out))
-    return [*index.written, *written]
+    return [*index.written[inside:], *written]
 
 
 def _own_name(data: Dataset, taken: set[str]) -> str:

@@ -16,6 +16,7 @@ from nqbench.analysis.collect import collect
 from nqbench.errors import StoreError, StudyError
 from nqbench.report import default_out, findings_of, write_report
 from nqbench.report.items import items_of
+from nqbench.report.writer import Folder
 from tests.analysis.builder import H100, MINI, Builder, ablation, factorial
 
 Serve = Callable[..., list[Path]]
@@ -201,3 +202,21 @@ def test_a_damaged_report_list_is_a_sentence(entry: object) -> None:
     builder.report = [entry]  # type: ignore[list-item]
     with pytest.raises(StoreError, match=r"is damaged: its report list .* delete study\.report"):
         items_of(collect(builder.frame()))
+
+
+def test_what_is_not_made_any_more_does_not_stay_beside_the_new(tmp_path: Path) -> None:
+    first = Folder(tmp_path)
+    for name in ("table-old.md", "table-old.csv", "table-kept.csv", "figure-old.svg"):
+        first.text(name, "1")
+    first.page(
+        "report.md",
+        "[md](<table-old.md>) [csv](<table-old.csv>) [c](<table-kept.csv>)"
+        " ![](<figure-old.svg>) [x](<../elsewhere.md>) [n](<notes.md>)",
+    )
+    (tmp_path / "notes.md").write_text("mine")
+    (tmp_path / "table-mine.md").write_text("not linked: not ours")
+    again = Folder(tmp_path)
+    again.text("table-kept.md", "2")  # another format of the same: both stay
+    again.page("report.md", "[md](<table-kept.md>)")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"report.md", "notes.md", "table-mine.md", "table-kept.md", "table-kept.csv"}

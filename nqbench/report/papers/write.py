@@ -105,7 +105,7 @@ def write_paper(
                 page.table(twin(paper, table, run), slug(run.device_id) if len(runs) > 1 else "")
     page.heading("What the paper leaves open or gets wrong")
     page.lines += [*(f"- {escape(c.text)}" for c in paper.caveats), ""]
-    written = page.folder.text(PAGE, "\n".join(page.lines).rstrip() + "\n")
+    written = page.folder.page(PAGE, "\n".join(page.lines).rstrip() + "\n")
     paths = [written, *(p for p in page.folder.written if p != written)]
     return PaperReport(tuple(paths), tuple(verdicts))
 
