@@ -16,6 +16,7 @@ import numpy as np
 from nqbench.analysis.claims_draws import RESAMPLES, Draws
 from nqbench.analysis.claims_points import NotMeasured
 from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.claims_times import in_times_of
 from nqbench.analysis.claims_values import TOO_OLD, Values
 from nqbench.analysis.estimate import Estimate
 from nqbench.errors import StudyError
@@ -72,6 +73,7 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
     one has no verdict on claims that it cannot judge. ``full`` lets counts walk large trees, which
     takes minutes once.
     """
+    runs = [in_times_of(paper, run) for run in runs]
     own = {i: Draws.of([run.data]) for i, run in enumerate(runs)}
     joint = Draws.of([run.data for run in runs]) if len(runs) > 1 else own.get(0, Draws.of([]))
     verdicts: list[Verdict] = []

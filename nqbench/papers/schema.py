@@ -149,11 +149,15 @@ class Caveat(_Part):
 
 
 class Paper(_Part):
-    """One paper. ``workload`` is what its systems compute."""
+    """One paper. ``workload`` is what its systems compute.
+
+    ``timed``  what its times are: of the ``kernel``, or the ``total`` with the host's part
+    """
 
     schema_: Literal["nqbench-paper/2"] = Field(alias="schema")
     id: str
     workload: str = "counting"
+    timed: Literal["kernel", "total"] = "kernel"
     source: Work
     hardware: list[Hardware]
     systems: list[PaperSystem]

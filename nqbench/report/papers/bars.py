@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from nqbench.analysis.claims_points import NotMeasured, best_point
 from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.claims_times import time_of
 from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.quantities import TIME
+from nqbench.analysis.quantities import TIME, Quantity
 from nqbench.analysis.wording import time as time_text
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure
@@ -50,9 +51,10 @@ def bars(
         ax.set_visible(False)
     for ax, device in zip(axes, figure.hardware, strict=False):
         known = {k.system: k.value for k in figure.known if k.hardware == device and k.value}
-        _published(ax, [known.get(s.system) for s in versions], paper.device(device).name)
+        name = paper.device(device).name
+        _published(ax, [known.get(s.system) for s in versions], name, time_of(paper))
     for ax, (run, found) in zip(axes[len(figure.hardware) :], ours, strict=False):
-        _own(ax, [found.get(s.system) for s in versions], run.name)
+        _own(ax, [found.get(s.system) for s in versions], run.name, time_of(paper))
     for ax in axes[:panels]:
         ax.set_xticks(range(len(names)), names, fontsize=6.5)
     title = f"Figure {figure.number}: {figure.title}"
@@ -77,9 +79,9 @@ def _measured(run: Observed, systems: Sequence[str], n: int) -> dict[str, tuple[
     return found
 
 
-def _published(ax: Axes, values: Sequence[float | None], name: str) -> None:
+def _published(ax: Axes, values: Sequence[float | None], name: str, what: Quantity) -> None:
     known = [v for v in values if v is not None]
-    value_axis(ax, "y", known, TIME, log=False)
+    value_axis(ax, "y", known, what, log=False)
     for i, value in enumerate(values):
         if value is None:
             ax.text(i, max(known) * 0.02, "?", ha="center", color=GREY, fontsize=9)
@@ -89,9 +91,11 @@ def _published(ax: Axes, values: Sequence[float | None], name: str) -> None:
     ax.set_title(f"{name}\n(published)", fontsize=8)
 
 
-def _own(ax: Axes, values: Sequence[tuple[Estimate, str] | None], name: str) -> None:
+def _own(
+    ax: Axes, values: Sequence[tuple[Estimate, str] | None], name: str, what: Quantity
+) -> None:
     found = [v[0] for v in values if v is not None]
-    value_axis(ax, "y", [e.high or e.value for e in found], TIME, log=False)
+    value_axis(ax, "y", [e.high or e.value for e in found], what, log=False)
     for i, value in enumerate(values):
         if value is None:
             ax.text(i, 0, "not run", ha="center", va="bottom", color=GREY, fontsize=6.5)

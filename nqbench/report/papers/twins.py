@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.claims_times import TOTALS
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
@@ -85,6 +86,8 @@ def _notes(
             "Compare the ratios: a time of the paper and a time of ours say nothing about each"
             " other"
         )
+        if paper.timed == "total":
+            notes.append(TOTALS)
         notes.append(interval_note(run.data.simulated, run.data.rounds))
     if any(c.printed_ratio.startswith("(") for c in cells):
         notes.append("in brackets: quotients of the printed numbers, the paper prints none")

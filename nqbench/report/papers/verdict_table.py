@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from nqbench.analysis.claims import SizeVerdict, Verdict
 from nqbench.analysis.claims_draws import RESAMPLES
+from nqbench.analysis.claims_times import TOTALS
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.wording import number, ratio
 from nqbench.papers.schema import Paper
@@ -40,6 +41,7 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
         " with 97.5% of them true, fails with 2.5%, and is unclear between; over several sizes all"
         " must hold",
         "counts and counters are exact and judged directly",
+        *((TOTALS,) if paper.timed == "total" else ()),
         *(
             f"caveat {name}: {paper.caveat(name)}"
             for name in dict.fromkeys(v.claim.caveat for v in verdicts if v.claim.caveat)

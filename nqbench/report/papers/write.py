@@ -10,6 +10,7 @@ from typing import Final
 
 from nqbench.analysis.claims import Verdict, judge
 from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.claims_times import in_times_of
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure
@@ -80,6 +81,7 @@ def write_paper(
     a sentence on the page, which names what is missing and the command that would measure it.
     Raises ``StudyError`` for an unknown format and ``StoreError`` where the folder refuses.
     """
+    runs = [in_times_of(paper, run) for run in runs]
     page = _Page(Folder(out), formats, figure_formats)
     source = joint_source(runs)
     verdicts = judge(paper, runs, full=full)
