@@ -31,9 +31,11 @@ WARP: Final = 32
 _TILE_WARPS_PER_SM: Final = 8
 """Warps of work that `tile_x: auto` leaves for each multiprocessor: two for each of its four
 schedulers, below which they wait for square roots."""
-_ROWS: Final = (64, 32, 16)
-"""Heights of a tile that `tile_y: auto` tries: a thread starts with distances worth two rows, so
-that lower tiles cost over an eighth more."""
+_ROWS: Final = (63, 33, 15)
+"""Heights of a tile that `tile_y: auto` tries, multiples of the three rows between two votes: a
+thread starts with distances worth over three rows, so that lower tiles cost a quarter more."""
+MAX_BLOCK: Final = {1: 1024, 2: 1024, 4: 512, 8: 512}
+"""Most threads of a block by ``tile_x``, for their registers; ``most_threads`` in tiled.cuh."""
 
 
 def number(levels: Mapping[str, Level], name: str) -> int:
@@ -114,8 +116,16 @@ def _settle_tile(levels: Levels, device: DeviceFacts) -> None:
     if levels["tile_x"] not in ("auto", *TILE_X):
         raise InfeasibleError(f"tile_x: {levels['tile_x']} is none of 1, 2, 4, 8", "tile_x")
     n = number(levels, "n")
+    size = number(levels, "block_size")
+    if levels["tile_x"] != "auto" and size > (most := MAX_BLOCK[number(levels, "tile_x")]):
+        raise InfeasibleError(
+            f"block_size: {size} is over {most}, all that registers allow with tile_x:"
+            f" {levels['tile_x']}; take a smaller block or tile_x: 2",
+            "block_size",
+        )
+    tried = [across for across in reversed(TILE_X) if size <= MAX_BLOCK[across]]
     wanted = _TILE_WARPS_PER_SM * device.multiprocessors * WARP
-    for across in reversed(TILE_X) if levels["tile_x"] == "auto" else (levels["tile_x"],):
+    for across in tried if levels["tile_x"] == "auto" else (levels["tile_x"],):
         for rows in _ROWS if levels["tile_y"] == "auto" else (levels["tile_y"],):
             levels["tile_x"], levels["tile_y"] = across, rows
             if n * n // 2 >= wanted * int(str(across)) * int(str(rows)):

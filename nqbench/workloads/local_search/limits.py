@@ -1,8 +1,9 @@
 """Operations and bytes of one move: what the hardware's limits on a search follow from.
 
-An operation is an addition, subtraction, multiplication or square root in single precision; a
-distance takes six. Bytes are those that a thread asks for, wherever they are served from: all
-data of an instance fit the L2 cache, so that device memory sees them once per launch at most.
+An operation is an addition, subtraction, multiplication or square root in single precision, a
+fused multiply-add is two; a distance takes six. Bytes are those that a thread asks for, wherever
+they are served from: all data of an instance fit the L2 cache, so that device memory sees them
+once per launch at most.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ def traffic(levels: Mapping[str, Level]) -> dict[str, int | float | str]:
     """``operations_per_move``, ``roots_per_move`` and ``bytes_per_move`` of the evaluation.
 
     For two positions that are not neighbours, with whole tiles: eight distances and seven
-    additions, or, tiled, (X + 2) / X distances and five additions.
+    additions, or, tiled, (X + 2) / X distances and four additions, and one for each row. The few
+    moves that tiles look at twice are not in it.
     """
     kernel = levels["kernel"]
     if kernel in ("tiled", "resident"):
         across = int(str(levels["tile_x"]))
         distances = (across + 2) / across
         return {
-            "operations_per_move": _DISTANCE * distances + 5,
+            "operations_per_move": _DISTANCE * distances + 4 + 1 / across,
             "roots_per_move": distances,
             "bytes_per_move": _PLACE_BYTES / across,
         }

@@ -1,24 +1,31 @@
 """The evaluation kernels taken apart into arithmetic and memory (``nqbench bottleneck``).
 
-What is taken apart is the first evaluation of a search: of the start tour.
+What is taken apart is the first evaluation of a search: of the start tour. Ours begin it with a
+best known change, as every later one does: that of the best move but for the last bit, so that
+they still have to find it.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan, Outputs, Plan, ProgramPlan
 from nqbench.workloads.local_search.factors import THRESHOLD
+from nqbench.workloads.local_search.plans import NO_BEST
 from nqbench.workloads.local_search.reference import reference_search
+from nqbench.workloads.local_search.results import LEXICOGRAPHIC
 from nqbench.workloads.separable import Part, alone, built_as
 
 EVALUATION: Final = "evaluation"
 DELTAS: Final = "deltas"
 BEST: Final = "best"
 INVALID: Final = "invalid"
+HINTS: Final = "hints"
 _SIGN: Final = np.uint32(0xFFFFFFFF)
 
 
@@ -35,8 +42,24 @@ def part_of(plan: Plan, part: Part) -> KernelPlan:
             "local_search.resident applies the move within its evaluation kernel; take"
             " local_search.fused apart, whose evaluation is the same"
         )
-    kernel = alone(plan, EVALUATION, cleared=(INVALID,), outputs=(DELTAS, BEST, INVALID))
-    return built_as(kernel, part)
+    kernel = alone(plan, EVALUATION, cleared=(INVALID, HINTS), outputs=(DELTAS, BEST, INVALID))
+    about = plan.about
+    buffers = tuple(
+        replace(b, data=_known(str(about["instance"]), int(about["n"]), int(about["seed"])))
+        if b.name == BEST
+        else b
+        for b in kernel.buffers
+    )
+    return built_as(replace(kernel, buffers=buffers), part)
+
+
+def _known(instance: str, n: int, seed: int) -> NDArray[np.uint64]:
+    """A key just above that of the best move of the start tour (``packed`` in ``tiled.cuh``)."""
+    changes = reference_search(instance, n, seed, 1, LEXICOGRAPHIC).changes
+    if not len(changes):
+        return np.array([NO_BEST], np.uint64)
+    above = np.nextafter(changes[0], np.float32(0)).view(np.uint32) ^ _SIGN
+    return np.array([int(above) << 32], np.uint64)
 
 
 def answer(outputs: Outputs) -> int:

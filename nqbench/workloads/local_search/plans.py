@@ -29,10 +29,13 @@ from nqbench.workloads.local_search.factors import (
 from nqbench.workloads.local_search.instance import Instance, load_instance
 from nqbench.workloads.local_search.levels import Levels, number, resolve_levels
 from nqbench.workloads.local_search.limits import traffic
+from nqbench.workloads.local_search.slack import slack
 
 SOURCE: Final = Path(__file__).with_name("local_search.cu")
 NO_BEST: Final = 2**64 - 1
 STATE_WORDS: Final = 4  # of ``State`` in tiled.cuh
+HINTS: Final = 32  # as there
+GROUP: Final = 3  # as there
 
 # Written out, so that the program's file is found to be part of what is measured.
 _ATTENDED: Final = "nqbench.workloads.local_search.program:iterate"
@@ -70,6 +73,15 @@ def grid_of(levels: Mapping[str, Level]) -> tuple[int, int]:
     return -(-(n - 2) // across), -(-(n - 2) // number(levels, "tile_y"))
 
 
+def tiles_with_moves(levels: Mapping[str, Level]) -> int:
+    """Tiles that are not wholly below the diagonal: the last y is beyond the first x."""
+    n, rows = number(levels, "n"), number(levels, "tile_y")
+    width = number(levels, "block_size") * number(levels, "tile_x")
+    across, up = grid_of(levels)
+    ends = (min(2 + (row + 1) * rows, n) for row in range(up))
+    return sum(min(across, -(-(end - 2) // width)) for end in ends)
+
+
 def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int | float | str]:
     """Numbers that follow from the levels: geometry, moves, operations and bytes of one."""
     n = number(levels, "n")
@@ -90,8 +102,9 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
 
 
 def shared_bytes(levels: Mapping[str, Level]) -> int:
-    """Of a tile: coordinates of its positions and one more at each end, and the edges' costs."""
-    rows = number(levels, "tile_y")
+    """Of a tile: coordinates of its positions and one more at each end, and the edges' costs, both
+    for as many rows as its last group may reach beyond its end."""
+    rows = number(levels, "tile_y") + GROUP - 1
     return 8 * (rows + 2) + 4 * rows
 
 
@@ -169,13 +182,17 @@ def _tiled(
     resident = levels["kernel"] == "resident"
     n, rows = np.uint32(instance.n), np.uint32(number(levels, "tile_y"))
     across, up = grid_of(levels)
-    common: tuple[Argument, ...] = ("places", n, rows, np.float32(THRESHOLD), "best")
+    threshold = np.float32(THRESHOLD)
+    common: tuple[Argument, ...] = (
+        *("places", n, rows, threshold, slack(instance.cities)),
+        *("best", "hints"),
+    )
     name = "evaluation_resident" if resident else "evaluation_tiled"
     kernels = {
         "evaluation": Kernel(
             SOURCE,
             f"{name}<{levels['tile_x']}>",
-            ("tour", *common, "state") if resident else common,
+            ("tour", *common, "state", np.uint32(tiles_with_moves(levels))) if resident else common,
             (across, up, 1),
             (number(levels, "block_size"), 1, 1),
             shared_bytes=shared_bytes(levels),
@@ -187,6 +204,7 @@ def _tiled(
         _tour(instance),
         Buffer("places", "float32", 2 * instance.n, data=places, restore=True),
         Buffer("best", "uint64", 1, data=np.array([NO_BEST], np.uint64), restore=True),
+        Buffer("hints", "uint32", HINTS, zero=True),
     ]
     iterations = number(levels, "iterations")
     if resident:
@@ -195,6 +213,10 @@ def _tiled(
         return ProgramPlan(kernels, tuple(buffers), _UNATTENDED, arguments, about=about)
     buffers.append(Buffer("deltas", "float32", 1))
     kernels["apply"] = Kernel(
-        SOURCE, "apply_best", ("tour", "places", "best", "deltas"), (1, 1, 1), (1, 1, 1)
+        SOURCE,
+        "apply_best",
+        ("tour", "places", n, threshold, "best", "hints", "deltas"),
+        (1, 1, 1),
+        (HINTS, 1, 1),
     )
     return ProgramPlan(kernels, tuple(buffers), _ATTENDED, (iterations, THRESHOLD), about=about)

@@ -1,13 +1,24 @@
 // Our evaluation: a block takes a rectangle of pairs (x, y), a thread X consecutive x in registers, and
 // all walk up the same y. Of the eight distances of a move only (X + 2) / X are new ones: the distances
 // from x to y - 1, y and y + 1 are kept, and those between neighbours on the tour are added up once.
-// Sums are made in the order of `cost_change`, so that the bits are the same.
+//
+// Changes are computed twice. Each move gets a rough one, with the hardware's approximate root. It is
+// off by at most `slack` (see `slack.py`), so that a move whose rough change is more than that above the best
+// known change cannot be better. The few others are computed again by `cost_change`: only its bits
+// choose the move.
 #pragma once
 
 #include "../parts.cuh"
 #include "distance.cuh"
 
 constexpr unsigned long long NO_BEST = ~0ull;
+constexpr unsigned EVERYONE = 0xffffffffu;
+constexpr int HINTS = 32;  // one for each lane of the warp that applies a move
+constexpr int GROUP = 3;   // rows between two votes
+
+// Most threads of a block; more would leave too few registers (`MAX_BLOCK` in levels.py).
+template <int X> constexpr int most_threads = X < 4 ? 1024 : 512;
+#define FAR __int_as_float(0x7f800000)  // infinite
 
 // A move and its change in one word: the smaller goes first, ties to the lexicographically smaller
 // move. Only negative changes are packed; among those the larger bit pattern is the smaller number.
@@ -18,30 +29,63 @@ __device__ __forceinline__ float delta_of(unsigned long long key) {
     return __uint_as_float(~unsigned(key >> 32));
 }
 
+__device__ __forceinline__ unsigned long long least_of_warp(unsigned long long key) {
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) key = min(key, __shfl_xor_sync(EVERYONE, key, step));
+    return key;
+}
+
+__device__ __forceinline__ float rough_distance(float2 a, float2 b) {
+    const float dx = __fsub_rn(a.x, b.x), dy = __fsub_rn(a.y, b.y);
+    float root;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(__fmaf_rn(dx, dx, __fmul_rn(dy, dy))));
+    return root;
+}
+__device__ __forceinline__ float rough_removal(float2 before, float2 here, float2 after) {
+    return __fadd_rn(rough_distance(before, here), rough_distance(here, after));
+}
+
 struct Tile {
-    unsigned n, x, y;     // first x of the thread, first y of the block
+    unsigned n, x, y;      // first x of the thread, first y of the block
     unsigned first, rows;  // first row that a thread of the warp has a move in, end of the rows
-    const float2* place;     // in shared memory: position y - 1 + i
-    const float* taken;      // in shared memory: cost of the edges at position y + i
+    float slack;
+    const float2* places;  // of the tour
+    const float2* place;   // in shared memory: position y - 1 + i
+    const float* taken;    // in shared memory: rough cost of the edges at position y + i
 };
 
-// The best move of a thread's part of the tile that is not above `bound`. A clear tile has y >= x + 2
+// The best move of a thread in the rows `row + i` with bit i set, if it is not above `bound`.
+template <int X>
+__device__ __forceinline__ unsigned long long look_closely(const Tile& tile, unsigned row, unsigned rows,
+                                                           float bound) {
+    unsigned long long best = NO_BEST;
+    for (; rows; rows &= rows - 1) {
+        const unsigned at = row + __ffs(rows) - 1, y = tile.y + at;
+        if (at >= tile.rows) break;
+        const unsigned end = min(tile.x + X, y);
+#pragma unroll 1
+        for (unsigned x = tile.x; x < end; ++x) {
+            const float delta = cost_change(x, y, tile.n, [&](unsigned p) { return tile.places[p]; });
+            if (delta <= bound) best = min(best, packed(delta, x, y));
+        }
+    }
+    return best;
+}
+
+// The best move of a warp's part of the tile that is not above `bound`. A clear tile has y >= x + 2
 // everywhere; the others leave out y <= x and take the special case of neighbours.
 template <int X, bool Clear>
-__device__ __forceinline__ unsigned long long scan(const Tile& tile, const float2* places, float bound) {
-    float2 own[X + 2];  // positions x - 1 .. x + X; beyond the tour anything, never used
-#pragma unroll
-    for (int i = 0; i < X + 2; ++i)
-        own[i] = LOAD(places[min(tile.x - 1 + i, tile.n - 1)], part::stand_in<float2>(tile.x + i));
+__device__ __forceinline__ unsigned long long scan(const Tile& tile, const float2 (&own)[X + 2], float bound) {
     float taken[X], last[X + 2], here[X + 2], next[X + 2];
 #pragma unroll
-    for (int i = 0; i < X; ++i) taken[i] = removal(own[i], own[i + 1], own[i + 2]);
+    for (int i = 0; i < X; ++i) taken[i] = rough_removal(own[i], own[i + 1], own[i + 2]);
 #pragma unroll
     for (int i = 0; i < X + 2; ++i) {
-        last[i] = distance(own[i], LOAD(tile.place[tile.first], part::stand_in<float2>(tile.y)));
-        here[i] = distance(own[i], LOAD(tile.place[tile.first + 1], part::stand_in<float2>(tile.y + 1)));
+        last[i] = rough_distance(own[i], LOAD(tile.place[tile.first], part::stand_in<float2>(tile.y)));
+        here[i] = rough_distance(own[i], LOAD(tile.place[tile.first + 1], part::stand_in<float2>(tile.y + 1)));
     }
     unsigned long long best = NO_BEST;
+    float limit = __fadd_ru(bound, tile.slack);
     float sum = 0.0f;  // of all that is read, where there is no arithmetic
     if constexpr (part::memory_only) {
 #pragma unroll
@@ -49,65 +93,81 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
         const float2 before = tile.place[tile.first], at = tile.place[tile.first + 1];
         sum += before.x + before.y + at.x + at.y;
     }
+    // Whether a move of the row may be the best one.
     const auto step = [&](float(&last)[X + 2], float(&here)[X + 2], float(&next)[X + 2], unsigned row) {
         const unsigned y = tile.y + row;
         const float2 beyond = LOAD(tile.place[row + 2], part::stand_in<float2>(y));
         const float given = LOAD(tile.taken[row], part::stand_in<float>(y));
         if constexpr (part::memory_only) {
             sum += beyond.x + beyond.y + given;
-            return;
+            return false;
         }
-        float delta[X];
-        float least = 0.0f;
 #pragma unroll
-        for (int i = 0; i < X + 2; ++i) next[i] = distance(own[i], beyond);
+        for (int i = 0; i < X + 2; ++i) next[i] = rough_distance(own[i], beyond);
+        float least;  // of all changes, without `given`
 #pragma unroll
         for (int i = 0; i < X; ++i) {
             const float added = __fadd_rn(__fadd_rn(here[i], here[i + 2]), __fadd_rn(last[i + 1], next[i + 1]));
-            delta[i] = __fsub_rn(added, __fadd_rn(taken[i], given));
+            float rough = __fsub_rn(added, taken[i]);
             if (!Clear) {
+                // The edge between neighbours is in both sums of what is taken, but stays.
                 const unsigned x = tile.x + i;
-                const float neighbours = __fsub_rn(__fadd_rn(here[i], next[i + 1]), __fadd_rn(last[i], next[i + 2]));
-                delta[i] = y > x + 1 ? delta[i] : y == x + 1 ? neighbours : 0.0f;
+                rough = __fadd_rn(rough, y > x + 1 ? 0.0f : y == x + 1 ? 2.0f * here[i + 1] : FAR);
             }
-            least = fminf(least, delta[i]);
+            least = i ? fminf(least, rough) : rough;
         }
-        if (least <= bound) {  // seldom, once the search has settled
-#pragma unroll
-            for (int i = 0; i < X; ++i)
-                if (delta[i] <= bound) best = min(best, packed(delta[i], tile.x + i, y));
-            bound = fminf(bound, least);
-        }
+        if constexpr (part::math_only) sum = fminf(sum, __fsub_rn(least, given));
+        return !(least > __fadd_ru(limit, given));  // also if there is a NaN
     };
-    // Three rows at a time, so that the arrays change their roles and nothing is moved. By hand:
-    // `#pragma unroll 3` made NVRTC 13.5 leave out the tests for the end between the rows.
-    for (unsigned row = tile.first;; row += 3) {
-        step(last, here, next, row);
-        if (row + 1 >= tile.rows) break;
-        step(here, next, last, row + 1);
-        if (row + 2 >= tile.rows) break;
-        step(next, last, here, row + 2);
-        if (row + 3 >= tile.rows) break;
+    // Three rows at a time, so that the arrays change their roles and nothing is moved, and that the
+    // roots of one row need not wait for the vote on the row before.
+    for (unsigned row = tile.first; row < tile.rows; row += GROUP) {
+        const unsigned first = step(last, here, next, row);
+        const unsigned second = step(here, next, last, row + 1);
+        const unsigned third = step(next, last, here, row + 2);
+        if constexpr (part::full) {
+            const unsigned rows = first | second << 1 | third << 2;
+            if (__any_sync(EVERYONE, rows)) {  // seldom: see `hints`
+                best = least_of_warp(min(best, look_closely<X>(tile, row, rows, bound)));
+                if (best != NO_BEST) bound = delta_of(best);
+                limit = __fadd_ru(bound, tile.slack);
+            }
+        }
     }
-    if constexpr (part::memory_only) return part::bits(sum);
+    if constexpr (!part::full) return part::bits(sum);
     return best;
 }
 
-// The same for a whole block; brings the least key of all blocks into `best`.
+// Whether a block's tile has no move at all.
 template <int X>
-__device__ void scan_block(const float2* places, unsigned n, unsigned rows, float threshold,
-                           unsigned long long* best) {
+__device__ __forceinline__ bool below_diagonal(unsigned n, unsigned rows) {
+    return min(2 + (blockIdx.y + 1) * rows, n) <= 2 + blockIdx.x * blockDim.x * X;
+}
+
+// The same for a whole block; brings the least key of all blocks into `best`. What is there already
+// is a move of this tour. What a warp reports becomes a hint: it is likely to be good in the next
+// iteration, too.
+template <int X>
+__device__ void scan_block(const float2* places, unsigned n, unsigned rows, float threshold, float slack,
+                           unsigned long long* best, unsigned* hints) {
     extern __shared__ float2 place[];
-    float* const taken = reinterpret_cast<float*>(place + rows + 2);
+    float* const taken = reinterpret_cast<float*>(place + rows + GROUP + 1);
     const unsigned block_x = 1 + blockIdx.x * blockDim.x * X, y = 2 + blockIdx.y * rows;
     rows = min(rows, n - y);
-    if (y + rows <= block_x + 1) return;  // below the diagonal
-    for (unsigned i = threadIdx.x; i < rows + 2; i += blockDim.x)
-        STORE(place[i], LOAD(places[y - 1 + i == n ? 0 : y - 1 + i], part::stand_in<float2>(y + i)));
+    const unsigned x = block_x + threadIdx.x * X;
+    float2 own[X + 2];  // positions x - 1 .. x + X; beyond the tour anything, never used
+#pragma unroll
+    for (int i = 0; i < X + 2; ++i) own[i] = LOAD(places[min(x - 1 + i, n - 1)], part::stand_in<float2>(x + i));
+    const unsigned long long known = LOAD(*static_cast<volatile unsigned long long*>(best), NO_BEST);
+    // Two rows more than there are, of which no vote comes, so that groups may begin anywhere.
+    for (unsigned i = threadIdx.x; i < rows + GROUP + 1; i += blockDim.x) {
+        const unsigned position = y - 1 + i;
+        STORE(place[i], LOAD(places[position < n ? position : position - n], part::stand_in<float2>(y + i)));
+    }
     __syncthreads();
-    for (unsigned i = threadIdx.x; i < rows; i += blockDim.x) {
+    for (unsigned i = threadIdx.x; i < rows + GROUP - 1; i += blockDim.x) {
         const auto at = [=](unsigned k) { return LOAD(place[k], part::stand_in<float2>(y + k)); };
-        STORE(taken[i], ARITHMETIC(removal(at(i), at(i + 1), at(i + 2)),
+        STORE(taken[i], ARITHMETIC(i < rows ? rough_removal(at(i), at(i + 1), at(i + 2)) : -FAR,
                                    at(i).x + at(i).y + at(i + 1).x + at(i + 1).y + at(i + 2).x + at(i + 2).y));
     }
     __syncthreads();
@@ -117,65 +177,90 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
     const unsigned warp_x = block_x + threadIdx.x / 32 * 32 * X;
     if (y + rows <= warp_x + 1) return;
     const unsigned first = warp_x + 1 > y ? warp_x + 1 - y : 0;
-    const Tile tile{n, block_x + threadIdx.x * X, y, first, rows, place, taken};
+    const Tile tile{n, x, y, first, rows, slack, places, place, taken};
+    const float bound = fminf(threshold, delta_of(known));
     const bool clear = y >= warp_x + 32 * X + 1;
-    unsigned long long key = clear ? scan<X, true>(tile, places, threshold) : scan<X, false>(tile, places, threshold);
-    if constexpr (!part::full) {  // once the search has settled, a move to report is rare
+    const unsigned long long key = clear ? scan<X, true>(tile, own, bound) : scan<X, false>(tile, own, bound);
+    if constexpr (!part::full) {
         if (part::unforeseen(key)) atomicMin(best, key);
         return;
     }
-    if (!__any_sync(0xffffffffu, key != NO_BEST)) return;
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2) key = min(key, __shfl_xor_sync(0xffffffffu, key, step));
-    if (threadIdx.x % 32 == 0) atomicMin(best, key);
+    if (key == NO_BEST || threadIdx.x % 32) return;
+    atomicMin(best, key);
+    const unsigned warp = (blockIdx.y * gridDim.x + blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
+    hints[warp % HINTS] = unsigned(key);
 }
 
-__device__ __forceinline__ void swap_positions(unsigned* tour, float2* places, unsigned long long key) {
-    const unsigned x = unsigned(key) >> 16, y = unsigned(key) & 0xffffu;
-    const unsigned city = tour[x];
-    tour[x] = tour[y];
-    tour[y] = city;
-    const float2 place = places[x];
-    places[x] = places[y];
-    places[y] = place;
+// One warp: swaps the positions of a key, then finds the best hint for the new tour. It is a move with
+// its exact change, so that the next evaluation may start from it.
+__device__ __forceinline__ unsigned long long swap_positions(unsigned* tour, float2* places, unsigned n,
+                                                             const volatile unsigned* hints, float threshold,
+                                                             unsigned long long key) {
+    const unsigned lane = threadIdx.x, hint = hints[lane];
+    if (lane == 0) {
+        const unsigned x = unsigned(key) >> 16, y = unsigned(key) & 0xffffu;
+        const unsigned city = tour[x];
+        tour[x] = tour[y];
+        tour[y] = city;
+        const float2 place = places[x];
+        places[x] = places[y];
+        places[y] = place;
+    }
+    __syncwarp();
+    const unsigned x = hint >> 16, y = hint & 0xffffu;
+    unsigned long long found = NO_BEST;
+    if (x > 0) {  // a hint that was ever written
+        const float delta = cost_change(x, y, n, [&](unsigned p) { return places[p]; });
+        if (delta <= threshold) found = packed(delta, x, y);
+    }
+    return least_of_warp(found);
 }
 
 template <int X>
-__global__ void evaluation_tiled(const float2* places, unsigned n, unsigned rows, float threshold,
-                                 unsigned long long* best) {
-    scan_block<X>(places, n, rows, threshold, best);
+__global__ void __launch_bounds__(most_threads<X>, 1)
+evaluation_tiled(const float2* places, unsigned n, unsigned rows, float threshold, float slack,
+                                 unsigned long long* best, unsigned* hints) {
+    if (!below_diagonal<X>(n, rows)) scan_block<X>(places, n, rows, threshold, slack, best, hints);
 }
 
-// One thread: the best move of all blocks is known.
-__global__ void apply_best(unsigned* tour, float2* places, unsigned long long* best, float* deltas) {
+// One warp: the best move of all blocks is known.
+__global__ void apply_best(unsigned* tour, float2* places, unsigned n, float threshold, unsigned long long* best,
+                           const unsigned* hints, float* deltas) {
     const unsigned long long key = *best;
-    if (key != NO_BEST) swap_positions(tour, places, key);
+    const unsigned long long next =
+        key == NO_BEST ? NO_BEST : swap_positions(tour, places, n, hints, threshold, key);
+    if (threadIdx.x) return;
     deltas[0] = key == NO_BEST ? 0.0f : delta_of(key);
-    *best = NO_BEST;
+    *best = next;
 }
 
 // Words of the search's state on the device.
 enum State { tickets, done, evaluations, applied };
 
 // Evaluation whose last block applies the move, so that the next launch needs no word from the host.
-// After the search has stopped a launch returns at once.
+// After the search has stopped a launch returns at once. `blocks` have moves.
 template <int X>
-__global__ void evaluation_resident(unsigned* tour, float2* places, unsigned n, unsigned rows,
-                                    float threshold, unsigned long long* best, unsigned* state) {
+__global__ void __launch_bounds__(most_threads<X>, 1)
+evaluation_resident(unsigned* tour, float2* places, unsigned n, unsigned rows, float threshold,
+                                    float slack, unsigned long long* best, unsigned* hints, unsigned* state, unsigned blocks) {
+    if (below_diagonal<X>(n, rows)) return;
     if (state[done]) return;  // set only by the last block of an earlier launch
-    scan_block<X>(places, n, rows, threshold, best);
-    __threadfence();  // this block's part of `best`, before its ticket
+    scan_block<X>(places, n, rows, threshold, slack, best, hints);
     __syncthreads();
-    if (threadIdx.x) return;
-    if (atomicAdd(&state[tickets], 1u) + 1 < gridDim.x * gridDim.y) return;
+    if (threadIdx.x >= 32) return;
+    unsigned ticket = 0;
+    if (threadIdx.x == 0) {
+        __threadfence();  // this block's part of `best` and `hints`, before its ticket
+        ticket = atomicAdd(&state[tickets], 1u);
+    }
+    if (__shfl_sync(EVERYONE, ticket, 0) + 1 < blocks) return;
     __threadfence();
-    const unsigned long long key = atomicExch(best, NO_BEST);
+    const unsigned long long key = *static_cast<volatile unsigned long long*>(best);
+    const unsigned long long next =
+        key == NO_BEST ? NO_BEST : swap_positions(tour, places, n, hints, threshold, key);
+    if (threadIdx.x) return;
+    *best = next;
     state[tickets] = 0;
     state[evaluations] += 1;
-    if (key == NO_BEST) {
-        state[done] = 1;
-    } else {
-        state[applied] += 1;
-        swap_positions(tour, places, key);
-    }
+    state[key == NO_BEST ? done : applied] += 1;
 }

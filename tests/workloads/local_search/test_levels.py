@@ -68,7 +68,7 @@ def test_tiles_grow_with_the_size() -> None:
     shapes = [
         WORKLOAD.resolve({"n": n}, "local_search.fused", GPU).factors for n in (64, 500, 20_000)
     ]
-    assert [(s["tile_x"], s["tile_y"]) for s in shapes] == [(1, 16), (4, 16), (8, 64)]
+    assert [(s["tile_x"], s["tile_y"]) for s in shapes] == [(1, 15), (8, 15), (8, 63)]
     fixed = {"n": 64, "tile_x": 8, "tile_y": 5}
     assert WORKLOAD.resolve(fixed, "local_search.fused", GPU).factors["tile_x"] == 8
 
@@ -81,8 +81,14 @@ def test_operations_of_a_move() -> None:
         )
 
     assert operations(VERSIONS[7]) == (55, 8, 72)
-    assert operations("local_search.fused", tile_x=8) == (12.5, 1.25, 1.5)
+    assert operations("local_search.fused", tile_x=8) == (11.625, 1.25, 1.5)
     assert operations("local_search.fused", tile_x=1) == (23, 3, 12)
+
+
+def test_wide_blocks_take_narrow_tiles() -> None:
+    """A thread of many positions needs more registers than 1024 of them can have."""
+    wide = {"n": 20_000, "block_size": 1024}
+    assert WORKLOAD.resolve(wide, "local_search.fused", GPU).factors["tile_x"] == 2
 
 
 REFUSED: dict[str, tuple[str | None, Mapping[str, Level], str, str]] = {
@@ -97,6 +103,12 @@ REFUSED: dict[str, tuple[str | None, Mapping[str, Level], str, str]] = {
         "block_size",
     ),
     "tile": ("local_search.fused", {"n": 9, "tile_x": 3}, "tile_x: 3 is none of 1, 2, 4", "tile_x"),
+    "too wide a block": (
+        "local_search.fused",
+        {"n": 900, "tile_x": 4, "block_size": 544},
+        "block_size: 544 is over 512, all that registers allow with tile_x: 4",
+        "block_size",
+    ),
     "a tile of many moves": (
         "local_search.resident",
         {"n": 9000, "tile_x": 3, "tile_y": 8},
