@@ -204,7 +204,7 @@ def _tiled(
         _tour(instance),
         Buffer("places", "float32", 2 * instance.n, data=places, restore=True),
         Buffer("best", "uint64", 1, data=np.array([NO_BEST], np.uint64), restore=True),
-        Buffer("hints", "uint32", HINTS, zero=True),
+        Buffer("hints", "uint64", HINTS, data=np.full(HINTS, NO_BEST, np.uint64), restore=True),
     ]
     iterations = number(levels, "iterations")
     if resident:
@@ -215,7 +215,7 @@ def _tiled(
     kernels["apply"] = Kernel(
         SOURCE,
         "apply_best",
-        ("tour", "places", n, threshold, "best", "hints", "deltas"),
+        ("tour", "places", "best", "hints", "deltas"),
         (1, 1, 1),
         (HINTS, 1, 1),
     )

@@ -149,7 +149,7 @@ __device__ __forceinline__ bool below_diagonal(unsigned n, unsigned rows) {
 // iteration, too.
 template <int X>
 __device__ void scan_block(const float2* places, unsigned n, unsigned rows, float threshold, float slack,
-                           unsigned long long* best, unsigned* hints) {
+                           unsigned long long* best, unsigned long long* hints, bool stopped = false) {
     extern __shared__ float2 place[];
     float* const taken = reinterpret_cast<float*>(place + rows + GROUP + 1);
     const unsigned block_x = 1 + blockIdx.x * blockDim.x * X, y = 2 + blockIdx.y * rows;
@@ -164,6 +164,7 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
         const unsigned position = y - 1 + i;
         STORE(place[i], LOAD(places[position < n ? position : position - n], part::stand_in<float2>(y + i)));
     }
+    if (stopped) return;  // asked for only here, so that nothing above waits for the answer
     __syncthreads();
     for (unsigned i = threadIdx.x; i < rows + GROUP - 1; i += blockDim.x) {
         const auto at = [=](unsigned k) { return LOAD(place[k], part::stand_in<float2>(y + k)); };
@@ -188,47 +189,44 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
     if (key == NO_BEST || threadIdx.x % 32) return;
     atomicMin(best, key);
     const unsigned warp = (blockIdx.y * gridDim.x + blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
-    hints[warp % HINTS] = unsigned(key);
+    hints[warp % HINTS] = key;
 }
 
-// One warp: swaps the positions of a key, then finds the best hint for the new tour. It is a move with
-// its exact change, so that the next evaluation may start from it.
-__device__ __forceinline__ unsigned long long swap_positions(unsigned* tour, float2* places, unsigned n,
-                                                             const volatile unsigned* hints, float threshold,
+// One warp: swaps the positions of a key and gives the best hint that is still true, so that the next
+// evaluation may start from it. A hint's change holds until a swap touches its positions or those beside.
+__device__ __forceinline__ unsigned long long swap_positions(unsigned* tour, float2* places,
+                                                             volatile unsigned long long* hints,
                                                              unsigned long long key) {
-    const unsigned lane = threadIdx.x, hint = hints[lane];
-    if (lane == 0) {
-        const unsigned x = unsigned(key) >> 16, y = unsigned(key) & 0xffffu;
-        const unsigned city = tour[x];
-        tour[x] = tour[y];
-        tour[y] = city;
-        const float2 place = places[x];
-        places[x] = places[y];
-        places[y] = place;
+    const unsigned x = unsigned(key) >> 16, y = unsigned(key) & 0xffffu;
+    unsigned long long hint = hints[threadIdx.x];
+    if (threadIdx.x == 0) {
+        const unsigned x_city = tour[x], y_city = tour[y];
+        const float2 x_place = places[x], y_place = places[y];
+        tour[x] = y_city;
+        tour[y] = x_city;
+        places[x] = y_place;
+        places[y] = x_place;
     }
-    __syncwarp();
-    const unsigned x = hint >> 16, y = hint & 0xffffu;
-    unsigned long long found = NO_BEST;
-    if (x > 0) {  // a hint that was ever written
-        const float delta = cost_change(x, y, n, [&](unsigned p) { return places[p]; });
-        if (delta <= threshold) found = packed(delta, x, y);
+    const auto touches = [=](unsigned position) { return position + 1 - x <= 2 || position + 1 - y <= 2; };
+    if (touches(unsigned(hint) >> 16) || touches(unsigned(hint) & 0xffffu)) {
+        hint = NO_BEST;
+        hints[threadIdx.x] = hint;
     }
-    return least_of_warp(found);
+    return least_of_warp(hint);
 }
 
 template <int X>
 __global__ void __launch_bounds__(most_threads<X>, 1)
 evaluation_tiled(const float2* places, unsigned n, unsigned rows, float threshold, float slack,
-                                 unsigned long long* best, unsigned* hints) {
+                                 unsigned long long* best, unsigned long long* hints) {
     if (!below_diagonal<X>(n, rows)) scan_block<X>(places, n, rows, threshold, slack, best, hints);
 }
 
 // One warp: the best move of all blocks is known.
-__global__ void apply_best(unsigned* tour, float2* places, unsigned n, float threshold, unsigned long long* best,
-                           const unsigned* hints, float* deltas) {
+__global__ void apply_best(unsigned* tour, float2* places, unsigned long long* best, unsigned long long* hints,
+                           float* deltas) {
     const unsigned long long key = *best;
-    const unsigned long long next =
-        key == NO_BEST ? NO_BEST : swap_positions(tour, places, n, hints, threshold, key);
+    const unsigned long long next = key == NO_BEST ? NO_BEST : swap_positions(tour, places, hints, key);
     if (threadIdx.x) return;
     deltas[0] = key == NO_BEST ? 0.0f : delta_of(key);
     *best = next;
@@ -242,10 +240,11 @@ enum State { tickets, done, evaluations, applied };
 template <int X>
 __global__ void __launch_bounds__(most_threads<X>, 1)
 evaluation_resident(unsigned* tour, float2* places, unsigned n, unsigned rows, float threshold,
-                                    float slack, unsigned long long* best, unsigned* hints, unsigned* state, unsigned blocks) {
+                                    float slack, unsigned long long* best, unsigned long long* hints, unsigned* state, unsigned blocks) {
     if (below_diagonal<X>(n, rows)) return;
-    if (state[done]) return;  // set only by the last block of an earlier launch
-    scan_block<X>(places, n, rows, threshold, slack, best, hints);
+    const bool stopped = state[done];  // set only by the last block of an earlier launch
+    scan_block<X>(places, n, rows, threshold, slack, best, hints, stopped);
+    if (stopped) return;
     __syncthreads();
     if (threadIdx.x >= 32) return;
     unsigned ticket = 0;
@@ -256,11 +255,10 @@ evaluation_resident(unsigned* tour, float2* places, unsigned n, unsigned rows, f
     if (__shfl_sync(EVERYONE, ticket, 0) + 1 < blocks) return;
     __threadfence();
     const unsigned long long key = *static_cast<volatile unsigned long long*>(best);
-    const unsigned long long next =
-        key == NO_BEST ? NO_BEST : swap_positions(tour, places, n, hints, threshold, key);
+    const unsigned long long next = key == NO_BEST ? NO_BEST : swap_positions(tour, places, hints, key);
     if (threadIdx.x) return;
     *best = next;
     state[tickets] = 0;
-    state[evaluations] += 1;
-    state[key == NO_BEST ? done : applied] += 1;
+    atomicAdd(&state[evaluations], 1u);  // nobody waits for what was there
+    atomicAdd(&state[key == NO_BEST ? done : applied], 1u);
 }

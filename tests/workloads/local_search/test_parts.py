@@ -69,7 +69,7 @@ def tiled() -> KernelPlan:
         (
             Buffer("places", "float32", 2 * N, data=places),
             Buffer("best", "uint64", 1, data=np.array([NO_BEST]), restore=True, output=True),
-            Buffer("hints", "uint32", 32, zero=True),
+            Buffer("hints", "uint64", 32, zero=True),
         ),
         (-(-(N - 2) // (BLOCK * COLUMNS)), -(-(N - 2) // ROWS), 1),
         (BLOCK, 1, 1),
