@@ -14,7 +14,14 @@ from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.mapping import invalid_moves
 from nqbench.workloads.local_search.reference import reference_search
-from tests.workloads.local_search.facts import LINE_CITIES, write_line
+from nqbench.workloads.local_search.slack import ROOT_ERROR
+from tests.workloads.local_search.facts import (
+    LINE_CITIES,
+    root_error_plan,
+    write_instance,
+    write_line,
+)
+from tests.workloads.local_search.test_slack import SHAPES, cities_of
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda import CudaDevice
@@ -84,4 +91,23 @@ def test_tiles(device: CudaDevice, kernel: str, across: int) -> None:
         given: dict[str, Level] = {"tile_x": across, "tile_y": rows, "block_size": 64}
         system = f"local_search.{'fused' if kernel == 'tiled' else kernel}"
         _, _, answer, expected = run(device, system, n=777, iterations=100, **given)
+        assert answer == expected
+
+
+def test_the_root_is_within_what_is_assumed(device: CudaDevice) -> None:
+    """Of all 2^31 positive normal numbers: what makes our kernels' choice of moves safe."""
+    with device.prepare(root_error_plan(stride=1, blocks=1056)) as prepared:
+        prepared.launch(60)
+        (worst,) = prepared.fetch()["worst"].view(np.float64)
+    assert 2.0**-26 < worst < ROOT_ERROR
+
+
+@pytest.mark.parametrize("system", OURS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rough_changes_choose_no_other_move(
+    device: CudaDevice, system: str, shape: str, tmp_path: Path
+) -> None:
+    for n in (5, 300):
+        path = write_instance(tmp_path, cities_of(shape, n))
+        _, _, answer, expected = run(device, system, n=n, instance=path, iterations=400)
         assert answer == expected

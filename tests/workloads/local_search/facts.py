@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.facts import DeviceFacts
+from nqbench.plan import Buffer, KernelPlan
 from nqbench.workloads.local_search.instance import Instance
 
 GPU = DeviceFacts(name="test GPU", kind="sim", compute_capability=(9, 0), multiprocessors=4)
@@ -39,3 +40,24 @@ def write_line(folder: Path) -> Path:
     path = folder / "line.tsp"
     path.write_text("\n".join([*head, *cities]))
     return path
+
+
+def root_error_plan(stride: int, blocks: int) -> KernelPlan:
+    """The largest relative error of the hardware's root: bits of a double in ``worst[0]``."""
+    return KernelPlan(
+        Path(__file__).with_name("root_error.cu"),
+        "root_error",
+        (np.uint32(stride), "worst"),
+        (Buffer("worst", "uint64", 1, zero=True, output=True),),
+        (blocks, 1, 1),
+        (256, 1, 1),
+    )
+
+
+def write_instance(folder: Path, cities: NDArray[np.float32]) -> str:
+    """A TSPLIB file that single precision reads back as it was."""
+    path = folder / "cities.tsp"
+    lines = [f"{i} {float(x)!r} {float(y)!r}" for i, (x, y) in enumerate(cities, 1)]
+    head = [f"DIMENSION: {len(cities)}", "EDGE_WEIGHT_TYPE: EUC_2D", "NODE_COORD_SECTION"]
+    path.write_text("\n".join([*head, *lines]))
+    return str(path)

@@ -20,6 +20,7 @@ from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.change import change
 from nqbench.workloads.local_search.plans import SOURCE
 from nqbench.workloads.local_search.slack import ROOT_ERROR, slack
+from tests.workloads.local_search.facts import root_error_plan, write_instance
 
 SIM = open_device("sim:mini")
 F = np.float32
@@ -117,12 +118,12 @@ def test_slack_where_squares_might_overflow() -> None:
     assert 0 < slack(cities_of("one place", 9)) < 1e-16
 
 
-def write_instance(folder: Path, cities: Array) -> str:
-    path = folder / "cities.tsp"
-    lines = [f"{i} {float(x)!r} {float(y)!r}" for i, (x, y) in enumerate(cities, 1)]
-    head = [f"DIMENSION: {len(cities)}", "EDGE_WEIGHT_TYPE: EUC_2D", "NODE_COORD_SECTION"]
-    path.write_text("\n".join([*head, *lines]))
-    return str(path)
+def test_the_simulated_root_is_within_what_is_assumed() -> None:
+    """A real GPU's is looked at in ``tests/gpu``, for all numbers."""
+    with SIM.prepare(root_error_plan(stride=99_991, blocks=2)) as prepared:
+        prepared.launch()
+        (worst,) = prepared.fetch()["worst"].view(np.float64)
+    assert 2.0**-26 < worst < ROOT_ERROR
 
 
 @pytest.fixture(scope="module")
