@@ -41,7 +41,7 @@ def show_comparison(findings: Findings, paths: Sequence[Path]) -> None:
 def _changes(findings: Findings, rows: Sequence[tuple[object, object]]) -> Table:
     from nqbench.analysis.compare_model import Compared, Comparison
     from nqbench.analysis.wording import ratio
-    from nqbench.report.comparison import difference, point_label
+    from nqbench.report.comparison import difference, point_label, quantity_label
 
     several = len(findings.comparisons) > 1
     table = Table(box=SIMPLE_HEAD)
@@ -55,7 +55,7 @@ def _changes(findings: Findings, rows: Sequence[tuple[object, object]]) -> Table
         cells = [
             point_label(comparison, row),
             *([comparison.names[1]] if several else []),
-            row.quantity.label,
+            quantity_label(row),
             row.verdict,
             ratio(row.ratio),
             difference(row) if exact else row.reason,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -83,6 +84,14 @@ def label(point: PointResult, factors: Sequence[str] = ()) -> str:
     """A point in words: system or sweep, size, and the factors asked for."""
     told = [f"{f}={point.level(f)}" for f in factors if point.level(f) != INAPPLICABLE]
     return " ".join([point.system or point.sweep, f"N={point.n}", *told])
+
+
+def labels(points: Sequence[PointResult]) -> dict[PointResult, str]:
+    """Each point in words that tell it from the others, by its sweep where nothing else does."""
+    told = telling(points)
+    plain = {point: label(point, told) for point in points}
+    often = Counter(plain.values())
+    return {p: f"{text} ({p.sweep})" if often[text] > 1 else text for p, text in plain.items()}
 
 
 def telling(points: Sequence[PointResult]) -> tuple[str, ...]:

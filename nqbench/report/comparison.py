@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from nqbench.analysis.compare_devices import RankCorrelation, Reversal
-from nqbench.analysis.compare_match import label, telling
+from nqbench.analysis.compare_match import labels
 from nqbench.analysis.compare_model import Block, Compared, Comparison
 from nqbench.analysis.compare_stats import ALPHA
 from nqbench.analysis.estimate import CONFIDENCE
+from nqbench.analysis.quantities import HOST_TIME
 from nqbench.analysis.wording import number
 from nqbench.analysis.wording import ratio as ratio_text
 from nqbench.report.items import slug
@@ -91,8 +92,13 @@ def changed(findings: Findings) -> list[tuple[Comparison, Compared]]:
 
 def point_label(comparison: Comparison, row: Compared) -> str:
     """A pair of points in words, with what tells it from the others."""
-    told = telling([r.pair.first for r in comparison.rows])
-    return label(row.pair.first, told)
+    return labels([r.pair.first for r in comparison.rows])[row.pair.first]
+
+
+def quantity_label(row: Compared) -> str:
+    """What a row compares; the time of a host program is no kernel's."""
+    timed_on_host = row.pair.first.host and row.quantity.kind == "time"
+    return HOST_TIME.label if timed_on_host else row.quantity.label
 
 
 def source_of(findings: Findings, comparison: Comparison) -> Source:
@@ -154,7 +160,7 @@ def _points(findings: Findings, comparison: Comparison, block: Block, which: str
     what = block.quantity
     kind: Literal["time", "number"] = "time" if what.kind == "time" else "number"
     timed = what.kind == "time"
-    told = telling([r.pair.first for r in block.rows])
+    names = labels([r.pair.first for r in block.rows])
     columns = (
         Column("point"),
         Column(comparison.names[0], kind, spread=timed),
@@ -166,7 +172,7 @@ def _points(findings: Findings, comparison: Comparison, block: Block, which: str
     )
     rows = tuple(
         (
-            label(row.pair.first, told),
+            names[row.pair.first],
             row.first,
             row.second,
             row.ratio,

@@ -8,10 +8,11 @@ import pytest
 
 from nqbench.analysis.collect import collect
 from nqbench.analysis.compare import compare_levels, compare_runs
-from nqbench.analysis.compare_match import telling
+from nqbench.analysis.compare_match import labels, telling
 from nqbench.analysis.compare_model import Comparison
 from nqbench.analysis.dataset import Dataset
 from nqbench.errors import AnalysisError, StudyError
+from nqbench.report.comparison import point_label, quantity_label
 from tests.analysis.builder import MINI, Builder, factorial, truth_s
 
 NAMES = ("old", "new")
@@ -166,3 +167,20 @@ def test_labels_leave_out_what_follows() -> None:
     for memory, allocation in (("global", "-"), ("shared", "static")):
         builder.time("s", {"n": 15, "memory": memory, "allocation": allocation}, 0.1)
     assert telling(run(builder).points) == ("memory",)
+
+
+def test_points_that_only_their_sweep_tells_apart_are_called_by_it() -> None:
+    builder = Builder(rounds=2)
+    for sweep, n in (("kernels", 15), ("accesses", 15), ("kernels", 16)):
+        builder.time(sweep, {"n": n, "depth": 4}, 1e-3, "zhang2011.low_divergence")
+    builder.time("kernels", {"n": 15, "depth": 4}, 1e-3, "cpu.somers")
+    both = compare_runs(run(builder), run(builder), NAMES)
+    assert set(labels([row.pair.first for row in both.rows]).values()) == {
+        "zhang2011.low_divergence N=15 (kernels)",
+        "zhang2011.low_divergence N=15 (accesses)",
+        "zhang2011.low_divergence N=16",
+        "cpu.somers N=15",
+    }
+    told = {point_label(both, row): quantity_label(row) for row in both.rows}
+    assert told["cpu.somers N=15"] == "CPU time"
+    assert told["zhang2011.low_divergence N=16"] == "kernel time"

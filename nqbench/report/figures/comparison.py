@@ -6,7 +6,7 @@ import math
 from textwrap import shorten
 from typing import Final
 
-from nqbench.analysis.compare_match import label, telling
+from nqbench.analysis.compare_match import labels
 from nqbench.analysis.compare_model import Block, Comparison
 from nqbench.analysis.estimate import CONFIDENCE
 from nqbench.errors import AnalysisError
@@ -44,7 +44,7 @@ def ratios(comparison: Comparison, block: Block, source: Source, which: str = ""
     if not usable:
         raise AnalysisError(f"no point has a ratio of {block.quantity.label} that can be drawn")
     ranked = sorted(usable, key=lambda row: -abs(math.log(row.ratio.value)))[:MOST_ROWS]
-    told = telling([row.pair.first for row in block.rows])
+    names = labels([row.pair.first for row in block.rows])
     figure = new_figure(1.3 + _ROW_IN * max(len(ranked), 4))
     ax = figure.subplots()
     shown = [b for row in ranked for b in (row.ratio.value, row.ratio.low, row.ratio.high) if b]
@@ -66,7 +66,7 @@ def ratios(comparison: Comparison, block: Block, source: Source, which: str = ""
                 linewidth=1,
                 label=verdict,
             )
-    ax.set_yticks(range(len(ranked)), [label(row.pair.first, told) for row in ranked], fontsize=6.5)
+    ax.set_yticks(range(len(ranked)), [names[row.pair.first] for row in ranked], fontsize=6.5)
     ax.set_ylim(len(ranked) - 0.5, -0.5)
     ax.set_xlabel(f"{block.quantity.label}, compared / reference")
     legend(figure, ax)

@@ -105,7 +105,10 @@ def _statistics(what: str, system: str, n: int, run: Observed) -> tuple[tuple[Ce
     found = [probe_value(run, system, n, f"{what}_per_job_{s}", "own") for s in STATISTICS]
     if all(value is not None for value in found):
         return tuple(found), f"{what}: counted inside the kernel on {run.data.device_short}"
-    missing = f"{what} at N={n}: no instrumented kernel was run; `{run.data.command}` does"
+    command = run.data.command
+    if n not in run.sizes:  # the study has other sizes for this device
+        command = f"nqbench reproduce {run.data.name} --device cuda:0"
+    missing = f"{what} at N={n}: no instrumented kernel was run; `{command}` does"
     if what != "iterations":
         return (None,) * len(STATISTICS), missing
     try:
