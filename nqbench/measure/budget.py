@@ -201,6 +201,8 @@ class Budget:
         """The longest points, by key, that must go for ``rounds`` rounds of the others to fit."""
         round_s = self.worker_start_s + sum(costs.values())
         dropped: dict[str, str] = {}
+        if rounds * self.worker_start_s >= self.left_s():  # no point is too long: there is no time
+            return dict.fromkeys(costs, self._used_up())
         for key, cost_s in sorted(costs.items(), key=lambda item: item[1], reverse=True):
             if round_s * rounds <= self.left_s():
                 break

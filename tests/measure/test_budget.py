@@ -284,3 +284,11 @@ def test_a_later_pass_takes_up_only_what_fits_in_two_rounds() -> None:
     budget.begin_pass()
     assert list(budget.plan_rounds([task(5)])[1]) == ["key5"]
     assert not budget.fits_a_pass(task(6))  # four times the work
+
+
+def test_where_no_worker_can_start_any_more_no_point_is_called_too_long() -> None:
+    budget = Budget(Measure(rounds=5), 3.0, clock=lambda: 0.0)
+    budget.book.observe(point(5), 1e-6)
+    budget.begin_pass()
+    _, dropped = budget.plan_rounds([task(5)])  # two workers start in 4 s
+    assert "was used up before this point" in dropped["key5"]
