@@ -71,11 +71,11 @@ def moves_per_s(point: PointResult, phase: str = "") -> float | None:
 def limit_moves_per_s(data: Dataset, point: PointResult) -> float | None:
     """What the device could evaluate at most: by operations, or by square roots."""
     bounds = []
-    for name, peak in (
-        ("operations_per_move", fp32_per_s(data)),
-        ("roots_per_move", roots_per_s(data)),
+    for names, peak in (
+        (("fp32_instructions_per_move", "operations_per_move"), fp32_per_s(data)),
+        (("roots_per_move",), roots_per_s(data)),
     ):
-        needed = point.detail(name)
+        needed = next((n for name in names if (n := point.detail(name)) is not None), None)
         if needed is not None and peak:
             bounds.append(peak / float(needed))
     return min(bounds, default=None)

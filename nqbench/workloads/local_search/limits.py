@@ -21,7 +21,9 @@ _MAPPING: Final = {"quadratic": 6, "rearranged": 7}
 
 
 def traffic(levels: Mapping[str, Level]) -> dict[str, int | float | str]:
-    """``operations_per_move``, ``roots_per_move`` and ``bytes_per_move`` of the evaluation.
+    """``operations_per_move``, ``roots_per_move`` and ``bytes_per_move`` of the evaluation, and the
+    ``fp32_instructions_per_move`` that the operations take at least: one each, but that tiles fuse
+    two of a distance and leave its root to the special function units.
 
     For two positions that are not neighbours, with whole tiles: eight distances and seven
     additions, or, tiled, (X + 2) / X distances and four additions, and one for each row. The few
@@ -33,12 +35,15 @@ def traffic(levels: Mapping[str, Level]) -> dict[str, int | float | str]:
         distances = (across + 2) / across
         return {
             "operations_per_move": _DISTANCE * distances + 4 + 1 / across,
+            "fp32_instructions_per_move": 4 * distances + 4 + 1 / across,
             "roots_per_move": distances,
             "bytes_per_move": _PLACE_BYTES / across,
         }
     mapping = _MAPPING.get(str(levels["mapping"]), 0)
+    operations = 8 * _DISTANCE + 7 + mapping
     return {
-        "operations_per_move": 8 * _DISTANCE + 7 + mapping,
+        "operations_per_move": operations,
+        "fp32_instructions_per_move": operations,
         "roots_per_move": 8 + (1 if mapping else 0),
         "bytes_per_move": 6 * _CITY_BYTES,
     }
