@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROOT_ERROR: Final = 2.0**-21
-"""Largest relative error assumed of ``sqrt.approx.ftz.f32``: 4 units in the last place. OpenCL, whose
-single-precision root it may be, allows 3; ``tests/gpu`` looks at all normal numbers."""
+"""Largest relative error assumed of ``sqrt.approx.ftz.f32``: 4 units in the last place. OpenCL,
+whose root in single precision it may be, allows 3; ``tests/gpu`` looks at all normal numbers."""
 
 _U: Final = 2.0**-24
 _ROUNDINGS: Final = 160
