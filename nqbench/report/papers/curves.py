@@ -68,7 +68,7 @@ def kernels(
     for ax, (run, times) in zip(axes[1:], ours, strict=False):
         for i, system in enumerate(published):
             _curve(ax, times[system], dict(series_style(i).keywords), system.partition(".")[2])
-        values = [e.value for f in times.values() for e in f.values()]
+        values = [v for f in times.values() for e in f.values() for v in _span(e)]
         _finish_panel(ax, values, figure.n)
         ax.set_title(f"{run.name} (measured)", fontsize=8)
     axes[0].legend(loc="upper left", fontsize=7)
@@ -97,7 +97,7 @@ def speedup(
         cells = [Beside(paper, run.data).cell(table, table.series[0], n) for n in table.sizes]
         ratios = {c.n: c.ratio for c in cells if c.ratio is not None}
         _curve(ax, ratios, dict(series_style(i).keywords), f"{run.name} (measured)")
-        values += [r.value for r in ratios.values()]
+        values += [v for r in ratios.values() for v in _span(r)]
         drawn += bool(ratios)
     if not drawn:
         main_point(runs[0].data, "cpu.somers", table.sizes[0])
@@ -221,6 +221,12 @@ def _curve(ax: Axes, found: Mapping[int, Estimate], look: dict[str, Any], name: 
         values = list(found.values())
         heights = [e.value for e in values]
         ax.errorbar(list(found), heights, yerr=whiskers(values), capsize=2, label=name, **look)
+
+
+def _span(found: Estimate) -> tuple[float, float]:
+    """What an axis has to hold of a value: all of its interval."""
+    low = found.value if found.low is None else found.low
+    return low, found.value if found.high is None else found.high
 
 
 def _finish_panel(ax: Axes, values: Sequence[float], sizes: Sequence[int]) -> None:
