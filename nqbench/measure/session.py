@@ -40,7 +40,7 @@ from nqbench.measure.statistics import median_rank
 from nqbench.measure.telemetry import Watch, sensor_of, summary, throttled
 from nqbench.measure.timer import Beat, Timer
 from nqbench.measure.warmup import TIME_SHARE, WarmUp, warm_up
-from nqbench.plan import HostPlan, Outputs, Plan, ProgramPlan
+from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan, ProgramPlan
 from nqbench.point import COLD, HOT, L2, Point
 from nqbench.stopwatch import timed
 from nqbench.workloads.protocol import FAULT, CountsItself, Explains, Workload
@@ -167,7 +167,10 @@ class Session:
             if isinstance(prepared, KnowsAnswer):
                 answer = prepared.recorded_answer()
             else:
-                (outputs, answer), reduce_s = timed(lambda: _reduce(workload, plan, prepared))
+                if request["timed"] and isinstance(plan, KernelPlan):
+                    (outputs, answer), reduce_s = timed(lambda: _reduce(workload, plan, prepared))
+                else:  # no phase of its own: once is enough
+                    outputs, answer = _reduce(workload, plan, prepared)
                 if isinstance(workload, Explains):
                     block.about |= workload.findings(plan, outputs)
                 if point.probed and isinstance(workload, CountsItself):
