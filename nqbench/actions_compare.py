@@ -184,7 +184,7 @@ def export(run: Path, form: str, out: Path | None) -> str:
 
 def self_test(trials: int, progress: Callable[[str], None]) -> SelfTest:
     """The statistics against known truth, on the test device and all cores."""
-    from nqbench.devices.cpu import cpu_count
+    from nqbench.host import cpu_count
     from nqbench.selftest import self_test as run
     from nqbench.selftest_trials import SCENARIOS
 

@@ -15,8 +15,7 @@ from nqbench.devices.program import find_function
 from nqbench.devices.protocol import Launch
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.host import cpu_count as cpu_count
-from nqbench.host import cpu_model as cpu_model
+from nqbench.host import cpu_count, cpu_model
 from nqbench.plan import HostPlan, HostResult, Outputs, Plan
 
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import nqbench
-from nqbench.devices.cpu import cpu_count, cpu_model
+from nqbench.host import cpu_count, cpu_model
 
 PACKAGE: Final = Path(nqbench.__file__).parent
 SOURCE_SUFFIXES: Final = (".py", ".cu", ".cuh", ".h", ".yaml")

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nqbench.devices.cpu import cpu_count
 from nqbench.errors import DeviceError
+from nqbench.host import cpu_count
 from nqbench.measure.study import StudyLike
 from nqbench.measure.workload import find_workload, runs_on_host
 from nqbench.point import Point

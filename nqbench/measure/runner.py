@@ -13,8 +13,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, cast
 
-from nqbench.devices.cpu import cpu_count
 from nqbench.facts import DeviceFacts
+from nqbench.host import cpu_count
 from nqbench.measure import ncu
 from nqbench.measure.budget import Budget
 from nqbench.measure.clocks import clock_warning

@@ -35,6 +35,13 @@ def check_level(workload: str, factors: Mapping[str, Factor], name: str, level: 
         raise StudyError(f"{name}: {level!r} is not a level; give a number or a word{accepted}")
 
 
+def number(levels: Mapping[str, Level], name: str) -> int:
+    """A factor whose level is a number by now."""
+    level = levels[name]
+    assert isinstance(level, int)
+    return level
+
+
 def nearest(word: str, known: Iterable[str], number: tuple[int, int] | None = None) -> str:
     """``; did you mean ...?``, or what there is; empty if there is nothing to choose from."""
     names = list(known)

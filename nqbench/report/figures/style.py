@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -156,3 +156,13 @@ def whiskers(estimates: Sequence[Estimate]) -> list[list[float]] | None:
     low = [e.value - (e.value if e.low is None else e.low) for e in estimates]
     high = [(e.value if e.high is None else e.high) - e.value for e in estimates]
     return [low, high]
+
+
+def interval_curve(
+    ax: Axes, found: Mapping[int, Estimate], look: Mapping[str, Any], label: str
+) -> None:
+    """A curve of estimates with their intervals over whole numbers; nothing where there is none."""
+    if found:
+        values = list(found.values())
+        heights = [e.value for e in values]
+        ax.errorbar(list(found), heights, yerr=whiskers(values), capsize=2, label=label, **look)

@@ -14,6 +14,7 @@ from nqbench.analysis.quantities import TIME, quantity
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure
 from nqbench.point import Level
+from nqbench.report.figures.log_axis import sizes_axis
 from nqbench.report.figures.scale import value_axis
 from nqbench.report.figures.style import (
     GREY,
@@ -25,7 +26,6 @@ from nqbench.report.figures.style import (
     whiskers,
 )
 from nqbench.report.items import slug
-from nqbench.report.papers.axes import sizes_axis
 from nqbench.report.papers.data_twins import refuse, timed_on
 from nqbench.report.table import Source
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nqbench.analysis.claims_points import (
@@ -24,9 +24,9 @@ from nqbench.report.figures.style import (
     Drawing,
     finish,
     grid_shape,
+    interval_curve,
     new_figure,
     series_style,
-    whiskers,
 )
 from nqbench.report.items import slug
 from nqbench.report.papers.cells import Beside, printed_ratio
@@ -67,7 +67,9 @@ def kernels(
     axes[0].set_title(f"{paper.device(figure.hardware[0]).name} (published)", fontsize=8)
     for ax, (run, times) in zip(axes[1:], ours, strict=False):
         for i, system in enumerate(published):
-            _curve(ax, times[system], dict(series_style(i).keywords), system.partition(".")[2])
+            interval_curve(
+                ax, times[system], dict(series_style(i).keywords), system.partition(".")[2]
+            )
         values = [v for f in times.values() for e in f.values() for v in _span(e)]
         _finish_panel(ax, values, figure.n)
         ax.set_title(f"{run.name} (measured)", fontsize=8)
@@ -96,7 +98,7 @@ def speedup(
     for i, run in enumerate(runs, len(table.series)):
         cells = [Beside(paper, run.data).cell(table, table.series[0], n) for n in table.sizes]
         ratios = {c.n: c.ratio for c in cells if c.ratio is not None}
-        _curve(ax, ratios, dict(series_style(i).keywords), f"{run.name} (measured)")
+        interval_curve(ax, ratios, dict(series_style(i).keywords), f"{run.name} (measured)")
         values += [v for r in ratios.values() for v in _span(r)]
         drawn += bool(ratios)
     if not drawn:
@@ -133,13 +135,13 @@ def pool(
         points = [p for p in points if isinstance(p.level("pool_size"), int)]
         look, name = dict(series_style(i).keywords), run.name
         times = {_pool_size(p): p.estimate(TIME) for p in points}
-        _curve(left, {k: v for k, v in sorted(times.items()) if v}, look, name)
+        interval_curve(left, {k: v for k, v in sorted(times.items()) if v}, look, name)
         base_s = base.estimate(TIME)
         assert base_s is not None  # best_point takes timed points only
         left.axhline(base_s.value, color=look["color"], linestyle=":", label=f"{name}, no pool")
         ratios = {_pool_size(p): point_ratio(p, base, TIME) for p in points}
         sizes |= set(ratios)
-        _curve(right, dict(sorted(ratios.items())), look, name)
+        interval_curve(right, dict(sorted(ratios.items())), look, name)
         values += [e.value for e in times.values() if e] + [base_s.value]
         relative += [r.value for r in ratios.values()]
     _published_pool(paper, figure, right, n, relative)
@@ -214,13 +216,6 @@ def _pool_size(point: PointResult) -> int:
     size = point.level("pool_size")
     assert isinstance(size, int)  # picked by the caller
     return size
-
-
-def _curve(ax: Axes, found: Mapping[int, Estimate], look: dict[str, Any], name: str) -> None:
-    if found:
-        values = list(found.values())
-        heights = [e.value for e in values]
-        ax.errorbar(list(found), heights, yerr=whiskers(values), capsize=2, label=name, **look)
 
 
 def _span(found: Estimate) -> tuple[float, float]:

@@ -12,18 +12,18 @@ from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import DataFile, PaperFigure
+from nqbench.report.figures.log_axis import powers_axis, sizes_axis
 from nqbench.report.figures.scale import value_axis
 from nqbench.report.figures.style import (
     GREY,
     Drawing,
     finish,
     grid_shape,
+    interval_curve,
     new_figure,
     series_style,
-    whiskers,
 )
 from nqbench.report.items import slug
-from nqbench.report.papers.axes import powers_axis, sizes_axis
 from nqbench.report.papers.data_twins import (
     BASELINE,
     COARSE,
@@ -197,9 +197,5 @@ def _levels(run: Observed, system: str, n: int, factor: str) -> dict[int, PointR
 def _curve(
     ax: Axes, found: Mapping[int, Estimate], index: int, name: str, *, hollow: bool = False
 ) -> None:
-    if found:
-        values = list(found.values())
-        look: dict[str, Any] = dict(series_style(index).keywords) | {"markersize": 4}
-        look |= {"markerfacecolor": "white"} if hollow else {}
-        heights = [e.value for e in values]
-        ax.errorbar(list(found), heights, yerr=whiskers(values), capsize=2, label=name, **look)
+    look = {**series_style(index).keywords, "markersize": 4}
+    interval_curve(ax, found, look | ({"markerfacecolor": "white"} if hollow else {}), name)

@@ -46,10 +46,7 @@ def phases(
     Raises ``NotMeasured`` where no run has a time.
     """
     systems = shown_systems(paper, runs)
-    panels = [(run, n, points_at(run, systems, n)) for run in runs for n in figure.n]
-    panels = [panel for panel in panels if panel[2]]
-    if not panels:
-        raise untimed(runs)
+    panels = timed_panels(figure, runs, systems)
     published = _published(figure)
     rows, columns = grid_shape(len(published) + len(panels), 2)
     drawing = new_figure(1.4 + 2.7 * rows)
@@ -88,6 +85,20 @@ def untimed(runs: Sequence[Observed]) -> NotMeasured:
         if run.data.simulated:
             return NotMeasured(no_time(run.data))
     return NotMeasured("no search on a GPU was timed", runs[0].data.command)
+
+
+def timed_panels(
+    figure: PaperFigure, runs: Sequence[Observed], systems: Sequence[str]
+) -> list[tuple[Observed, int, dict[str, PointResult]]]:
+    """Each run and size of a figure with its timed points by system.
+
+    Raises ``NotMeasured`` where no run has a time.
+    """
+    panels = [(run, n, points_at(run, systems, n)) for run in runs for n in figure.n]
+    panels = [panel for panel in panels if panel[2]]
+    if not panels:
+        raise untimed(runs)
+    return panels
 
 
 def points_at(run: Observed, systems: Sequence[str], n: int) -> dict[str, PointResult]:

@@ -12,18 +12,18 @@ from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure
+from nqbench.report.figures.log_axis import sizes_axis
 from nqbench.report.figures.scale import value_axis
 from nqbench.report.figures.style import (
     GREY,
     Drawing,
     finish,
     grid_shape,
+    interval_curve,
     new_figure,
     series_style,
-    whiskers,
 )
 from nqbench.report.items import slug
-from nqbench.report.papers.axes import sizes_axis
 from nqbench.report.papers.data_twins import BASELINE, COARSE, found_points, refuse, timed_on
 from nqbench.report.table import Source
 
@@ -58,7 +58,7 @@ def times(
         for i, system in enumerate(systems):
             estimates = {n: p.estimate(TIME) for n, p in points.get(system, {}).items()}
             values = {n: e for n, e in estimates.items() if e is not None}
-            _curve(ax, values, dict(series_style(i).keywords), _short(system))
+            _curve(ax, values, i, _short(system))
             shown += [e.value for e in values.values()]
         _finish(ax, shown)
         everyone = (p for found in points.values() for p in found.values())
@@ -95,7 +95,7 @@ def speedups(
         for i, system in enumerate(systems):
             own = points.get(system, {}) if system != base else {}
             found = {n: point_ratio(serial[n], p, TIME) for n, p in own.items() if n in serial}
-            _curve(ax, found, dict(series_style(i).keywords), f"{_short(system)} (here{many})")
+            _curve(ax, found, i, f"{_short(system)} (here{many})")
             shown += [r.value for r in found.values()]
     if not shown:
         refuse(runs[0], base, "no time of two schemes at one size")
@@ -129,7 +129,7 @@ def boards(
                 continue
             if all(p.values(TIME) for p in pair):
                 found[n] = point_ratio(pair[0], pair[1], TIME)
-        _curve(ax, found, dict(series_style(i).keywords), f"{run.name} (measured)")
+        _curve(ax, found, i, f"{run.name} (measured)")
         shown += [b for r in found.values() for b in (r.value, r.low, r.high) if b]
     if len(shown) == 1:
         refuse(runs[0], system, "no size with both boards")
@@ -168,12 +168,8 @@ def _short(system: str) -> str:
     return system.partition(".")[2]
 
 
-def _curve(ax: Axes, found: Mapping[int, Estimate], look: dict[str, Any], name: str) -> None:
-    if found:
-        values = list(found.values())
-        heights = [e.value for e in values]
-        look |= {"markersize": 4}
-        ax.errorbar(list(found), heights, yerr=whiskers(values), capsize=2, label=name, **look)
+def _curve(ax: Axes, found: Mapping[int, Estimate], index: int, name: str) -> None:
+    interval_curve(ax, found, {**series_style(index).keywords, "markersize": 4}, name)
 
 
 def _finish(ax: Axes, values: Sequence[float]) -> None:

@@ -20,7 +20,7 @@ from nqbench.report.figures.style import (
     new_figure,
 )
 from nqbench.report.items import slug
-from nqbench.report.papers.phase_bars import points_at, short, shown_systems, untimed
+from nqbench.report.papers.phase_bars import short, shown_systems, timed_panels
 from nqbench.report.table import Source
 
 if TYPE_CHECKING:
@@ -37,10 +37,7 @@ def versions(
     Raises ``NotMeasured`` where no run has a time.
     """
     systems = shown_systems(paper, runs)
-    panels = [(run, n, points_at(run, systems, n)) for run in runs for n in figure.n]
-    panels = [panel for panel in panels if panel[2]]
-    if not panels:
-        raise untimed(runs)
+    panels = timed_panels(figure, runs, systems)
     columns = len(figure.n)
     rows = -(-len(panels) // columns)
     drawing = new_figure(1.6 + 2.6 * rows)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
+from nqbench.host import cpu_count
 from nqbench.workloads.counting.jobs import make_jobs
 
 LEAST_SPLIT_N: Final = 13
@@ -37,7 +37,7 @@ def count_multicore(n: int, threads: int = 0) -> int:
         return count_somers(n)
     from nqbench.workloads.counting.cpu_search import solutions_of_jobs
 
-    threads = threads or usable_cores()
+    threads = threads or cpu_count()
     jobs = make_jobs(n, _SPLIT_DEPTH, "masks")
 
     def part(begin: int, end: int) -> int:
@@ -56,10 +56,3 @@ def _spans(begin: int, end: int, threads: int) -> list[tuple[int, int]]:
     pieces = min(end - begin, threads * _CHUNKS_PER_THREAD)
     edges = np.linspace(begin, end, pieces + 1).astype(int).tolist()
     return list(pairwise(edges))
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.compile_cache import cache_folder
-from nqbench.workloads.counting.cpu import usable_cores
+from nqbench.host import cpu_count
 from nqbench.workloads.counting.jobs import OddRule, Symmetry, masks_of_jobs
 
 Counts = NDArray[np.int64]
@@ -123,7 +123,7 @@ def enumerate_jobs(split: Split, threads: int = 0) -> Enumeration:
     """
     words = masks_of_jobs(split.n, split.depth, split.symmetry, split.odd_rule)
     edges = [*range(0, words.size // 3, _CHUNK_JOBS), words.size // 3]
-    threads = threads or usable_cores()
+    threads = threads or cpu_count()
     with ThreadPoolExecutor(threads) as pool:
         parts = pool.map(lambda span: _walk(split, words, *span), pairwise(edges))
         whole = next(parts)

@@ -34,7 +34,8 @@ from nqbench.workloads.fitness.annealing_chains import (
 from nqbench.workloads.fitness.annealing_cooling import Cooling, chain_key, reference_walk
 from nqbench.workloads.fitness.annealing_factors import settle_schedule
 from nqbench.workloads.fitness.boards import conflicts, is_board
-from nqbench.workloads.fitness.levels import Levels, number
+from nqbench.workloads.fitness.levels import Levels
+from nqbench.workloads.level_checks import number
 
 LEAST_N: Final = 2
 """A move needs two queens."""

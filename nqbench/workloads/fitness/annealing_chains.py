@@ -16,7 +16,8 @@ from nqbench.plan import Argument, Buffer, KernelPlan, Plan
 from nqbench.point import Level
 from nqbench.workloads.fitness import limits
 from nqbench.workloads.fitness.annealing_cooling import GOLDEN, Cooling, seed_key
-from nqbench.workloads.fitness.levels import Levels, number
+from nqbench.workloads.fitness.levels import Levels
+from nqbench.workloads.level_checks import number
 
 SOURCE: Final = Path(__file__).with_name("chains.cu")
 NOTHING_FOUND: Final = 2**64 - 1

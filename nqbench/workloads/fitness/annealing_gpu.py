@@ -18,9 +18,10 @@ from nqbench.workloads.fitness import gpu_plans
 from nqbench.workloads.fitness.annealing_cooling import Cooling, chain_key
 from nqbench.workloads.fitness.annealing_factors import EVALUATOR_LEVELS, GPU_EVALUATORS
 from nqbench.workloads.fitness.annealing_host import cooling_of, outputs_of, walk_measured
-from nqbench.workloads.fitness.levels import Levels, number
+from nqbench.workloads.fitness.levels import Levels
 from nqbench.workloads.fitness.programs import conflicts_of
 from nqbench.workloads.fitness.schemes import SCHEMES
+from nqbench.workloads.level_checks import number
 
 PROGRAM: Final = "nqbench.workloads.fitness.annealing_gpu:anneal"
 EVALUATION: Final = "evaluation"

@@ -9,8 +9,9 @@ from typing import Final, Literal
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.workloads.fitness import limits
-from nqbench.workloads.fitness.levels import Levels, number
+from nqbench.workloads.fitness.levels import Levels
 from nqbench.workloads.fitness.traffic import COUNTER_BYTES, diagonals
+from nqbench.workloads.level_checks import number
 
 STATIC_BYTES: Final = 32 * 8
 """Shared memory of the sum over a block: a 64-bit word for each of at most 32 warps."""

@@ -18,7 +18,7 @@ from nqbench.point import Level
 from nqbench.workloads.fitness import histogram_plan, limits
 from nqbench.workloads.fitness.boards import Board
 from nqbench.workloads.fitness.layout import Layout, board_buffer
-from nqbench.workloads.fitness.levels import Levels, number
+from nqbench.workloads.fitness.levels import Levels
 from nqbench.workloads.fitness.programs import CONFLICTS
 from nqbench.workloads.fitness.traffic import (
     PAIR_BYTES,
@@ -28,6 +28,7 @@ from nqbench.workloads.fitness.traffic import (
     sub_threads,
     traffic,
 )
+from nqbench.workloads.level_checks import number
 
 PAIRWISE: Final = Path(__file__).with_name("pairwise.cu")
 DYNAMIC: Final = Path(__file__).with_name("dynamic.cu")

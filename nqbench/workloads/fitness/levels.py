@@ -16,13 +16,6 @@ from nqbench.workloads.level_checks import check_level, nearest
 Levels = dict[str, Level]
 
 
-def number(levels: Mapping[str, Level], name: str) -> int:
-    """A factor whose level is a number by now."""
-    level = levels[name]
-    assert isinstance(level, int)
-    return level
-
-
 def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
     """The scheme of a point. Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a
     scheme that is not the system's, or that needs its system to be named."""

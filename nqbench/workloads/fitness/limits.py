@@ -10,8 +10,8 @@ from typing import Final
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.workloads.fitness.levels import number
 from nqbench.workloads.fitness.traffic import PAIR_BYTES, QUEEN_BYTES, pairs
+from nqbench.workloads.level_checks import number
 
 _MEMINFO: Final = Path("/proc/meminfo")
 _CGROUP: Final = Path("/sys/fs/cgroup")

@@ -19,8 +19,9 @@ from nqbench.workloads.fitness.boards import (
 )
 from nqbench.workloads.fitness.counters import batch_of
 from nqbench.workloads.fitness.factors import NOT_APPLICABLE
-from nqbench.workloads.fitness.levels import Levels, check_device, fill_levels, number
+from nqbench.workloads.fitness.levels import Levels, check_device, fill_levels
 from nqbench.workloads.fitness.traffic import traffic
+from nqbench.workloads.level_checks import number
 from nqbench.workloads.protocol import Resolved
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.workloads.level_checks import check_level, nearest
+from nqbench.workloads.level_checks import check_level, nearest, number
 from nqbench.workloads.local_search.factors import (
     APPLY_SIZES,
     AUTO_ITERATIONS,
@@ -36,13 +36,6 @@ _ROWS: Final = (63, 33, 15)
 thread starts with distances worth over three rows, so that lower tiles cost a quarter more."""
 MAX_BLOCK: Final = {1: 1024, 2: 1024, 4: 512, 8: 512}
 """Most threads of a block by ``tile_x``, for their registers; ``most_threads`` in tiled.cuh."""
-
-
-def number(levels: Mapping[str, Level], name: str) -> int:
-    """A factor whose level is a number by now."""
-    level = levels[name]
-    assert isinstance(level, int)
-    return level
 
 
 def resolve_levels(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Levels:

@@ -20,6 +20,7 @@ from nqbench.plan import (
     ProgramPlan,
 )
 from nqbench.point import Level
+from nqbench.workloads.level_checks import number
 from nqbench.workloads.local_search.factors import (
     CPU_TWO_LOOPS,
     HOST_SYSTEMS,
@@ -27,7 +28,7 @@ from nqbench.workloads.local_search.factors import (
     THRESHOLD,
 )
 from nqbench.workloads.local_search.instance import Instance, load_instance
-from nqbench.workloads.local_search.levels import Levels, number, resolve_levels
+from nqbench.workloads.local_search.levels import Levels, resolve_levels
 from nqbench.workloads.local_search.limits import traffic
 from nqbench.workloads.local_search.slack import slack
 
