@@ -133,7 +133,9 @@ def pool(
         base = best_point(run.data, reference.system, n, {"block_size": POOL_BLOCK})
         points = timed_points(run.data, pooled, n, {"block_size": POOL_BLOCK})
         points = [p for p in points if isinstance(p.level("pool_size"), int)]
-        look, name = dict(series_style(i).keywords), run.name
+        # Devices of like speed lie on each other: the larger mark shows beneath the smaller.
+        look: dict[str, Any] = {**series_style(i).keywords, "markersize": max(3, 8 - 3 * i)}
+        name = run.name
         times = {_pool_size(p): p.estimate(TIME) for p in points}
         interval_curve(left, {k: v for k, v in sorted(times.items()) if v}, look, name)
         base_s = base.estimate(TIME)
