@@ -1,14 +1,21 @@
-"""A forest plot: for each claim on a ratio, the measured interval against the paper's value."""
+"""A forest plot: for each claim on a ratio, the measured interval against the paper's value.
+
+A difference is no ratio: what is negative, or may be, has no place on a logarithmic axis, and a
+positive one would be read as a factor. Such claims keep their row and are told in words there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+import ast
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.claims import SizeVerdict, Verdict
 from nqbench.analysis.estimate import Estimate
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import Paper
+from nqbench.papers.formula import parse
+from nqbench.papers.schema import Claim, Paper
 from nqbench.report.figures.ratio import ratio_axis
 from nqbench.report.figures.style import (
     GREY,
@@ -20,6 +27,9 @@ from nqbench.report.figures.style import (
 )
 from nqbench.report.items import slug
 from nqbench.report.table import Source
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 KINDS: Final = ("ratio", "share", "invariance", "bound", "crossover")
 """Kinds of claims whose value is a ratio; optima and counts have scales of their own."""
@@ -40,16 +50,36 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
         for verdict in verdicts
         if verdict.device == device and _comparable(verdict)
         for size in verdict.sizes
-        if isinstance(size.value, Estimate) and size.value.value > 0
+        if isinstance(size.value, Estimate) and math.isfinite(size.value.value)
     ]
-    if not rows:
+    drawn = [size for verdict, size in rows if _is_ratio(verdict.claim, size)]
+    if not drawn:
         raise AnalysisError(f"no claim of {paper.id} on a ratio was measured on {device}")
     figure = new_figure(1.4 + _ROW_IN * len(rows))
     ax = figure.subplots()
-    places = {id(size): y for y, (_, size) in enumerate(reversed(rows))}
+    places = {id(size): float(y) for y, (_, size) in enumerate(reversed(rows))}
+    low, _ = ratio_axis(ax, _draw(ax, drawn, places))
+    for _, size in rows:
+        if size not in drawn:
+            _tell(ax, size, low, places[id(size)])
+    labels = [f"{v.claim.id}{'' if s.n is None else f'  N={s.n}'}" for v, s in reversed(rows)]
+    ax.set_yticks(range(len(rows)), labels, fontsize=6.5)
+    ax.set_ylim(-0.8, len(rows) - 0.2)
+    ax.set_xlabel("ratio as the claim defines it")
+    ax.grid(axis="y", linewidth=0.3)
+    legend(figure, ax)
+    title = f"Claims of {paper.id}"
+    subtitle = f"{device}: bars are the middle 95% of the resampled rounds"
+    alt = f"{len(drawn)} measured ratios with intervals beside the published values."
+    name = slug("paper", "claims", device)
+    return [finish(figure, name, title, source, alt=alt, subtitle=subtitle)]
+
+
+def _draw(ax: Axes, sizes: Sequence[SizeVerdict], places: Mapping[int, float]) -> list[float]:
+    """Dots with intervals by verdict, and the published values; all numbers shown."""
     shown: list[float] = []
     for word, (colour, marker) in LOOKS.items():
-        mine = [size for _, size in rows if size.word == word]
+        mine = [size for size in sizes if size.word == word]
         values = [s.value for s in mine if isinstance(s.value, Estimate)]
         if not mine:
             continue
@@ -64,7 +94,7 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
             label=word,
         )
         shown += [b for v in values for b in (v.value, v.low, v.high) if b]
-    published = [(v, places[id(s)]) for _, s in rows if (v := _number(s)) is not None]
+    published = [(v, places[id(s)]) for s in sizes if (v := _number(s)) is not None]
     if published:
         look: dict[str, Any] = {"color": "#000000", "markerfacecolor": "white", "linestyle": ""}
         ax.plot(
@@ -76,18 +106,31 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
             **look,
         )
         shown += [v for v, _ in published]
-    ratio_axis(ax, shown)
-    labels = [f"{v.claim.id}{'' if s.n is None else f'  N={s.n}'}" for v, s in reversed(rows)]
-    ax.set_yticks(range(len(rows)), labels, fontsize=6.5)
-    ax.set_ylim(-0.8, len(rows) - 0.2)
-    ax.set_xlabel("ratio as the claim defines it")
-    ax.grid(axis="y", linewidth=0.3)
-    legend(figure, ax)
-    title = f"Claims of {paper.id}"
-    subtitle = f"{device}: bars are the middle 95% of the resampled rounds"
-    alt = f"{len(rows)} measured ratios with intervals beside the published values."
-    name = slug("paper", "claims", device)
-    return [finish(figure, name, title, source, alt=alt, subtitle=subtitle)]
+    return shown
+
+
+def _tell(ax: Axes, size: SizeVerdict, left: float, place: float) -> None:
+    """What stands on no axis of ratios, in words at the left end of its row."""
+    assert isinstance(size.value, Estimate)
+    value = size.value
+    known = value.low is not None and value.high is not None
+    bounds = f" [{value.low:.3g}, {value.high:.3g}]" if known else ""
+    theirs = f"; published {size.paper}" if size.paper else ""
+    colour, _ = LOOKS[size.word]
+    text = f"no ratio: {value.value:.3g}{bounds}{theirs} ({size.word})"
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+    words: dict[str, Any] = {"ha": "left", "va": "center", "fontsize": 6.5, "bbox": box}
+    ax.text(left, place, f" {text}", color=colour, **words)
+
+
+def _is_ratio(claim: Claim, size: SizeVerdict) -> bool:
+    """Whether value and bounds are positive, and the formula is no difference or sum."""
+    formula = parse(claim.today.expr if claim.today else claim.expr).tree.body
+    if isinstance(formula, ast.BinOp) and isinstance(formula.op, ast.Sub | ast.Add):
+        return False
+    assert isinstance(size.value, Estimate)
+    numbers = (size.value.value, size.value.low, size.value.high)
+    return all(number is None or 0 < number < math.inf for number in numbers)
 
 
 def _comparable(verdict: Verdict) -> bool:

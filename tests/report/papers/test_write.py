@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nqbench.analysis.claims import judge
+from nqbench.analysis.claims import SizeVerdict, judge
+from nqbench.analysis.estimate import Estimate
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
 from nqbench.report.figures.style import styled
@@ -18,6 +20,8 @@ from nqbench.report.papers.curves import kernels, pool, speedup
 from nqbench.report.papers.forest import forest
 from nqbench.report.papers.verdict_table import claims_table, details_table
 from nqbench.report.papers.write import joint_source
+from nqbench.report.table import Source
+from tests.papers.fitness_runs import run as fitness_run
 from tests.papers.runs import device, named, zhang
 from tests.report.papers.test_twins import feinbube, simulated, tanaka
 
@@ -143,3 +147,44 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="no table format"):
         write_paper(load_paper("zhang2011"), [run], tmp_path, ("docx",))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_difference_is_told_in_words_and_not_drawn_as_a_ratio() -> None:
+    """The noise of a slow call makes the lower bound of a difference negative."""
+    paper = load_paper("fitness_schemes")
+    found = judge(paper, [fitness_run()])
+    below = Estimate(0.030, -0.042, 0.265, rounds=3)
+    above = Estimate(0.030, 0.010, 0.050, rounds=3)
+    for estimate in (below, above):
+        verdicts = [
+            replace(v, sizes=(SizeVerdict(None, "unclear", estimate, 0.5, "0.0095"),))
+            if v.claim.id == "stability"
+            else v
+            for v in found
+        ]
+        device = next(v.device for v in verdicts if v.claim.id == "stability")
+        with styled():
+            (figure,) = forest(paper, verdicts, device, Source("x", "measured", "nqbench run"))
+        ax = figure.figure.axes[0]
+        assert ax.get_xlim()[0] > 0.05
+        (told,) = [t.get_text() for t in ax.texts]
+        assert "no ratio: 0.03 [" in told
+        assert "published 0.0095 (unclear)" in told
+        assert "stability" in [t.get_text() for t in ax.get_yticklabels()]
+
+
+def test_no_bound_below_zero_reaches_an_axis_of_ratios() -> None:
+    """Whatever its formula: an interval that holds zero has no logarithm."""
+    paper = load_paper("fitness_schemes")
+    found = judge(paper, [fitness_run()])
+    wide = Estimate(1.2, -0.23, 1.36, rounds=3)
+    verdicts = [
+        replace(v, sizes=(SizeVerdict(400_000, "unclear", wide, 0.5, "300"),))
+        if v.claim.id == "coarse_plateau"
+        else v
+        for v in found
+    ]
+    device = next(v.device for v in verdicts if v.claim.id == "coarse_plateau")
+    with styled():
+        (figure,) = forest(paper, verdicts, device, Source("x", "measured", "nqbench run"))
+    assert sum("[-0.23, 1.36]" in t.get_text() for t in figure.figure.axes[0].texts) == 1
