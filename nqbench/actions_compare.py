@@ -182,24 +182,54 @@ def export(run: Path, form: str, out: Path | None) -> str:
     return text
 
 
-def self_test(trials: int, progress: Callable[[str], None]) -> SelfTest:
+def check_self_test(
+    run: Path | None, trials: int | None, device: str | None, out: Path | None, budget: str | None
+) -> None:
+    """Raise ``StudyError`` for options that have no meaning together."""
+    given = {"--trials": trials, "--device": device, "--out": out, "--budget": budget}
+    named = [option for option, value in given.items() if value is not None]
+    if run is not None and named:
+        raise StudyError(
+            f"{named[0]} is for a self-test that measures; {run} is only judged again:"
+            " give the run alone, or leave it out"
+        )
+    if device is None and (out is not None or budget is not None):
+        raise StudyError("--out and --budget belong to a run on a device: add --device cuda:0")
+    if device is not None and trials is not None:
+        raise StudyError("--trials is for the test device; on a device each pair is one trial")
+
+
+def judged_again(run: Path) -> SelfTest:
+    """What a recorded run of the self-test says.
+
+    Raises ``StudyError`` for whatever is no such run: exit code 1 is kept for a broken limit.
+    """
+    from nqbench.selftest_device import judge_run
+
+    try:
+        return judge_run(run)
+    except (AnalysisError, StoreError) as error:
+        raise StudyError(str(error)) from error
+
+
+def self_test(trials: int | None, progress: Callable[[str], None]) -> SelfTest:
     """The statistics against known truth, on the test device and all cores."""
     from nqbench.host import cpu_count
+    from nqbench.selftest import TRIALS
     from nqbench.selftest import self_test as run
     from nqbench.selftest_trials import SCENARIOS
 
     processes = min(cpu_count(), len(SCENARIOS))
-    return run(trials, processes=processes, progress=progress)
+    return run(TRIALS if trials is None else trials, processes=processes, progress=progress)
 
 
 def self_test_device(
     spec: str, out: Path | None, budget: str | None, listener: Any, command: Sequence[str]
 ) -> tuple[SelfTest, Path]:
     """An A/A run on a device and what it says; also the run's folder."""
-    from nqbench.actions import run_folder
+    from nqbench.actions import budget_seconds, run_folder
     from nqbench.measure.runner import run_study
     from nqbench.selftest_device import judge_run, study
-    from nqbench.study import duration_s
 
     same_twice = study()
     outcome = run_study(
@@ -207,7 +237,7 @@ def self_test_device(
         spec,
         out or run_folder(same_twice, spec),
         fresh=True,
-        budget_s=duration_s(budget) if budget else None,
+        budget_s=budget_seconds(budget),
         listener=listener,
         command=command,
     )

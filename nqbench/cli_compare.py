@@ -65,6 +65,10 @@ def compare(
 
 
 def selftest(
+    run: Annotated[
+        Path | None,
+        typer.Argument(metavar="[RUN]", help="Judge such a run again; measures nothing."),
+    ] = None,
     trials: Annotated[
         int | None, typer.Option("--trials", help="Trials per kind of noise (default 4000).")
     ] = None,
@@ -79,17 +83,13 @@ def selftest(
 ) -> None:
     """Compare identical code with itself: is the statistics' word good? Exit code 1 if not."""
     from nqbench import actions, actions_compare, terminal, terminal_compare
-    from nqbench.errors import StudyError
 
-    if device is None:
-        from nqbench.selftest import TRIALS
-
-        if out or budget:
-            raise StudyError("--out and --budget belong to a run on a device: add --device cuda:0")
-        result = actions_compare.self_test(trials or TRIALS, terminal.note)
+    actions_compare.check_self_test(run, trials, device, out, budget)
+    if run is not None:
+        result = actions_compare.judged_again(run)
+    elif device is None:
+        result = actions_compare.self_test(trials, terminal.note)
     else:
-        if trials:
-            raise StudyError("--trials is for the test device; on a device each pair is one trial")
         spec = actions.choose(device).spec
         with terminal.progress() as listener:
             result, path = actions_compare.self_test_device(spec, out, budget, listener, _command())

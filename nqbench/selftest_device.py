@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from nqbench.study import Study
 
 STUDY: Final = Path(__file__).with_name("selftest_study.yaml")
+SIDES: Final = ("a", "b")
+"""Sweeps of that study: the same points under two names."""
 EFFECT: Final = 1.02
 """The difference put in: that of the simulated self-test."""
 HALVES: Final = ("odd rounds", "even rounds")
@@ -44,14 +46,23 @@ def study() -> Study:
 
 
 def judge_run(run: Path) -> SelfTest:
-    """What a run of the A/A study says. Raises ``AnalysisError`` for a run that holds no pair."""
+    """What a run of the A/A study says.
+
+    Raises ``AnalysisError`` for another study's run or one without a pair, ``StoreError`` for none.
+    """
     data = load_dataset(run)
+    if (data.name, data.sweeps) != (study().name, SIDES):
+        raise AnalysisError(
+            f"{run} holds the study {data.name}, not the self-test: its points are not identical,"
+            " so that their differences say nothing about the statistics; give a run that"
+            " `nqbench selftest --device` wrote"
+        )
     if data.simulated:
         raise AnalysisError(
             f"{data.device} counts and does not time: its counters repeat exactly, so there are no"
             " statistics to test; give a GPU, or no --device for the test device"
         )
-    together = compare_levels(data, "sweep", ("a", "b"), margin=0)
+    together = compare_levels(data, "sweep", SIDES, margin=0)
     pairs = [row.pair for row in together.rows]
     corrected = Rate(sum(r.verdict in ("faster", "slower") for r in together.rows), len(pairs))
     found = [Finding(data.device, "paired", "false calls after correction", corrected)]
@@ -86,7 +97,7 @@ def _below(rate: Rate) -> bool:
 def _within(data: Dataset, pair: Matched, effect: float) -> list[Trial]:
     """One pair compared on its own, as if it were all that the run holds."""
     alone = replace(data, points=(pair.first, _longer(pair.second, effect)))
-    return _trials(compare_levels(alone, "sweep", ("a", "b")), effect)
+    return _trials(compare_levels(alone, "sweep", SIDES), effect)
 
 
 def _between(data: Dataset, pair: Matched, effect: float) -> list[Trial]:

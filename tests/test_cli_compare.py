@@ -143,8 +143,30 @@ def test_self_test_of_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert code == 0
     assert "every limit holds" in text
     assert "48 pairs of identical points" in text
-    _, _, error = call("selftest", "--trials", "100", "--device", spec)
-    assert "--trials is for the test device" in str(error)
+    measured = text[text.index("false calls") :]
+    code, text, _ = call("selftest", tmp_path / "aa")
+    assert code == 0
+    assert text[text.index("false calls") :] == measured, "judged again, without measuring"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--trials", "100", "--device", "fake"], "--trials is for the test device"),
+        (["--trials", "0"], "--trials 0 is too few"),
+        (["--budget", "10s"], "add --device cuda:0"),
+        (["--budget", "soon", "--device", "fake"], "--budget: 'soon' is not a duration"),
+        (["old", "--device", "fake"], "--device is for a self-test that measures"),
+        (["old"], "holds the study small, not the self-test"),
+        (["nothing"], "nothing is not a run folder"),
+    ],
+)
+def test_a_self_test_that_makes_no_sense(runs: Path, words: list[str], message: str) -> None:
+    """Exit code 2: code 1 is kept for a limit that is broken."""
+    places = [runs / w if w in {"old", "nothing"} else w for w in words]
+    _, _, error = call("selftest", *places)
+    assert isinstance(error, StudyError)
+    assert message in str(error)
 
 
 def test_gates_and_percentages() -> None:

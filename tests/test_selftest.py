@@ -13,8 +13,9 @@ from nqbench.analysis.quantities import TIME
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.measure.runner import run_study
 from nqbench.selftest import MOST_FALSE, Rate, self_test
-from nqbench.selftest_device import judge_run, study
+from nqbench.selftest_device import STUDY, judge_run, study
 from nqbench.selftest_trials import NOISE, SCENARIOS, Scenario, run_scenario
+from nqbench.study import load_study
 
 FAKE = "fake:base=1e-7,anew=1,noise=0.004,round=0.004,block=0.004,seed=3"
 
@@ -94,4 +95,13 @@ def test_a_run_of_identical_points(tmp_path: Path) -> None:
 def test_a_simulated_run_has_no_statistics(tmp_path: Path) -> None:
     run = run_study(study(), "fake:deterministic=1", tmp_path / "aa", isolate=False).path
     with pytest.raises(AnalysisError, match="counts and does not time"):
+        judge_run(run)
+
+
+def test_a_run_of_something_else_is_not_judged(tmp_path: Path) -> None:
+    """Points that differ would be called false alarms."""
+    other = tmp_path / "other.yaml"
+    other.write_text(STUDY.read_text(encoding="utf-8").replace("name: selftest", "name: mine"))
+    run = run_study(load_study(other), FAKE, tmp_path / "mine", isolate=False).path
+    with pytest.raises(AnalysisError, match="holds the study mine, not the self-test"):
         judge_run(run)
