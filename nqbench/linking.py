@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import os
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nqbench.errors import CompileError
+from nqbench.versions import installed
 
 LIBRARY: Final = "libcudadevrt.a"
 _FOLDERS: Final = ("lib", "lib64", "targets/*/lib")  # of a pip package, or of a toolkit
@@ -26,10 +26,7 @@ _USUAL_ROOT: Final = Path("/usr/local/cuda")
 
 def linker_packages() -> tuple[str, ...]:
     """Requirements that bring the linker and the device runtime for the cuda-bindings here."""
-    try:
-        major = importlib.metadata.version("cuda-bindings").partition(".")[0]
-    except importlib.metadata.PackageNotFoundError:
-        major = "13"
+    major = (installed("cuda-bindings") or "13").partition(".")[0]
     names = ("nvidia-nvjitlink", "nvidia-cuda-runtime")
     if major == "12":
         return tuple(f"{name}-cu12>=12.6,<13" for name in names)

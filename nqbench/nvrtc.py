@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import re
 import sys
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from nqbench.errors import CompileError, DeviceUnavailable
+from nqbench.versions import installed
 
 ImageKind = Literal["ptx", "cubin"]
 
@@ -35,10 +35,7 @@ class Program:
 
 def compiler_package() -> str:
     """Requirement that brings the compiler library fitting the installed cuda-bindings."""
-    try:
-        major = importlib.metadata.version("cuda-bindings").partition(".")[0]
-    except importlib.metadata.PackageNotFoundError:
-        major = "13"
+    major = (installed("cuda-bindings") or "13").partition(".")[0]
     if major == "12":
         return "nvidia-cuda-nvrtc-cu12>=12.6,<13"
     return f"nvidia-cuda-nvrtc>={major},<{int(major) + 1}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.host import cpu_count, cpu_model
 from nqbench.plan import HostPlan, HostResult, Outputs, Plan
+from nqbench.versions import installed
 
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 HostFunction = Callable[..., int | HostResult]
@@ -43,7 +43,7 @@ class CpuDevice:
             "name": self.facts.name,
             "cores": self.facts.multiprocessors,
             "governor": _governor(),
-            "numba": _numba_version(),
+            "numba": installed("numba") or "none",
         }
 
     def prepare(self, plan: Plan) -> CpuPrepared:
@@ -115,10 +115,3 @@ def _governor() -> str:
         return GOVERNOR.read_text(encoding="ascii").strip()
     except OSError:
         return "unknown"
-
-
-def _numba_version() -> str:
-    try:
-        return version("numba")
-    except PackageNotFoundError:
-        return "none"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
-import importlib.metadata
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from nqbench.devices import cuda_driver
 from nqbench.devices.models import load_model, model_names
 from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts
+from nqbench.versions import installed
 
 FIRST_CARVEOUT_CAPABILITY: Final = (7, 0)  # Volta joined L1 cache and shared memory
 
@@ -146,8 +145,8 @@ def gpu_identity(index: int) -> dict[str, object]:
         "cuda_driver": f"{version // 1000}.{version % 1000 // 10}",
         "cuda_headers": built,
         "nvrtc": compiler_version(),
-        "pycuda": _package("pycuda"),
-        "cuda_bindings": _package("cuda-bindings"),
+        "pycuda": installed("pycuda"),
+        "cuda_bindings": installed("cuda-bindings"),
         **_nvml_settings(bus_id),
     }
 
@@ -156,14 +155,6 @@ def _uuid(index: int) -> str | None:
     try:
         return cuda_driver.device_uuid(index)
     except DeviceError:
-        return None
-
-
-@functools.cache
-def _package(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
         return None
 
 

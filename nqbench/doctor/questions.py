@@ -7,13 +7,21 @@ the last line of a traceback is the answer then, and ``probe`` reads it.
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
 import json
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from typing import Any, Final
 
+import nqbench
 from nqbench.devices.cuda_driver import LIBRARY
+from nqbench.errors import DeviceUnavailable
+from nqbench.versions import installed
+
+UNKNOWN: Final = "of unknown version"
+"""A package that can be imported and has no metadata: copied, not installed."""
 
 
 def packages() -> dict[str, Any]:
@@ -21,17 +29,34 @@ def packages() -> dict[str, Any]:
     from packaging.requirements import Requirement
 
     unmet = []
-    requirements = [Requirement(text) for text in importlib.metadata.requires("nqbench") or ()]
+    requirements = [Requirement(text) for text in own_requirements()]
     own = [r for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
     for requirement in own:
-        try:
-            version = importlib.metadata.version(requirement.name)
-        except importlib.metadata.PackageNotFoundError:
+        found = installed(requirement.name)
+        if found is None:
             unmet.append(str(requirement))
-            continue
-        if not requirement.specifier.contains(version, prereleases=True):
-            unmet.append(f"{requirement} (installed: {version})")
+        elif not requirement.specifier.contains(found, prereleases=True):
+            unmet.append(f"{requirement} (installed: {found})")
     return {"unmet": unmet, "count": len(own)}
+
+
+def own_requirements() -> list[str]:
+    """What nqbench needs: as it was installed, else as the source folder that it runs from says.
+
+    Raises ``DeviceUnavailable`` where neither is there.
+    """
+    try:
+        return list(requires("nqbench") or ())
+    except PackageNotFoundError:
+        project = Path(nqbench.__file__).parent.parent / "pyproject.toml"
+    try:
+        with project.open("rb") as file:
+            return list(tomllib.load(file)["project"]["dependencies"])
+    except (OSError, ValueError, KeyError) as error:
+        raise DeviceUnavailable(
+            f"nqbench runs from {project.parent} without being installed, and what it needs cannot"
+            f" be read in {project.name} there"
+        ) from error
 
 
 def driver() -> dict[str, Any]:
@@ -53,7 +78,7 @@ def compiler() -> dict[str, Any]:
     return {
         "version": nvrtc.compiler_version(),
         "archs": list(nvrtc.supported_archs()),
-        "bindings": importlib.metadata.version("cuda-bindings"),
+        "bindings": installed("cuda-bindings") or UNKNOWN,
     }
 
 
@@ -70,7 +95,7 @@ def pycuda() -> dict[str, Any]:
 
     cuda.init()
     headers = ".".join(str(part) for part in cuda.get_version()[:2])
-    return {"version": importlib.metadata.version("pycuda"), "headers": headers}
+    return {"version": installed("pycuda") or UNKNOWN, "headers": headers}
 
 
 def llvmlite() -> dict[str, Any]:
@@ -94,7 +119,7 @@ def numba() -> dict[str, Any]:
 
 def nvbench() -> dict[str, Any]:
     """NVIDIA's own benchmark package, which only a cross-check uses."""
-    return {"version": importlib.metadata.version("cuda-bench")}
+    return {"version": version("cuda-bench")}
 
 
 def nvml() -> dict[str, Any]:

@@ -8,12 +8,12 @@ import platform
 import subprocess
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
 import nqbench
 from nqbench.host import cpu_count, cpu_model
+from nqbench.versions import installed
 
 PACKAGE: Final = Path(nqbench.__file__).parent
 SOURCE_SUFFIXES: Final = (".py", ".cu", ".cuh", ".h", ".yaml")
@@ -30,13 +30,8 @@ GIT_LIMIT_S: Final = 5.0
 @cache
 def versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
     """Versions of the installed packages among ``names``."""
-    found = {}
-    for name in names:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue  # an optional one
-    return found
+    found = {name: installed(name) for name in names}
+    return {name: version for name, version in found.items() if version}  # some are optional
 
 
 def digest(paths: Iterable[Path]) -> str:

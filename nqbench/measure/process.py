@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from nqbench import errors
 from nqbench.errors import DeviceError, NqbenchError
+from nqbench.measure.mishap import UNEXPECTED
 
 CLOSE_S: Final = 10.0
 """A worker told to end gets this long to release its device, then it is killed."""
@@ -36,6 +37,8 @@ ADVICE: Final = {
     "MemoryError": "more memory is needed than there is: lower n or depth, or raise ulimit -v",
 }
 """What the end of a worker may mean, by the signal's name or the last complaint's first word."""
+MISTAKE: Final = "a mistake in the workload or in nqbench, not of the device"
+"""What any other exception means that nobody foresaw."""
 
 
 class WorkerDied(DeviceError):
@@ -116,8 +119,10 @@ class WorkerProcess:
                 pipe.close()
         complaint = self._complaint()
         self._errors.close()
-        said = f"; it said: {complaint[:REASON_LENGTH]}" if complaint else ""
-        return _ending(code) + said + _advice(code, complaint)
+        said = complaint[:REASON_LENGTH]
+        if said.startswith(UNEXPECTED):  # it ended by an exception: its exit code says nothing more
+            return said + (_advice(code, complaint) or f" ({MISTAKE})")
+        return _ending(code) + (f"; it said: {said}" if said else "") + _advice(code, complaint)
 
     def _open(self, spec: str | None) -> Mapping[str, Any]:
         self.send({"spec": spec})

@@ -18,6 +18,7 @@ from contextlib import closing
 from typing import Any, BinaryIO, Final
 
 from nqbench.errors import NqbenchError
+from nqbench.measure.mishap import tell
 
 PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 CHUNK: Final = 1 << 16
@@ -95,6 +96,7 @@ def serve(requests: queue.Queue[dict[str, Any] | None], output: BinaryIO) -> Non
 def main() -> None:
     """Entry point of the process."""
     die_with_parent()
+    sys.excepthook = tell
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's to handle
     output = private_output()
     requests: queue.Queue[dict[str, Any] | None] = queue.Queue()

@@ -8,13 +8,16 @@ is loaded here by its path first; numba then finds it by name.
 from __future__ import annotations
 
 import ctypes
+import site
 import sys
+from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
 from nqbench.errors import DeviceError
+from nqbench.versions import installed
 
 LIBRARIES: Final = {
     "linux": "libtbb.so.12",
@@ -23,28 +26,47 @@ LIBRARIES: Final = {
 }
 """What numba asks the loader for, by ``sys.platform``."""
 
+FOLDER: Final = "Library/bin" if sys.platform == "win32" else "lib"
+"""Where below a prefix the wheels, and conda, put it."""
+
 
 @cache
 def tbb_library() -> Path | None:
-    """The library inside the installed package ``tbb``, or ``None``."""
+    """The library of the package ``tbb``, or another one of this Python's prefixes; or ``None``."""
+    return next((path for path in places() if path.exists()), None)
+
+
+def places() -> Iterator[Path]:
+    """Where the library may be: what the package's own list says comes first.
+
+    That list is wrong where files were moved after it was made (``pip install --target``, a
+    package linked into another environment), and conda has none.
+    """
     name = LIBRARIES.get(sys.platform)
+    if name is None:
+        return
+    package = _package()
+    if package is not None:
+        listed = [file for file in package.files or () if file.name == name]
+        yield from (Path(str(file.locate())).resolve() for file in listed)
+        yield Path(str(package.locate_file(FOLDER))).resolve() / name
+    for prefix in (sys.prefix, site.getuserbase(), sys.base_prefix):
+        yield Path(prefix, FOLDER, name)
+
+
+def _package() -> Distribution | None:
     try:
-        files = distribution("tbb").files or []
+        return distribution("tbb")
     except PackageNotFoundError:
         return None
-    for file in files:
-        if file.name == name:
-            path = Path(str(file.locate()))
-            return path if path.exists() else None
-    return None
 
 
 @cache
 def load_tbb() -> str:
     """Load the library for numba; empty if it worked, otherwise what stood in the way.
 
-    Takes a few milliseconds and imports nothing large. Without the package, a library that the
-    system's loader finds by itself will do.
+    Takes a few milliseconds and imports nothing large. Where it is in none of the ``places``, one
+    that the system's loader finds by itself will do.
     """
     path = tbb_library()
     name = LIBRARIES.get(sys.platform, "")
@@ -53,10 +75,20 @@ def load_tbb() -> str:
     try:
         ctypes.CDLL(str(path or name), mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
-        if path is None:
-            return "the package tbb is not installed (pip install tbb; it exists for x86-64)"
-        return f"{path} cannot be loaded ({error})"
+        return f"{path} cannot be loaded ({error})" if path else _absent(name)
     return ""
+
+
+def _absent(name: str) -> str:
+    """Why there is no library: no package, or a package without it."""
+    if _package() is None:
+        return "the package tbb is not installed (pip install tbb; it exists for x86-64)"
+    looked = ", ".join(dict.fromkeys(str(path.parent) for path in places()))
+    return (
+        f"the package tbb {installed('tbb') or ''} is installed, but its library {name} is neither"
+        f" in {looked} nor known to the system's loader; `pip install --target` leaves it out:"
+        " install tbb into a virtual environment (pip install --force-reinstall tbb)"
+    )
 
 
 def check_layer() -> None:

@@ -18,15 +18,16 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from math import log
 from pathlib import Path
 from typing import Any, Final
 
 from filelock import FileLock
 
+from nqbench import __version__
 from nqbench.errors import DeviceError
 from nqbench.host import cpu_count, cpu_model
+from nqbench.versions import installed
 
 CLASSES: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
 """Sizes measured; a board takes the count of the nearest (by ratio). Above the last one starting
@@ -84,7 +85,7 @@ def machine_key() -> str:
     code = hashlib.sha256(Path(__file__).with_name("cpu_pairs.py").read_bytes()).hexdigest()[:8]
     return (
         f"{cpu_model()}, {cpu_count()} cores, Python {platform.python_version()},"
-        f" numba {version('numba')}, nqbench {version('nqbench')},"
+        f" numba {installed('numba')}, nqbench {__version__},"
         f" code {code}"
     )
 

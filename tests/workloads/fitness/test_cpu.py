@@ -204,6 +204,7 @@ def test_the_size_of_pieces_is_put_back() -> None:
 
 def test_without_the_package_tbb_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_tbb, "tbb_library", lambda: None)
+    monkeypatch.setattr(cpu_tbb, "_package", lambda: None)
     monkeypatch.setitem(cpu_tbb.LIBRARIES, sys.platform, "libtbb_that_is_not_here.so")
     cpu_tbb.load_tbb.cache_clear()
     try:

@@ -1,0 +1,60 @@
+"""Exceptions that nobody foresaw, in a worker: one last line that a user can do something with.
+
+The process ends by them, since nobody knows what state they leave behind; the runner reads its
+last words.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import nqbench
+
+UNEXPECTED: Final = "unexpected "
+"""How the last line begins, so that the runner knows it."""
+PACKAGE: Final = Path(nqbench.__file__).resolve().parent
+
+
+def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Write the traceback and the last line to standard error (``sys.excepthook``)."""
+    sys.__excepthook__(kind, error, trace)
+    if issubclass(kind, Exception):
+        sys.stderr.write(f"{last_words(error)}\n")
+        sys.stderr.flush()
+
+
+def last_words(error: BaseException) -> str:
+    """The exception in one line: kind, place, text.
+
+    The place is the innermost one in nqbench or a user's own code: an error that a library raises
+    is mostly caused by whoever called it.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if _is_ours(frame.filename)] or list(frames)
+    place = f" in {_short(ours[-1].filename)}:{ours[-1].lineno} ({ours[-1].name})" if ours else ""
+    text = " ".join(str(error).split())
+    return f"{UNEXPECTED}{type(error).__name__}{place}" + (f": {text}" if text else "")
+
+
+def _short(filename: str) -> str:
+    """A file as it is known in its checkout, since reasons are published; else its whole path."""
+    path = Path(filename)
+    for root in (PACKAGE.parent, Path.cwd()):
+        if path.is_relative_to(root):
+            return str(path.relative_to(root))
+    return filename
+
+
+def _is_ours(filename: str) -> bool:
+    if filename.startswith("<"):  # no file: frozen modules of Python, and what is compiled here
+        return False
+    path = Path(filename).resolve()
+    if path.is_relative_to(PACKAGE):
+        return True
+    libraries = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+    return not any(path.is_relative_to(Path(folder).resolve()) for folder in libraries)

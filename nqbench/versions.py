@@ -1,0 +1,17 @@
+"""Versions of installed packages; nqbench's own is ``nqbench.__version__``.
+
+What runs need not be installed: nqbench works from a source folder on the import path, and a
+package may be there without its metadata. Then nobody knows a version, and that is no error.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+
+def installed(name: str) -> str | None:
+    """The version of the package that pip calls ``name``, or ``None`` where it has none."""
+    try:
+        return version(name) or None  # damaged metadata may lack it
+    except (PackageNotFoundError, KeyError):
+        return None
