@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
     from nqbench.report.table import Table
 
-CEILINGS: Final = "ceilings"
-"""Name of the study of ceilings, and so of its run's folder beside those of other studies."""
 FORMATS: Final = ("md", "csv", "tex")
 
 
@@ -101,10 +99,11 @@ def roofline(
 
 def _ceilings_beside(run: Path) -> Path:
     """``results/local/DEVICE/ceilings`` for ``results/local/DEVICE/STUDY``."""
+    from nqbench.analysis.ceilings import FOLDER
     from nqbench.errors import StudyError
     from nqbench.store import MANIFEST
 
-    found = run.resolve().parent / CEILINGS
+    found = run.resolve().parent / FOLDER
     if not (found / MANIFEST).exists():
         raise StudyError(
             f"there is no run of the ceilings at {found}; make one on the same GPU with"

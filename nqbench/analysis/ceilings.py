@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 from nqbench.analysis.dataset import Dataset
@@ -23,6 +24,8 @@ CEILINGS: Final[Mapping[str, tuple[str, Kind, str]]] = {
 }
 """By operation of the workload ``ceilings``: name, what it bounds, what of its work counts."""
 STUDY: Final = "configs/ceilings.yaml"
+FOLDER: Final = "ceilings"
+"""Name of that study, and so of its run's folder beside those of other studies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,18 @@ def ceilings_of(data: Dataset) -> Ceilings:
             f"run {data.name!r} holds no measured ceiling; run `nqbench run {STUDY}` on the GPU"
         )
     return Ceilings(data.device, {o: best[o] for o in CEILINGS if o in best})
+
+
+def ceilings_beside(run: Path, device: str) -> Ceilings | None:
+    """Those measured on ``device`` in the folder beside that of ``run``; ``None`` without them."""
+    from nqbench.analysis.collect import load_dataset
+    from nqbench.store import MANIFEST
+
+    folder = run.resolve().parent / FOLDER
+    if not (folder / MANIFEST).exists():
+        return None
+    found = load_dataset(folder)
+    return ceilings_of(found) if found.device == device else None
 
 
 def _rate(amount: float, time: Estimate) -> Estimate:

@@ -75,6 +75,8 @@ Twin = Literal[
     "thresholds",
     "counters",
     "searches",
+    "limits",
+    "annealing",
 ]
 DATA_TWINS = ("speedups", "threads", "thresholds")
 """Twins of a data file: such a table has no rows of its own."""
@@ -143,6 +145,7 @@ Draw = Literal[
     "thresholds",
     "boards",
     "annealing",
+    "distribution",
     "evaluation_share",
     "limits",
     "parts",

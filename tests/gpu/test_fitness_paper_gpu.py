@@ -28,6 +28,7 @@ SIZES = {
     "dynamic": [3000],
     "nesting": [1000],
     "boards": [100, 1000],
+    "seeds_small": [100],
 }
 """Sizes by sweep; the other sweeps are left out."""
 
@@ -56,7 +57,7 @@ def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Observe
 
 def test_tables_and_figures(run: Observed) -> None:
     paper = load_paper(PAPER)
-    for name in ("times", "threads", "table_3"):
+    for name in ("times", "threads", "table_3", "annealing", "limits_table"):
         assert twin(paper, paper.table(name), run).rows, name
     with styled():
         for figure in paper.figures:

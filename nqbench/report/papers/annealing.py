@@ -50,20 +50,25 @@ HEADROOM: Final = 1.04
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
-    """One run of a search. ``whole_s`` is predicted where ``cut`` says it was cut short."""
+class Search:
+    """One run of a search. ``whole_s`` is predicted where ``cut`` says it was cut short.
+
+    ``found`` and ``evaluations`` are those of the whole walk, which is known also where it was cut.
+    """
 
     n: int
     whole_s: float
     cut: bool
     found: bool
+    evaluations: float
+    seed: int
 
 
 def annealing(
     _paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
 ) -> list[Drawing]:
     """Time of a whole search against N: every seed a mark, medians joined by lines."""
-    ours = [(run, _searches(run)) for run in runs]
+    ours = [(run, searches_of(run)) for run in runs]
     ours = [(run, found) for run, found in ours if found]
     if not ours:
         refuse(runs[0], SEARCHES[0][0], "no time of a search")
@@ -94,11 +99,14 @@ def annealing(
         ax.legend(loc="upper left", bbox_to_anchor=(0, -0.14), fontsize=6.5, ncols=2)
     title = f"Figure {figure.number}: {figure.title}"
     alt = f"Time of {len(SEARCHES)} kinds of search against N, one mark per seed."
-    subtitle = "hollow: predicted for the whole walk from a search cut short; cross: none found"
+    subtitle = (
+        "a mark per seed, side by side; hollow: predicted for the whole walk from a search cut"
+        " short; cross: none found"
+    )
     return [finish(drawing, slug("paper", figure.id), title, source, alt=alt, subtitle=subtitle)]
 
 
-def _draw(ax: Axes, found: Mapping[tuple[str, str], Sequence[_Search]]) -> list[float]:
+def _draw(ax: Axes, found: Mapping[tuple[str, str], Sequence[Search]]) -> list[float]:
     """Marks and median lines of one panel; the times shown."""
     shown: list[float] = []
     for i, (key, searches) in enumerate(found.items()):
@@ -115,7 +123,11 @@ def _draw(ax: Axes, found: Mapping[tuple[str, str], Sequence[_Search]]) -> list[
                   for j in range(len(c))]  # fmt: skip
             ys = [s.whole_s for c in counts.values() for s in c]
             fill = "white" if cut else style.colour
-            label = f"{name} (predicted)" if cut else f"{name} ({len(own)} points)"
+            label = (
+                f"{name} (predicted)"
+                if cut
+                else f"{name} ({len(own)} point{'' if len(own) == 1 else 's'})"
+            )
             if own:
                 look: dict[str, Any] = {"marker": style.marker, "markersize": 4, "linestyle": ""}
                 ax.plot(xs, ys, color=style.colour, markerfacecolor=fill, label=label, **look)
@@ -125,32 +137,36 @@ def _draw(ax: Axes, found: Mapping[tuple[str, str], Sequence[_Search]]) -> list[
     return shown
 
 
-def _searches(run: Observed) -> dict[tuple[str, str], list[_Search]]:
-    found: dict[tuple[str, str], list[_Search]] = {}
+def searches_of(run: Observed) -> dict[tuple[str, str], list[Search]]:
+    """The searches of a run by system and proposal, in the order of ``SEARCHES``."""
+    found: dict[tuple[str, str], list[Search]] = {}
     for point in run.data.points:
         proposal = str(point.level("proposal"))
         key = (point.system, "uniform" if proposal == "-" else proposal)
         value = point.estimate(TIME)
         if key not in SEARCHES or not point.ok or value is None:
             continue
-        whole = _whole(point)
-        search = _Search(
-            point.n, value.value * whole, whole > 1, bool(float(point.detail("found") or 0))
-        )
+        search = _search(point, value.value)
         if search not in found.setdefault(key, []):
             found[key].append(search)
     return {key: found[key] for key in SEARCHES if key in found}
 
 
-def _whole(point: PointResult) -> float:
-    """How many times longer the whole walk is: 1 unless the search was cut short."""
-    from nqbench.workloads.fitness.annealing import full_length
+def _search(point: PointResult, time_s: float) -> Search:
+    """The whole search: the one that ran, or the rest of its walk with it."""
+    from nqbench.workloads.fitness.annealing import expected, full_length
 
-    limit, done = point.level("max_evaluations"), point.detail("evaluations")
-    if limit in ("-", 0) or done is None or float(point.detail("found") or 0):
-        return 1.0
-    levels: dict[str, Level] = {k: v for k, v in point.levels.items() if not isinstance(v, float)}
-    return full_length(levels | {"n": point.n}) / float(done)
+    limit, done = point.level("max_evaluations"), float(point.detail("evaluations") or 0)
+    found, seed = bool(float(point.detail("found") or 0)), int(point.level("seed"))
+    if limit in ("-", 0) or not done or found:
+        return Search(point.n, time_s, False, found, done, seed)
+    given: dict[str, Level] = {k: v for k, v in point.levels.items() if not isinstance(v, float)}
+    levels: dict[str, Level] = given | {"n": point.n}
+    whole = full_length(levels)
+    if whole <= done:
+        return Search(point.n, time_s, False, found, done, seed)
+    reached = expected({**levels, "max_evaluations": 0}) == 0
+    return Search(point.n, time_s * whole / done, True, reached, whole, seed)
 
 
 def evaluation_share(

@@ -154,7 +154,8 @@ def thresholds(
         powers_axis(ax, "threshold (comparisons of a sub-thread)")
         ax.set_ylabel("time / time of the coarse scheme")
         ax.set_title(title, fontsize=8)
-        ax.legend(fontsize=6.5)
+        # Below: the lines fall through every height.
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=6.5, ncols=3)
     title = f"Figure {figure.number}: {figure.title}"
     alt = "Time of dynamic parallelism over the coarse scheme against the threshold."
     subtitle = "from N - 1 on no sub-kernel is started; published times are whole milliseconds"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from nqbench.analysis.ceilings import ceilings_beside
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.dataset import PointResult
 from nqbench.analysis.device_limits import bytes_per_s, integers_per_s
@@ -22,6 +23,11 @@ from nqbench.report.table import Source
 HISTOGRAM: Final = "fitness.histogram"
 MOVED: Final = ("bytes_moved", "operations")
 """What an evaluation moves and computes, as the workload states it (docs/fitness.md)."""
+
+
+CEILINGS_OF: Final = {MOVED[0]: "copy", MOVED[1]: "logic"}
+"""The measured ceiling of each. Of integer instructions the one that no two of which are fused:
+three of a pair's four operations are no additions with three operands."""
 
 
 def limits(
@@ -64,6 +70,7 @@ def limits(
     right.set_ylabel("% of the device's limit, by the kernels")
     if shares:
         right.set_yscale("log")
+        right.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
         right.axhline(100, color="#333333", linewidth=0.9)
     else:
         right.text(0.5, 0.5, "limits of this device not known", ha="center",
@@ -79,7 +86,13 @@ def limits(
 
 
 def peaks(run: Observed) -> dict[str, float]:
-    """Bytes and integer operations per second that a GPU can do at most, as far as known."""
+    """Bytes and integer operations per second that a GPU can do at most, as far as known.
+
+    Measured where the ceilings of that GPU lie beside the run, else its maker's figures.
+    """
+    measured = ceilings_beside(run.path, run.data.device)
+    if measured is not None and set(CEILINGS_OF.values()) <= set(measured.found):
+        return {name: measured.found[of].per_s.value for name, of in CEILINGS_OF.items()}
     found = {MOVED[0]: bytes_per_s(run.data), MOVED[1]: integers_per_s(run.data)}
     return {name: value for name, value in found.items() if value}
 

@@ -15,9 +15,11 @@ from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
 from nqbench.report.items import slug, source_of
+from nqbench.report.papers.annealing_seeds import annealing_table
 from nqbench.report.papers.cells import Beside, Cell
 from nqbench.report.papers.data_twins import speedups, threads, thresholds
 from nqbench.report.papers.divergence import divergence
+from nqbench.report.papers.limits_table import limits_table
 from nqbench.report.papers.other_twins import best, environment, granularity, launch, printed
 from nqbench.report.papers.search_tables import counters, searches
 from nqbench.report.table import Cell as TableCell
@@ -114,4 +116,6 @@ _BUILDERS: Final[dict[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
     "thresholds": thresholds,
     "counters": counters,
     "searches": searches,
+    "limits": limits_table,
+    "annealing": annealing_table,
 }

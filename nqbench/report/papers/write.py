@@ -19,6 +19,7 @@ from nqbench.report.exporters.markdown import body, escape
 from nqbench.report.figures.style import Drawing, save, styled
 from nqbench.report.items import slug, source_of
 from nqbench.report.papers.annealing import annealing, evaluation_share
+from nqbench.report.papers.annealing_seeds import distribution
 from nqbench.report.papers.bars import bars
 from nqbench.report.papers.curves import kernels, pool, speedup
 from nqbench.report.papers.forest import forest
@@ -48,6 +49,7 @@ DRAW: Final[dict[str, DrawFigure]] = {
     "thresholds": thresholds,
     "boards": boards,
     "annealing": annealing,
+    "distribution": distribution,
     "evaluation_share": evaluation_share,
     "limits": limits,
     "parts": parts,
