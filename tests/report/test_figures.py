@@ -300,6 +300,21 @@ def test_sizes_may_be_chosen() -> None:
     assert one.name != two.name
 
 
+@pytest.mark.parametrize("device", [H100, MINI], ids=["gpu", "simulator"])
+def test_a_sweep_of_the_host_alone_has_its_line(device: dict[str, Any]) -> None:
+    made = Builder(device, rounds=3)
+    for threads in (1, 2, 4):
+        made.time("threads", {"n": 300, "threads": threads}, 1e-3 / threads, "cpu.threads")
+        for row in made.rows[-made.rounds - 1 :]:
+            row |= {"device": "cpu", "device_kind": "cpu", "simulated": False}
+    made.time("kernels", {"n": 300}, 1.0, "a.kernel")
+    data = collect(made.frame())
+    (drawing,) = draw(data, "line", of="threads", x="threads")
+    assert drawing.title == "CPU time against threads"
+    heights = np.asarray(_line(drawing.figure.axes[0].containers[0]).get_ydata())
+    assert heights == pytest.approx([1e-3, 5e-4, 2.5e-4], rel=0.05)
+
+
 def test_two_factors_are_not_folded_into_one_line() -> None:
     data = collect(factorial(sizes=(15,)).frame())
     with pytest.raises(AnalysisError, match="another factor varies too"):

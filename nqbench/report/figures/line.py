@@ -1,4 +1,7 @@
-"""A quantity against one factor, a line per series, with reference lines for what lacks it."""
+"""A quantity against one factor, a line per series, with reference lines for what lacks it.
+
+Kernels and programs of the host are never on one figure; a sweep of the latter alone has its own.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.quantities import Quantity
+from nqbench.analysis.quantities import HOST_TIME, Quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.scale import axis_label, value_axis
 from nqbench.report.figures.style import (
@@ -34,8 +37,9 @@ def line(data: Dataset, item: ReportItem) -> list[Drawing]:
     sweep = sweep_of(data, item)
     if not item.x:
         raise AnalysisError("a line figure needs a factor along its axis: give x")
-    shown = data.quantities(item.value)
-    points = [p for p in data.select(sweep, item.n, host=False) if p.ok and p.values(shown[0])]
+    host = all(p.host for p in data.select(sweep, item.n))
+    shown = (HOST_TIME,) if host and not item.value else data.quantities(item.value)
+    points = [p for p in data.select(sweep, item.n, host=host) if p.ok and p.values(shown[0])]
     if not any(p.level(item.x) != INAPPLICABLE for p in points):
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a level of {item.x}")
     sizes = sorted({p.n for p in points if p.level(item.x) != INAPPLICABLE})
@@ -67,7 +71,8 @@ def line(data: Dataset, item: ReportItem) -> list[Drawing]:
     title = item.title or f"{subject[0].upper()}{subject[1:]} against {item.x}"
     alt = f"Lines of {', '.join(w.label for w in shown)} against {item.x}."
     name = slug("line", sweep, item.value or "")
-    return [finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)]
+    source = source_of(data, host=host)
+    return [finish(figure, name, title, source, alt=alt, subtitle=subtitle)]
 
 
 def _default_series(data: Dataset, sweep: str, x: str) -> str | None:
