@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nqbench import actions
-from nqbench.analysis.bottleneck import bottlenecks
+from nqbench.analysis.bottleneck import Bottleneck, Judged, bottlenecks
 from nqbench.analysis.collect import load_dataset
 from nqbench.analysis.quantities import TIME
 from nqbench.bottleneck import PartsStudy, measure_parts, parts_study
@@ -19,6 +19,7 @@ from nqbench.errors import InfeasibleError, StudyError
 from nqbench.measure.parts import OfPart, matched
 from nqbench.occupancy import occupancy
 from nqbench.plan import KernelPlan
+from nqbench.report.figures.bottleneck import PER_ROW, _rows
 from nqbench.report.figures.bottleneck import bottleneck as draw
 from nqbench.report.figures.style import styled
 from nqbench.report.tables.bottleneck import bottleneck as tabulate
@@ -31,6 +32,27 @@ CEILINGS = WORKLOAD
 QUICK = Measure(rounds=3, samples=5, budget_s=1.0)
 ITEM = ReportItem("table", "bottleneck")
 H100 = load_model("sm_90").facts
+
+
+@pytest.mark.parametrize(
+    ("kernels", "wanted"),
+    [
+        ([3], [3]),
+        ([2, 4], [6]),
+        ([9, 9, 2], [5, 4, 5, 4, 2]),
+        ([7], [4, 3]),
+        ([PER_ROW, 1], [PER_ROW, 1]),
+    ],
+)
+def test_rows_of_the_figure_hold_one_size(kernels: list[int], wanted: list[int]) -> None:
+    nothing = Bottleneck(
+        "s", 0, {}, {}, None, None, None, matched=True, judged=Judged("unclear", "")
+    )
+    drawn = [replace(nothing, n=10**i) for i, many in enumerate(kernels) for _ in range(many)]
+    rows = _rows(drawn)
+    assert [len(row) for row in rows] == wanted
+    assert [b for row in rows for b in row] == drawn
+    assert len(rows) == 1 or all(len({b.n for b in row}) == 1 for row in rows)
 
 
 def test_words_of_the_command_line() -> None:

@@ -89,7 +89,8 @@ def roof_points(
     """The timed kernels of a run whose work is known, and why others are left out.
 
     A point's work is the profiler's if the run has it, else that of the same system, size and
-    levels in a simulated run. Raises ``AnalysisError`` where no point is left, for a simulated run,
+    levels in a simulated run. A configuration of several sweeps is one kernel: the first counts.
+    Raises ``AnalysisError`` where no point is left, for a simulated run,
     and for ceilings of another device.
     """
     if run.data.simulated:
@@ -102,18 +103,24 @@ def roof_points(
             f"the ceilings are those of {ceilings.device}, the run is of {run.data.device}; run"
             f" `nqbench run {STUDY}` on the latter and name it with --ceilings"
         )
-    found, left_out = [], []
+    found: list[RoofPoint] = []
+    left_out: list[PointResult] = []
+    seen: list[tuple[str, int, Mapping[str, Level]]] = []
     for point in run.data.points:
         whole = point.estimate(TIME)
         if not point.ok or point.host or whole is None or point.levels.get(PART, "full") != "full":
             continue
+        same = (point.system or point.sweep, point.n, point.levels)
+        if same in seen:
+            continue
+        seen.append(same)
         kernel, time = _main_kernel(point) if _is_program(point) else ("", whole)
         made = time and (
             _profiled(run, point, kernel, time, ceilings)
             or _counted(point, kernel, time, ceilings, simulated)
         )
         if not made:
-            left_out.append(f"{point.system or point.sweep} at N = {point.n}")
+            left_out.append(point)
         else:
             found.append(made)
     if not found:
@@ -121,7 +128,16 @@ def roof_points(
             f"no timed kernel of run {run.data.name!r} has known operations: measure with"
             " `counters: ncu`, or name a simulated run of the same points with --counters"
         )
-    return found, left_out
+    return found, _told(left_out, found)
+
+
+def _told(left_out: Sequence[PointResult], found: Sequence[RoofPoint]) -> list[str]:
+    """Systems and sizes without any kernel under the roof, each once, and how many others."""
+    shown = {(point.system, point.n) for point in found}
+    own = [(point.system or point.sweep, point.n) for point in left_out]
+    told = [f"{name} at N = {n}" for name, n in dict.fromkeys(own) if (name, n) not in shown]
+    others = sum(one in shown for one in own)
+    return [*told, f"{others} other configurations of those above"] if others else told
 
 
 def _main_kernel(point: PointResult) -> tuple[str, Estimate | None]:

@@ -75,6 +75,7 @@ Twin = Literal[
     "thresholds",
     "counters",
     "searches",
+    "against_limits",
     "limits",
     "annealing",
 ]

@@ -167,6 +167,20 @@ def test_a_profilers_counts_come_first(runs: dict[str, Path]) -> None:
     assert len(left_out) == 2
 
 
+def test_a_configuration_of_several_sweeps_is_one_kernel(runs: dict[str, Path]) -> None:
+    roof = ceilings_of(load_dataset(runs["ceilings"]))
+    plain = observe(runs["kernels"])
+    points = plain.data.points
+    blocks = {r: {**block, "key": "other"} for r, block in points[1].blocks.items()}
+    other = replace(points[1], levels={**points[1].levels, "block_size": 1}, blocks=blocks)
+    twice = replace(plain, data=replace(plain.data, points=(*points, points[1], other)))
+    row = {"key": points[1].detail("key"), "dram_bytes": 4096.0, "fp32_operations": 64.0,
+           "integer_thread_instructions": 32.0}  # fmt: skip
+    found, left_out = roof_points(replace(twice, profiles=(row,)), roof)
+    assert [p.system for p in found] == ["ceilings.fma"]
+    assert left_out[2:] == ["1 other configurations of those above"]
+
+
 def test_what_is_missing_is_said(runs: dict[str, Path]) -> None:
     roof = ceilings_of(load_dataset(runs["ceilings"]))
     with pytest.raises(AnalysisError, match="no measured ceiling"):

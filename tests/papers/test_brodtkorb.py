@@ -240,11 +240,41 @@ def test_searches_are_compared_with_equal_limits_only(paper: Paper, own: Observe
     assert sum("wrong: 24310 moves" in note for note in table.notes) == 8
 
 
+def test_ours_stand_beside_version_8_and_the_limits(paper: Paper) -> None:
+    """Half the time of version 8, a limit by roots, and what a profiler read of device memory."""
+    made = gtx480(rounds=2)
+    own = {"fp32_instructions_per_move": 17, "roots_per_move": 3, "bytes_per_move": 12}
+    iterations, one_s = ITERATIONS[1000], 20e-6
+    base_s = iterations * (EVALUATION[8] + APPLY[8] + 20e-6)
+    timed(made, "versions", "local_search.fused", levels(1000, iterations), base_s / 2,
+          evaluation_s=iterations * one_s, **searched(1000, iterations) | own)  # fmt: skip
+    run = named(made, PAPER)
+    table = twin(paper, paper.table("against_limits"), run)
+    at = {column.name: i for i, column in enumerate(table.columns)}
+    rows = {(row[at["system"]], row[at["N"]]): row for row in table.rows}
+    assert set(rows) == {(f"{V}8", n) for n in ITERATIONS} | {("local_search.fused", 1000)}
+    ours = rows["local_search.fused", 1000]
+    for column, value in (
+        ("an evaluation", one_s),
+        ("an iteration", base_s / iterations / 2),
+        ("gpu_v8 / this, whole search", 2.0),
+        ("gpu_v8 / this, evaluation", EVALUATION[8] / one_s),
+        ("share of the lowest, evaluation", moves_of(1000) / (16 * 132 * 1.755e9 / 3) / one_s),
+    ):
+        cell = ours[at[column]]
+        assert isinstance(cell, Estimate)
+        assert cell.value == pytest.approx(value, rel=1e-3)
+    by_roots = ours[at["limit by square roots"]]
+    assert by_roots == pytest.approx(16 * 132 * 1.755 / 3)
+    assert ours[at["device memory per move"]] is None  # no profiler counted it
+    assert rows[f"{V}8", 1000][at["gpu_v8 / this, whole search"]] is None
+
+
 def test_a_run_without_times_or_counters_makes_no_table(paper: Paper) -> None:
     made = Builder(MINI)
     made.count("versions", levels(100, 5), {"branches": 10}, f"{V}1")
     bare = named(made, PAPER)
-    for name in ("table_1", "searches"):
+    for name in ("table_1", "searches", "against_limits"):
         with pytest.raises(AnalysisError):
             twin(paper, paper.table(name), bare)
     for name in ("figure_7", "figure_10", "figure_11", "versions"):

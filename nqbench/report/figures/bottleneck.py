@@ -40,12 +40,13 @@ def bottleneck(data: Dataset, item: ReportItem) -> list[Drawing]:
     drawn = [b for b in found if b.math is not None and b.memory is not None]
     if not drawn:
         raise AnalysisError(f"no kernel has all three times: {found[0].judged.reason}")
-    rows = -(-len(drawn) // PER_ROW)
-    figure = new_figure(1.0 + 2.4 * rows)
-    axes = list(figure.subplots(rows, 1, squeeze=False).flat)
+    rows = _rows(drawn)
+    figure = new_figure(1.0 + 2.4 * len(rows))
+    axes = list(figure.subplots(len(rows), 1, squeeze=False).flat)
     factors = varied_levels(drawn)
-    for row, ax in enumerate(axes):
-        _panel(ax, drawn[row * PER_ROW : (row + 1) * PER_ROW], factors)
+    widest = max(3, *map(len, rows))
+    for row, ax in zip(rows, axes, strict=True):
+        _panel(ax, row, factors, widest)
     legend(figure, axes[0])
     title = item.title or "What the kernels wait for"
     subtitle = "time of a kernel without memory, without arithmetic, and whole, over the whole"
@@ -55,7 +56,19 @@ def bottleneck(data: Dataset, item: ReportItem) -> list[Drawing]:
     return [finish(figure, slug("bottleneck"), title, source, alt=alt, subtitle=subtitle)]
 
 
-def _panel(ax: Axes, shown: list[Bottleneck], factors: list[str]) -> None:
+def _rows(drawn: list[Bottleneck]) -> list[list[Bottleneck]]:
+    """Groups of a row each: one row if all fit, else rows of one size, as long as each other."""
+    if len(drawn) <= PER_ROW:
+        return [drawn]
+    rows = []
+    for n in dict.fromkeys(b.n for b in drawn):
+        own = [b for b in drawn if b.n == n]
+        length = -(-len(own) // -(-len(own) // PER_ROW))
+        rows += [own[i : i + length] for i in range(0, len(own), length)]
+    return rows
+
+
+def _panel(ax: Axes, shown: list[Bottleneck], factors: list[str], widest: int) -> None:
     whole = Estimate(1.0)
     highest = 1.0
     for place, found in enumerate(shown):
@@ -73,7 +86,7 @@ def _panel(ax: Axes, shown: list[Bottleneck], factors: list[str]) -> None:
         ax.text(place, above, found.judged.word + star, ha="center", va="bottom", fontsize=7.5)
     names = [_name(found, factors) for found in shown]
     ax.set_xticks(range(len(shown)), names, fontsize=6.5)
-    ax.set_xlim(-0.6, max(len(shown), 3) - 0.4)
+    ax.set_xlim(-0.6, widest - 0.4)
     ax.set_ylim(0, highest * 1.2)
     ax.set_ylabel("time / total")
     ax.axhline(NEAR, color=GREY, linewidth=0.8, linestyle=":")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.ceilings import Ceilings
+from nqbench.analysis.ceilings import Ceiling, Ceilings
 from nqbench.analysis.quantities import Quantity
 from nqbench.analysis.roofline import SIMULATED, RoofPoint
 from nqbench.report.figures.scale import short
@@ -28,8 +28,12 @@ DECADES: Final = 0.6
 """Room left and right of the points and the ridges, in powers of ten."""
 MOST_NAMES: Final = 12
 """Entries of the legend that fit beside the panel."""
+MARKS: Final = (4.0, 7.5)
+"""Points of the marks of the smallest and the largest size."""
+FEW: Final = 2.5
+"""Below so many powers of ten on an axis their ticks alone are too few to read a value off."""
 APART: Final = 1.4
-"""Lines closer than by this factor have no room for a name between them."""
+"""Lines closer than by this factor have no room for a name between them: they share one."""
 OPERATIONS: Final = Quantity("operations", "operations", (), "counter")
 
 
@@ -41,6 +45,7 @@ def roofline(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) ->
     low, high = _span(ceilings, shown)
     _roofs(ax, ceilings, low, high)
     systems = list(dict.fromkeys(p.system for p in shown))
+    sizes = sorted({p.n for p in shown})
     for index, system in enumerate(systems):
         own = [p for p in shown if p.system == system]
         colour = series_style(index).colour
@@ -51,12 +56,13 @@ def roofline(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) ->
                 [point.per_s(point.operations)],
                 marker=marker,
                 linestyle="none",
+                markersize=_mark(sizes, point.n),
                 color=colour,
                 markerfacecolor=colour if point.operations == "float" else "white",
                 label=system if place == 0 and index < MOST_NAMES else None,
                 zorder=3,
             )
-    _axes(ax)
+    _axes(ax, _powers([p.per_s(p.operations) for p in shown], ceilings))
     ax.set_xlim(low, high)
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)
     title = f"Roofline of {ceilings.device}"
@@ -64,6 +70,8 @@ def roofline(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) ->
     subtitle = f"filled: FP32 operations weigh more; open: integer; counted by {who}"
     if any(p.counted_by == SIMULATED for p in shown):
         subtitle += " (not machine code, no caches)"
+    if len(sizes) > 1:
+        subtitle += f"; larger marks: larger N ({', '.join(f'{n:,}' for n in sizes)})"
     alt = f"{len(shown)} kernels under {len(ceilings.found)} measured ceilings."
     return finish(figure, "roofline", title, source, alt=alt, subtitle=subtitle)
 
@@ -89,31 +97,51 @@ def _roofs(ax: Axes, ceilings: Ceilings, low: float, high: float) -> None:
         ends = ([low, end], [low * rate, end * rate])
         ax.plot(*ends, color=GREY, linestyle=style, linewidth=1.2, label=name)
     steepest = max(c.per_s.value for c in slanted)
-    last = math.inf
+    named: list[list[Ceiling]] = []
     for ceiling in sorted(level, key=lambda c: -c.per_s.value):
         rate = ceiling.per_s.value
         colour = COLOURS[0] if ceiling.kind == "float" else COLOURS[1]
         ax.plot([rate / steepest, high], [rate, rate], color=colour, linewidth=1.2)
-        beneath = rate > last / APART  # the name of the line above stands over this one
-        last = rate
+        if named and rate > named[-1][-1].per_s.value / APART:
+            named[-1].append(ceiling)
+        else:
+            named.append([ceiling])
+    for group in named:
+        one = {c.kind for c in group} == {group[0].kind}
+        colour = COLOURS[0] if group[0].kind == "float" else COLOURS[1]
+        names = ", ".join(f"{c.name}: {c.per_s.value * 1e-12:.3g}" for c in group)
         ax.annotate(
-            f"{ceiling.name}: {rate * 1e-12:.3g} Top/s",
-            (high, rate),
-            xytext=(-4, -3 if beneath else 2),
+            f"{names} Top/s",
+            (high, group[0].per_s.value),
+            xytext=(-4, 2),
             textcoords="offset points",
             fontsize=6.5,
-            color=colour,
+            color=colour if one else GREY,
             ha="right",
-            va="top" if beneath else "bottom",
+            va="bottom",
         )
 
 
-def _axes(ax: Axes) -> None:
-    """Logarithmic, with plain numbers as ticks."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+def _mark(sizes: Sequence[int], n: int) -> float:
+    """Points of a mark: the larger the size, the larger."""
+    low, high = MARKS
+    return high if len(sizes) == 1 else low + (high - low) * sizes.index(n) / (len(sizes) - 1)
+
+
+def _powers(values: Sequence[float], ceilings: Ceilings) -> float:
+    """Powers of ten between the slowest kernel and the highest roof."""
+    top = max(c.per_s.value for c in ceilings.found.values() if c.kind != "bytes")
+    return math.log10(top / min(values, default=top))
+
+
+def _axes(ax: Axes, powers: float) -> None:
+    """Logarithmic, with plain numbers as ticks; twos and fives where powers of ten are few."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     ax.set_xscale("log")
     ax.set_yscale("log")
+    if powers < FEW:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: short(v, OPERATIONS)))
     for axis in (ax.xaxis, ax.yaxis):

@@ -63,7 +63,8 @@ def phases(
     title = f"Figure {figure.number}: {figure.title}"
     subtitle = (
         "hatched: published times per launch by the iterations; a question mark: drawn without"
-        " numbers. Whiskers: the whole search"
+        " numbers. Whiskers and numbers: the whole search; its parts come from one more, with"
+        " events around each kernel, and may exceed it"
     )
     alt = f"Stacked bars of the parts of {len(systems)} searches at {len(panels)} sizes."
     name = slug("paper", figure.id)

@@ -138,7 +138,8 @@ def _published(ax: Axes, paper: Paper, figure: PaperFigure) -> None:
 def _ideal(ax: Axes, value: float) -> None:
     ax.set_ylim(0, max(ax.get_ylim()[1], 1.3 * value))
     ax.axhline(value, color="#333333", linestyle=":")
-    ax.text(1.38, value, "ideal", ha="right", va="bottom", fontsize=6.5)
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+    ax.text(0.5, value, "ideal", ha="center", va="center", fontsize=6.5, bbox=box)
 
 
 def _bars(ax: Axes, values: Sequence[float], systems: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import Counterpart, PaperTable, Series
 from nqbench.report.items import slug, source_of
+from nqbench.report.papers.phase_bars import PARTS, shares_s
 from nqbench.report.table import Cell, Column, Table
 from nqbench.report.tables.common import interval_note
 from nqbench.vocabulary import of_kernel
@@ -102,12 +103,15 @@ def searches(paper: Paper, table: PaperTable, run: Observed) -> Table:
     columns = (
         *(Column("system"), Column("N", "number"), Column("most iterations", "number")),
         *(Column("paper, a whole search", unit=table.unit), Column("here", "time", spread=True)),
+        *(Column(label, "time") for _, label, _ in PARTS),
         *(Column("evaluations", "number"), Column("moves per second", "number")),
         *(Column(f"{name} / this", "ratio", spread=True) for name in VERSIONS),
         Column("final length", "number"),
     )
     notes = (
         "a time of the paper and a time of ours say nothing about each other",
+        "the parts come from one more search, with events around each kernel: their sum may exceed"
+        " the whole",
         "speed-ups stand where both searched with the same limit of iterations",
         interval_note(simulated=False, rounds=data.rounds),
         f"on the paper: {table.note}",
@@ -124,6 +128,7 @@ def _search(paper: Paper, data: Dataset, point: PointResult, printed: str) -> tu
     moves = point.detail("moves_evaluated")
     return (
         *(point.system, point.n, int(point.level(ITERATIONS)), printed, time),
+        *(seconds or None for seconds in shares_s(point).values()),
         None if evaluations is None else int(evaluations),
         None if moves is None else float(moves) / time.value,
         *(_gain(data, paper.system(name), point) for name in VERSIONS),

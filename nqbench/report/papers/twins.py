@@ -21,6 +21,7 @@ from nqbench.report.papers.data_twins import speedups, threads, thresholds
 from nqbench.report.papers.divergence import divergence
 from nqbench.report.papers.limits_table import limits_table
 from nqbench.report.papers.other_twins import best, environment, granularity, launch, printed
+from nqbench.report.papers.search_limits import against_limits
 from nqbench.report.papers.search_tables import counters, searches
 from nqbench.report.table import Cell as TableCell
 from nqbench.report.table import Column, Source, Table
@@ -118,4 +119,5 @@ _BUILDERS: Final[dict[str, Callable[[Paper, PaperTable, Observed], Table]]] = {
     "searches": searches,
     "limits": limits_table,
     "annealing": annealing_table,
+    "against_limits": against_limits,
 }
