@@ -99,7 +99,8 @@ def _panel(
         mine = [(p, e) for p, e in found if not series or p.level(series) == name]
         _series(ax, [(p.level(x), e) for p, e in mine], place, i, str(name), x)
     _x_axis(ax, ticks, place)
-    value_axis(ax, "y", [e.value for _, e in found], what)
+    bounds = [b for _, e in found for b in (e.value, e.low, e.high) if b is not None]
+    value_axis(ax, "y", bounds, what)
 
 
 def _places(ticks: Sequence[Level]) -> dict[Level, float]:
