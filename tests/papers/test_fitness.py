@@ -205,6 +205,7 @@ def test_a_run_on_the_processor_alone_judges_what_it_can(paper: Paper) -> None:
         for name, time_s in (
             ("serial", serial_s),
             ("threads", threads_s),
+            ("tbb", 1.5 * threads_s),
             ("forkjoin", forkjoin_s),
         ):
             made.time("schemes", levels(n, f"cpu_{name}"), time_s, f"fitness_schemes.cpu_{name}")
