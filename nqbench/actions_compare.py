@@ -56,11 +56,11 @@ def percentage(text: str, option: str) -> float:
 
 def parse_gate(text: str) -> Gate:
     """``slower``, ``slower:2%``, ``differs``, ``differs:1%``. Raises ``StudyError``."""
-    verdict, _, threshold = text.partition(":")
+    verdict, colon, threshold = text.partition(":")
     if verdict not in GATES:
         known = " or ".join(GATES)
         raise StudyError(f"--fail-on {text!r} is not known; write {known}, e.g. slower:2%")
-    if not threshold:
+    if not colon:
         return Gate(verdict)
     return Gate(verdict, percentage(threshold, f"--fail-on {verdict}:"))
 

@@ -109,7 +109,7 @@ def run(
         raise typer.Exit(EXIT_INTERRUPTED)
     if not no_report and outcome.counts.get("ok", 0):
         terminal.show_report(actions.report([outcome.path], None, ()))
-    if outcome.failures:
+    if outcome.failures or not outcome.counts.get("ok", 0):  # all skipped: nothing was measured
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -237,8 +237,17 @@ def _say(error: NqbenchError) -> None:
     typer.echo(f"nqbench: {error}", err=True)
 
 
+def _what(error: OSError) -> str:
+    if error.filename is None:
+        try:
+            Path.cwd()
+        except OSError:
+            return "the working directory has been deleted; change into another one"
+    return f"{error.filename or 'the output'}: {error.strerror}"
+
+
 def main() -> None:
-    """Entry point: turn expected errors into one sentence and the contract's exit code."""
+    """Turn expected errors into one sentence and the contract's exit code."""
     try:
         app()
     except (StudyError, DeviceUnavailable, InfeasibleError, FolderRefused) as error:
@@ -258,6 +267,6 @@ def main() -> None:
         sys.exit(EXIT_FAILED)
     except OSError as error:
         # What the rooms can explain they turn into an NqbenchError; left are the streams.
-        typer.echo(f"nqbench: {error.filename or 'the output'}: {error.strerror}", err=True)
+        typer.echo(f"nqbench: {_what(error)}", err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)

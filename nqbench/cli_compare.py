@@ -57,9 +57,9 @@ def compare(
         terminal_compare.show_comparison(findings, paths)
     if gate is not None:
         hits = sum(gate.hits(comparison) for comparison in findings.comparisons)
-        terminal.note(
-            f"--fail-on {fail_on}: {hits} points" if hits else f"--fail-on {fail_on}: none"
-        )
+        lost = sum(len(comparison.missing) for comparison in findings.comparisons)
+        unseen = f" ({lost} points could not be compared, see above)" if lost else ""
+        terminal.note(f"--fail-on {fail_on}: {f'{hits} points' if hits else 'none'}{unseen}")
         if hits:
             raise typer.Exit(EXIT_FAILED)
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
 from nqbench.errors import StoreError
+from nqbench.record_check import record_fault
 from nqbench.vocabulary import STATUSES, Status
 
 RECORD_VERSION: Final = 1
@@ -21,8 +22,6 @@ CONDITIONS: Final = {
     "power_mw": "median",
 }
 """Which of a block's readings of a quantity stands for it in a table."""
-REQUIRED: Final = {"key": str, "point": dict, "device": str, "round": int, "status": str}
-POINT_FIELDS: Final = ("study", "sweep", "workload", "system", "label", "factors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +90,15 @@ class Record:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
         """Read the plain form; refuses a record of a newer version or with unknown fields."""
-        if int(data.get("version", 0)) > RECORD_VERSION:
+        version = data.get("version", 0)
+        if isinstance(version, int) and version > RECORD_VERSION:
             raise StoreError(
-                f"record version {data['version']} is newer than this nqbench reads"
+                f"record version {version} is newer than this nqbench reads"
                 f" ({RECORD_VERSION}); update nqbench"
             )
-        for name, kind in REQUIRED.items():
-            if not isinstance(data.get(name), kind):
-                raise StoreError(f"record has no valid {name!r}")
-        lacking = [name for name in POINT_FIELDS if name not in data["point"]]
-        if lacking:
-            raise StoreError(f"record's point lacks {', '.join(lacking)}")
+        fault = record_fault(data)
+        if fault:
+            raise StoreError(f"record {fault}")
         known = {f.name for f in fields(cls)}
         unknown = sorted(set(data) - known)
         if unknown:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from nqbench.errors import FolderRefused, StoreError
 from nqbench.record import Record
+from nqbench.record_check import planned_fault
 
 MANIFEST_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
@@ -42,7 +43,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest of a run folder. Raises ``StoreError``; ``FolderRefused`` without one."""
     file = path / MANIFEST
     try:
-        data = json.loads(file.read_bytes())
+        data = json.loads(file.read_bytes(), parse_constant=_no_number)
     except (FileNotFoundError, NotADirectoryError):
         raise FolderRefused(
             f"{path} is not a run folder: it has no {MANIFEST};"
@@ -66,6 +67,11 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return dict(data)
 
 
+def _no_number(word: str) -> None:
+    """A manifest holds settings and facts; what is not a number there is no setting."""
+    raise ValueError(f"it holds {word}, which is no number")
+
+
 def _mend(path: Path) -> str:
     """What can be done about a damaged manifest, and what is safe meanwhile."""
     try:
@@ -84,13 +90,35 @@ def _lacking(data: Mapping[str, Any]) -> str:
         held = data.get(section)
         if not isinstance(held, dict) or name not in held:
             return f"{section}.{name}"
+    command = data.get("command") or []
+    if not isinstance(command, str | list):
+        return "a valid command"
     facts, points = data["device"]["facts"], data.get("points")
     if not isinstance(facts, dict) or "name" not in facts:
         return "device.facts.name"
+    capability = facts.get("compute_capability", [])
+    if not isinstance(capability, list) or not all(isinstance(part, int) for part in capability):
+        return "a valid device.facts.compute_capability"
+    if not isinstance(data["device"].get("identity", {}), dict):
+        return "a valid device.identity"
+    if not _are_sweeps(data["study"].get("sweeps", [])):
+        return "valid study.sweeps"
     if not isinstance(points, list):
         return "points"
-    keyed = all(isinstance(p, dict) and isinstance(p.get("key"), str) for p in points)
-    return "" if keyed else "the key of a point"
+    for number, point in enumerate(points):
+        fault = planned_fault(point)
+        if fault:
+            return f"a valid points[{number}] (it {fault})"
+    return ""
+
+
+def _are_sweeps(sweeps: object) -> bool:
+    """Whether these are sweeps as a study's plain form has them, as far as reports read them."""
+    return isinstance(sweeps, list) and all(
+        isinstance(sweep, dict)
+        and all(isinstance(sweep.get(axes) or {}, dict) for axes in ("matrix", "zip"))
+        for sweep in sweeps
+    )
 
 
 def read_records(path: Path) -> RecordFile:

@@ -79,6 +79,15 @@ def test_dry_run_runs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "results").exists()
 
 
+def test_a_run_that_measured_nothing_is_no_success(tmp_path: Path) -> None:
+    """Each point is left out for a good reason, and still there is no number."""
+    study = str(write(tmp_path, TINY))
+    words = ("--device", "fake:base=9", "--budget", "100ms", "--no-report")
+    done = nqbench("run", study, *words, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "1 skipped" in done.stdout + done.stderr
+
+
 def test_resume_measures_nothing_twice(tmp_path: Path) -> None:
     study = str(write(tmp_path, TINY))
     nqbench("run", study, "--device", "sim", "--no-report", cwd=tmp_path)

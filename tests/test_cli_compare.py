@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -60,6 +61,27 @@ def test_a_slower_run_fails_the_gate_and_an_equal_one_does_not(runs: Path) -> No
     assert call("compare", runs / "old", runs / "slow", "--fail-on", "slower:50%")[0] == 0
     assert call("compare", runs / "old", runs / "again", "--fail-on", "slower:2%")[0] == 0
     assert call("compare", runs / "slow", runs / "old", "--fail-on", "slower")[0] == 0
+
+
+def test_a_gate_says_what_it_did_not_see(runs: Path, tmp_path: Path) -> None:
+    """A point that crashed is not slower; whoever reads only the last line has to know."""
+    smaller = tmp_path / "small.yaml"
+    smaller.write_text(STUDY.replace("[global, shared]", "[global]"), encoding="utf-8")
+    run_study(load_study(smaller), f"fake:{NOISE},seed=4", tmp_path / "less", isolate=False)
+    code, text, _ = call("compare", runs / "old", tmp_path / "less", "--fail-on", "slower:2%")
+    assert code == 0
+    assert "--fail-on slower:2%: none (2 points could not be compared, see above)" in text
+
+
+def test_workloads_are_not_mixed(runs: Path, tmp_path: Path) -> None:
+    """Equal factors of different programs are a coincidence."""
+    shutil.copytree(runs / "old", tmp_path / "other")
+    manifest = tmp_path / "other" / "manifest.json"
+    text = manifest.read_text(encoding="utf-8")
+    manifest.write_text(text.replace('"workload": "counting"', '"workload": "fitness"'))
+    _, _, error = call("compare", runs / "old", tmp_path / "other")
+    assert isinstance(error, StudyError)
+    assert "is a run of counting, but" in str(error)
 
 
 def test_counts_have_their_own_gate(runs: Path) -> None:
@@ -173,5 +195,6 @@ def test_gates_and_percentages() -> None:
     assert parse_gate("slower") == Gate("slower", 0.0)
     assert parse_gate("differs:0.5%") == Gate("differs", 0.005)
     assert percentage("1%", "--margin") == 0.01
-    with pytest.raises(StudyError, match=r"--fail-on slower: '2' is no share; write a percentage"):
-        parse_gate("slower:2")
+    for text in ("2", "", "-2%", "nan%"):
+        with pytest.raises(StudyError, match=f"--fail-on slower: '{text}' is no share"):
+            parse_gate(f"slower:{text}")

@@ -69,7 +69,7 @@ records = st.builds(
 MANIFEST: dict[str, Any] = {
     "study": {"name": "s"},
     "device": {"kind": "cuda", "facts": {"name": "d"}},
-    "points": [{"key": key} for key in KEYS],
+    "points": [{"key": key, "sweep": "s", "factors": {}} for key in KEYS],
 }
 
 

@@ -61,7 +61,7 @@ def manifest(*keys: str, kind: str = "cuda") -> dict[str, Any]:
     return {
         "study": {"name": "s"},
         "device": {"kind": kind, "facts": {"name": "d"}},
-        "points": [{"key": key} for key in keys],
+        "points": [{"key": key, "sweep": "w", "factors": {"n": 8}} for key in keys],
     }
 
 

@@ -194,6 +194,10 @@ def _verdict(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
         return str(bad[-1]["status"]), str(bad[-1].get("reason") or "no reason recorded")
     if slowed:
         return "throttled", str(rows[-1].get("reason") or "every block was throttled")
+    if any(int(r["round"]) > 0 and r.get("value_s") == 0 for r in rows):
+        return "unfinished", (
+            "its blocks took 0 s: shorter than the clock can tell; give the kernel more work"
+        )
     return "unfinished", "verified, but no block was timed; run the study again to resume"
 
 

@@ -76,6 +76,18 @@ def check_kinds(runs: Sequence[Dataset], names: Sequence[str]) -> None:
                 f"{names[0]} is {kinds[0]}, but {name} is {kind}: these never share a column;"
                 " compare runs of one kind (results of the other kind are reported on their own)"
             )
+    workloads = [_workload(data) for data in runs]
+    for workload, name in zip(workloads[1:], names[1:], strict=True):
+        if workload and workloads[0] and workload != workloads[0]:
+            raise StudyError(
+                f"{names[0]} is a run of {workloads[0]}, but {name} one of {workload}: they have no"
+                " point in common, and equal factors would mean different things"
+            )
+
+
+def _workload(data: Dataset) -> str:
+    """What was computed; empty where that is not known, as of a file that nvbench wrote."""
+    return "" if "statistic" in data.manifest else str(data.study.get("workload") or "")
 
 
 def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[Verdict, float]]:

@@ -34,6 +34,7 @@ from nqbench.interchange.nvbench_fields import (
     summary_values,
     text,
 )
+from nqbench.record_check import LONGEST_S
 
 Identity = tuple[str, str, int, tuple[tuple[str, Level], ...]]
 
@@ -197,7 +198,7 @@ def _blocks(
 
 
 def _time(value: Any, field: str, place: Place) -> float:
-    if not isinstance(value, float) or not math.isfinite(value) or value <= 0:
+    if not isinstance(value, float) or not 0 < value <= LONGEST_S:  # false of NaN too
         raise place.wrong(field, value, "a positive number of seconds (float64)")
     return value
 

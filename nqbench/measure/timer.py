@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Final
@@ -39,6 +40,8 @@ class Timer:
         self.last = self._prepared.launch(self._timeout_s)
         wall_s = time.monotonic() - started
         self.last_s = wall_s if self.last.kernel_s is None else self.last.kernel_s
+        if not 0 <= self.last_s < math.inf:  # also of NaN; it would spoil every median it is in
+            raise DeviceError(f"the device's clock says that a launch took {self.last_s} s")
         self.total_s += self.last_s
         self.held += self.last.held
 

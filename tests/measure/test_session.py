@@ -136,6 +136,13 @@ def test_a_device_that_cannot_flush_l2_says_so(monkeypatch: pytest.MonkeyPatch) 
     assert "measure with l2: hot" in found["reason"]
 
 
+@pytest.mark.parametrize("base", ["nan", "-1"])
+def test_a_clock_that_makes_no_sense_times_nothing(base: str) -> None:
+    found = Session(f"fake:base={base}").block(request())
+    assert (found["status"], found["value_s"], found["samples_s"]) == ("launch_error", None, [])
+    assert "clock says that a launch took" in found["reason"]
+
+
 def test_a_block_says_what_the_device_was_doing() -> None:
     telemetry = Session("fake").block(request())["telemetry"]
     assert telemetry["sm_mhz"] == {"min": 1500, "median": 1500.0, "max": 1500}

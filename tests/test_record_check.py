@@ -1,0 +1,165 @@
+"""Files that are valid JSON and yet no records: said when they are read, by field and value."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nqbench.analysis.collect import load_dataset
+from nqbench.errors import NqbenchError, StoreError
+from nqbench.interchange import export_run
+from nqbench.measure.runner import run_study
+from nqbench.record import Record
+from nqbench.store import MANIFEST, RECORDS
+from nqbench.study import load_study
+
+ROOT = Path(__file__).parents[1]
+STUDY = """\
+name: small
+workload: counting
+n: [8]
+fixed: {block_size: 64, depth: 4}
+matrix: {memory: [global, shared], layout: [per_thread, interleaved]}
+measure: {rounds: 2, budget: 1s}
+"""
+VALUES: tuple[object, ...] = (
+    None,
+    True,
+    -1,
+    1e300,
+    math.nan,
+    math.inf,
+    "x",
+    "",
+    [],
+    {},
+    [1],
+    {"a": 1},
+    10**30,
+)
+DAMAGES = 300
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "s.yaml").write_text(STUDY, encoding="utf-8")
+    spec = "fake:base=1e-6,noise=0.002"
+    return run_study(load_study(folder / "s.yaml"), spec, folder / "r", isolate=False).path
+
+
+def parsed(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    lines = (run / RECORDS).read_text(encoding="utf-8").splitlines()
+    return json.loads((run / MANIFEST).read_bytes()), [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (["value_s"], math.nan, "value_s nan, which is no time"),
+        (["value_s"], "fast", "value_s 'fast', which is no time"),
+        (["value_s"], -1.0, "value_s -1.0, which is no time"),
+        (["value_s"], math.inf, "value_s inf, which is no time"),
+        (["samples_s", 1], None, r"samples_s\[1\] None, which is no time"),
+        (["samples_s"], 3, "samples_s 3, which is no list of times"),
+        (["wall_s"], True, "wall_s True, which is no time"),
+        (["phases", "kernel"], "", "phases.kernel '', which is no time"),
+        (["counters"], [], r"counters \[\], which is no table"),
+        (["counters", "branches"], "many", "counters.branches 'many', which is no number"),
+        (["about", "n"], [8], r"about.n \[8\], which is no number or text"),
+        (["telemetry"], None, "telemetry None, which is no table"),
+        (["telemetry", "sm_mhz"], {"min": 1}, "which is no least, median and largest number"),
+        (["telemetry", "clock_reasons"], "hot", "clock_reasons 'hot', which is no list of words"),
+        (["answer"], 92, "answer 92, which is no text"),
+        (["order"], 1.5, "order 1.5, which is no whole number"),
+        (["round"], True, "no valid 'round'"),
+        (["point", "sweep"], None, "point.sweep None, which is no text"),
+        (["point", "system"], 3, "point.system 3, which is no text"),
+        (["point", "factors"], [], r"point.factors \[\], which is no table"),
+        (["point", "factors", "blocks"], {"per_sn": 2}, "which is no level"),
+    ],
+)
+def test_a_record_with_a_wrong_value(
+    whole: Path, path: Sequence[str | int], value: object, said: str
+) -> None:
+    data = deepcopy(parsed(whole)[1][-1])
+    put(data, path, value)
+    with pytest.raises(StoreError, match=said):
+        Record.from_json(data)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (["points", 1, "factors", "n"], "x", r"points\[1\] \(it has point.factors.n 'x'"),
+        (["points", 0, "factors"], 3, r"points\[0\] \(it has point.factors 3"),
+        (["points", 0], {"key": "k"}, r"points\[0\] \(it lacks sweep, factors"),
+        (["points", 0], {}, r"points\[0\] \(it has no key"),
+        (["study", "sweeps"], 3, "lacks valid study.sweeps"),
+        (["study", "sweeps", 0, "matrix"], math.pi, "lacks valid study.sweeps"),
+        (["device", "identity"], True, "a valid device.identity"),
+        (["device", "facts", "compute_capability"], 9, "a valid device.facts.compute_capability"),
+        (["command"], 7, "a valid command"),
+        (["seed"], math.nan, "holds NaN, which is no number"),
+    ],
+)
+def test_a_manifest_with_a_wrong_value(
+    whole: Path, tmp_path: Path, path: Sequence[str | int], value: object, said: str
+) -> None:
+    manifest, records = parsed(whole)
+    put(manifest, path, value)
+    with pytest.raises(StoreError, match=said) as error:
+        load_dataset(written(tmp_path / "r", manifest, records))
+    assert f"its {len(records)} records are untouched" in str(error.value)
+
+
+def test_any_single_damage_is_a_sentence(whole: Path, tmp_path: Path) -> None:
+    """Loaded and exported: a success or an error of ours, whatever value stands wherever."""
+    chance = random.Random(4)
+    told = 0
+    for _ in range(DAMAGES):
+        manifest, records = deepcopy(parsed(whole))
+        target = manifest if chance.random() < 0.5 else chance.choice(records)
+        put(target, chance.choice(list(paths(target))), chance.choice(VALUES))
+        run = written(tmp_path / "r", manifest, records)
+        try:
+            load_dataset(run)
+            for form in ("csv", "nvbench"):
+                export_run(run, form, None)
+        except NqbenchError:
+            told += 1
+    assert DAMAGES / 5 < told < DAMAGES, "some damages matter, and some do not"
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "results" / "reference").glob("*/*/records.jsonl")))
+def test_the_runs_of_the_project_are_read(file: Path) -> None:
+    assert load_dataset(file.parent).points
+
+
+def put(data: Any, path: Sequence[str | int], value: object) -> None:
+    for step in path[:-1]:
+        data = data[step]
+    data[path[-1]] = value
+
+
+def paths(data: Any, above: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    steps = data.items() if isinstance(data, dict) else enumerate(data[:4])
+    for step, value in steps:
+        yield (*above, step)
+        if isinstance(value, dict | list):
+            yield from paths(value, (*above, step))
+
+
+def written(run: Path, manifest: dict[str, Any], records: list[dict[str, Any]]) -> Path:
+    run.mkdir(exist_ok=True)
+    (run / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    (run / RECORDS).write_text(text, encoding="utf-8")
+    return run
