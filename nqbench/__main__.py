@@ -1,6 +1,103 @@
-"""Run the command line as ``python -m nqbench``."""
+"""The process of the command line: ``nqbench``, or ``python -m nqbench``.
 
-from nqbench.cli import main
+What can go wrong around the commands ends in a sentence here: an interruption while modules load,
+a package that is missing, a character that the terminal has no letter for, a mistake in nqbench.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType, TracebackType
+from typing import Final, NoReturn
+
+from nqbench.mishap import UNEXPECTED, last_words
+
+TRACEBACK: Final = "NQBENCH_TRACEBACK"
+"""Variable that makes an unforeseen exception show its traceback too."""
+EXIT_WRONG: Final = 2
+EXIT_INTERRUPTED: Final = 130
+ENDING: Final = ("SIGTERM", "SIGHUP")
+"""A batch system or a container stops a job by the first, a lost connection by the second."""
+
+
+def main() -> None:
+    """Run the command line; exit codes as in ``nqbench.cli``."""
+    try:
+        _prepare()
+        _start()
+    except KeyboardInterrupt:  # before or after typer, which turns it into an exit
+        sys.stderr.write("nqbench: interrupted; what was finished is kept\n")
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def _start() -> None:
+    try:
+        from nqbench import cli
+    except ImportError as error:
+        sys.stderr.write(f"nqbench: {lacking(error)}\n")
+        sys.exit(EXIT_WRONG)
+    cli.main()
+
+
+def _prepare() -> None:
+    sys.excepthook = _say_unexpected
+    if hasattr(sys.stdout, "reconfigure"):  # absent, or not a file, where it was closed
+        # A path may hold what the terminal's encoding lacks, or bytes that are no text at all.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    for name in ENDING:
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        # Under nohup it is ignored, and shall be.
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 (signal's form)
+    """End as after Ctrl-C: workers are ended, what was measured is kept."""
+    raise KeyboardInterrupt
+
+
+def _say_unexpected(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Instead of a traceback (``sys.excepthook``)."""
+    if os.environ.get(TRACEBACK) or not issubclass(kind, Exception):
+        sys.__excepthook__(kind, error, trace)
+        return
+    if issubclass(kind, ImportError):
+        said = lacking(error)
+    elif issubclass(kind, MemoryError):
+        said = (
+            "there is not enough memory; what was finished is kept: close programs, lower n, or"
+            " raise ulimit -v"
+        )
+    else:
+        said = (
+            f"{last_words(error)}; {UNEXPECTED.strip()} means a mistake in nqbench or in a workload"
+            f" of your own, and what was finished is kept: please report it with what {TRACEBACK}=1"
+            " shows"
+        )
+    sys.stderr.write(f"nqbench: {said}\n")
+
+
+def lacking(error: BaseException) -> str:
+    """A package that is not there, or cannot be loaded, and what brings it."""
+    name = getattr(error, "name", None)
+    if isinstance(error, ModuleNotFoundError) and name:
+        what = f"the Python package {name.partition('.')[0]} is not installed"
+    else:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        # numpy begins with advice and ends with the cause
+        cause = next(
+            (x for x in lines if x.startswith("Original error")), lines[0] if lines else ""
+        )
+        what = f"a Python package cannot be loaded ({cause or type(error).__name__})"
+    return (
+        f"{what} for {sys.executable}; `make setup` in the source folder installs all that nqbench"
+        f" needs into .venv, {sys.executable} -m pip install FOLDER into this Python"
+    )
+
 
 if __name__ == "__main__":
     main()

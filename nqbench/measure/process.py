@@ -13,11 +13,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from nqbench import errors
-from nqbench.errors import DeviceError, NqbenchError
-from nqbench.measure.mishap import UNEXPECTED
+from nqbench.errors import DeviceError, DeviceUnavailable, NqbenchError
+from nqbench.mishap import UNEXPECTED
 
 CLOSE_S: Final = 10.0
 """A worker told to end gets this long to release its device, then it is killed."""
@@ -37,7 +37,10 @@ ADVICE: Final = {
     "MemoryError": "more memory is needed than there is: lower n or depth, or raise ulimit -v",
 }
 """What the end of a worker may mean, by the signal's name or the last complaint's first word."""
-MISTAKE: Final = "a mistake in the workload or in nqbench, not of the device"
+MISTAKE: Final = (
+    "a mistake in the workload or in nqbench, or a setting that a library refuses; the device is"
+    " not at fault"
+)
 """What any other exception means that nobody foresaw."""
 
 
@@ -53,17 +56,8 @@ class WorkerProcess:
     """
 
     def __init__(self, spec: str | None) -> None:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
-        self._process = subprocess.Popen(
-            # -P: a file in the working directory must not stand in for a library's module.
-            [sys.executable, "-P", "-m", "nqbench.measure.worker"],
-            env=os.environ | {"PYTHONPATH": import_path()},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            bufsize=0,
-            start_new_session=True,  # Ctrl-C in a terminal reaches the runner, which ends workers
-        )
+        self._errors = _complaints()
+        self._process = _begin(self._errors)
         assert self._process.stdout is not None
         self.output = self._process.stdout
         self.pid = self._process.pid
@@ -145,6 +139,37 @@ class WorkerProcess:
         self._errors.seek(max(0, size - TAIL_BYTES))
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return lines[-1].strip() if lines else ""
+
+
+def _complaints() -> IO[bytes]:
+    """A file for what a worker writes to standard error."""
+    try:
+        return tempfile.TemporaryFile()
+    except OSError as error:
+        raise DeviceUnavailable(
+            f"no worker can be started: {error.strerror}; make room there, or set TMPDIR to a"
+            " folder that can be written"
+        ) from error
+
+
+def _begin(complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            # -P: a file in the working directory must not stand in for a library's module.
+            [sys.executable, "-P", "-m", "nqbench.measure.worker"],
+            env=os.environ | {"PYTHONPATH": import_path()},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            bufsize=0,
+            start_new_session=True,  # Ctrl-C in a terminal reaches the runner, which ends workers
+        )
+    except OSError as error:
+        complaints.close()
+        raise DeviceUnavailable(
+            f"no worker can be started: {error.strerror}; the limits on processes, open files or"
+            " memory may be too low (ulimit -a)"
+        ) from error
 
 
 def import_path() -> str:

@@ -18,7 +18,7 @@ from contextlib import closing
 from typing import Any, BinaryIO, Final
 
 from nqbench.errors import NqbenchError
-from nqbench.measure.mishap import tell
+from nqbench.mishap import tell
 
 PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 CHUNK: Final = 1 << 16

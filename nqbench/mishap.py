@@ -1,7 +1,7 @@
-"""Exceptions that nobody foresaw, in a worker: one last line that a user can do something with.
+"""Exceptions that nobody foresaw: one line that a user can do something with.
 
-The process ends by them, since nobody knows what state they leave behind; the runner reads its
-last words.
+A worker ends by them, since nobody knows what state they leave behind; the runner reads its last
+words.
 """
 
 from __future__ import annotations
