@@ -157,6 +157,9 @@ class RunWriter(Closing):
             if self._descriptor is None:
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
                 self._descriptor = os.open(self.path / RECORDS, flags, 0o666)
+            # Some network file systems count no links: the name has to be gone, too.
+            if not os.fstat(self._descriptor).st_nlink and not (self.path / RECORDS).exists():
+                raise self._deleted()
             data = line.encode(errors="surrogatepass")
             while data:  # a full disk or a signal may cut a write short
                 data = data[os.write(self._descriptor, data) :]
@@ -179,6 +182,12 @@ class RunWriter(Closing):
             raise self._unwritten(error) from error
         finally:
             self._lock.release()
+
+    def _deleted(self) -> StoreError:
+        return StoreError(
+            f"{self.path / RECORDS} was deleted while the run wrote to it, and what it held is"
+            " lost; run again, and leave the folder alone until the run has ended"
+        )
 
     def _unwritten(self, error: OSError) -> StoreError:
         return StoreError(

@@ -82,6 +82,17 @@ def test_a_record_is_in_the_file_as_soon_as_append_returns(tmp_path: Path) -> No
     assert read_records(tmp_path / "r").records == tuple(record(round_=r) for r in range(3))
 
 
+def test_a_run_does_not_go_on_into_a_deleted_file(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    with RunWriter(path) as writer:
+        writer.append(record("a"))
+        (path / RECORDS).rename(tmp_path / "elsewhere")
+        writer.append(record("b"))  # moved, so nothing is lost
+        (tmp_path / "elsewhere").unlink()
+        with pytest.raises(StoreError, match="was deleted while the run wrote to it"):
+            writer.append(record("c"))
+
+
 def test_the_disk_is_flushed_at_once_unless_records_come_in_a_burst(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.versions import installed
 
 FIRST_CARVEOUT_CAPABILITY: Final = (7, 0)  # Volta joined L1 cache and shared memory
+VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ def load_pycuda() -> Any:
         cuda.init()
     except cuda.Error as error:
         raise DeviceUnavailable(
-            f"the NVIDIA driver does not start ({_first_line(error)}); 'nvidia-smi' shows its state"
+            f"the NVIDIA driver does not start ({_first_line(error)}); 'nvidia-smi' shows its"
+            f" state{_hidden()}"
         ) from error
     return cuda
 
@@ -69,12 +72,20 @@ def _gpu(index: int) -> Gpu:
     return Gpu(f"cuda:{index}", facts.name, note)
 
 
+def _hidden() -> str:
+    """A remark where the environment may hide GPUs: the driver says nothing about that."""
+    value = os.environ.get(VISIBLE)
+    if value is None:
+        return ""
+    return f"; {VISIBLE} is {value!r} here, and GPUs that it does not name are hidden"
+
+
 def find_device(cuda: Any, index: int) -> Any:
     """PyCUDA's device object, or ``DeviceUnavailable`` naming those that exist."""
     count = cuda.Device.count()
     if index >= count:
         there = ", ".join(f"cuda:{i}" for i in range(count)) or "none"
-        raise DeviceUnavailable(f"there is no GPU cuda:{index}; GPUs here: {there}")
+        raise DeviceUnavailable(f"there is no GPU cuda:{index}; GPUs here: {there}{_hidden()}")
     return cuda.Device(index)
 
 

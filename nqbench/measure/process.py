@@ -124,13 +124,19 @@ class WorkerProcess:
         while True:
             left_s = max(0.0, deadline - time.monotonic())
             if not select.select([self.output], [], [], left_s)[0]:
-                raise DeviceError(f"{spec} did not open within {OPEN_LIMIT_S:g} s; is it in use?")
+                raise DeviceError(
+                    f"{spec} did not open within {OPEN_LIMIT_S:g} s; is it in use?{self._said()}"
+                )
             for message in self.receive():
                 if "hello" in message:
                     return dict(message["hello"])
                 raise _as_error(message["error"])
             if self.ended:
                 raise WorkerDied(f"a worker for {spec} could not start: {self.kill()}")
+
+    def _said(self) -> str:
+        complaint = self._complaint()[:REASON_LENGTH]
+        return f" It said: {complaint}" if complaint else ""
 
     def _complaint(self) -> str:
         if self._errors.closed:

@@ -308,6 +308,19 @@ def test_a_driver_that_does_not_start_is_named(gpu: FakeDriver) -> None:
         find_gpus()
 
 
+@pytest.mark.parametrize("value", ["", "-1", "abc", "GPU-0123"])
+def test_a_variable_that_hides_gpus_is_named(
+    value: str, gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    hidden = f"CUDA_VISIBLE_DEVICES is {value!r} here"
+    with pytest.raises(DeviceUnavailable, match=f"GPUs here: cuda:0; {hidden}"):
+        CudaDevice(4)
+    gpu.failures["init"] = Error("cuInit failed: no CUDA-capable device is detected")
+    with pytest.raises(DeviceUnavailable, match=f"no CUDA-capable device.*{hidden}"):
+        find_gpus()
+
+
 def test_rules_of_an_unlisted_chip_come_from_the_one_below() -> None:
     assert cuda_query._rules(8, 7).compute_capability == (8, 6)
     assert cuda_query._rules(12, 1).compute_capability == (12, 0)
