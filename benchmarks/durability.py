@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import clockwork
+from benchmarks.arguments import positive
 from nqbench.run_files import RECORDS, read_records
 from nqbench.store import load
 
@@ -172,7 +173,7 @@ def _worker_of(pid: int) -> int | None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign and print one line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--kills", type=positive, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="keep the run folders here")
     given = parser.parse_args(arguments)

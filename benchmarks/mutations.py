@@ -26,6 +26,7 @@ from unittest.mock import patch
 
 import yaml
 
+from benchmarks.arguments import positive
 from nqbench import cli
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.models import load_model
@@ -184,9 +185,11 @@ def _through_cli(target: Path, name: str, outcome: Outcome) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the mutations and print what became of them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--count", type=positive, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--cli", type=int, default=50, help="every how many go through the CLI")
+    parser.add_argument(
+        "--cli", type=positive, default=50, help="every how many go through the CLI"
+    )
     given = parser.parse_args(arguments)
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:

@@ -20,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.arguments import positive
 from benchmarks.run_overhead import describe
+from nqbench.errors import StoreError
 from nqbench.facts import DeviceFacts
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
@@ -60,14 +62,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark and print one line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="recorded run folders")
-    parser.add_argument("--points", type=int, default=300)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--points", type=positive, default=300)
+    parser.add_argument("--rounds", type=positive, default=2)
     parser.add_argument("--least", type=float, default=200.0)
     parser.add_argument("--isolate", action="store_true")
     given = parser.parse_args(arguments)
     if given.runs:
-        for run in given.runs:
-            sys.stdout.write(describe(run) + "\n")
+        try:
+            for run in given.runs:
+                sys.stdout.write(describe(run) + "\n")
+        except StoreError as error:
+            parser.error(str(error))
         return 0
     study = BlockSizes(given.points, Measure(rounds=given.rounds))
     warm = BlockSizes(1, study.measure)

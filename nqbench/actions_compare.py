@@ -156,7 +156,10 @@ def write_comparison(findings: Findings, out: Path, formats: Sequence[str]) -> l
     """Write the tables, figures and the page of a comparison."""
     from nqbench.report.comparison_writer import write_comparison as write
 
-    return write(findings, out, formats or ("md", "csv"))
+    try:
+        return write(findings, out, formats or ("md", "csv"))
+    except StoreError as error:  # exit code 1 is kept for a gate that was hit
+        raise StudyError(str(error)) from error
 
 
 def rendered(findings: Findings, form: str) -> str:

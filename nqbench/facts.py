@@ -6,9 +6,11 @@ Filled from the driver for a real GPU and from ``devices/models/*.yaml`` for a s
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Final, Literal
 
 DeviceKind = Literal["cuda", "sim", "cpu"]
+FAKE_NAME: Final = "fake device (test)"
+"""Name of the test device. It stays with its results when they are replayed or exported."""
 
 
 @dataclass(frozen=True, slots=True)

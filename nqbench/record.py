@@ -98,7 +98,10 @@ class Record:
             )
         fault = record_fault(data)
         if fault:
-            raise StoreError(f"record {fault}")
+            raise StoreError(
+                f"record {fault}: move that line out of the file to go on with the others, its"
+                " block is then measured again"
+            )
         known = {f.name for f in fields(cls)}
         unknown = sorted(set(data) - known)
         if unknown:

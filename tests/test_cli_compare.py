@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nqbench.actions_compare import Gate, parse_gate, percentage
+from nqbench.analysis.collect import load_dataset
 from nqbench.cli import app
 from nqbench.errors import NqbenchError, StudyError
 from nqbench.measure.runner import run_study
@@ -84,6 +85,13 @@ def test_workloads_are_not_mixed(runs: Path, tmp_path: Path) -> None:
     assert "is a run of counting, but" in str(error)
 
 
+def test_a_replay_of_invented_times_stays_invented(runs: Path, tmp_path: Path) -> None:
+    study = load_study(runs / "small.yaml")
+    again = run_study(study, f"replay:{runs / 'old'}", tmp_path / "r", isolate=False).path
+    assert load_dataset(again).manner == load_dataset(runs / "old").manner
+    assert call("compare", runs / "old", again)[0] == 0
+
+
 def test_counts_have_their_own_gate(runs: Path) -> None:
     assert call("compare", runs / "count", runs / "recount", "--fail-on", "differs:1%")[0] == 1
     _, _, error = call("compare", runs / "count", runs / "recount", "--fail-on", "slower")
@@ -133,6 +141,7 @@ def test_one_format_goes_to_standard_output(runs: Path) -> None:
         (["old", "slow", "--margin", "wide"], "--margin 'wide' is no share"),
         (["old", "slow", "--margin", "100%"], "--margin 1 is no margin"),
         (["old", "slow", "--fail-on", "faster"], "write slower or differs"),
+        (["old", "slow", "--out", "/proc/nowhere"], "cannot be written to /proc/nowhere"),
         (["old", "slow", "--value", "tmie"], "did you mean 'time'"),
     ],
 )

@@ -221,7 +221,7 @@ def _estimate(point: PointResult, what: Quantity) -> Estimate:
 
 def _kind(data: Dataset) -> str:
     what = "counters" if data.simulated else "times"
-    if data.spec.startswith("fake"):
+    if data.invented:
         return f"invented by the test device ({what})"
     return f"simulated ({what})" if data.simulated else f"measured ({what})"
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from nqbench.analysis.estimate import Estimate, combine
 from nqbench.analysis.quantities import SHOWN_COUNTERS, TIME, Quantity, quantity
+from nqbench.facts import FAKE_NAME
 
 Level = int | float | str
 INAPPLICABLE: Final = "-"
@@ -117,11 +118,17 @@ class Dataset:
         return str(self._device.get("spec")) if self.simulated else self.device
 
     @property
+    def invented(self) -> bool:
+        """Whether the test device made the times up, also where they were replayed since."""
+        facts = self._device.get("facts") or {}
+        return self.spec.startswith("fake") or facts.get("name") == FAKE_NAME
+
+    @property
     def manner(self) -> str:
         """``simulated`` or ``measured``, with the number of rounds."""
         if self.simulated:
             return "simulated"
-        if str(self._device.get("spec", "")).startswith("fake"):
+        if self.invented:
             return "invented by the fake test device, not measured"
         return self.host_manner
 

@@ -28,7 +28,7 @@ from nqbench.devices.fake_sensor import FakeSensor
 from nqbench.devices.protocol import Launch
 from nqbench.devices.replay import fingerprint
 from nqbench.errors import CompileError, DeviceError, LaunchError
-from nqbench.facts import DeviceFacts
+from nqbench.facts import FAKE_NAME, DeviceFacts
 from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan, ProgramPlan, kernels_of
 
 __all__ = ["FakeDevice", "FakeModel", "FakePrepared"]
@@ -60,7 +60,7 @@ class FakeDevice:
         self.deterministic = bool(self.model.deterministic)
         self.timed = not self.deterministic
         self.facts = DeviceFacts(
-            name="fake device (test)",
+            name=FAKE_NAME,
             kind="sim" if self.deterministic else "cuda",
             compute_capability=(9, 0),
             multiprocessors=4,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import re
 from pathlib import Path
+
+import pytest
 
 from benchmarks.run_overhead import describe
 from nqbench.store import read_records
@@ -33,3 +37,28 @@ def test_kernels_and_what_lies_outside_them_add_up_to_the_blocks(tmp_path: Path)
 def test_a_run_without_times_says_so(tmp_path: Path) -> None:
     measure(tmp_path / "r", sizes(8), "fake:deterministic=1")
     assert "no timed block" in describe(tmp_path / "r")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["overhead", "--points", "0"], "0 is less than 1"),
+        (["durability", "--kills", "0"], "0 is less than 1"),
+        (["mutations", "--count", "-3"], "-3 is less than 1"),
+        (["overhead", "RUN"], "which is no time"),
+    ],
+)
+def test_nonsense_is_refused(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """None of anything would pass for a success."""
+    (tmp_path / "manifest.json").write_text("{}")
+    block = {"key": "k", "device": "cuda:0", "round": 1, "status": "ok", "value_s": "fast"}
+    point = dict.fromkeys(("study", "sweep", "workload", "label"), "") | {"system": None}
+    line = json.dumps({**block, "point": {**point, "factors": {}}})
+    (tmp_path / "records.jsonl").write_text(line + "\n")
+    module = importlib.import_module(f"benchmarks.{words[0]}")
+    with pytest.raises(SystemExit) as end:
+        module.main([str(tmp_path) if word == "RUN" else word for word in words[1:]])
+    assert end.value.code == 2
+    assert said in capsys.readouterr().err
