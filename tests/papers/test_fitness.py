@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from nqbench.analysis.claims import Verdict, judge
@@ -17,7 +16,6 @@ from nqbench.papers import load_paper, paper_folder, read_paper
 from nqbench.papers.formula import parse
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.limits import peaks
 from nqbench.report.papers.twins import twin
 from nqbench.report.papers.write import DRAW, joint_source
 from nqbench.report.table import Table
@@ -30,7 +28,6 @@ NOT_IN_THE_FILES = {
 }
 """Claims that the authors' files say nothing about."""
 CDP = "fitness_schemes.gpu_cdp"
-GAIN = "times as fast as the coarse scheme"
 CONTRADICTED = {"fine_slower_than_cpu": "fails at N=1000; see caveat repository_fine1"}
 """Claims that the authors' own numbers do not bear out."""
 
@@ -162,24 +159,6 @@ def test_every_figure_is_drawn(paper: Paper, own: Observed) -> None:
                 assert any("published" in text for text in [*labels, *titles]), figure.id
 
 
-def test_a_search_that_was_cut_short_is_predicted(paper: Paper, own: Observed) -> None:
-    """At N = 3000 half a thousand evaluations were timed of some 700,000."""
-    from nqbench.report.papers.annealing import searches_of
-
-    found = searches_of(own)
-    (cut,) = [s for s in found["fitness_schemes.sa_cpu", "uniform"] if s.n == 3000]
-    assert cut.cut
-    assert 300_000 * 0.027 < cut.whole_s < 1_500_000 * 0.027
-    (whole,) = [s for s in found["fitness_schemes.sa_cpu", "uniform"] if s.n == 100]
-    assert not whole.cut
-    assert len(found["fitness.sa_delta", "uniform"]) == 20
-
-
-def test_limits_of_a_device_are_known_or_left_out(own: Observed) -> None:
-    assert set(peaks(own)) == {"bytes_moved"}
-    assert peaks(own)["bytes_moved"] == 2.0e12
-
-
 def test_a_simulated_run_times_the_processor_only(paper: Paper) -> None:
     made = Builder(MINI, rounds=3)
     for n in (10, 100):
@@ -298,55 +277,3 @@ def test_invented_rounds_differ() -> None:
     """The run that these tests judge has noise: a verdict is one over rounds."""
     times = {row["value_s"] for row in builder(noise=1e-3).rows if row.get("value_s")}
     assert len(times) > 100
-
-
-def test_the_distribution_over_seeds_is_told_and_drawn(paper: Paper, own: Observed) -> None:
-    """Twenty seeds of 0.1 s and up by a fortieth each, one of which found nothing."""
-    table = twin(paper, paper.table("annealing"), own)
-    rows = {(row[0], row[2]): row for row in table.rows}
-    row = rows["fitness.sa_delta", 3000]
-    assert row[3:5] == (20, "19 of 20")
-    expected = [0.1 * (1 + k / 40) for k in (1, 5.75, 10.5, 15.25, 20)]
-    assert row[5:10] == pytest.approx(expected, rel=1e-3)
-    cut = rows["fitness_schemes.sa_cpu", 3000]
-    assert cut[-2:] == ("predicted", "9443")
-    assert cut[4] == "1 of 1", "the whole walk finds a board, its beginning does not"
-    assert rows["fitness_schemes.sa_cpu", 100][-2:] == ("measured", "")
-    figure = next(f for f in paper.figures if f.draw == "distribution")
-    with styled():
-        (drawing,) = DRAW["distribution"](paper, figure, [own], joint_source([own]))
-    strip, spread = drawing.figure.axes
-    assert "sa_delta (20 seeds)" in [t.get_text() for t in strip.get_yticklabels()]
-    assert np.max(np.asarray(spread.lines[0].get_ydata())) == pytest.approx(95), (
-        "a seed that found nothing never counts"
-    )
-
-
-def test_schemes_stand_beside_the_limits_of_the_device(paper: Paper) -> None:
-    """Half a second for 2e12 bytes and 2e12 operations; a histogram a thousand times faster."""
-    made = Builder(rounds=3, noise=1e-5)
-    for system, seconds in (("fitness_schemes.gpu_coarse", 0.5), ("fitness.histogram", 5e-4)):
-        made.time("largest", levels(10**6, system.partition(".")[2]), 2 * seconds, system)
-        for row in made.rows[-made.rounds :]:
-            row |= {"kernel_s": seconds, "bytes_moved": 2e12, "operations": 2e12}
-    table = twin(paper, paper.table("limits_table"), run(made))
-    gains = dict(zip(column(table, "system"), column(table, GAIN), strict=True))
-    assert gains["fitness_schemes.gpu_coarse"] is None
-    gain = gains["fitness.histogram"]
-    assert isinstance(gain, Estimate)
-    assert gain.value == pytest.approx(1000, rel=1e-3)
-    assert column(table, "moved")[0] == pytest.approx(4000, rel=1e-3)
-    assert column(table, "of memory bandwidth")[0] == pytest.approx(200, rel=1e-3)
-    assert "of its maker" in table.notes[0]
-
-
-def test_measured_ceilings_beside_a_run_take_the_place_of_the_makers(tmp_path: Path) -> None:
-    from nqbench.analysis.ceilings import ceilings_beside
-
-    assert ceilings_beside(tmp_path / "fitness_schemes", "any") is None
-    recorded = Path(__file__).parents[2] / "results/reference/h100/fitness_schemes"
-    name = "NVIDIA H100 80GB HBM3 (cuda:0)"
-    found = ceilings_beside(recorded, name)
-    assert found is not None
-    assert 2.5e12 < found.found["copy"].per_s.value < 3.35e12
-    assert ceilings_beside(recorded, "another GPU") is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.ceilings import ceilings_beside
 from nqbench.analysis.claims_runs import Observed
@@ -20,20 +20,27 @@ from nqbench.report.items import slug
 from nqbench.report.papers.data_twins import COARSE, found_points, refuse
 from nqbench.report.table import Source
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 HISTOGRAM: Final = "fitness.histogram"
 MOVED: Final = ("bytes_moved", "operations")
 """What an evaluation moves and computes, as the workload states it (docs/fitness.md)."""
-
-
+KERNEL: Final = quantity("kernel")
+FULL: Final = 100.0
+"""Percent."""
 CEILINGS_OF: Final = {MOVED[0]: "copy", MOVED[1]: "logic"}
-"""The measured ceiling of each. Of integer instructions the one that no two of which are fused:
+"""The measured ceiling of each. Of integer instructions those of which no two are fused into one:
 three of a pair's four operations are no additions with three operands."""
 
 
 def limits(
     paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
 ) -> list[Drawing]:
-    """Kernel and call times of both schemes against N; shares of the limits where known."""
+    """Kernel and call times of both schemes against N; shares of the limits where known.
+
+    Raises ``NotMeasured`` where no run timed either scheme.
+    """
     systems = (paper.system(COARSE), HISTOGRAM)
     ours = [(run, {s: found_points(run.data, s) for s in systems}) for run in runs]
     ours = [(run, points) for run, points in ours if any(points.values())]
@@ -43,35 +50,20 @@ def limits(
     left, right = drawing.subplots(1, 2)
     times: list[float] = []
     shares: list[float] = []
-    kernel = quantity("kernel")
     every = [(run, s, points[s]) for run, points in ours for s in systems if points[s]]
     for i, (run, system, points) in enumerate(every):
         many = f", {run.name}" if len(ours) > 1 else ""
         name = f"{system.partition('.')[2]}{many}"
         look: dict[str, Any] = dict(series_style(i).keywords) | {"markersize": 4}
-        for what, style in ((kernel, "-"), (TIME, ":")):
-            found = _estimates(points, what)
-            label = f"{name}: {'the kernels' if what is kernel else 'the whole call'}"
-            heights = [e.value for e in found.values()]
-            if found:
-                line = look | {"linestyle": style}
-                bars = whiskers(list(found.values()))
-                left.errorbar(list(found), heights, yerr=bars, label=label, **line)
-                times += heights
-        for limit, peak in peaks(run).items():
-            share = {n: 100 * v / peak for n, v in _rates(points, limit, kernel).items()}
-            if share:
-                line = look | {"linestyle": "-" if limit == MOVED[0] else "--"}
-                label = f"{name}: {'memory bandwidth' if limit == MOVED[0] else 'integer units'}"
-                right.plot(list(share), list(share.values()), label=label, **line)
-                shares += share.values()
+        times += _times(left, points, name, look)
+        shares += _shares(right, points, peaks(run), name, look)
     value_axis(left, "y", times, TIME, log=True)
     left.set_ylabel("time of one evaluation")
     right.set_ylabel("% of the device's limit, by the kernels")
     if shares:
         right.set_yscale("log")
         right.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
-        right.axhline(100, color="#333333", linewidth=0.9)
+        right.axhline(FULL, color="#333333", linewidth=0.9)
     else:
         right.text(0.5, 0.5, "limits of this device not known", ha="center",
                    transform=right.transAxes)  # fmt: skip
@@ -85,16 +77,56 @@ def limits(
     return [finish(drawing, slug("paper", figure.id), title, source, alt=alt, subtitle=subtitle)]
 
 
+def _times(
+    ax: Axes, points: Mapping[int, PointResult], name: str, look: Mapping[str, Any]
+) -> list[float]:
+    """Lines of the kernels and of the whole calls; the seconds shown."""
+    shown: list[float] = []
+    for what, style, told in ((KERNEL, "-", "the kernels"), (TIME, ":", "the whole call")):
+        found = _estimates(points, what)
+        heights = [e.value for e in found.values()]
+        if found:
+            line = {**look, "linestyle": style}
+            bars = whiskers(list(found.values()))
+            ax.errorbar(list(found), heights, yerr=bars, label=f"{name}: {told}", **line)
+            shown += heights
+    return shown
+
+
+def _shares(
+    ax: Axes,
+    points: Mapping[int, PointResult],
+    known: Mapping[str, float],
+    name: str,
+    look: Mapping[str, Any],
+) -> list[float]:
+    """Lines of the percent of each known limit; the percents shown."""
+    shown: list[float] = []
+    for limit, peak in known.items():
+        share = {n: FULL * v / peak for n, v in _rates(points, limit, KERNEL).items()}
+        if share:
+            line = {**look, "linestyle": "-" if limit == MOVED[0] else "--"}
+            label = f"{name}: {'memory bandwidth' if limit == MOVED[0] else 'integer units'}"
+            ax.plot(list(share), list(share.values()), label=label, **line)
+            shown += share.values()
+    return shown
+
+
 def peaks(run: Observed) -> dict[str, float]:
     """Bytes and integer operations per second that a GPU can do at most, as far as known.
 
     Measured where the ceilings of that GPU lie beside the run, else its maker's figures.
     """
-    measured = ceilings_beside(run.path, run.data.device)
-    if measured is not None and set(CEILINGS_OF.values()) <= set(measured.found):
-        return {name: measured.found[of].per_s.value for name, of in CEILINGS_OF.items()}
     found = {MOVED[0]: bytes_per_s(run.data), MOVED[1]: integers_per_s(run.data)}
-    return {name: value for name, value in found.items() if value}
+    return measured_peaks(run) or {name: value for name, value in found.items() if value}
+
+
+def measured_peaks(run: Observed) -> dict[str, float]:
+    """Those of ``peaks`` out of measured ceilings; empty unless all of them were measured."""
+    measured = ceilings_beside(run.path, run.data.device)
+    if measured is None or not set(CEILINGS_OF.values()) <= set(measured.found):
+        return {}
+    return {name: measured.found[of].per_s.value for name, of in CEILINGS_OF.items()}
 
 
 def _rates(points: Mapping[int, PointResult], what: str, kernel: Quantity) -> dict[int, float]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from nqbench.analysis.ceilings import ceilings_beside
 from nqbench.analysis.claims_points import NotMeasured, main_point
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.dataset import PointResult, point_ratio
@@ -20,7 +19,7 @@ from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
 from nqbench.report.items import slug, source_of
 from nqbench.report.papers.data_twins import COARSE, found_points, refuse
-from nqbench.report.papers.limits import MOVED, peaks
+from nqbench.report.papers.limits import MOVED, measured_peaks, peaks
 from nqbench.report.table import Cell, Column, Table
 from nqbench.report.tables.common import interval_note
 
@@ -114,7 +113,6 @@ def _gain(coarse: PointResult | None, point: PointResult, what: Quantity) -> Est
 
 
 def _limits_note(run: Observed) -> str:
-    measured = ceilings_beside(run.path, run.data.device)
     known = peaks(run)
     if not known:
         return "the limits of this device are not known"
@@ -123,5 +121,6 @@ def _limits_note(run: Observed) -> str:
         for name, unit in zip(MOVED, ("TB/s", "Top/s (32-bit)"), strict=True)
         if name in known
     )
+    measured = bool(measured_peaks(run))
     how = "measured (configs/ceilings.yaml: copy; 32-bit logic)" if measured else "of its maker"
     return f"limits of the GPU, {how}: {bounds}"
