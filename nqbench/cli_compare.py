@@ -35,7 +35,10 @@ def compare(
     ] = None,
     fail_on: Annotated[
         str | None,
-        typer.Option("--fail-on", help="slower[:2%] or differs[:1%]: then exit with code 1."),
+        typer.Option(
+            "--fail-on",
+            help="slower[:2%] or differs[:1%]: then, or if a point no longer runs, exit code 1.",
+        ),
     ] = None,
     out: OutFolder = None,
     formats: Annotated[
@@ -57,11 +60,18 @@ def compare(
         terminal_compare.show_comparison(findings, paths)
     if gate is not None:
         hits = sum(gate.hits(comparison) for comparison in findings.comparisons)
-        lost = sum(len(comparison.missing) for comparison in findings.comparisons)
-        unseen = f" ({lost} points could not be compared, see above)" if lost else ""
-        terminal.note(f"--fail-on {fail_on}: {f'{hits} points' if hits else 'none'}{unseen}")
-        if hits:
+        missing = [point for comparison in findings.comparisons for point in comparison.missing]
+        broke = sum(point.broke for point in missing)
+        unseen = f" ({_points(len(missing))} could not be compared, see above)" if missing else ""
+        failed = f", and {broke} that ran before and failed now" if broke else ""
+        told = _points(hits) if hits else "none"
+        terminal.note(f"--fail-on {fail_on}: {told}{failed}{unseen}")
+        if hits or broke:
             raise typer.Exit(EXIT_FAILED)
+
+
+def _points(count: int) -> str:
+    return "1 point" if count == 1 else f"{count} points"
 
 
 def selftest(

@@ -74,6 +74,26 @@ def test_a_gate_says_what_it_did_not_see(runs: Path, tmp_path: Path) -> None:
     assert "--fail-on slower:2%: none (2 points could not be compared, see above)" in text
 
 
+def test_a_point_that_no_longer_runs_fails_the_gate(runs: Path, tmp_path: Path) -> None:
+    """The other way round it is an improvement, and a point left out is neither."""
+    for status, code in (("crashed", 1), ("wrong", 1), ("skipped", 0), ("throttled", 0)):
+        other = tmp_path / status
+        shutil.copytree(runs / "again", other)
+        lines = (other / "records.jsonl").read_text(encoding="utf-8").splitlines()
+        records = [json.loads(line) for line in lines]
+        key = records[-1]["key"]
+        kept = [r for r in records if r["key"] != key]
+        lost = next(r for r in records if r["key"] == key)
+        lost |= {"status": status, "reason": "made up", "value_s": None, "samples_s": []}
+        text = "\n".join(json.dumps(r) for r in [*kept, lost]) + "\n"
+        (other / "records.jsonl").write_text(text, encoding="utf-8")
+        found, said, _ = call("compare", runs / "old", other, "--fail-on", "slower:2%")
+        assert found == code, (status, said)
+        assert ("and 1 that ran before and failed now" in said) == bool(code)
+        assert "1 point could not be compared" in said
+        assert call("compare", other, runs / "old", "--fail-on", "slower:2%")[0] == 0, status
+
+
 def test_workloads_are_not_mixed(runs: Path, tmp_path: Path) -> None:
     """Equal factors of different programs are a coincidence."""
     shutil.copytree(runs / "old", tmp_path / "other")

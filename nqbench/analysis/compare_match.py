@@ -13,6 +13,8 @@ from nqbench.errors import StudyError
 Identity = tuple[tuple[str, str], ...]
 SHOWN: Final = 8
 """Levels that a sentence lists before it says how many more there are."""
+LEFT_OUT: Final = ("skipped", "unfinished", "throttled")
+"""Statuses of points without a value that say nothing against the code that was to be measured."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,11 +27,16 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A point that cannot be compared: ``where`` it lacks a value, and why."""
+    """A point that cannot be compared: ``where`` it lacks a value, and why.
+
+    ``broke`` tells that the first side has a value and the second ended in a failure: neither left
+    out nor unfinished.
+    """
 
     label: str
     where: str
     reason: str
+    broke: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,8 +164,9 @@ def _unfinished(
     first: PointResult, second: PointResult, names: tuple[str, str], told: Sequence[str]
 ) -> list[Missing]:
     """What is wrong with the points of a pair; the same on both sides is said once."""
+    broke = first.ok and second.status not in LEFT_OUT
     found = [
-        Missing(label(p, told), name, f"{p.status}: {p.reason}" if p.reason else p.status)
+        Missing(label(p, told), name, f"{p.status}: {p.reason}" if p.reason else p.status, broke)
         for p, name in zip((first, second), names, strict=True)
         if not p.ok
     ]
