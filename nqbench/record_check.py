@@ -7,6 +7,7 @@ a wrong number or a traceback.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -122,7 +123,8 @@ def _telemetry(readings: Mapping[str, Any]) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """A finite one: neither a counter nor a sensor gives another, and it spoils every sum."""
+    return _is_whole(value) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _is_whole(value: object) -> bool:

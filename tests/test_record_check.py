@@ -73,6 +73,7 @@ def parsed(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         (["phases", "kernel"], "", "phases.kernel '', which is no time"),
         (["counters"], [], r"counters \[\], which is no table"),
         (["counters", "branches"], "many", "counters.branches 'many', which is no number"),
+        (["counters", "branches"], math.nan, "counters.branches nan, which is no number"),
         (["about", "n"], [8], r"about.n \[8\], which is no number or text"),
         (["telemetry"], None, "telemetry None, which is no table"),
         (["telemetry", "sm_mhz"], {"min": 1}, "which is no least, median and largest number"),
