@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.errors import InfeasibleError, StudyError
+from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.measure.parts import separable
 from nqbench.plan import HostPlan
 from nqbench.point import PART, Level, Point
@@ -144,7 +144,13 @@ def measure_parts(
 
 def _proposed(name: str, workload: Workload, facts: DeviceFacts) -> tuple[int, ...]:
     """The size at which a workload's kernels fill such a device."""
-    return (separable(workload, name).part_n[facts.kind],)
+    sizes = separable(workload, name).part_n
+    if facts.kind not in sizes:
+        raise WrongDeviceError(
+            f"bottleneck takes GPU kernels apart, and device {facts.name} runs none; use"
+            " --device sim or cuda:0"
+        )
+    return (sizes[facts.kind],)
 
 
 def _level(word: str, systems: Sequence[tuple[str, Workload]]) -> tuple[str, Level]:

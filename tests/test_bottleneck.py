@@ -87,6 +87,16 @@ def test_counting_declines_with_its_reason() -> None:
         parts_study(["zhang2011.low_divergence"])
 
 
+@pytest.mark.parametrize("system", ["brodtkorb_part1.gpu_v8", "fitness.histogram"])
+def test_a_processor_has_no_kernel_to_take_apart(system: str) -> None:
+    from nqbench.devices.registry import facts_for
+
+    study = parts_study([system])
+    facts, _ = facts_for("cpu")
+    with pytest.raises(InfeasibleError, match="runs none; use --device sim or cuda:0"):
+        study.expand(study, facts)
+
+
 def test_points_differ_in_their_part_only() -> None:
     study = parts_study(["ceilings.fma"])
     points = study.expand(study, H100)
