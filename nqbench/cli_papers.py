@@ -59,6 +59,11 @@ def reproduce(
 
     if out is not None and len(papers) > 1:
         raise StudyError("--out takes one paper; leave it out for several")
+    if recorded and (device != "auto" or budget is not None):
+        given = "--budget" if device == "auto" else "--device"
+        raise StudyError(
+            f"--recorded runs nothing, so that {given} has no meaning; drop one of them"
+        )
     for name in papers:
         paper_actions.study_of(name)  # a wrong name is said before anything is run
     if recorded:

@@ -92,6 +92,8 @@ def test_reproduce_runs_reports_and_judges(project: Path) -> None:
     [
         (("reproduce", "zhang"), 2, "no paper 'zhang'; did you mean 'zhang2011'"),
         (("reproduce", "zhang2011", "--recorded"), 2, "no run of zhang2011 under results"),
+        (("reproduce", "zhang2011", "--recorded", "--device", "sim"), 2, "--device has no meaning"),
+        (("reproduce", "zhang2011", "--recorded", "--budget", "9s"), 2, "--budget has no meaning"),
         (("reproduce", "zhang2011", "--device", "gpu"), 2, "gpu"),
         (("claims", "nowhere"), 2, "not a run folder"),
         (("reproduce",), 2, "PAPER"),
