@@ -232,8 +232,9 @@ def self_test_device(
     """An A/A run on a device and what it says; also the run's folder."""
     from nqbench.actions import budget_seconds, run_folder
     from nqbench.measure.runner import run_study
-    from nqbench.selftest_device import judge_run, study
+    from nqbench.selftest_device import judge_run, study, times
 
+    times(spec)
     same_twice = study()
     outcome = run_study(
         same_twice,

@@ -21,7 +21,7 @@ from nqbench.analysis.compare_model import Comparison
 from nqbench.analysis.compare_stats import ALPHA
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.quantities import TIME
-from nqbench.errors import AnalysisError
+from nqbench.errors import AnalysisError, StudyError
 from nqbench.selftest import MOST_FALSE, Finding, Rate, SelfTest, right
 from nqbench.selftest_trials import Trial
 
@@ -35,6 +35,11 @@ EFFECT: Final = 1.02
 """The difference put in: that of the simulated self-test."""
 HALVES: Final = ("odd rounds", "even rounds")
 
+UNTIMED: Final = (
+    "counts and does not time: its counters repeat exactly, so there are no statistics to test;"
+    " give a GPU, or no --device for the test device"
+)
+
 Change = Callable[[PointResult], PointResult]
 
 
@@ -43,6 +48,12 @@ def study() -> Study:
     from nqbench.study import load_study
 
     return load_study(STUDY)
+
+
+def times(spec: str) -> None:
+    """Raise ``StudyError`` for a device that counts: said before 48 points are run in vain."""
+    if spec.partition(":")[0] == "sim":
+        raise StudyError(f"{spec} {UNTIMED}")
 
 
 def judge_run(run: Path) -> SelfTest:
@@ -58,10 +69,7 @@ def judge_run(run: Path) -> SelfTest:
             " `nqbench selftest --device` wrote"
         )
     if data.simulated:
-        raise AnalysisError(
-            f"{data.device} counts and does not time: its counters repeat exactly, so there are no"
-            " statistics to test; give a GPU, or no --device for the test device"
-        )
+        raise AnalysisError(f"{data.device} {UNTIMED}")
     together = compare_levels(data, "sweep", SIDES, margin=0)
     pairs = [row.pair for row in together.rows]
     corrected = Rate(sum(r.verdict in ("faster", "slower") for r in together.rows), len(pairs))

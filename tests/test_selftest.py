@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from nqbench.analysis.quantities import TIME
+from nqbench.cli import app
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.measure.runner import run_study
 from nqbench.selftest import MOST_FALSE, Rate, self_test
@@ -105,3 +107,10 @@ def test_a_run_of_something_else_is_not_judged(tmp_path: Path) -> None:
     run = run_study(load_study(other), FAKE, tmp_path / "mine", isolate=False).path
     with pytest.raises(AnalysisError, match="holds the study mine, not the self-test"):
         judge_run(run)
+
+
+def test_a_simulator_is_refused_before_it_runs(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["selftest", "--device", "sim", "--out", str(tmp_path / "run")])
+    assert isinstance(done.exception, StudyError)
+    assert "counts and does not time" in str(done.exception)
+    assert not (tmp_path / "run").exists()
