@@ -162,8 +162,14 @@ def _load(path: Path) -> NDArray[Any]:
                 return np.asarray(loaded)
             name = "boards" if "boards" in loaded.files else next(iter(loaded.files), "boards")
             return np.asarray(loaded[name])
-    words = path.read_text(encoding="utf-8").replace(",", " ").split()
-    return np.array([int(word) for word in words], np.int64)
+    rows: list[int] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for word in line.replace(",", " ").split():
+            try:
+                rows.append(int(word))
+            except ValueError:
+                raise ValueError(f"line {number}: {word!r} is not a whole number") from None
+    return np.array(rows, np.int64)
 
 
 def make_board(kind: str, n: int, seed: int, file: str = "") -> Board:

@@ -144,3 +144,10 @@ def test_a_file_of_objects_is_not_unpickled(tmp_path: Path) -> None:
     np.save(path, np.array([{}, []], dtype=object), allow_pickle=True)
     with pytest.raises(InfeasibleError, match="cannot be read"):
         read_board(path)
+
+
+def test_a_word_in_a_text_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "board.txt"
+    path.write_text("0 2\n1, three")
+    with pytest.raises(InfeasibleError, match="line 2: 'three' is not a whole number"):
+        read_board(path)
