@@ -124,6 +124,7 @@ def report(
     """Write the tables and figures of recorded runs."""
     from nqbench import actions, terminal
 
+    terminal.tell_incomplete(runs)
     terminal.show_report(actions.report(runs, out, tuple(formats or ())))
 
 

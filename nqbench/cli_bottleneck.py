@@ -91,6 +91,7 @@ def roofline(
     """
     from nqbench import bottleneck_actions, terminal, terminal_tables
 
+    terminal.tell_incomplete([*runs, *(counters or ())])
     written = bottleneck_actions.roofline(
         runs, ceilings, tuple(counters or ()), out, tuple(formats or ())
     )

@@ -49,6 +49,7 @@ def compare(
     from nqbench import actions_compare, terminal, terminal_compare
 
     gate = actions_compare.parse_gate(fail_on) if fail_on else None
+    terminal.tell_incomplete(runs)
     findings = actions_compare.compare(
         runs, by=by, margin=margin, value=value, command=shlex.join(_command())
     )

@@ -33,6 +33,7 @@ def claims(
 
     if full:
         terminal.note("walking the large trees where they are not known yet: minutes, once")
+    terminal.tell_incomplete(runs)
     for table, _ in paper_actions.claims(runs, paper, full=full):
         paper_terminal.show_claims(table)
 

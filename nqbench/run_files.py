@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +119,31 @@ def _are_sweeps(sweeps: object) -> bool:
         isinstance(sweep, dict)
         and all(isinstance(sweep.get(axes) or {}, dict) for axes in ("matrix", "zip"))
         for sweep in sweeps
+    )
+
+
+def incomplete(path: Path) -> str:
+    """What a reader should know of a run whose records end too early; empty if nothing is torn.
+
+    Looks at the end of the file alone. Whatever is no run folder is somebody else's to complain of.
+    """
+    if not (path / MANIFEST).is_file():
+        return ""
+    again = "`nqbench run` with its study measures what is missing"
+    try:
+        with (path / RECORDS).open("rb") as file:
+            if file.seek(0, os.SEEK_END) == 0:
+                return f"{path / RECORDS} is empty: no block is kept there; {again}"
+            file.seek(-1, os.SEEK_END)
+            whole = file.read(1) == b"\n"
+    except FileNotFoundError:
+        return f"{path} has no {RECORDS}: no block is kept there; {again}"
+    except OSError as error:
+        raise StoreError(f"{path / RECORDS} cannot be read: {error.strerror}") from error
+    if whole:
+        return ""
+    return (
+        f"the last line of {path / RECORDS} is torn and left out, all before it is shown; {again}"
     )
 
 

@@ -23,6 +23,8 @@ from nqbench.point import LAUNCH, text, varied
 from nqbench.terminal_tables import print_fitting
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nqbench.count import Count
     from nqbench.measure.events import RunOutcome
     from nqbench.point import Point
@@ -44,6 +46,14 @@ def console(stderr: bool = False) -> Console:
 def note(text: str) -> None:
     """Print one sentence about what is going on (to standard error)."""
     console(stderr=True).print(escape(text), soft_wrap=True)
+
+
+def tell_incomplete(runs: Iterable[Path]) -> None:
+    """A sentence for every run whose records end too early: what is shown of it is not all."""
+    from nqbench.run_files import incomplete
+
+    for sentence in filter(None, map(incomplete, runs)):
+        note(sentence)
 
 
 @contextmanager

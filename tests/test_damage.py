@@ -152,6 +152,24 @@ def test_a_torn_line_is_told_and_measured_again(run: Path, nqbench: Nqbench) -> 
     assert (run / "r" / TORN).stat().st_size > 0
 
 
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_a_reader_tells_what_it_leaves_out(run: Path, nqbench: Nqbench, command: str) -> None:
+    """A table of what is left looks like a table of everything."""
+    folder = run / "r"
+    words = [command, str(folder), *([str(folder)] if command == "compare" else [])]
+    words += ["--out", str(run / "plots")]
+    assert "torn" not in nqbench(*words)[2]
+    os.truncate(folder / RECORDS, (folder / RECORDS).stat().st_size - 9)
+    error = nqbench(*words)[2]
+    assert f"the last line of {folder / RECORDS} is torn and left out" in error
+    os.truncate(folder / RECORDS, 0)
+    assert f"{folder / RECORDS} is empty: no block is kept there" in nqbench(*words)[2]
+    (folder / RECORDS).unlink()
+    said = nqbench(*words)[2]
+    assert f"{folder} has no {RECORDS}: no block is kept there; `nqbench run`" in said
+    assert "Traceback" not in said
+
+
 LINES: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "garbage": (b"\x00\xff\xfe not JSON", ("not a record", "move that line out")),
     "a number": (b"17", ("not a record", "move that line out")),
