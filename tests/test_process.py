@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,15 @@ def test_names_that_the_output_has_no_letters_for(encoding: str, study: Path) ->
     assert (out / "report" / "report.md").exists()
 
 
+@pytest.fixture
+def hang_up() -> Iterator[None]:
+    """SIGHUP as a terminal's programs have it: under nohup it is ignored, here and in children."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hang_up")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_being_ended_keeps_what_was_measured(name: str, study: Path) -> None:
     out = study.parent / "r"
