@@ -12,12 +12,11 @@ import sys
 from types import FrameType, TracebackType
 from typing import Final, NoReturn
 
+from nqbench.exit_codes import EXIT_INTERRUPTED, EXIT_WRONG
 from nqbench.mishap import UNEXPECTED, last_words
 
 TRACEBACK: Final = "NQBENCH_TRACEBACK"
 """Variable that makes an unforeseen exception show its traceback too."""
-EXIT_WRONG: Final = 2
-EXIT_INTERRUPTED: Final = 130
 ENDING: Final = ("SIGTERM", "SIGHUP")
 """A batch system or a container stops a job by the first, a lost connection by the second."""
 

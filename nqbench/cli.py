@@ -26,6 +26,7 @@ from nqbench.errors import (
     NqbenchError,
     StudyError,
 )
+from nqbench.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
 
 app = typer.Typer(
     help="Reproducible benchmarks and ablations of irregular search on GPUs.",
@@ -33,10 +34,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-EXIT_FAILED = 1
-EXIT_WRONG = 2
-EXIT_INTERRUPTED = 130
 
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="A study file (YAML).")]
 DeviceOption = Annotated[

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
+from nqbench.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
 
 
 def register(app: typer.Typer) -> None:

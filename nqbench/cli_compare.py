@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-EXIT_FAILED = 1
+from nqbench.exit_codes import EXIT_FAILED
+
 OutFolder = Annotated[
     Path | None, typer.Option("--out", "-o", help="Folder for tables, figures and a page.")
 ]

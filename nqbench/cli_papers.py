@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
+from nqbench.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
+
 FullOption = Annotated[
     bool,
     typer.Option("--full", help="Let deterministic counts walk large trees (minutes, once)."),

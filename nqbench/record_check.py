@@ -132,9 +132,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _is_time(value: object) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST_S
-    )
+    return isinstance(value, int | float) and _is_number(value) and 0 <= value <= LONGEST_S
 
 
 def _is_level(value: object) -> bool:

@@ -15,15 +15,8 @@ import pytest
 
 from nqbench import cli
 from nqbench.store import MANIFEST, RECORDS, TORN, RunWriter, read_records
+from tests.tiny import FAKE, STUDY
 
-STUDY = """\
-name: tiny
-workload: counting
-n: [6, 7, 8]
-fixed: {memory: shared, depth: 2}
-measure: {rounds: 1, budget: 1s}
-"""
-FAKE = "fake:noise=0.001,seed=3"
 BLOCKS = 6
 
 Nqbench = Callable[..., tuple[int, str, str]]

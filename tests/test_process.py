@@ -19,15 +19,8 @@ from nqbench.__main__ import lacking
 from nqbench.errors import DeviceUnavailable
 from nqbench.measure import process
 from nqbench.store import RECORDS, read_records
+from tests.tiny import FAKE, STUDY
 
-STUDY = """\
-name: tiny
-workload: counting
-n: [6, 7, 8]
-fixed: {memory: shared, depth: 2}
-measure: {rounds: 1, budget: 1s}
-"""
-FAKE = "fake:noise=0.001,seed=3"
 SLOW = "fake:noise=0.3,seed=3,sleep=200"
 NQBENCH = [sys.executable, "-m", "nqbench"]
 

@@ -70,7 +70,7 @@ def ceilings_of(data: Dataset) -> Ceilings:
             continue
         name, kind, counted = CEILINGS[operation]
         amount = amounts({**point.levels, "n": point.n})[counted]
-        found = Ceiling(operation, name, kind, _rate(amount, time))
+        found = Ceiling(operation, name, kind, time.inverse().scaled(amount))
         if operation not in best or found.per_s.value > best[operation].per_s.value:
             best[operation] = found
     if not best:
@@ -90,10 +90,3 @@ def ceilings_beside(run: Path, device: str) -> Ceilings | None:
         return None
     found = load_dataset(folder)
     return ceilings_of(found) if found.device == device else None
-
-
-def _rate(amount: float, time: Estimate) -> Estimate:
-    inverse = time.inverse()
-    low = None if inverse.low is None else amount * inverse.low
-    high = None if inverse.high is None else amount * inverse.high
-    return Estimate(amount * inverse.value, low, high, time.rounds)

@@ -7,6 +7,7 @@ from typing import Any
 
 from nqbench.analysis.claims_runs import Observed, observed
 from nqbench.papers import load_paper
+from nqbench.report.table import Table
 from tests.analysis.builder import H100, Builder
 
 SIZES = (100, 300, 1000, 3000, 10_000, 50_000, 100_000, 400_000, 1_000_000)
@@ -79,3 +80,8 @@ def run(made: Builder | None = None) -> Observed:
     manifest["study"] |= {"name": "fitness_schemes", "workload": "fitness"}
     manifest["command"] = ["nqbench", "reproduce", "fitness_schemes"]
     return observed(frame, Path("run"))
+
+
+def column(table: Table, name: str) -> list[object]:
+    """The cells of a table's column."""
+    return [row[[c.name for c in table.columns].index(name)] for row in table.rows]

@@ -18,9 +18,8 @@ from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.twins import twin
 from nqbench.report.papers.write import DRAW, joint_source
-from nqbench.report.table import Table
 from tests.analysis.builder import H100, MINI, Builder
-from tests.papers.fitness_runs import builder, levels, run
+from tests.papers.fitness_runs import builder, column, levels, run
 
 NOT_IN_THE_FILES = {
     "forkjoin_threshold": "was timed with one threshold only",
@@ -118,10 +117,6 @@ def test_sizes_are_those_at_which_all_were_timed(paper: Paper) -> None:
     lacking = found["cpu_max_speedups"]
     assert lacking.word == "not measured"
     assert "no size of 10,000 or more has times of" in lacking.reason
-
-
-def column(table: Table, name: str) -> list[object]:
-    return [row[[c.name for c in table.columns].index(name)] for row in table.rows]
 
 
 def test_speedups_stand_beside_the_published_ones(paper: Paper, own: Observed) -> None:

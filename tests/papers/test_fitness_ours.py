@@ -18,9 +18,8 @@ from nqbench.report.papers.annealing import searches_of
 from nqbench.report.papers.limits import CEILINGS_OF, measured_peaks, peaks
 from nqbench.report.papers.twins import twin
 from nqbench.report.papers.write import DRAW, joint_source
-from nqbench.report.table import Table
 from tests.analysis.builder import Builder
-from tests.papers.fitness_runs import levels, run
+from tests.papers.fitness_runs import column, levels, run
 
 GAIN = "times as fast as the coarse scheme"
 RECORDED = Path(__file__).parents[2] / "results/reference/h100/fitness_schemes"
@@ -35,10 +34,6 @@ def paper() -> Paper:
 @pytest.fixture(scope="module")
 def own() -> Observed:
     return run()
-
-
-def column(table: Table, name: str) -> list[object]:
-    return [row[[c.name for c in table.columns].index(name)] for row in table.rows]
 
 
 def test_a_search_that_was_cut_short_is_predicted(paper: Paper, own: Observed) -> None:

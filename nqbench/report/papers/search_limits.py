@@ -80,34 +80,19 @@ def against_limits(paper: Paper, table: PaperTable, run: Observed) -> Table:
 def _row(run: Observed, point: PointResult, base: PointResult | None) -> tuple[Cell, ...]:
     evaluations = float(point.detail("evaluations"))
     moves = float(point.detail("moves_evaluated")) / evaluations
-    evaluation, iteration = (_each(point, q, evaluations) for q in (quantity(EVALUATION), TIME))
+    wholes = [point.estimate(q) for q in (quantity(EVALUATION), TIME)]
+    evaluation, iteration = (whole and whole.scaled(1 / evaluations) for whole in wholes)
     given = [None if (v := point.detail(name)) is None else float(v) for name in GIVEN]
     fetched = _fetched(run, point, moves)
     limits = _limits(run.data, given, fetched)
     known = [limit for limit in limits if limit]
     shares = [
-        _share(time, moves / min(known)) if known and time else None
+        time.inverse().scaled(moves / min(known)) if known and time else None
         for time in (evaluation, iteration)
     ]
     gains = [_gain(base, point, q) for q in (quantity(EVALUATION), TIME)]
     shown = [limit and limit / GIGA for limit in limits]
     return (point.system, point.n, evaluation, iteration, *gains, *given, fetched, *shown, *shares)
-
-
-def _each(point: PointResult, what: Quantity, evaluations: float) -> Estimate | None:
-    """Seconds of one evaluation's share of a time."""
-    whole = point.estimate(what)
-    if whole is None:
-        return None
-    low, high = (None if v is None else v / evaluations for v in (whole.low, whole.high))
-    return Estimate(whole.value / evaluations, low, high, whole.rounds)
-
-
-def _share(time: Estimate, least_s: float) -> Estimate:
-    """A least time over a time, with the time's interval."""
-    one = time.inverse()
-    low, high = (None if v is None else v * least_s for v in (one.low, one.high))
-    return Estimate(one.value * least_s, low, high, one.rounds)
 
 
 def _gain(base: PointResult | None, point: PointResult, what: Quantity) -> Estimate | None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from nqbench.analysis.ceilings import Ceilings
-from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.roofline import SIMULATED, RoofPoint
 from nqbench.report.items import slug
 from nqbench.report.table import Cell, Column, Source, Table
@@ -42,7 +41,7 @@ def ceilings_table(ceilings: Ceilings, source: Source) -> Table:
     rows = []
     for ceiling in ceilings.found.values():
         unit, scale = UNITS[ceiling.kind]
-        rows.append((ceiling.name, LIMITS[ceiling.kind], scaled(ceiling.per_s, scale), unit))
+        rows.append((ceiling.name, LIMITS[ceiling.kind], ceiling.per_s.scaled(scale), unit))
     columns = (
         Column("ceiling"),
         Column("bounds"),
@@ -116,10 +115,3 @@ def differing(points: Sequence[RoofPoint]) -> list[str]:
         for name in names
         if any(len({str(p.levels.get(name)) for p in group}) > 1 for group in groups.values())
     ]
-
-
-def scaled(estimate: Estimate, by: float) -> Estimate:
-    """In another unit."""
-    low = None if estimate.low is None else by * estimate.low
-    high = None if estimate.high is None else by * estimate.high
-    return Estimate(by * estimate.value, low, high, estimate.rounds, estimate.exact)

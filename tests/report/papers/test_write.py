@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 
-from nqbench.analysis.claims import SizeVerdict, judge
+from nqbench.analysis.claims import SizeVerdict, Verdict, judge
 from nqbench.analysis.estimate import Estimate
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
+from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
 from nqbench.report.papers import write_paper
 from nqbench.report.papers.bars import bars
@@ -149,6 +152,15 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def _forest_axes(paper: Paper, found: Sequence[Verdict], claim: str, size: SizeVerdict) -> Axes:
+    """The forest plot of verdicts, one of which is replaced."""
+    verdicts = [replace(v, sizes=(size,)) if v.claim.id == claim else v for v in found]
+    device = next(v.device for v in verdicts if v.claim.id == claim)
+    with styled():
+        (figure,) = forest(paper, verdicts, device, Source("x", "measured", "nqbench run"))
+    return figure.figure.axes[0]
+
+
 def test_a_difference_is_told_in_words_and_not_drawn_as_a_ratio() -> None:
     """The noise of a slow call makes the lower bound of a difference negative."""
     paper = load_paper("fitness_schemes")
@@ -156,16 +168,8 @@ def test_a_difference_is_told_in_words_and_not_drawn_as_a_ratio() -> None:
     below = Estimate(0.030, -0.042, 0.265, rounds=3)
     above = Estimate(0.030, 0.010, 0.050, rounds=3)
     for estimate in (below, above):
-        verdicts = [
-            replace(v, sizes=(SizeVerdict(None, "unclear", estimate, 0.5, "0.0095"),))
-            if v.claim.id == "stability"
-            else v
-            for v in found
-        ]
-        device = next(v.device for v in verdicts if v.claim.id == "stability")
-        with styled():
-            (figure,) = forest(paper, verdicts, device, Source("x", "measured", "nqbench run"))
-        ax = figure.figure.axes[0]
+        size = SizeVerdict(None, "unclear", estimate, 0.5, "0.0095")
+        ax = _forest_axes(paper, found, "stability", size)
         assert ax.get_xlim()[0] > 0.05
         (told,) = [t.get_text() for t in ax.texts]
         assert "no ratio: 0.03 [" in told
@@ -178,13 +182,6 @@ def test_no_bound_below_zero_reaches_an_axis_of_ratios() -> None:
     paper = load_paper("fitness_schemes")
     found = judge(paper, [fitness_run()])
     wide = Estimate(1.2, -0.23, 1.36, rounds=3)
-    verdicts = [
-        replace(v, sizes=(SizeVerdict(400_000, "unclear", wide, 0.5, "300"),))
-        if v.claim.id == "coarse_plateau"
-        else v
-        for v in found
-    ]
-    device = next(v.device for v in verdicts if v.claim.id == "coarse_plateau")
-    with styled():
-        (figure,) = forest(paper, verdicts, device, Source("x", "measured", "nqbench run"))
-    assert sum("[-0.23, 1.36]" in t.get_text() for t in figure.figure.axes[0].texts) == 1
+    size = SizeVerdict(400_000, "unclear", wide, 0.5, "300")
+    ax = _forest_axes(paper, found, "coarse_plateau", size)
+    assert sum("[-0.23, 1.36]" in t.get_text() for t in ax.texts) == 1
