@@ -40,12 +40,16 @@ class Place:
 
 
 class StudyError(NqbenchError):
-    """A study file or a command line that cannot be carried out; nothing was run."""
+    """A study file or a command line that cannot be carried out; nothing was run.
 
-    def __init__(self, message: str, place: Place | None = None) -> None:
+    ``factor`` names the factor whose level is to blame, where no place is known yet.
+    """
+
+    def __init__(self, message: str, place: Place | None = None, factor: str = "") -> None:
         super().__init__(f"{place}: {message}" if place else message)
         self.message = message
         self.place = place
+        self.factor = factor
 
 
 class NothingRuns(StudyError):

@@ -114,8 +114,11 @@ class _Expansion:
         skip = ""
         try:
             asked = {f: level for f, level in levels.items() if level != NOT_APPLICABLE}
-            with source.at(self.sweep.path):
-                resolved = self.workload.resolve(asked, system, self.device)
+            resolved = self.workload.resolve(asked, system, self.device)
+        except StudyError as error:
+            blamed = given.get(error.factor)
+            with source.at(blamed.path if blamed else self.sweep.path):
+                raise
         except InfeasibleError as error:
             if self.sweep.infeasible == "error" and not isinstance(error, WrongDeviceError):
                 raise self.infeasible(error, given) from error

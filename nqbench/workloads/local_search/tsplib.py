@@ -48,11 +48,13 @@ def read_tsplib(path: Path) -> Tsplib:
         text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         if isinstance(error, UnicodeDecodeError):
-            raise StudyError(f"instance {path} is not text; TSPLIB files are") from error
+            message = f"instance {str(path)!r} is not text; TSPLIB files are"
+            raise StudyError(message, factor="instance") from error
         reason = getattr(error, "strerror", None) or error
         raise StudyError(
             f"instance {str(path)!r} cannot be read: {reason};"
-            " give `uniform` or the path of a TSPLIB file, from the folder of the command"
+            " give `uniform` or the path of a TSPLIB file, from the folder of the command",
+            factor="instance",
         ) from error
     return _Reader(path, text).read()
 

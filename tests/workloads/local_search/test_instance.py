@@ -9,6 +9,7 @@ import pytest
 
 from nqbench.devices.registry import open_device
 from nqbench.errors import InfeasibleError, StudyError
+from nqbench.study import expand, load_study
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.instance import (
     load_instance,
@@ -128,6 +129,34 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StudyError, match="is not text"):
         read_tsplib(binary)
+
+
+STUDY = """\
+name: files
+workload: local_search
+n: [5]
+sweeps:
+  - name: one
+    system: local_search.fused
+    matrix:
+      instance:
+        - uniform
+        - {file}
+"""
+
+
+def test_a_study_points_at_the_instance(tmp_path: Path) -> None:
+    binary, good = tmp_path / "binary.tsp", tmp_path / "good.tsp"
+    binary.write_bytes(b"\xff\xfe\x00")
+    good.write_text(GOOD)
+    study = tmp_path / "study.yaml"
+    for file, message in ((tmp_path / "absent.tsp", "cannot be read"), (binary, "is not text")):
+        study.write_text(STUDY.format(file=file))
+        with pytest.raises(StudyError) as raised:
+            expand(load_study(study), GPU)
+        assert str(raised.value).startswith(f"{study}:10: instance '{file}' {message}")
+    study.write_text(STUDY.format(file=good))
+    assert len(expand(load_study(study), GPU)) == 2
 
 
 def test_marks_of_other_editors_and_systems(tmp_path: Path) -> None:
