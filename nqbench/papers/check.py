@@ -73,10 +73,14 @@ class _Names:
         self.factors = set(workload.factors)
         self.hardware = {h.id for h in paper.hardware}
         self.series = {part.id for part in paper.data}
+        self.own = {s.system for s in paper.systems}
 
     def system(self, name: str, marked: Marked, path: tuple[Key, ...]) -> None:
         """A system of nqbench, or the short name of one of this paper's."""
-        if self.paper.system(name) in self.systems:
+        full = self.paper.system(name)
+        if full in self.systems:
+            if full.startswith(f"{self.paper.id}.") and full not in self.own:
+                raise marked.error(f"the paper has no system '{full}'; add it to 'systems'", path)
             return
         short = {s.id for s in self.paper.systems if s.system}
         hint = suggestion(name, sorted(self.systems if "." in name else short))

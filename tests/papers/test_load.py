@@ -105,6 +105,19 @@ def test_an_unknown_paper_gets_the_nearest_name() -> None:
         load_paper("zang2011")
 
 
+def test_a_system_that_is_used_and_not_listed_is_named(tmp_path: Path) -> None:
+    text = (paper_folder("zhang2011") / "published.yaml").read_text(encoding="utf-8")
+    head, tail = text.split("\nsystems:\n")
+    systems, rest = tail.split("\ntables:\n")
+    entries = re.split(r"(?m)^(?=- )", systems)
+    kept = [entry for entry in entries if not entry.startswith("- id: low_divergence\n")]
+    assert len(kept) == len(entries) - 1
+    file = tmp_path / "published.yaml"
+    file.write_text(f"{head}\nsystems:\n{''.join(kept)}\ntables:\n{rest}", encoding="utf-8")
+    with pytest.raises(StudyError, match=r"no system 'zhang2011\.low_divergence'; add it to"):
+        read_paper(file)
+
+
 MISTAKES = {
     "system": (
         "  system: zhang2011.naive_l1_16k\n",
