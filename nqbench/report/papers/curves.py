@@ -160,7 +160,10 @@ def pool(
     right.set_ylim(0, max(relative) * 1.25)
     title = f"Figure {figure.number}: {figure.title}"
     alt = "Time of the distributed job pool against its size."
-    subtitle = f"{POOL_BLOCK} threads per block; published marks: the paper prints no time here"
+    subtitle = (
+        f"{POOL_BLOCK} threads per block; published marks: the paper prints no time here,"
+        " their height means nothing"
+    )
     return [finish(drawing, slug("paper", figure.id), title, source, alt=alt, subtitle=subtitle)]
 
 

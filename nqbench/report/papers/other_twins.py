@@ -95,7 +95,10 @@ def granularity(paper: Paper, table: PaperTable, run: Observed) -> Table:
     if all(cell is None for row in rows[1::2] for cell in row[1:]):
         raise AnalysisError(notes[-1])
     rows.append(_printed_utilization(paper, len(columns)))
-    rows.append(_utilization(table.series[0].system, n, run, len(columns)))
+    own = _utilization(table.series[0].system, n, run, len(columns))
+    rows.append(own)
+    if own[1] is not None:
+        notes.append("warp utilization: of every warp here, of 100 sampled ones in the paper")
     title = f"{_title(paper, table)}, with warp utilization (equation 1)"
     told = tuple(dict.fromkeys(n for n in notes if n))
     return Table(_name(table), title, columns, tuple(rows), source_of(run.data), told)

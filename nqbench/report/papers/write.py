@@ -60,6 +60,10 @@ DRAW: Final[dict[str, DrawFigure]] = {
 }
 
 
+OF_TIMES: Final = ("bars", "pool", "kernels", "speedup")
+"""Figures of kernel times: simulated runs are not in them, nor in the line that says whence."""
+
+
 @dataclass(frozen=True, slots=True)
 class PaperReport:
     """What was written: files (the page first) and the verdicts."""
@@ -95,12 +99,15 @@ def write_paper(
     with styled():
         for device in dict.fromkeys(run.data.device for run in runs):
             with page.attempt(f"claims against published values, {device}"):
-                page.drawings(forest(paper, verdicts, device, source), source)
+                own = joint_source([run for run in runs if run.data.device == device])
+                page.drawings(forest(paper, verdicts, device, own), own)
+        timed = joint_source([run for run in runs if not run.data.simulated] or runs)
         page.heading("Figures")
         for figure in paper.figures:
             if figure.draw != "none":
                 with page.attempt(f"figure {figure.number}: {figure.title}"):
-                    page.drawings(DRAW[figure.draw](paper, figure, runs, source), source)
+                    seen = timed if figure.draw in OF_TIMES else source
+                    page.drawings(DRAW[figure.draw](paper, figure, runs, seen), seen)
     for run in runs:
         many = f", {run.data.device}" if len(runs) > 1 else ""
         page.heading(f"Tables{many}")

@@ -61,6 +61,16 @@ def test_two_devices_in_one_folder(tmp_path: Path) -> None:
     assert judged.count("job_counts") == 1
 
 
+def test_a_figure_names_only_the_runs_in_it(tmp_path: Path) -> None:
+    runs = [named(zhang(rounds=3), "zhang2011"), named(simulated(), "zhang2011")]
+    write_paper(load_paper("zhang2011"), runs, tmp_path, ("md",), ("svg",))
+    text = (tmp_path / "paper.md").read_text(encoding="utf-8")
+    figures = [line for line in text.splitlines() if line.startswith("![")]
+    assert len(figures) == 3
+    assert all("measured, 3 rounds" in line for line in figures)
+    assert not any("simulated" in line for line in figures)
+
+
 def test_a_simulated_run_says_once_what_it_cannot(tmp_path: Path) -> None:
     run = named(simulated(), "zhang2011")
     write_paper(load_paper("zhang2011"), [run], tmp_path, ("md",), ())
