@@ -39,6 +39,7 @@ class SizeVerdict:
     ``value``   an estimate (bounds: the middle 95% of the draws), or text for what is no number
     ``share``   share of the draws in which the claim is true; ``None`` without a verdict
     ``paper``   the paper's value at this size, as printed
+    ``command`` what would measure it, where it was not
     """
 
     n: int | None
@@ -47,6 +48,7 @@ class SizeVerdict:
     share: float | None = None
     paper: str = ""
     reason: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +209,10 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
             value = evaluate(form.expr, values.functions, values.names)
             results.append((value, _true(form, values, value)))
     except (NotMeasured, StudyError) as error:
-        said = error.message if isinstance(error, StudyError) else error.what
-        return SizeVerdict(n, "not measured", paper=paper, reason=said)
+        said, command = (
+            (error.message, "") if isinstance(error, StudyError) else (error.what, error.command)
+        )
+        return SizeVerdict(n, "not measured", paper=paper, reason=said, command=command)
     finally:
         values.at = 0
     exact = not form.names & (OF_TIME - UNDRAWN)
@@ -259,7 +263,8 @@ def _combine(found: Sequence[SizeVerdict]) -> tuple[Word, str]:
     """Over several sizes all must hold, and any failure fails."""
     words = {size.word for size in found}
     lacking = [s for s in found if s.word == "not measured"]
-    reasons = "; ".join(dict.fromkeys(s.reason for s in lacking if s.reason))
+    commands = [f"`{s.command}` measures it" for s in lacking if s.command]
+    reasons = "; ".join(dict.fromkeys([*(s.reason for s in lacking if s.reason), *commands]))
     if "fails" in words:
         failed = [str(s.n) for s in found if s.word == "fails"]
         told = f"fails at N={', '.join(failed)}" if len(found) > 1 else ""

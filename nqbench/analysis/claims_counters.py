@@ -11,6 +11,7 @@ from nqbench.analysis.claims_points import (
     configurations,
     finished,
     main_point,
+    paper_of,
 )
 from nqbench.analysis.claims_runs import Observed, profile_value
 from nqbench.analysis.dataset import Dataset, PointResult
@@ -28,7 +29,8 @@ def counter_of(run: Observed, point: PointResult, name: str) -> float:
         if found is not None:
             return found
         raise NotMeasured(
-            f"{name} is counted in the simulator (nqbench reproduce {run.data.name} --device sim)"
+            f"{name} is counted in the simulator"
+            f" (nqbench reproduce {paper_of(run.data, point.system)} --device sim)"
             " or by Nsight Compute (`counters: ncu` in the study's measure block)"
         )
     if plain_name(name)[0] in PROFILER_COUNTERS:
@@ -69,7 +71,10 @@ def configuration(
         ok = finished(configurations(data, system, n, levels), data)
         known = [p for p in ok if p.detail("occupancy") is not None]
         if not known:
-            raise NotMeasured(f"the run has no occupancy of {system}; a GPU's compiler reports it")
+            raise NotMeasured(
+                f"the run has no occupancy of {system}; a GPU's compiler reports it",
+                f"nqbench reproduce {paper_of(data, system)} --device cuda:0",
+            )
         return max(known, key=lambda p: float(p.detail("occupancy")))
     if config:
         raise NotMeasured(f"config {config!r} is neither fastest nor highest_occupancy")

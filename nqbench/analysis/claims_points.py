@@ -8,6 +8,7 @@ from typing import Final
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.quantities import TIME
 from nqbench.errors import AnalysisError
+from nqbench.papers.load import paper_names
 from nqbench.point import LAUNCH, PART
 
 _NOT_LAUNCH: Final = ("probe", "seed", "board")
@@ -18,7 +19,7 @@ class NotMeasured(AnalysisError):
     """The run lacks something: ``what`` and why, and the ``command`` that would measure it."""
 
     def __init__(self, what: str, command: str = "") -> None:
-        super().__init__(f"{what}; `{command}` goes on with it" if command else what)
+        super().__init__(f"{what}; `{command}` measures it" if command else what)
         self.what = what
         self.command = command
 
@@ -44,7 +45,7 @@ def configurations(
     if not found:
         raise NotMeasured(
             f"the run has no {described(system, n, wanted)} (sizes: {_sizes(data, system)})",
-            data.command,
+            remedy(data, system, n),
         )
     return list(found.values())
 
@@ -60,8 +61,10 @@ def finished(points: Sequence[PointResult], data: Dataset) -> list[PointResult]:
     if not ok:
         one = points[0]
         levels = {k: str(v) for k, v in one.levels.items() if k in ("depth", "block_size")}
+        # What was skipped would be skipped again; the reason says what to change.
+        command = "" if one.status == "skipped" else data.command
         raise NotMeasured(
-            f"{described(one.system, one.n, levels)}: {one.status}: {one.reason}", data.command
+            f"{described(one.system, one.n, levels)}: {one.status}: {one.reason}", command
         )
     return ok
 
@@ -110,15 +113,35 @@ def check_timed(data: Dataset, system: str) -> None:
     are timed there."""
     on_host = any(point.host for point in data.points if point.system == system)
     if data.simulated and not on_host:
-        raise NotMeasured(no_time(data))
+        raise NotMeasured(no_time(data, system))
 
 
-def no_time(data: Dataset) -> str:
+def no_time(data: Dataset, system: str = "") -> str:
     """Why a simulated run says nothing about times."""
     return (
         f"{data.device_short} counts and does not time; it takes a GPU:"
-        f" nqbench reproduce {data.name} --device cuda:0"
+        f" nqbench reproduce {paper_of(data, system)} --device cuda:0"
     )
+
+
+def paper_of(data: Dataset, system: str) -> str:
+    """The paper whose study has a system: the run's own, else the one that the system is named
+    after (a run of any study can be asked for a paper's claims)."""
+    names = paper_names()
+    family = system.partition(".")[0]
+    return family if data.name not in names and family in names else data.name
+
+
+def remedy(data: Dataset, system: str, n: int) -> str:
+    """The command that measures what a run has not.
+
+    It is the run's own where its study may have the point: another study, or the simulator's
+    smaller boards, would lack it again.
+    """
+    paper = paper_of(data, system)
+    if paper == data.name and (not data.simulated or any(p.n == n for p in data.points)):
+        return data.command
+    return f"nqbench reproduce {paper} --device cuda:0" if paper in paper_names() else data.command
 
 
 def described(system: str, n: int, levels: Mapping[str, object]) -> str:

@@ -19,6 +19,7 @@ from nqbench.analysis.claims_points import (
     configurations,
     described,
     finished,
+    remedy,
     timed_points,
 )
 from nqbench.analysis.claims_runs import Observed, probe_value
@@ -207,7 +208,7 @@ class Values:
             if found is None:
                 raise NotMeasured(
                     f"no instrumented kernel counted {name} for {described(full, n, levels)}",
-                    data.command,
+                    remedy(data, full, n),
                 )
             return found
         key = ("counter", index, full, n, name, config, tuple(sorted(levels.items())))

@@ -146,8 +146,18 @@ def test_what_is_missing_is_named_with_the_command() -> None:
     assert found.word == "unclear"
     assert "N=16" in found.reason
     assert "zhang2011.naive_l1_16k" in found.reason
-    with pytest.raises(NotMeasured, match="`nqbench reproduce zhang2011` goes on"):
+    assert "`nqbench reproduce zhang2011` measures it" in found.reason
+    with pytest.raises(NotMeasured, match="`nqbench reproduce zhang2011` measures it"):
         main_point(run.data, "zhang2011.naive_l1_16k", 16)
+
+
+def test_a_run_of_another_study_is_told_whose_study_measures_it() -> None:
+    builder = zhang(steps={"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}, sizes=(15,))
+    found = verdict({"expr": RATIO, "n": ["16"]}, named(builder, "ablation"))
+    assert "`nqbench reproduce zhang2011 --device cuda:0` measures it" in found.reason
+    divergence = 'counter("naive_l1_16k", "branches")'
+    found = verdict({"expr": divergence, "kind": "counter"}, named(builder, "ablation"))
+    assert "nqbench reproduce zhang2011 --device sim" in found.reason
 
 
 def test_a_skipped_point_gives_its_reason() -> None:
@@ -156,6 +166,7 @@ def test_a_skipped_point_gives_its_reason() -> None:
     found = verdict({"expr": RATIO, "expect": "value > 1"}, named(builder, "zhang2011"))
     assert found.word == "not measured"
     assert "takes 200 s" in found.reason
+    assert "measures it" not in found.reason  # the same command would skip it again
 
 
 def test_truth_values_and_lists() -> None:

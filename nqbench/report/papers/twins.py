@@ -41,7 +41,7 @@ def _series(paper: Paper, table: PaperTable, run: Observed) -> Table:
     cells = [beside.cell(table, series, n) for series in table.series for n in table.sizes]
     if all(cell.here is None and cell.ratio is None for cell in cells):
         command = next(iter(beside.commands), "")
-        hint = f"; `{command}` goes on with it" if command else ""
+        hint = f"; `{command}` measures it" if command else ""
         raise AnalysisError(f"{cells[0].missing}{hint}")
     counted = any(s.quantity == "jobs" for s in table.series)
     ratios = any(s.ratio for s in table.series)
