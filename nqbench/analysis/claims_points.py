@@ -118,10 +118,9 @@ def check_timed(data: Dataset, system: str) -> None:
 
 def no_time(data: Dataset, system: str = "") -> str:
     """Why a simulated run says nothing about times."""
-    return (
-        f"{data.device_short} counts and does not time; it takes a GPU:"
-        f" nqbench reproduce {paper_of(data, system)} --device cuda:0"
-    )
+    paper = paper_of(data, system)
+    command = f": nqbench reproduce {paper} --device cuda:0" if paper in paper_names() else ""
+    return f"{data.device_short} counts and does not time; it takes a GPU{command}"
 
 
 def paper_of(data: Dataset, system: str) -> str:
@@ -133,15 +132,15 @@ def paper_of(data: Dataset, system: str) -> str:
 
 
 def remedy(data: Dataset, system: str, n: int) -> str:
-    """The command that measures what a run has not.
+    """The command that measures what a run has not; empty where no paper's study is known to.
 
     It is the run's own where its study may have the point: another study, or the simulator's
     smaller boards, would lack it again.
     """
     paper = paper_of(data, system)
-    if paper == data.name and (not data.simulated or any(p.n == n for p in data.points)):
+    if data.name in paper_names() and (not data.simulated or any(p.n == n for p in data.points)):
         return data.command
-    return f"nqbench reproduce {paper} --device cuda:0" if paper in paper_names() else data.command
+    return f"nqbench reproduce {paper} --device cuda:0" if paper in paper_names() else ""
 
 
 def described(system: str, n: int, levels: Mapping[str, object]) -> str:

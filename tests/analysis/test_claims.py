@@ -158,6 +158,8 @@ def test_a_run_of_another_study_is_told_whose_study_measures_it() -> None:
     divergence = 'counter("naive_l1_16k", "branches")'
     found = verdict({"expr": divergence, "kind": "counter"}, named(builder, "ablation"))
     assert "nqbench reproduce zhang2011 --device sim" in found.reason
+    host = verdict({"expr": 'time("cpu.somers")'}, named(builder, "ablation"))
+    assert host.reason.endswith("(sizes: none)")  # no paper has that program alone
 
 
 def test_a_skipped_point_gives_its_reason() -> None:
