@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.measure.parts import separable
-from nqbench.plan import HostPlan
 from nqbench.point import PART, Level, Point
 from nqbench.study import Measure
-from nqbench.workloads.protocol import Factor, Workload
+from nqbench.workloads.protocol import Factor, Workload, host_systems
 from nqbench.workloads.separable import PARTS
 
 if TYPE_CHECKING:
@@ -80,8 +79,6 @@ class PartsStudy:
     def _points(self, name: str, workload: Workload, n: int, facts: DeviceFacts) -> list[Point]:
         resolved = workload.resolve({**self.levels, "n": n}, name, facts)
         plan = workload.plan(resolved.factors, name, facts)
-        if isinstance(plan, HostPlan):
-            raise InfeasibleError(f"{name} runs on the processor: only kernels are taken apart")
         separable(workload, name).part(plan, "full")
         return [
             Point(
@@ -98,8 +95,8 @@ def parts_study(
 ) -> PartsStudy:
     """The study of a command line: names of systems, and ``factor=level`` words for all of them.
 
-    Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a system whose workload does
-    not tell arithmetic from memory.
+    Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a system of the processor
+    and for one whose workload does not tell arithmetic from memory.
     """
     from nqbench.actions import find_system
 
@@ -109,6 +106,8 @@ def parts_study(
     systems = []
     for name in dict.fromkeys(names):
         workload, _ = find_system(name)
+        if name in host_systems(workload):  # before a reason that speaks of kernels
+            raise InfeasibleError(f"{name} runs on the processor: only kernels are taken apart")
         separable(workload, name)
         systems.append((name, workload))
     if any(word.startswith("n=") for word in words):

@@ -87,6 +87,14 @@ def test_counting_declines_with_its_reason() -> None:
         parts_study(["zhang2011.low_divergence"])
 
 
+@pytest.mark.parametrize(
+    "system", ["cpu.somers", "fitness.sa_delta", "brodtkorb_part1.cpu_two_loops"]
+)
+def test_a_system_of_the_processor_is_no_kernel(system: str) -> None:
+    with pytest.raises(InfeasibleError, match=f"{system} runs on the processor"):
+        parts_study([system])
+
+
 @pytest.mark.parametrize("system", ["brodtkorb_part1.gpu_v8", "fitness.histogram"])
 def test_a_processor_has_no_kernel_to_take_apart(system: str) -> None:
     from nqbench.devices.registry import facts_for
