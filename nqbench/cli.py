@@ -11,7 +11,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -26,7 +26,7 @@ from nqbench.errors import (
     NqbenchError,
     StudyError,
 )
-from nqbench.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
+from nqbench.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG, exit_code
 
 app = typer.Typer(
     help="Reproducible benchmarks and ablations of irregular search on GPUs.",
@@ -34,6 +34,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+HELP: Final = frozenset(["--help"])
+NEED_LITTLE: Final = ("kernels", "devices", "doctor", "schema")
+"""Commands that load no numerical library, and so do not end in one for lack of memory."""
 
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="A study file (YAML).")]
 DeviceOption = Annotated[
@@ -52,12 +56,17 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def common(
-    version: Annotated[
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 (its callback acts)
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print it and exit."),
     ] = False,
 ) -> None:
     """Reproducible benchmarks and ablations of irregular search on GPUs."""
+    if context.invoked_subcommand not in NEED_LITTLE and not HELP.intersection(sys.argv):
+        from nqbench.memory import check_room
+
+        check_room()
 
 
 @app.command()
@@ -106,8 +115,8 @@ def run(
         raise typer.Exit(EXIT_INTERRUPTED)
     if not no_report and outcome.counts.get("ok", 0):
         terminal.show_report(actions.report([outcome.path], None, ()))
-    if outcome.failures or not outcome.counts.get("ok", 0):  # all skipped: nothing was measured
-        raise typer.Exit(EXIT_FAILED)
+    if code := exit_code(outcome):
+        raise typer.Exit(code)
 
 
 @app.command()
@@ -241,7 +250,8 @@ def _what(error: OSError) -> str:
             Path.cwd()
         except OSError:
             return "the working directory has been deleted; change into another one"
-    return f"{error.filename or 'the output'}: {error.strerror}"
+    # A library that cannot be loaded has no number, so that Python leaves strerror empty.
+    return f"{error.filename or 'the output'}: {error.strerror}" if error.strerror else str(error)
 
 
 def main() -> None:

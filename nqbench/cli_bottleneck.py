@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nqbench.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
+from nqbench.exit_codes import exit_code
 
 
 def register(app: typer.Typer) -> None:
@@ -59,10 +59,8 @@ def bottleneck(
             terminal_tables.show_table(terminal.console(), table)
         if not outcome.interrupted:
             terminal.show_report(actions.report([outcome.path], None, ()))
-    if outcome.interrupted:
-        raise typer.Exit(EXIT_INTERRUPTED)
-    if outcome.failures:
-        raise typer.Exit(EXIT_FAILED)
+    if code := exit_code(outcome):
+        raise typer.Exit(code)
 
 
 def roofline(

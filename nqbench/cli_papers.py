@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nqbench.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
+from nqbench.exit_codes import EXIT_INTERRUPTED, exit_code
 
 FullOption = Annotated[
     bool,
@@ -116,6 +116,4 @@ def _reproduce(name: str, device: str, out: Path | None, budget: str | None, ful
     if outcome.counts.get("ok", 0):
         actions.report([outcome.path], out, ())  # the study's own tables, beside the paper's
         paper_terminal.show_paper(paper_actions.report_paper(name, [outcome.path], out, full=full))
-    if outcome.interrupted:
-        return EXIT_INTERRUPTED
-    return EXIT_FAILED if outcome.failures else 0
+    return exit_code(outcome)

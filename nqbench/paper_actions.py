@@ -10,6 +10,7 @@ from nqbench.errors import StudyError
 
 if TYPE_CHECKING:
     from nqbench.analysis.claims import Verdict
+    from nqbench.analysis.claims_runs import Observed
     from nqbench.papers.schema import Paper
     from nqbench.report.papers.write import PaperReport
     from nqbench.report.table import Table
@@ -32,8 +33,11 @@ def claims(
 ) -> list[tuple[Table, list[Verdict]]]:
     """The verdict tables of runs: one per paper that they speak about.
 
-    Raises ``StudyError`` (no paper's run, unknown paper) and ``StoreError`` (no run).
+    Raises ``StudyError`` (no paper's run, unknown paper, runs that say nothing about the paper
+    asked for) and ``StoreError`` (no run).
     """
+    from dataclasses import replace
+
     from nqbench.analysis.claims import judge
     from nqbench.analysis.claims_runs import observe, papers_of
     from nqbench.report.papers.verdict_table import claims_table
@@ -44,8 +48,31 @@ def claims(
     for one in papers_of(observed, paper):
         mine = observed if paper else [r for r in observed if r.data.name == one.id]
         verdicts = judge(one, mine, full=full)
-        found.append((claims_table(one, verdicts, joint_source(mine)), verdicts))
+        table = claims_table(one, verdicts, joint_source(mine))
+        strangers = [said for run in mine if (said := _of_another_study(one, run))]
+        if len(strangers) == len(mine) and not any(map(_rests_on_a_run, verdicts)):
+            raise StudyError("; ".join(strangers))
+        found.append((replace(table, notes=(*strangers, *table.notes)), verdicts))
     return found
+
+
+def _rests_on_a_run(verdict: Verdict) -> bool:
+    from nqbench.analysis.claims import ENUMERATED
+
+    return verdict.device != ENUMERATED and verdict.word != "not measured"
+
+
+def _of_another_study(paper: Paper, run: Observed) -> str:
+    """What a run of another study has of a paper; nothing to say of the paper's own run."""
+    if run.data.name == paper.id:
+        return ""
+    spoken_of = {paper.system(system.id) for system in paper.systems if system.system}
+    there = len(spoken_of & {point.system for point in run.data.points})
+    return (
+        f"{run.path} is a run of study '{run.data.name}' and has {there or 'none'} of the"
+        f" {len(spoken_of)} systems that {paper.id} speaks of; `nqbench reproduce {paper.id}`"
+        " measures them"
+    )
 
 
 def report_paper(

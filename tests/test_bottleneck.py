@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from nqbench import actions
+from nqbench import actions, bottleneck_actions
 from nqbench.analysis.bottleneck import Bottleneck, Judged, bottlenecks
 from nqbench.analysis.collect import load_dataset
 from nqbench.analysis.quantities import TIME
@@ -16,6 +16,7 @@ from nqbench.bottleneck import PartsStudy, measure_parts, parts_study
 from nqbench.cli import app
 from nqbench.devices.models import load_model
 from nqbench.errors import InfeasibleError, StudyError
+from nqbench.measure.events import RunOutcome
 from nqbench.measure.parts import OfPart, matched
 from nqbench.occupancy import occupancy
 from nqbench.plan import KernelPlan
@@ -190,3 +191,11 @@ def test_the_command(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "memory_only" in done.output
     assert (tmp_path / "run" / "report" / "table-bottleneck.md").exists()
+
+
+def test_nothing_measured_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = RunOutcome(tmp_path, {"skipped": 3}, (), {"a": "does not fit"}, 0.1, False)
+    monkeypatch.setattr(bottleneck_actions, "measure", lambda *_, **__: outcome)
+    done = CliRunner().invoke(app, ["bottleneck", "ceilings.copy", "-d", "sim:mini"])
+    assert done.exit_code == 1
+    assert "done: 3 skipped" in done.output

@@ -87,6 +87,15 @@ def test_reproduce_runs_reports_and_judges(project: Path) -> None:
     assert "did you mean 'zhang2011'" in wrong.stderr
 
 
+def test_a_paper_of_which_nothing_was_measured_is_no_success(project: Path) -> None:
+    study = project / "experiments" / "zhang2011" / "study.yaml"
+    study.write_text(SMALL.replace("rounds: 2, budget: 1s", "rounds: 2"), encoding="utf-8")
+    words = ("--device", "fake:base=9", "--budget", "100ms")
+    done = nqbench("reproduce", "zhang2011", *words, cwd=project)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "done: 2 skipped" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -169,3 +178,26 @@ def test_a_paper_without_a_point_for_the_device_does_not_stop_the_others(
     else:
         assert done.exit_code == 0
         assert "zhang2011 is left out: nothing would run of zhang2011" in done.stderr
+
+
+def test_a_run_of_another_study_says_what_it_has_of_the_paper(project: Path) -> None:
+    study = project / "study.yaml"
+    study.write_text(SMALL.replace("zhang2011\n", "mine\n", 1), encoding="utf-8")
+    assert nqbench("run", "study.yaml", "-d", FAKE, "--no-report", cwd=project).returncode == 0
+    run = str(next(project.glob("results/local/*/mine")))
+    some = nqbench("claims", run, "--paper", "zhang2011", cwd=project)
+    assert some.returncode == 0, some.stderr
+    assert "is a run of study 'mine' and has 2 of the" in some.stdout
+
+    other = SMALL.replace("zhang2011\n", "other\n", 1)
+    other = other.replace(
+        "zhang2011.shared_conflict, zhang2011.shared_no_conflict", "tanaka2011.none"
+    )
+    study.write_text(other, encoding="utf-8")
+    assert nqbench("run", "study.yaml", "-d", FAKE, "--no-report", cwd=project).returncode == 0
+    run = str(next(project.glob("results/local/*/other")))
+    none = nqbench("claims", run, "--paper", "zhang2011", cwd=project)
+    assert none.returncode == 2
+    assert "has none of the" in none.stderr
+    assert "`nqbench reproduce zhang2011` measures them" in none.stderr
+    assert none.stderr.count("\n") == 1

@@ -37,6 +37,14 @@ ADVICE: Final = {
     "MemoryError": "more memory is needed than there is: lower n or depth, or raise ulimit -v",
 }
 """What the end of a worker may mean, by the signal's name or the last complaint's first word."""
+NO_MEMORY: Final = (
+    "llocation failed",
+    "llocation still failed",
+    "bad_alloc",
+    "failed to map segment",
+    "Cannot allocate",
+)
+"""How LLVM, C++, OpenBLAS and the loader complain that memory is short."""
 MISTAKE: Final = (
     "a mistake in the workload or in nqbench, or a setting that a library refuses; the device is"
     " not at fault"
@@ -199,7 +207,8 @@ def _signal(code: int) -> str:
 def _advice(code: int, complaint: str) -> str:
     """What that may mean, where it is known."""
     # numpy's own kind of MemoryError has a longer name
-    cause = "MemoryError" if "MemoryError" in complaint.partition(":")[0] else _signal(code)
+    short = "MemoryError" in complaint.partition(":")[0] or any(x in complaint for x in NO_MEMORY)
+    cause = "MemoryError" if short else _signal(code)
     return f" ({ADVICE[cause]})" if cause in ADVICE else ""
 
 
