@@ -112,6 +112,8 @@ def parts_study(
         systems.append((name, workload))
     if any(word.startswith("n=") for word in words):
         raise StudyError("the size is an option: write --n")
+    if wrong := [size for size in sizes if size < 1]:
+        raise StudyError(f"--n {wrong[0]}: a size is a whole number from 1")
     levels = dict(_level(word, systems) for word in words if "=" in word)
     return PartsStudy(tuple(systems), tuple(sizes), levels, measure or Measure())
 

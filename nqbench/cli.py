@@ -141,8 +141,9 @@ def count(
 ) -> None:
     """Count the solutions for N queens by the fastest verified path."""
     from nqbench import actions, terminal
-    from nqbench.count import count_solutions
+    from nqbench.count import check_size, count_solutions
 
+    check_size(n)  # before a word on devices
     choice = actions.choose(device)
     if device == "auto":
         terminal.note(choice.why)

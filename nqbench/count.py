@@ -54,13 +54,18 @@ class _Trial:
     wall_s: float
 
 
+def check_size(n: int) -> None:
+    """Raise ``StudyError`` for a board whose count is not known."""
+    if not 1 <= n <= LARGEST_N:
+        raise StudyError(f"N must be from 1 to {LARGEST_N}, not {n}: a(N) is unknown beyond")
+
+
 def count_solutions(n: int, spec: str) -> Count:
     """Count the placements of ``n`` queens (1 to 27) on the device ``spec``."""
     from nqbench.devices.registry import open_device
     from nqbench.workloads import get
 
-    if not 1 <= n <= LARGEST_N:
-        raise StudyError(f"N must be from 1 to {LARGEST_N}, not {n}: a(N) is unknown beyond")
+    check_size(n)
     if spec.startswith("replay:"):
         raise StudyError(
             f"--device {spec} only repeats what was recorded, and count computes;"

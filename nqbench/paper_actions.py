@@ -68,10 +68,11 @@ def _of_another_study(paper: Paper, run: Observed) -> str:
         return ""
     spoken_of = {paper.system(system.id) for system in paper.systems if system.system}
     there = len(spoken_of & {point.system for point in run.data.points})
+    many = "all" if there == len(spoken_of) else there or "none"
     return (
-        f"{run.path} is a run of study '{run.data.name}' and has {there or 'none'} of the"
+        f"{run.path} is a run of study '{run.data.name}' and has {many} of the"
         f" {len(spoken_of)} systems that {paper.id} speaks of; `nqbench reproduce {paper.id}`"
-        " measures them"
+        " measures them as the paper did"
     )
 
 

@@ -83,6 +83,12 @@ def test_mistakes_in_words(words: list[str], said: str) -> None:
         parts_study(words)
 
 
+@pytest.mark.parametrize("n", [0, -4])
+def test_a_size_is_at_least_one(n: int) -> None:
+    with pytest.raises(StudyError, match=f"--n {n}: a size is a whole number from 1"):
+        parts_study(["ceilings.fma"], [64, n])
+
+
 def test_counting_declines_with_its_reason() -> None:
     with pytest.raises(InfeasibleError, match="control flow depends on the words"):
         parts_study(["zhang2011.low_divergence"])

@@ -133,6 +133,12 @@ def test_wrong_command_lines_exit_with_2_and_a_sentence(
     assert not (tmp_path / "results").exists()
 
 
+def test_a_wrong_size_is_said_before_a_word_on_devices() -> None:
+    done = nqbench("count", "28")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_wrong_study_names_file_and_line(tmp_path: Path) -> None:
     write(tmp_path, TINY.replace("system:", "sistem:"))
     done = nqbench("run", "study.yaml", "--device", "sim", cwd=tmp_path)

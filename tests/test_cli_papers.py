@@ -199,5 +199,5 @@ def test_a_run_of_another_study_says_what_it_has_of_the_paper(project: Path) -> 
     none = nqbench("claims", run, "--paper", "zhang2011", cwd=project)
     assert none.returncode == 2
     assert "has none of the" in none.stderr
-    assert "`nqbench reproduce zhang2011` measures them" in none.stderr
+    assert "`nqbench reproduce zhang2011` measures them as the paper did" in none.stderr
     assert none.stderr.count("\n") == 1
