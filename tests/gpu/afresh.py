@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import mkstemp
@@ -25,6 +26,22 @@ REPORTS: Final = "NQBENCH_TEST_REPORTS"
 POLL_S: Final = 0.05
 END_S: Final = 30.0
 """For a process that was interrupted, before it is killed: its fixtures close the device."""
+
+
+@contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Put SIGINT off: a session that is interrupted while it starts a process loses track of it.
+
+    The process can itself be interrupted, even where this one ignores it (a job in the background).
+    """
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came and before is not signal.SIG_IGN:
+        raise KeyboardInterrupt
 
 
 class Afresh:
@@ -72,20 +89,14 @@ class Afresh:
         path = Path(name)
         items = item.session.items
         left = [i for i in items[items.index(item) :] if i.get_closest_marker("gpu")]
-        self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "-p",
-                "no:cacheprovider",
-                *(i.nodeid for i in left),
-            ],
-            cwd=self._config.rootpath,
-            env={**os.environ, REPORTS: str(path)},
-            stdout=subprocess.DEVNULL,
-        )
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        with interrupts_later():
+            self._process = subprocess.Popen(
+                [*command, *(i.nodeid for i in left)],
+                cwd=self._config.rootpath,
+                env={**os.environ, REPORTS: str(path)},
+                stdout=subprocess.DEVNULL,
+            )
         self._lines = self._follow(path, self._process)
 
     @staticmethod
