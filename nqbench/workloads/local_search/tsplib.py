@@ -45,8 +45,10 @@ def read_tsplib(path: Path) -> Tsplib:
     wrong: the number of cities, an index, a coordinate, a keyword, another kind of distances.
     """
     try:
+        if path.is_fifo() or path.is_char_device():  # reading may never end
+            raise ValueError("it is a pipe or a device")
         text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
-    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+    except (OSError, ValueError) as error:  # ValueError: also a name that no file can have
         if isinstance(error, UnicodeDecodeError):
             message = f"instance {str(path)!r} is not text; TSPLIB files are"
             raise StudyError(message, factor="instance") from error

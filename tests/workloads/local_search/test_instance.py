@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,10 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         read_tsplib(tmp_path / "absent.tsp")
     with pytest.raises(StudyError, match="cannot be read: embedded null"):
         with_digest("a\0b.tsp", 5)
+    pipe = tmp_path / "pipe.tsp"
+    os.mkfifo(pipe)
+    with pytest.raises(StudyError, match="cannot be read: it is a pipe or a device"):
+        read_tsplib(pipe)
     binary = tmp_path / "binary.tsp"
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StudyError, match="is not text"):
