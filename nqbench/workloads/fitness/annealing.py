@@ -48,7 +48,7 @@ _USUAL_SHARE: Final = 0.66
 _USUAL_ATTACKED: Final = 8
 """Proposals per queen."""
 
-_MODULE: Final = "nqbench.workloads.fitness.annealing_host"
+_DELTA: Final = "nqbench.workloads.fitness.annealing_host:anneal_delta"
 _WARM_N: Final = 8
 
 
@@ -69,7 +69,10 @@ def settle(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
         from nqbench.workloads.fitness import annealing_gpu
 
         return derived | annealing_gpu.settle_evaluator(levels, device)
-    _check_evaluator(levels)
+    if levels["scheme"] == "sa_cpu":
+        from nqbench.workloads.fitness import annealing_cpu
+
+        annealing_cpu.settle_evaluator(levels)
     return derived
 
 
@@ -79,13 +82,16 @@ def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
     n, key = number(levels, "n"), chain_key(number(levels, "seed"))
     cooling = Cooling.from_levels(levels)
     about = {**derived, "task": "anneal", "seed": number(levels, "seed")}
-    if levels["scheme"] in ("sa_cpu", "sa_delta"):
-        function = "anneal_delta" if levels["scheme"] == "sa_delta" else "anneal_full"
-        own = () if levels["scheme"] == "sa_delta" else (str(levels["evaluator"]),)
-        rest = (key, *own, *astuple(cooling))
-        return HostPlan(f"{_MODULE}:{function}", (n, *rest), (_WARM_N, *rest), about)
-    if levels["scheme"] == "sa_chains":
-        plan: Plan = chains_plan(levels, device)
+    plan: Plan
+    if levels["scheme"] == "sa_delta":
+        rest = (key, *astuple(cooling))
+        return HostPlan(_DELTA, (n, *rest), (_WARM_N, *rest), about)
+    if levels["scheme"] == "sa_cpu":
+        from nqbench.workloads.fitness import annealing_cpu
+
+        plan = annealing_cpu.host_plan(levels, key, cooling)
+    elif levels["scheme"] == "sa_chains":
+        plan = chains_plan(levels, device)
     else:
         from nqbench.workloads.fitness import annealing_gpu
 
@@ -161,21 +167,11 @@ def work(levels: Mapping[str, Level]) -> float:
     n, cooling = number(levels, "n"), Cooling.from_levels(levels)
     usual = _USUAL_ATTACKED * n if cooling.attacked else _USUAL_SHARE * cooling.full_length(n)
     proposals = min(usual, cooling.limit(n))
-    quadratic = levels.get("evaluator") in ("cpu_serial", "gpu_coarse", "gpu_fine1", "gpu_fine2")
-    return float(proposals) * (n * (n - 1) / 2 if quadratic else 1.0)
+    evaluator = levels.get("evaluator", "-")
+    linear = evaluator in ("-", "histogram", "cpu_histogram")
+    return float(proposals) * (1.0 if linear else n * (n - 1) / 2)
 
 
 def _boards(outputs: Outputs) -> NDArray[Any]:
     count = outputs["conflicts"].size
     return outputs["boards"].reshape(count, -1)
-
-
-def _check_evaluator(levels: Mapping[str, Level]) -> None:
-    from nqbench.workloads.fitness.annealing_factors import HOST_EVALUATORS
-
-    if levels["scheme"] == "sa_cpu" and levels["evaluator"] not in HOST_EVALUATORS:
-        raise InfeasibleError(
-            f"evaluator: {levels['evaluator']} is no scheme of the processor; use"
-            f" {' or '.join(HOST_EVALUATORS)}, or system: fitness_schemes.sa_gpu",
-            "evaluator",
-        )

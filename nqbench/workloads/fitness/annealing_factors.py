@@ -11,8 +11,8 @@ from nqbench.point import Level
 from nqbench.workloads.fitness.annealing_cooling import MILLI, MOST_START
 from nqbench.workloads.protocol import Factor
 
-GPU_EVALUATORS: Final = ("gpu_coarse", "gpu_fine1", "gpu_fine2", "histogram")
-HOST_EVALUATORS: Final = ("cpu_serial", "cpu_histogram")
+GPU_EVALUATORS: Final = ("gpu_coarse", "gpu_fine1", "gpu_fine2", "gpu_cdp", "histogram")
+HOST_EVALUATORS: Final = ("cpu_serial", "cpu_threads", "cpu_tbb", "cpu_forkjoin", "cpu_histogram")
 
 MAX_EVALUATIONS: Final = 2**31 - 1
 MAX_CHAINS: Final = 2**20
@@ -56,9 +56,20 @@ much, so nothing has to be cooled down. At 0.3 boards of 10,000 queens are not f
 search with 6 queens takes 80 times as many proposals, or does not end within its limit (39%)."""
 
 EVALUATOR_LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
-    dict.fromkeys(("allocation", "block_size", "atomics", "counters", "tally"), "-")
+    dict.fromkeys(
+        (
+            *("allocation", "block_size", "atomics", "counters", "tally"),
+            *("threshold", "child_block_size", "nesting"),
+        ),
+        "-",
+    )
 )
 """Factors that `sa_gpu` leaves to its evaluator, whose defaults replace the ``-``."""
+
+HOST_EVALUATOR_LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
+    dict.fromkeys(("threads", "threshold"), "-")
+)
+"""The same for `sa_cpu`."""
 
 SCHEDULE: Final[Mapping[str, Level]] = MappingProxyType(
     {**dict.fromkeys(_PAPER, "auto"), "max_evaluations": 0}

@@ -13,7 +13,11 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from nqbench.point import Level
-from nqbench.workloads.fitness.annealing_factors import EVALUATOR_LEVELS, SCHEDULE
+from nqbench.workloads.fitness.annealing_factors import (
+    EVALUATOR_LEVELS,
+    HOST_EVALUATOR_LEVELS,
+    SCHEDULE,
+)
 
 Task = Literal["evaluate", "anneal"]
 Place = Literal["host", "device"]
@@ -65,7 +69,7 @@ _ALL: Final = (
     _kernel("gpu_cdp", _LAUNCH, threshold=4096, child_block_size=32, nesting=1),
     _kernel("histogram", _OWN),
     _kernel("batched", _OWN, batch=256),
-    _search("sa_cpu", "host", evaluator="cpu_serial"),
+    _search("sa_cpu", "host", evaluator="cpu_serial", **HOST_EVALUATOR_LEVELS),
     _search("sa_gpu", "device", evaluator="gpu_coarse", **EVALUATOR_LEVELS),
     _search("sa_delta", "host", proposal="uniform"),
     _search(

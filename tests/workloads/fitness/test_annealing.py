@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+import time
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from nqbench.devices.cpu import CpuDevice
 from nqbench.errors import InfeasibleError
@@ -18,8 +20,11 @@ from nqbench.point import Level
 from nqbench.workloads.fitness import (
     WORKLOAD,
     annealing,
+    annealing_cpu,
     annealing_full,
     annealing_walk,
+    cpu,
+    cpu_tbb,
 )
 from nqbench.workloads.fitness.annealing_cooling import (
     GOLDEN,
@@ -33,6 +38,9 @@ from nqbench.workloads.fitness.annealing_cooling import (
 from nqbench.workloads.fitness.annealing_host import walk_measured
 from nqbench.workloads.fitness.boards import brute_force, conflicts, is_board
 from tests.workloads.fitness.searching import ATTACKED, PAPER, SIM, run, same
+
+SA_CPU = "fitness_schemes.sa_cpu"
+needs_tbb = pytest.mark.skipif(bool(cpu_tbb.load_tbb()), reason=cpu_tbb.load_tbb() or "TBB is here")
 
 
 def test_random_numbers_are_splitmix64() -> None:
@@ -167,13 +175,73 @@ def test_the_compiled_search_is_the_same_walk(
 
 @pytest.mark.parametrize("evaluator", ["cpu_serial", "cpu_histogram"])
 def test_the_processors_search(evaluator: str) -> None:
-    answer, outputs, told = run(CpuDevice(), "fitness_schemes.sa_cpu", n=40, evaluator=evaluator)
+    answer, outputs, told = run(CpuDevice(), SA_CPU, n=40, evaluator=evaluator)
     assert answer == 0
     assert told["found"] == told["boards_found"] == 1
     expected = walk(40, chain_key(1), PAPER)
     assert told["evaluations"] == expected.evaluations
     assert told["accepted_moves"] == expected.accepted
     assert np.array_equal(outputs["boards"][0], expected.board)
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "setting"),
+    [
+        ("cpu_threads", {"threads": 3}),
+        pytest.param("cpu_tbb", {}, marks=needs_tbb),
+        ("cpu_forkjoin", {"threshold": 5}),
+    ],
+)
+def test_a_scheme_of_several_threads_walks_the_same_way(
+    evaluator: str, setting: dict[str, Level]
+) -> None:
+    given = {"n": 40, "evaluator": evaluator, "max_evaluations": 400, **setting}
+    answer, outputs, told = run(CpuDevice(), SA_CPU, **given)
+    expected = walk(40, chain_key(1), replace(PAPER, max_evaluations=400))
+    assert answer == expected.conflicts
+    assert told["evaluations"] == expected.evaluations == 400
+    assert told["accepted_moves"] == expected.accepted
+    assert np.array_equal(outputs["boards"][0], expected.board)
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "setting", "name"),
+    [("cpu_threads", 2, "threads"), ("cpu_forkjoin", 5, "fork_join")],
+)
+def test_evaluations_are_clocked_apart_from_the_rest(
+    evaluator: str, setting: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each evaluation is made to last at least a millisecond, so that the rest cannot."""
+    seen = []
+    function = getattr(cpu, name)
+
+    def slowly(board: NDArray[Any], given: int) -> int:
+        time.sleep(1e-3)
+        seen.append(given)
+        return int(function(board, given))
+
+    monkeypatch.setattr(cpu, name, slowly)
+    cooling = Cooling(0.5, 0.01, 0.8, 20, 30)
+    found = annealing_cpu.anneal_in_threads(20, chain_key(1), evaluator, setting, *astuple(cooling))
+    assert found.answer == walk(20, chain_key(1), cooling).conflicts
+    assert seen == [setting] * 31  # the start, and each proposal
+    phases = found.phases
+    assert isinstance(phases, dict)
+    assert phases["evaluation"] > 31e-3
+    assert 0 < phases["other"] < phases["evaluation"]
+    assert phases["evaluation"] + phases["other"] == pytest.approx(phases["total"])
+
+
+def test_an_evaluators_own_factors_come_with_it() -> None:
+    facts = CpuDevice().facts
+    for evaluator, own in (
+        ("cpu_serial", ("-", "-")),
+        ("cpu_threads", ("auto", "-")),
+        ("cpu_forkjoin", ("-", 4)),
+    ):
+        factors = WORKLOAD.resolve({"n": 20, "evaluator": evaluator}, SA_CPU, facts).factors
+        assert (factors["threads"], factors["threshold"]) == own
+        assert WORKLOAD.resolve(factors, SA_CPU, facts).factors == factors
 
 
 @pytest.mark.parametrize("evaluator", ["gpu_coarse", "gpu_fine1", "gpu_fine2", "histogram"])
@@ -210,7 +278,10 @@ def test_a_false_claim_is_a_wrong_answer(damage: str) -> None:
         ("cpu", "sa_delta", {"n": 9, "proposal": "attacked", "cooling": 900}, "cooling: 900 means"),
         ("cpu", "sa_delta", {"n": 9, "start_temperature": 5}, "above start_temperature: 5"),
         ("cpu", "sa_cpu", {"n": 9, "evaluator": "gpu_coarse"}, "no scheme of the processor"),
+        ("cpu", "sa_cpu", {"n": 9, "threads": 2}, "means nothing to evaluator: cpu_serial"),
+        ("cpu", "sa_cpu", {"n": 9, "evaluator": "cpu_threads", "threshold": 2}, "means nothing"),
         ("sim", "sa_gpu", {"n": 9, "evaluator": "cpu_serial"}, "scheme of the processor"),
+        ("sim", "sa_gpu", {"n": 9, "evaluator": "gpu_cdp"}, "dynamic parallelism"),
         ("sim", "sa_gpu", {"n": 9, "counters": "shared"}, "means nothing to evaluator: gpu_coarse"),
         ("sim", "sa_chains", {"n": 9, "block_size": 48}, "no multiple of 32"),
         ("sim", "sa_chains", {"n": 30_000, "counters": "shared"}, "bytes of shared memory"),
