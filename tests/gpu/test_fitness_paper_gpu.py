@@ -10,6 +10,7 @@ import yaml
 
 from nqbench.analysis.claims import judge
 from nqbench.analysis.claims_runs import Observed, observe
+from nqbench.analysis.quantities import quantity
 from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
@@ -71,8 +72,19 @@ def test_claims_at_small_sizes_get_a_verdict(run: Observed) -> None:
         assert found[name].word != "not measured", found[name].reason
     # 25 levels are one more than the paper's devices could; today's answer right.
     assert found["cdp_depth_limit"].word == "fails", found["cdp_depth_limit"].reason
-    # The host of a scheme of the processor never waits for a GPU's driver: true of every GPU yet.
-    assert found["coarse_slow_small"].word == "holds"
+    # A scheme of the processor never waits for a GPU's driver: true of every GPU yet. Two rounds
+    # give wide intervals, so the values themselves are compared.
+    assert found["coarse_slow_small"].word != "fails"
+    coarse, serial = (total_s(run, f"{PAPER}.{name}", 100) for name in ("gpu_coarse", "cpu_serial"))
+    assert coarse > 2 * serial
+
+
+def total_s(run: Observed, system: str, n: int) -> float:
+    """Seconds of one evaluation, transfers included."""
+    (point,) = [p for p in run.data.points if (p.system, p.n, p.sweep) == (system, n, "schemes")]
+    found = point.estimate(quantity("total"))
+    assert found is not None
+    return found.value
 
 
 def test_phases_of_a_call_add_up(run: Observed) -> None:

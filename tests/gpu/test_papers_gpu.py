@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from nqbench.analysis.claims import judge
 from nqbench.analysis.claims_runs import Observed, observe
@@ -27,12 +28,11 @@ JOBS_15 = 7432
 def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Observed:
     """Zhang's kernels at N = 15 with two short rounds, and the instrumented ones."""
     folder = tmp_path_factory.mktemp("papers")
-    text = (paper_folder(PAPER) / "study.yaml").read_text(encoding="utf-8")
-    sizes_of_study = ("{range: [15, 19]}", "[15, 16, 17]", "[15, 18]", "[18]")
-    for sizes in sizes_of_study:
-        text = text.replace(f"cuda: {sizes}", "cuda: [15]")
+    text = yaml.safe_load((paper_folder(PAPER) / "study.yaml").read_text(encoding="utf-8"))
+    for sized in (text, *(sweep for sweep in text["sweeps"] if "n" in sweep)):
+        sized["n"] = sized["n"] | {"cuda": [15]}
     study_file = folder / "study.yaml"
-    study_file.write_text(text, encoding="utf-8")
+    study_file.write_text(yaml.safe_dump(text, sort_keys=False), encoding="utf-8")
     study = load_study(study_file)
     measure = dataclasses.replace(study.measure, rounds=2, budget_s=1.0)
     study = dataclasses.replace(study, measure=measure)

@@ -103,11 +103,11 @@ def test_phases_of_a_run(device: CudaDevice) -> None:
         wall_s = time.perf_counter() - started
         assert prepared.fetch()["seen"].tolist() == [0 + 1 + 2]
     named = {"allocate", "transfer", "count", "kernel", "decide", "reduce", "free"}
-    assert phases.keys() == named
+    assert phases.keys() == named | {"total"}
     assert all(seconds > 0 for seconds in phases.values())
     assert 0.01 <= phases["decide"] < 0.0125
     total_s = sum(phases[name] for name in named - {"kernel"})
-    assert total_s <= wall_s
+    assert total_s <= phases["total"] <= wall_s
     # Waiting after every operation costs little here: the parts make up the whole.
     assert 0.8 * whole_s <= total_s <= 1.5 * whole_s
 
