@@ -54,17 +54,20 @@ class Asked:
         return count_jobs(split.n, split.depth, split.symmetry, split.odd_rule)
 
     def enumerated(self) -> Enumeration:
-        """The walk over all jobs, from the disk if it was done before; ``AnalysisError`` where it
-        would take minutes that nobody asked for."""
+        """The walk over all jobs, from the disk if it was done before.
+
+        ``AnalysisError`` where it takes minutes that nobody asked for. Also where the disk has it:
+        what a page says must not depend on what was walked on this machine.
+        """
+        n = self.split.n
+        if n > MAX_N_ON_THE_FLY and not self.full:
+            raise AnalysisError(
+                f"this count walks the whole tree of n = {n}, minutes beyond n ="
+                f" {MAX_N_ON_THE_FLY}: ask with full=True (minutes, once), or run the system with"
+                " probe: iterations on a GPU"
+            )
         found = enumeration.cached(self.split)
         if found is None:
-            n = self.split.n
-            if n > MAX_N_ON_THE_FLY and not self.full:
-                raise AnalysisError(
-                    f"this count walks the whole tree of n = {n}, minutes beyond n ="
-                    f" {MAX_N_ON_THE_FLY}: ask with full=True, once, or run the system with"
-                    " probe: iterations on a GPU"
-                )
             found = enumeration.enumerate_jobs(self.split)
             enumeration.keep(found)
         return found

@@ -4,8 +4,8 @@
 
 - *by formula or a short walk*, at any size: ``jobs``, ``tasks``, ``h2d_bytes``;
 - *exact, by walking the whole tree* (``enumeration``): iterations, nodes, accesses, solutions.
-  On the fly up to N = 16 (seconds); beyond, with ``full=True``, once (two minutes for N = 18 on two
-  cores, a factor of 8 per row), then from the disk.
+  On the fly up to N = 16 (seconds); beyond only with ``full=True``: two minutes for N = 18 on two
+  cores, a factor of 8 per row, once, then from the disk.
   The instrumented kernels (``probe: iterations``, ``accesses``) give the same numbers on a GPU;
 - *sampled* (``lockstep``): ``warp_utilization``, ``split_iteration_share``, ``warp_iterations``, of
   warps whose lanes run in step; ``probe: iterations`` gives the first for all warps.
