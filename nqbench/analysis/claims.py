@@ -71,13 +71,14 @@ class Verdict:
 def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list[Verdict]:
     """The verdict on every claim of a paper: one per run, or one for counts that need no run.
 
-    Claims that compare devices are judged once, over all runs. A simulated run beside a measured
-    one has no verdict on claims that it cannot judge. ``full`` lets counts walk large trees, which
+    Claims that compare devices are judged once, over all runs (over those with times, if it is
+    times that they compare). A simulated run beside a measured one has no verdict on claims that it
+    cannot judge. ``full`` lets counts walk large trees, which
     takes minutes once.
     """
     runs = [in_times_of(paper, run) for run in runs]
     own = {i: Draws.of([run.data]) for i, run in enumerate(runs)}
-    joint = Draws.of([run.data for run in runs]) if len(runs) > 1 else own.get(0, Draws.of([]))
+    timed = [run for run in runs if not run.data.simulated] or runs
     verdicts: list[Verdict] = []
     for claim in paper.claims:
         form = _form(claim)
@@ -86,7 +87,9 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
                 _verdict(claim, form, Values(paper, runs, Draws.of([]), full=full), None)
             )
         elif _across(form):
-            verdicts.append(_verdict(claim, form, Values(paper, runs, joint), runs[0]))
+            among = timed if form.names & OF_TIME else runs
+            joint = Draws.of([run.data for run in among])
+            verdicts.append(_verdict(claim, form, Values(paper, among, joint), among[0]))
         else:
             verdicts += _worth_a_row(
                 [

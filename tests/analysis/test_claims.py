@@ -237,6 +237,14 @@ def test_a_claim_between_devices_takes_several_runs() -> None:
     assert "give runs of 2" in verdict(claim, one).reason
     same = named(zhang(dev=device("NVIDIA B200")), "zhang2011")
     assert verdict(claim, one, same).word == "fails"
+    # A simulated run beside them has no times: it neither spoils the verdict nor makes up a pair.
+    builder, own = Builder(MINI), levels(12, memory="shared")
+    builder.count("kernels", own, counters_of(own), "zhang2011.shared_conflict")
+    counted = named(builder, "zhang2011")
+    for runs in ((one, other, counted), (counted, one, other)):
+        found = verdict(claim, *runs)
+        assert (found.word, found.device) == ("holds", "NVIDIA H100 (cuda:0); NVIDIA H200 (cuda:0)")
+    assert "give runs of 2" in verdict(claim, one, counted).reason
 
 
 def test_the_simulator_does_not_judge_times_but_counters() -> None:

@@ -103,7 +103,9 @@ def _own(
         estimate, launch = value
         ax.bar(i, estimate.value, width=0.7, color=COLOURS[0])
         ax.errorbar([i], [estimate.value], yerr=whiskers([estimate]), color="#222222", capsize=3)
-        ax.text(i, estimate.value, f"{time_text(estimate.value, 3)}", ha="center", va="bottom",
-                fontsize=7)  # fmt: skip
+        above = max(estimate.value, estimate.high or 0.0)  # clear of the whisker
+        text = time_text(estimate.value, 3)
+        ax.annotate(text, (i, above), (0, 1.5), textcoords="offset points", ha="center",
+                    va="bottom", fontsize=7)  # fmt: skip
         ax.text(i, 0, launch, ha="center", va="bottom", color="white", fontsize=7)
     ax.set_title(f"{name}\n(measured)", fontsize=8)

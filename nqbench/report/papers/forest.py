@@ -7,6 +7,7 @@ positive one would be read as a factor. Such claims keep their row and are told 
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -58,7 +59,13 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
     figure = new_figure(1.4 + _ROW_IN * len(rows))
     ax = figure.subplots()
     places = {id(size): float(y) for y, (_, size) in enumerate(reversed(rows))}
-    low, _ = ratio_axis(ax, _draw(ax, drawn, places))
+    published = [
+        (number, places[id(size)])
+        for verdict, size in rows
+        if size in drawn
+        for number in _numbers(paper, verdict.claim, size)
+    ]
+    low, _ = ratio_axis(ax, _draw(ax, drawn, places) + _draw_published(ax, published))
     for _, size in rows:
         if size not in drawn:
             _tell(ax, size, low, places[id(size)])
@@ -70,13 +77,15 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
     legend(figure, ax)
     title = f"Claims of {paper.id}"
     subtitle = f"{device}: bars are the middle 95% of the resampled rounds"
+    if len({row for _, row in published}) < len(published):
+        subtitle += "; a published value for each of the paper's devices"
     alt = f"{len(drawn)} measured ratios with intervals beside the published values."
     name = slug("paper", "claims", device)
     return [finish(figure, name, title, source, alt=alt, subtitle=subtitle)]
 
 
 def _draw(ax: Axes, sizes: Sequence[SizeVerdict], places: Mapping[int, float]) -> list[float]:
-    """Dots with intervals by verdict, and the published values; all numbers shown."""
+    """Dots with intervals by verdict; all numbers shown."""
     shown: list[float] = []
     for word, (colour, marker) in LOOKS.items():
         mine = [size for size in sizes if size.word == word]
@@ -94,19 +103,17 @@ def _draw(ax: Axes, sizes: Sequence[SizeVerdict], places: Mapping[int, float]) -
             label=word,
         )
         shown += [b for v in values for b in (v.value, v.low, v.high) if b]
-    published = [(v, places[id(s)]) for s in sizes if (v := _number(s)) is not None]
-    if published:
-        look: dict[str, Any] = {"color": "#000000", "markerfacecolor": "white", "linestyle": ""}
-        ax.plot(
-            [v for v, _ in published],
-            [y for _, y in published],
-            marker="D",
-            markersize=4.5,
-            label="published",
-            **look,
-        )
-        shown += [v for v, _ in published]
     return shown
+
+
+def _draw_published(ax: Axes, published: Sequence[tuple[float, float]]) -> list[float]:
+    """The paper's values and the rows where they belong; the values."""
+    values = [value for value, _ in published]
+    if values:
+        look: dict[str, Any] = {"color": "#000000", "markerfacecolor": "white", "linestyle": ""}
+        rows = [row for _, row in published]
+        ax.plot(values, rows, marker="D", markersize=4.5, label="published", **look)
+    return values
 
 
 def _tell(ax: Axes, size: SizeVerdict, left: float, place: float) -> None:
@@ -140,10 +147,14 @@ def _comparable(verdict: Verdict) -> bool:
     return claim.kind in KINDS and not (claim.kind == "share" and not claim.paper_value)
 
 
-def _number(size: SizeVerdict) -> float | None:
-    """The paper's value at this size, if it is one positive number."""
-    try:
-        value = float(size.paper)
-    except ValueError:
-        return None
-    return value if value > 0 else None
+def _numbers(paper: Paper, claim: Claim, size: SizeVerdict) -> list[float]:
+    """The paper's positive values at this size: one, or one for each of its devices."""
+    devices = {device.id for device in paper.hardware}
+    told = claim.paper_value
+    by_device = isinstance(told, dict) and devices.issuperset(told)
+    texts = list(told.values()) if isinstance(told, dict) and by_device else [size.paper]
+    found = []
+    for text in texts:
+        with contextlib.suppress(ValueError):
+            found.append(float(text))
+    return [value for value in found if value > 0]

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
+from matplotlib.text import Annotation
 
 from nqbench.analysis.claims import SizeVerdict, Verdict, judge
 from nqbench.analysis.estimate import Estimate
@@ -105,6 +107,30 @@ def test_bars_have_a_panel_per_gpu_and_mark_what_is_published() -> None:
     assert sum("(published)" in t for t in texts) == 2
 
 
+def test_the_time_of_a_bar_stands_above_its_whisker() -> None:
+    paper = load_paper("feinbube2010")
+    builder = feinbube()
+    for row in builder.rows:
+        if "value_s" in row:
+            row["value_s"] *= 1 + 0.2 * row["round"]
+    runs = [named(builder, "feinbube2010")]
+    with styled():
+        (figure,) = bars(paper, paper.figures[0], runs, joint_source(runs))
+    ax = next(ax for ax in figure.figure.axes if "(measured)" in ax.get_title("left"))
+    ends = {
+        round(float(np.mean(segment[:, 0]))): float(np.max(segment[:, 1]))
+        for bar in ax.containers
+        if isinstance(bar, ErrorbarContainer)
+        for lines in bar.lines[2]
+        for segment in np.asarray(lines.get_segments())
+    }
+    told = {round(t.xy[0]): t.xy[1] for t in ax.texts if isinstance(t, Annotation)}
+    assert told.keys() == ends.keys()
+    assert len(told) == 2
+    for place, height in told.items():
+        assert height >= ends[place] * (1 - 1e-9) > 0
+
+
 def test_curves_mark_what_is_published() -> None:
     paper = load_paper("zhang2011")
     figures = {f.id: f for f in paper.figures}
@@ -153,6 +179,24 @@ def test_forest_and_tables_of_verdicts() -> None:
     assert sum(row[0] == "irrc_speedup" for row in sizes.rows) == 5
     with pytest.raises(AnalysisError, match="no claim"):
         forest(paper, verdicts, "another device", source)
+
+
+def test_a_forest_has_the_values_of_all_the_papers_devices() -> None:
+    paper = load_paper("feinbube2010")
+    verdicts = judge(paper, [named(feinbube(), "feinbube2010")])
+    (device_name,) = {v.device for v in verdicts if v.claim.id == "cc13_final_vs_base"}
+    with styled():
+        (figure,) = forest(paper, verdicts, device_name, Source("x", "measured", "nqbench run"))
+    ax = figure.figure.axes[0]
+    (published,) = [line for line in ax.lines if line.get_label() == "published"]
+    labels = [t.get_text() for t in ax.get_yticklabels()]
+    rows = [labels[round(y)] for y in np.asarray(published.get_ydata())]
+    told = set(zip(rows, np.asarray(published.get_xdata()).tolist(), strict=True))
+    for claim, values in {
+        "cc13_final_vs_base": {2.64, 2.06},
+        "cc11_final_better_than_base": {1.23, 0.95},
+    }.items():
+        assert {v for row, v in told if row == f"{claim}  N=16"} == values
 
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
