@@ -123,11 +123,14 @@ def _with_devices(
 ) -> Findings:
     """Add what several devices say about each other."""
     from nqbench.analysis.compare_devices import rank_correlations, reversals
+    from nqbench.analysis.quantities import HOST_TIME
     from nqbench.report.comparison import Findings
 
     if len({run.device for run in runs}) < 2:
         return Findings(found, (), (), command, several_devices=False)
+    # Ranks and reversals are of what GPUs do; their hosts may differ too.
     shown = list(dict.fromkeys(b.quantity for c in found for b in c.blocks))
+    shown = [what for what in shown if what != HOST_TIME]
     ranks = [r for what in shown for r in rank_correlations(runs, names, what)]
     turned = [r for what in shown for r in reversals(runs, names, what)]
     return Findings(found, tuple(ranks), tuple(turned), command, several_devices=True)

@@ -64,7 +64,8 @@ def compare(
         hits = sum(gate.hits(comparison) for comparison in findings.comparisons)
         missing = [point for comparison in findings.comparisons for point in comparison.missing]
         broke = sum(point.broke for point in missing)
-        unseen = f" ({_points(len(missing))} could not be compared, see above)" if missing else ""
+        lacking = sum(comparison.unmatched for comparison in findings.comparisons)
+        unseen = f" ({_points(lacking)} could not be compared, see above)" if lacking else ""
         failed = f", and {broke} that ran before and failed now" if broke else ""
         told = _points(hits) if hits else "none"
         terminal.note(f"--fail-on {fail_on}: {told}{failed}{unseen}")

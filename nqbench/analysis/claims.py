@@ -278,7 +278,9 @@ def _combine(found: Sequence[SizeVerdict]) -> tuple[Word, str]:
         missing = ", ".join(str(s.n) for s in lacking if s.n is not None)
         return "unclear", f"not measured at N={missing}: {reasons}"
     if "unclear" in words:
-        return "unclear", "; ".join(dict.fromkeys(s.reason for s in found if s.reason))
+        doubtful = [str(s.n) for s in found if s.word == "unclear"]
+        where = [f"unclear at N={', '.join(doubtful)}"] if len(found) > 1 else []
+        return "unclear", "; ".join(dict.fromkeys([*where, *(s.reason for s in found if s.reason)]))
     return "holds", ""
 
 

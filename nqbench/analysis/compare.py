@@ -24,7 +24,7 @@ from nqbench.analysis.compare_stats import (
 )
 from nqbench.analysis.dataset import Dataset, PointResult
 from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.quantities import TIME, Quantity, quantity
+from nqbench.analysis.quantities import HOST_TIME, TIME, Quantity, quantity
 from nqbench.errors import AnalysisError, StudyError
 
 EVENT_DEVICES: Final = ("cuda", "nvbench")
@@ -123,7 +123,7 @@ def _compare(
     for what in _quantities(sides, matching.pairs, value):
         usable = [p for p in matching.pairs if p.first.values(what) and p.second.values(what)]
         if usable and what.kind == "time":
-            blocks.append(_times(usable, sides, what, design, margin))
+            blocks += _times(usable, sides, what, design, margin)
         elif usable:
             blocks.append(_counts(usable, what))
     if not blocks:
@@ -157,7 +157,11 @@ def _times(
     what: Quantity,
     design: Literal["paired", "welch"],
     margin: float,
-) -> Block:
+) -> list[Block]:
+    """Kernels and, apart, programs of the host: no GPU changed what those take.
+
+    Verdicts are corrected for all points together.
+    """
     same_run = design == "paired"
     step_s = max(event_step_s(data) for data in sides)
     values = [(p.first.values(what), p.second.values(what)) for p in pairs]
@@ -165,7 +169,7 @@ def _times(
     rows = tuple(
         Compared(
             pair,
-            what,
+            HOST_TIME if _on_host(pair, what) else what,
             _estimate(pair.first, what),
             _estimate(pair.second, what),
             c.estimate(),
@@ -175,9 +179,19 @@ def _times(
         )
         for pair, c, (verdict, p) in zip(pairs, contrasts, judge(contrasts, margin), strict=True)
     )
-    firsts, seconds = zip(*values, strict=True)
-    mean = overall(firsts, seconds, same_run=same_run, step_s=step_s)
-    return Block(what, rows, mean.estimate() if mean else None)
+    blocks = []
+    for part in (what, HOST_TIME) if what == TIME else (what,):
+        own = [i for i, row in enumerate(rows) if row.quantity is part]
+        if own:
+            firsts, seconds = zip(*(values[i] for i in own), strict=True)
+            mean = overall(firsts, seconds, same_run=same_run, step_s=step_s)
+            held = tuple(rows[i] for i in own)
+            blocks.append(Block(part, held, mean.estimate() if mean else None))
+    return blocks
+
+
+def _on_host(pair: Matched, what: Quantity) -> bool:
+    return what == TIME and pair.first.host and pair.second.host
 
 
 def event_step_s(data: Dataset) -> float:

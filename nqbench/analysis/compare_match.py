@@ -30,13 +30,15 @@ class Missing:
     """A point that cannot be compared: ``where`` it lacks a value, and why.
 
     ``broke`` tells that the first side has a value and the second ended in a failure: neither left
-    out nor unfinished.
+    out nor unfinished. ``again`` marks the second entry of a point that lacks a value on both
+    sides, for different reasons.
     """
 
     label: str
     where: str
     reason: str
     broke: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,7 +174,7 @@ def _unfinished(
     ]
     if len(found) == 2 and found[0].reason == found[1].reason:
         return [replace(found[0], where="both")]
-    return found
+    return [replace(entry, again=i > 0) for i, entry in enumerate(found)]
 
 
 def _group(

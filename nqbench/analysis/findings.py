@@ -171,9 +171,12 @@ def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
         if what.better == "higher":
             return f"Highest {many}: {said}, {ratio(gap)} times the lowest ({last}) {basis}."
         return f"Lowest {many}: {said}; the highest ({last}) is {ratio(gap)} times that {basis}."
+    rank, runner_up = "worst", _runner_up(best, second, what, factors)
+    if len(ranked) == 2:
+        rank, runner_up = "other", ""
     return (
-        f"Best {many}: {said}, {ratio(gap)} times as fast as the worst ({last})"
-        f"{_runner_up(best, second, what, factors)}{_baseline(data, best, what)} {basis}."
+        f"Best {many}: {said}, {ratio(gap)} times as fast as the {rank} ({last})"
+        f"{runner_up}{_baseline(data, best, what)} {basis}."
     )
 
 

@@ -12,7 +12,7 @@ from nqbench.analysis.compare_match import labels
 from nqbench.analysis.compare_model import Block, Compared, Comparison
 from nqbench.analysis.compare_stats import ALPHA
 from nqbench.analysis.estimate import CONFIDENCE
-from nqbench.analysis.quantities import HOST_TIME
+from nqbench.analysis.quantities import HOST_TIME, Quantity
 from nqbench.analysis.wording import number
 from nqbench.analysis.wording import ratio as ratio_text
 from nqbench.report.items import slug
@@ -20,6 +20,9 @@ from nqbench.report.table import Column, Source, Table
 
 QUIET: Final = ("same", "equal")
 """Verdicts that a reader in a hurry may skip."""
+
+
+ON_HOST: Final = "CPU time: whole programs on the host, whatever its GPU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ def sentences(findings: Findings) -> list[str]:
                 f" of {len(block.rows)} points: {counts}{mean}."
             )
         if comparison.missing:
-            first, many = comparison.missing[0], len(comparison.missing)
+            first, many = comparison.missing[0], comparison.unmatched
             said.append(
                 f"{many} point{'s' if many > 1 else ''} could not be compared with"
                 f" {comparison.names[1]}; e.g. {first.label} (in {first.where}): {first.reason}."
@@ -99,6 +102,11 @@ def quantity_label(row: Compared) -> str:
     """What a row compares; the time of a host program is no kernel's."""
     timed_on_host = row.pair.first.host and row.quantity.kind == "time"
     return HOST_TIME.label if timed_on_host else row.quantity.label
+
+
+def file_part(what: Quantity) -> str:
+    """A quantity in names of files; the time of host programs has files of its own."""
+    return HOST_TIME.label if what == HOST_TIME else what.name
 
 
 def source_of(findings: Findings, comparison: Comparison) -> Source:
@@ -184,7 +192,7 @@ def _points(findings: Findings, comparison: Comparison, block: Block, which: str
     )
     title = f"{what.label}: {comparison.names[1]} against {comparison.names[0]}"
     notes = (*_meaning(comparison, block), *comparison.notes)
-    name = slug("points", which, what.name)
+    name = slug("points", which, file_part(what))
     return Table(name, title, columns, rows, source_of(findings, comparison), notes)
 
 
@@ -205,7 +213,9 @@ def _p_text(row: Compared) -> str:
 def _meaning(comparison: Comparison, block: Block) -> tuple[str, ...]:
     if block.quantity.kind == "counter":
         return ("Counts compare exactly; ratio: compared over reference",)
+    host = (ON_HOST,) if block.quantity == HOST_TIME else ()
     return (
+        *host,
         f"ratio: compared over reference, below 1 is faster; brackets: {CONFIDENCE:.0%} interval",
         f"same: the interval lies within {comparison.margin:.3g} of 1; verdicts hold the"
         f" false-discovery rate over all points at {ALPHA:.0%} (Benjamini-Hochberg)",

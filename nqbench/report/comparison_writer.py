@@ -47,7 +47,7 @@ def write_comparison(
         lines += [f"## {escape(table.title)}", ""]
         if len(table.rows) <= INLINE_ROWS:
             lines += [body(table), ""]
-        lines += [f"{len(table.rows)} rows: {links}", ""]
+        lines += [f"{table.size}: {links}", ""]
     page = folder.page("compare.md", "\n".join(lines).rstrip() + "\n")
     return [page, *(path for path in folder.written if path != page)]
 

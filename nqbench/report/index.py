@@ -44,7 +44,7 @@ def _entry(entry: Entry, out: Path) -> list[str]:
     if entry.table is not None and len(entry.table.rows) <= INLINE_ROWS:
         lines += [body(entry.table), ""]
     links = [f"[{path.suffix[1:]}](<{_link(path, out)}>)" for path in entry.files]
-    size = f"{len(entry.table.rows)} rows: " if entry.table is not None else ""
+    size = f"{entry.table.size}: " if entry.table is not None else ""
     return [*lines, size + " · ".join(links), ""] if links else lines
 
 

@@ -60,6 +60,11 @@ class Table:
             if len(row) != len(self.columns):
                 raise ValueError(f"table {self.name}: a row has {len(row)} cells")
 
+    @property
+    def size(self) -> str:
+        """How many rows, in words."""
+        return f"{len(self.rows)} row{'' if len(self.rows) == 1 else 's'}"
+
     def texts(self) -> Iterator[list[str]]:
         """Rows as text for people, one string per cell."""
         from nqbench.report.cells import cell_text

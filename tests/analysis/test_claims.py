@@ -129,6 +129,18 @@ def test_one_round_gives_no_verdict_on_a_time() -> None:
     assert "one round" in found.reason
 
 
+def test_an_unclear_claim_says_at_which_sizes() -> None:
+    steps = {"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}
+    builder = zhang(steps=steps, sizes=(15, 16), rounds=2)
+    for row in builder.rows:
+        if row["n"] == 16 and str(row["system"]).endswith("naive_l1_16k") and row["round"] == 1:
+            row["value_s"] = 0.5 * row["value_s"]
+    claim = {"expr": RATIO, "expect": "value > 1", "n": ["15", "16"]}
+    found = verdict(claim, named(builder, "zhang2011"))
+    assert [size.word for size in found.sizes] == ["holds", "unclear"]
+    assert (found.word, found.reason) == ("unclear", "unclear at N=16")
+
+
 def test_over_several_sizes_all_must_hold() -> None:
     steps = {"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}
     builder = zhang(steps=steps, sizes=(15, 16))

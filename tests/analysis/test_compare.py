@@ -12,7 +12,7 @@ from nqbench.analysis.compare_match import labels, telling
 from nqbench.analysis.compare_model import Comparison
 from nqbench.analysis.dataset import Dataset
 from nqbench.errors import AnalysisError, StudyError
-from nqbench.report.comparison import point_label, quantity_label
+from nqbench.report.comparison import Findings, point_label, quantity_label, tables_of
 from tests.analysis.builder import MINI, Builder, factorial, truth_s
 
 NAMES = ("old", "new")
@@ -78,6 +78,34 @@ def test_points_are_matched_by_factors_and_gaps_are_listed() -> None:
     assert found.matched == 23
     listed = {(m.where, m.reason) for m in found.missing}
     assert listed == {("new", "no such point"), ("old", "crashed: signal 11")}
+    assert found.unmatched == 2
+
+
+def test_a_point_that_both_sides_lack_is_counted_once() -> None:
+    sides = [factorial(sizes=(15,)), factorial(sizes=(15,), seed=2)]
+    for builder, reason in zip(sides, ("48 s needed", "31 s needed"), strict=True):
+        builder.fail("factorial", {"n": 17, "depth": 3}, "skipped", reason)
+    found = compare_runs(run(sides[0]), run(sides[1]), NAMES)
+    assert len(found.missing) == 2
+    assert found.unmatched == 1
+
+
+def test_programs_of_the_host_are_no_part_of_what_the_gpus_differ_by() -> None:
+    sides = [Builder(seed=1), Builder(seed=2)]
+    for builder, host_s in zip(sides, (1.0, 0.5), strict=True):
+        for block in (32, 64):
+            builder.time("s", {"n": 15, "block_size": block}, 0.1, "zhang2011.low_divergence")
+        builder.time("s", {"n": 15}, host_s, "cpu.somers")
+    found = compare_runs(run(sides[0]), run(sides[1]), NAMES)
+    kernels, host = found.blocks
+    assert (kernels.quantity.label, len(kernels.rows)) == ("kernel time", 2)
+    assert (host.quantity.label, len(host.rows)) == ("CPU time", 1)
+    assert kernels.overall is not None
+    assert host.overall is not None
+    assert kernels.overall.value == pytest.approx(1, rel=0.01)
+    assert host.overall.value == pytest.approx(0.5, rel=0.02)
+    said = Findings((found,), (), (), "compare", several_devices=False)
+    assert [t.name for t in tables_of(said)] == ["summary", "points-time", "points-cpu-time"]
 
 
 def test_a_point_in_two_sweeps_is_matched_by_sweep() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -35,6 +37,24 @@ def test_rank_correlation_is_scipys() -> None:
     assert found.spearman == pytest.approx(scipy.stats.spearmanr(ones, twos).statistic)
     assert found.kendall == pytest.approx(scipy.stats.kendalltau(ones, twos).statistic)
     assert (found.n, found.points, found.of) == (15, 5, "systems")
+
+
+def test_four_points_in_one_order_may_be_so_by_chance() -> None:
+    times = [1.0, 2.0, 3.0, 4.0, 5.0]
+    (alike,) = rank_correlations([run(systems(times)), run(systems(times))], NAMES, TIME)
+    assert alike.spearman_p == pytest.approx(2 / 120)  # Student's t says 0
+    swapped = [1.0, 3.0, 2.0, 5.0, 4.0]
+    (near,) = rank_correlations([run(systems(times)), run(systems(swapped))], NAMES, TIME)
+    sums = [abs(scipy.stats.spearmanr(times, order).statistic) for order in permutations(range(5))]
+    assert near.spearman_p == pytest.approx(sum(s >= near.spearman - 1e-9 for s in sums) / 120)
+
+
+def test_many_points_in_one_order_are_no_certainty_either() -> None:
+    builder = Builder(noise=0.0)
+    for block in range(1, 11):
+        builder.time("s", {"n": 15, "block_size": 32 * block}, 0.1 * block)
+    (found,) = rank_correlations([run(builder), run(builder)], NAMES, TIME)
+    assert found.spearman_p == pytest.approx(2 / math.factorial(10))
 
 
 def test_too_few_points_are_not_ranked() -> None:

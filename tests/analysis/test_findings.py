@@ -94,6 +94,15 @@ def test_a_tie_with_the_runner_up_is_said() -> None:
     assert any("not told apart from the next" in s for s in findings(collect(builder.frame())))
 
 
+def test_of_two_points_each_is_told_once() -> None:
+    builder = Builder(H100, noise=0.001)
+    for depth, value in ((4, 2.0), (6, 1.0)):
+        builder.time("s", {"n": 15, "depth": depth}, value)
+    (best,) = [s for s in findings(collect(builder.frame())) if s.startswith("Best")]
+    assert "times as fast as the other (depth 4)" in best
+    assert best.count("depth 4") == 1
+
+
 def test_an_empty_run_says_so() -> None:
     builder = Builder(H100)
     builder.fail("s", {"n": 15, "depth": 3}, "compile_error")

@@ -16,6 +16,7 @@ from nqbench.analysis.dataset import Dataset
 from nqbench.analysis.quantities import TIME, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import FIGURES
+from nqbench.report.figures.ranking import MOST_ROWS
 from nqbench.report.figures.scale import digits, short
 from nqbench.report.figures.style import (
     COLOURS,
@@ -29,7 +30,7 @@ from nqbench.report.figures.style import (
 from nqbench.report.items import items_of, source_of
 from nqbench.report.table import Source
 from nqbench.study.report import ReportItem, kinds
-from tests.analysis.builder import H100, MINI, Builder, ablation, factorial
+from tests.analysis.builder import H100, MINI, SYSTEMS, Builder, ablation, factorial
 
 ITEMS = {
     "effects": {"of": "factorial"},
@@ -243,6 +244,33 @@ def test_line_has_a_reference_for_what_lacks_the_factor(measured: Dataset) -> No
     (drawing,) = draw(measured, "line", **ITEMS["line"])
     labels = drawing.figure.axes[0].get_legend_handles_labels()[1]
     assert labels == ["zhang2011.low_divergence (no pool_size)", "zhang2011.pool_distributed"]
+
+
+def test_panels_of_one_quantity_have_axes_of_one_kind() -> None:
+    builder = Builder(H100)
+    for n, depths in ((15, (3, 4, 5, 6)), (16, (5, 6))):
+        for depth in depths:
+            builder.time("s", {"n": n, "depth": depth}, 2.0**-depth)
+    (drawing,) = draw(collect(builder.frame()), "line", of="s", x="depth")
+    assert {ax.get_yscale() for ax in drawing.figure.axes} == {"log"}
+
+
+def test_a_ranking_that_was_cut_does_not_say_all() -> None:
+    builder = Builder(H100)
+    for depth in range(2, 2 + MOST_ROWS + 5):
+        builder.time("s", {"n": 15, "depth": depth}, 0.1 * depth)
+    (drawing,) = draw(collect(builder.frame()), "ranking", of="s")
+    assert drawing.title == "Points of sweep s, N=15"
+
+
+def test_times_far_above_the_fastest_leave_room_for_the_near_ones() -> None:
+    for slow, scale in ((3.0, "linear"), (30.0, "log")):
+        builder = Builder(H100, sweeps=[{"name": "s", "systems": list(SYSTEMS[:2])}])
+        for n in (15, 16):
+            for system, time_s in zip(SYSTEMS[:2], (0.1, 0.1 * slow), strict=True):
+                builder.time("s", {"n": n}, time_s, system)
+        (drawing,) = draw(collect(builder.frame()), "scaling", of="s", series="system")
+        assert drawing.figure.axes[1].get_yscale() == scale
 
 
 def test_zero_counters_say_so_on_their_axis(simulated: Dataset) -> None:

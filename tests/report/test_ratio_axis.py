@@ -32,6 +32,11 @@ def test_labels_are_short_and_say_where_the_tick_is(low: float, high: float) -> 
     assert max(map(len, labels)) <= 5
 
 
+def test_an_axis_of_three_decades_has_more_than_two_labels() -> None:
+    labels = [ratio._plain(t) for t in ratio._ratio_ticks(0.11, 54)]
+    assert labels == ["0.3", "1", "3", "10", "30"]
+
+
 def test_one_way_to_write_a_power() -> None:
     shown = [ratio._plain(v) for v in (1e-6, 0.02, 0.95, 1.0, 1000.0, 1e6)]
     assert shown == ["1e-6", "0.02", "0.95", "1", "1000", "1e6"]

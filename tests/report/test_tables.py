@@ -10,7 +10,7 @@ from nqbench.analysis.collect import collect
 from nqbench.analysis.dataset import Dataset
 from nqbench.analysis.estimate import Estimate
 from nqbench.errors import AnalysisError
-from nqbench.report.table import Table
+from nqbench.report.table import Column, Source, Table
 from nqbench.report.tables import TABLES
 from nqbench.study.report import ReportItem, kinds
 from tests.analysis.builder import H100, MINI, TRUTH, Builder, ablation
@@ -108,6 +108,21 @@ def test_resources_merge_sizes_that_agree(measured: Dataset) -> None:
     (table,) = make(measured, "resources", of="factorial")
     assert len(table.rows) == 24
     assert set(cells(table, "N")) == {"15, 16, 17, 18"}
+
+
+def test_a_level_has_one_column_among_the_resources() -> None:
+    builder = Builder(sweeps=[{"name": "s", "matrix": {"blocks": []}}])
+    for blocks in ("1/SM", "5/SM"):
+        builder.time("s", {"n": 15, "blocks": blocks}, 0.1)
+    frame = builder.frame()
+    (table,) = make(collect(frame), "resources")
+    assert [c.name for c in table.columns].count("blocks") == 1
+
+
+def test_a_table_of_one_row_says_so() -> None:
+    source = Source("device", "measured", "")
+    sizes = [Table("t", "t", (Column("a"),), (("b",),) * n, source).size for n in (0, 1, 2)]
+    assert sizes == ["0 rows", "1 row", "2 rows"]
 
 
 def test_no_resources_says_where_to_find_them() -> None:

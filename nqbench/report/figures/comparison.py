@@ -9,7 +9,9 @@ from typing import Final
 from nqbench.analysis.compare_match import labels
 from nqbench.analysis.compare_model import Block, Comparison
 from nqbench.analysis.estimate import CONFIDENCE
+from nqbench.analysis.quantities import HOST_TIME
 from nqbench.errors import AnalysisError
+from nqbench.report.comparison import ON_HOST, file_part
 from nqbench.report.figures.ratio import ratio_axis
 from nqbench.report.figures.style import (
     GREY,
@@ -77,8 +79,10 @@ def ratios(comparison: Comparison, block: Block, source: Source, which: str = ""
     sides = " against ".join(
         shorten(n, LONGEST_NAME, placeholder="...") for n in comparison.names[::-1]
     )
+    if block.quantity == HOST_TIME:
+        subtitle += f"\n{ON_HOST}"
     subtitle += f"\n{sides}"
-    name = slug("ratios", which, block.quantity.name)
+    name = slug("ratios", which, file_part(block.quantity))
     title = f"Ratio of {block.quantity.label} per point"
     alt = f"Dot plot of the ratios of {len(ranked)} points."
     return finish(figure, name, title, source, alt=alt, subtitle=subtitle)

@@ -12,7 +12,7 @@ from nqbench.analysis.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import HOST_TIME, Quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.figures.scale import axis_label, value_axis
+from nqbench.report.figures.scale import axis_label, is_wide, value_axis
 from nqbench.report.figures.style import (
     Drawing,
     finish,
@@ -51,9 +51,12 @@ def line(data: Dataset, item: ReportItem) -> list[Drawing]:
     figure = new_figure(0.9 + rows * (2.3 if len(panels) > 1 else 3.2))
     flat = list(figure.subplots(rows, columns, squeeze=False).flat)
     series = item.series or _default_series(data, sweep, item.x)
-    for i, (ax, (what, n, head)) in enumerate(zip(flat, panels, strict=False)):
-        here = [p for p in points if p.n == n]
-        _panel(ax, data, sweep, here, item.x, series, what)
+    parts = [[p for p in points if p.n == n] for _, n, _ in panels]
+    # Panels of one quantity are read side by side: all logarithmic, or none.
+    wide = any(is_wide(_bounds(part, shown[0])) for part in parts)
+    log = True if len(shown) == 1 and wide else None
+    for i, (ax, here, (what, _, head)) in enumerate(zip(flat, parts, panels, strict=False)):
+        _panel(ax, data, sweep, here, item.x, series, what, log=log)
         ax.set_title(head if len(panels) > 1 else "")
         ax.set_ylabel(axis_label(what) if len(shown) == 1 and i % columns == 0 else "")
         if i + columns >= len(panels):
@@ -89,6 +92,8 @@ def _panel(
     x: str,
     series: str | None,
     what: Quantity,
+    *,
+    log: bool | None,
 ) -> None:
     found = [(p, e) for p in points if (e := p.estimate(what)) is not None]
     order = [v for v in data.order(sweep, x) if v in {p.level(x) for p, _ in found}]
@@ -99,8 +104,12 @@ def _panel(
         mine = [(p, e) for p, e in found if not series or p.level(series) == name]
         _series(ax, [(p.level(x), e) for p, e in mine], place, i, str(name), x)
     _x_axis(ax, ticks, place)
-    bounds = [b for _, e in found for b in (e.value, e.low, e.high) if b is not None]
-    value_axis(ax, "y", bounds, what)
+    value_axis(ax, "y", _bounds([p for p, _ in found], what), what, log=log)
+
+
+def _bounds(points: Sequence[PointResult], what: Quantity) -> list[float]:
+    found = [e for p in points if (e := p.estimate(what)) is not None]
+    return [b for e in found for b in (e.value, e.low, e.high) if b is not None]
 
 
 def _places(ticks: Sequence[Level]) -> dict[Level, float]:

@@ -91,7 +91,8 @@ def _one(
         subtitle += "; the order is not one of speed"
     elif any((e := p.estimate(first)) is not None and e.bounded for p in cut):
         subtitle += f"; whiskers: 95% interval over {data.rounds} rounds"
-    title = item.title or f"All points of sweep {sweep}"
+    whole = len(cut) == len(ranked)
+    title = item.title or f"{'All points' if whole else 'Points'} of sweep {sweep}"
     name = slug("ranking", sweep, item.value or "", f"n{n}" if item.n else "")
     alt = f"Sorted dot plot of {len(cut)} points with their factor levels."
     return finish(figure, name, f"{title}, N={n}", source_of(data), alt=alt, subtitle=subtitle)

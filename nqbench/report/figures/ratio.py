@@ -65,5 +65,6 @@ def _ladders() -> Iterable[Sequence[float]]:
     yield [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4]
     yield [m * 10.0**e for e in range(-3, 4) for m in (1, 2, 5)]
     yield [2.0**i for i in range(-3, 11)]
+    yield [m * 10.0**e for e in range(-4, 5) for m in (1, 3)]
     for power in range(1, 13):
         yield [10.0 ** (power * i) for i in range(-12, 13)]

@@ -40,6 +40,12 @@ def digits(value: float, *, keep_zeros: bool = False) -> str:
     return text if keep_zeros or "." not in text else text.rstrip("0").rstrip(".")
 
 
+def is_wide(values: Sequence[float]) -> bool:
+    """Whether positive values lie so far apart that their axis is logarithmic."""
+    positive = [v for v in values if v > 0]
+    return bool(positive) and max(positive) / min(positive) > WIDE
+
+
 def value_axis(
     ax: Axes,
     which: Literal["x", "y"],
@@ -60,8 +66,7 @@ def value_axis(
     set_limits = ax.set_xlim if which == "x" else ax.set_ylim
     positive = [v for v in values if v > 0]
     fraction = what.name == "lane_efficiency"
-    wide = bool(positive) and max(positive) / min(positive) > WIDE
-    log = (wide or len(positive) < len(values)) if log is None else log
+    log = (is_wide(values) or len(positive) < len(values)) if log is None else log
     if fraction:
         set_limits(0, max([*positive, 0.1]) * 1.12)
     elif not positive:

@@ -15,7 +15,7 @@ from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.log_axis import sizes_axis
-from nqbench.report.figures.scale import axis_label, value_axis
+from nqbench.report.figures.scale import WIDE, axis_label, value_axis
 from nqbench.report.figures.style import (
     GREY,
     MARKERS,
@@ -35,6 +35,7 @@ COUNTERS: Final = ("warp_instructions", "lane_efficiency", "bank_conflicts", "of
 """Counters shown against N: a row each, so fewer than in other figures."""
 LINEAR_SPAN: Final = 20
 """Sizes further apart than this factor are drawn on a logarithmic axis."""
+TIMES_FASTEST: Final = Quantity("ratio", "times the fastest kernel", (), "counter")
 Series = Mapping[str, Sequence[PointResult]]
 
 
@@ -152,13 +153,17 @@ def _relative(axes: Sequence[Axes], columns: Mapping[str, Series], what: Quantit
         best = fastest.get(point.n)
         if best is None or _value(point, what) < _value(best, what):
             fastest[point.n] = point
+    shown = []
     for ax, group in zip(axes, columns.values(), strict=True):
         for i, points in enumerate(group.values()):
             ratios = [(p.n, point_ratio(p, fastest[p.n], what)) for p in points if p.values(what)]
+            shown += [ratio.value for _, ratio in ratios]
             _curve(ax, ratios, dict(series_style(i).keywords), "")
         _sizes(ax, list(group.values()))
         ax.axhline(1, color="#333333", linewidth=0.9, zorder=1)
-    axes[0].set_ylabel("times the fastest kernel")
+    if shown and max(shown) > WIDE:  # else all that is nearly the fastest lies on one line
+        value_axis(axes[0], "y", [1.0, *shown], TIMES_FASTEST, log=True)
+    axes[0].set_ylabel(TIMES_FASTEST.label)
 
 
 def _simulated(

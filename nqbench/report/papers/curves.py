@@ -129,7 +129,8 @@ def pool(
     drawing = new_figure(4.8)
     left, right = drawing.subplots(1, 2)
     values, relative, sizes = [], [1.0], set()
-    for i, run in enumerate(_timed(runs)):
+    timed = _timed(runs)
+    for i, run in enumerate(timed):
         base = best_point(run.data, reference.system, n, {"block_size": POOL_BLOCK})
         points = timed_points(run.data, pooled, n, {"block_size": POOL_BLOCK})
         points = [p for p in points if isinstance(p.level("pool_size"), int)]
@@ -140,7 +141,10 @@ def pool(
         interval_curve(left, {k: v for k, v in sorted(times.items()) if v}, look, name)
         base_s = base.estimate(TIME)
         assert base_s is not None  # best_point takes timed points only
-        left.axhline(base_s.value, color=look["color"], linestyle=":", label=f"{name}, no pool")
+        # Dashes of one device in the gaps of the others: they may lie on each other too.
+        dashes = (3 * i, (2, 3 * len(timed) - 2))
+        label = f"{name}, no pool"
+        left.axhline(base_s.value, color=look["color"], linestyle=dashes, label=label)
         ratios = {_pool_size(p): point_ratio(p, base, TIME) for p in points}
         sizes |= set(ratios)
         interval_curve(right, dict(sorted(ratios.items())), look, name)

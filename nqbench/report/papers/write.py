@@ -100,7 +100,9 @@ def write_paper(
         for device in dict.fromkeys(run.data.device for run in runs):
             with page.attempt(f"claims against published values, {device}"):
                 own = joint_source([run for run in runs if run.data.device == device])
-                page.drawings(forest(paper, verdicts, device, own), own)
+                several = len({run.data.device for run in runs}) > 1
+                found = forest(paper, verdicts, device, own)
+                page.drawings(found, own, of=f", {device}" if several else "")
         timed = joint_source([run for run in runs if not run.data.simulated] or runs)
         page.heading("Figures")
         for figure in paper.figures:
@@ -108,12 +110,20 @@ def write_paper(
                 with page.attempt(f"figure {figure.number}: {figure.title}"):
                     seen = timed if figure.draw in OF_TIMES else source
                     page.drawings(DRAW[figure.draw](paper, figure, runs, seen), seen)
+    made: set[tuple[object, ...]] = set()
     for run in runs:
         many = f", {run.data.device}" if len(runs) > 1 else ""
         page.heading(f"Tables{many}")
         for table in paper.tables:
             with page.attempt(f"table {table.number}: {table.title}"):
-                page.table(twin(paper, table, run), slug(run.device_id) if len(runs) > 1 else "")
+                own_table = twin(paper, table, run)
+                content = (own_table.title, own_table.rows, own_table.notes)
+                measured = own_table.source.device == source_of(run.data).device
+                if content in made and not measured:  # as printed or counted: it stands above
+                    page.above.append(f"table {table.number}: {table.title}")
+                    continue
+                made.add(content)
+                page.table(own_table, slug(run.device_id) if len(runs) > 1 else "")
     page.heading("What the paper leaves open or gets wrong")
     page.lines += [*(f"- {escape(c.text)}" for c in paper.caveats), ""]
     written = page.folder.page(PAGE, "\n".join(page.lines).rstrip() + "\n")
@@ -149,12 +159,16 @@ class _Page:
         self.figure_formats = figure_formats
         self.lines: list[str] = []
         self._missing: dict[str, list[str]] = {}
+        self.above: list[str] = []
 
     def heading(self, text: str) -> None:
         """A section; what was not made in the one before is said at its end."""
         for reason, names in self._missing.items():
             self.lines += [f"Not made ({escape('; '.join(names))}): {escape(reason)}.", ""]
         self._missing.clear()
+        if self.above:
+            self.lines += [f"The same on this device: {escape('; '.join(self.above))}.", ""]
+        self.above.clear()
         self.lines += [f"## {escape(text)}", ""]
 
     @contextmanager
@@ -174,15 +188,15 @@ class _Page:
             self.lines += [body(table), ""]
         self._links(files)
 
-    def drawings(self, drawings: Sequence[Drawing], source: Source) -> None:
-        """Write figures in every format and show them."""
+    def drawings(self, drawings: Sequence[Drawing], source: Source, of: str = "") -> None:
+        """Write figures in every format and show them; ``of`` ends their headings."""
         for drawing in drawings:
             name = self.folder.name(f"figure-{drawing.name}")
             files = []
             for form in self.figure_formats:
                 put = _saver(drawing, source)
                 files.append(self.folder.put(f"{name}.{form}", put))
-            self.lines += [f"### {escape(drawing.title)}", ""]
+            self.lines += [f"### {escape(drawing.title + of)}", ""]
             if files:
                 self.lines += [f"![{escape(drawing.alt)}](<{files[0].name}>)", ""]
             self._links(files)

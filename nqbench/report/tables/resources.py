@@ -44,7 +44,8 @@ def _table(data: Dataset, item: ReportItem, sweep: str) -> Table | None:
     if not any(p.detail(name) is not None for p in points for name in _COMPILER):
         return None
     factors = columns_of(data, sweep)
-    present = [name for name in _COLUMNS if any(p.detail(name) is not None for p in points)]
+    shown = [name for name in _COLUMNS if name not in factors]  # a level has its column already
+    present = [name for name in shown if any(p.detail(name) is not None for p in points)]
     rows: dict[tuple[Cell, ...], list[int]] = {}
     for point in points:
         found = tuple(plain(point.detail(name)) for name in present)

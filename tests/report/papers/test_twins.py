@@ -14,7 +14,8 @@ from nqbench.report.table import Table
 from tests.analysis.builder import MINI, Builder, counters_of
 from tests.papers.runs import POOLS, STEPS, levels, named, zhang
 
-CARDS = {"gtx275": 2.9 / 1.1, "gtx295": 3.3 / 1.6, "gf8600m_gs": 14.7 / 12.0, "nvs295": 16.4 / 17.2}
+CARDS = {"gtx275": "2.64", "gtx295": "2.06", "gf8600m_gs": "1.23", "nvs295": "0.95"}
+"""Quotients of the printed seconds; 14.7 / 12.0 is 1.225, which the paper's claims round up."""
 
 
 def made(paper: str, table: str, builder: Builder) -> Table:
@@ -162,7 +163,7 @@ def test_the_best_configuration_with_its_occupancy() -> None:
     assert isinstance(ratio, Estimate)
     assert ratio.value == pytest.approx(2, rel=1e-4)
     for card, truth in CARDS.items():
-        assert f"{truth:.2f} ({card})" in str(final[10])
+        assert f"{truth} ({card})" in str(final[10])
     assert any("opt1_shared_stack" in note for note in table.notes)
 
 

@@ -56,6 +56,7 @@ def test_two_devices_in_one_folder(tmp_path: Path) -> None:
     assert "table-paper-table-3-h100cuda0.csv" in names
     assert "table-paper-table-3-h200cuda0.csv" in names
     assert text.count("table 3: improved kernel using shared memory") == 2
+    assert "### Claims of zhang2011, NVIDIA H200 (cuda:0)" in text
     assert "Two-digit" not in text
     assert "Times for N = 15 and 16 have one or two significant digits" in text
     judged = [v.claim.id for v in report.verdicts]
@@ -71,6 +72,14 @@ def test_a_figure_names_only_the_runs_in_it(tmp_path: Path) -> None:
     assert len(figures) == 3
     assert all("measured, 3 rounds" in line for line in figures)
     assert not any("simulated" in line for line in figures)
+
+
+def test_what_tells_nothing_of_a_device_is_shown_once(tmp_path: Path) -> None:
+    runs = [named(feinbube(), "feinbube2010"), named(simulated(), "feinbube2010")]
+    write_paper(load_paper("feinbube2010"), runs, tmp_path, ("md",), ())
+    text = (tmp_path / "paper.md").read_text(encoding="utf-8")
+    assert text.count("| texture memory |") == 1
+    assert text.count("The same on this device: table I: CUDA memory model.") == 1
 
 
 def test_a_simulated_run_says_once_what_it_cannot(tmp_path: Path) -> None:
@@ -147,6 +156,18 @@ def test_curves_mark_what_is_published() -> None:
     assert "published: pays here" in drawn(pools)
     published = [ln for ln in pools.figure.axes[1].lines if "table 7" in str(ln.get_label())]
     assert np.asarray(published[0].get_ydata())[0] == pytest.approx(1 / 1.48)
+
+
+def test_lines_of_equal_devices_show_through_each_other() -> None:
+    paper = load_paper("zhang2011")
+    figure = next(f for f in paper.figures if f.id == "figure_6")
+    names = ("NVIDIA H100", "NVIDIA H200")
+    runs = [named(zhang(dev=device(name), rounds=3), "zhang2011") for name in names]
+    with styled():
+        (pools,) = pool(paper, figure, runs, joint_source(runs))
+    plain = [ln for ln in pools.figure.axes[0].lines if "no pool" in str(ln.get_label())]
+    offsets = {ln._unscaled_dash_pattern[0] for ln in plain}  # type: ignore[attr-defined]
+    assert len(offsets) == len(plain) == 2
 
 
 def test_speedup_against_the_published_cards() -> None:
