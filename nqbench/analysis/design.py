@@ -27,6 +27,24 @@ def swept_factors(data: Dataset, sweep: str | None) -> tuple[str, ...]:
     return tuple(f for f in varying if f in chosen)
 
 
+def telling_factors(data: Dataset, sweep: str | None, given: tuple[str, ...]) -> tuple[str, ...]:
+    """``given``, and as many of the other factors that vary as tell the points apart (on the host
+    too); those that the study lists come first."""
+    points = data.select(sweep)
+    varying = _varying(points)
+    chosen, kinds = given, _kinds(points, given)
+    for factor in dict.fromkeys([*_listed_factors(data, sweep), *varying]):
+        more = _kinds(points, (*chosen, factor))
+        if factor in varying and more > kinds:
+            chosen, kinds = (*chosen, factor), more
+    return chosen
+
+
+def _kinds(points: Sequence[PointResult], factors: Sequence[str]) -> int:
+    """How many points the factors and the size tell apart."""
+    return len({(p.n, *(p.level(f) for f in factors)) for p in points})
+
+
 def _listed_factors(data: Dataset, sweep: str | None) -> list[str]:
     """What the study writes under ``matrix`` and ``zip`` for the sweep."""
     for entry in data.study.get("sweeps") or ():

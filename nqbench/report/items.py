@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from nqbench.analysis.dataset import Dataset, PointResult
-from nqbench.analysis.design import swept_factors
+from nqbench.analysis.design import swept_factors, telling_factors
 from nqbench.analysis.quantities import Quantity
 from nqbench.errors import AnalysisError, StoreError
 from nqbench.report.table import Source
@@ -82,11 +82,15 @@ def sweeps_of(data: Dataset, item: ReportItem) -> tuple[str, ...]:
 
 
 def columns_of(data: Dataset, sweep: str) -> tuple[str, ...]:
-    """Factors that tell the points of a sweep apart, ``system`` first if there is one."""
+    """Factors that tell the points of a sweep apart, ``system`` first if there is one.
+
+    The swept ones, and where they do not suffice (for points on the host, which have no effects)
+    others that vary.
+    """
     factors = swept_factors(data, sweep)
     if "system" not in factors and any(p.system for p in data.select(sweep)):
         factors = ("system", *factors)
-    return factors
+    return telling_factors(data, sweep, factors)
 
 
 def slug(*parts: str) -> str:
