@@ -35,9 +35,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+FRESH: Final = "--fresh"
 HELP: Final = frozenset(["--help"])
-NEED_LITTLE: Final = ("kernels", "devices", "doctor", "schema")
-"""Commands that load no numerical library, and so do not end in one for lack of memory."""
+NEED_LITTLE: Final = ("kernels", "devices", "schema")
+"""Commands that list and compute nothing."""
 
 Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="A study file (YAML).")]
 DeviceOption = Annotated[
@@ -63,10 +64,11 @@ def common(
     ] = False,
 ) -> None:
     """Reproducible benchmarks and ablations of irregular search on GPUs."""
-    if context.invoked_subcommand not in NEED_LITTLE and not HELP.intersection(sys.argv):
-        from nqbench.memory import check_room
+    command = context.invoked_subcommand
+    if command != "doctor" and not HELP.intersection(sys.argv):  # the doctor tells what is missing
+        from nqbench.memory import LIST_BYTES, ROOM_BYTES, check_room
 
-        check_room()
+        check_room(LIST_BYTES if command in NEED_LITTLE else ROOM_BYTES)
 
 
 @app.command()
@@ -267,7 +269,7 @@ def main() -> None:
         sys.exit(EXIT_FAILED)
     except SystemExit as end:
         if end.code == EXIT_INTERRUPTED:  # Ctrl-C, which typer turns into this
-            again = shlex.join(_command())
+            again = shlex.join(word for word in _command() if word != FRESH)  # it would start over
             typer.echo(f"nqbench: interrupted; what was finished is kept; again: {again}", err=True)
         raise
     except BrokenPipeError:

@@ -12,15 +12,19 @@ ROOM_BYTES: Final = 700 << 20
 0.67 GB it hung, with 0.77 it ended well). With less, OpenBLAS asks for its buffers again for ever
 while it is loaded, LLVM and the compiler abort, and the loader cannot map a file."""
 
+LIST_BYTES: Final = 160 << 20
+"""The same for commands that list and compute nothing: they load numpy. With 0.11 GB OpenBLAS ends
+them by the signal of Ctrl-C, which it raises where it cannot start a thread; 0.16 are enough."""
 
-def check_room() -> None:
+
+def check_room(room_bytes: int = ROOM_BYTES) -> None:
     """Raise ``DeviceUnavailable`` where a limit (``ulimit -v``, ``ulimit -d``, no overcommitment)
-    leaves less than ``ROOM_BYTES``. Reserves them for a moment and touches none."""
+    leaves less than ``room_bytes``. Reserves them for a moment and touches none."""
     try:
-        mmap.mmap(-1, ROOM_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+        mmap.mmap(-1, room_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
     except OSError as error:
         raise DeviceUnavailable(
-            f"there is not enough memory: nqbench loads libraries that need {ROOM_BYTES >> 20} MB"
+            f"there is not enough memory: nqbench loads libraries that need {room_bytes >> 20} MB"
             " of address space, and a limit leaves less; raise ulimit -v and ulimit -d, or close"
             " programs"
         ) from error

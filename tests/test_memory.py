@@ -41,6 +41,15 @@ def test_lists_need_little(tmp_path: Path) -> None:
     assert limited(ROOM_BYTES // 2, "kernels", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.parametrize("megabytes", [100, 150])
+@pytest.mark.parametrize("command", ["kernels", "schema"])
+def test_a_list_ends_in_a_sentence_too(tmp_path: Path, command: str, megabytes: int) -> None:
+    done = limited(megabytes << 20, command, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "not enough memory" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     "said", ["Allocation failed", "what():  std::bad_alloc", "x.so: failed to map segment"]
 )

@@ -69,7 +69,7 @@ def hang_up() -> Iterator[None]:
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_being_ended_keeps_what_was_measured(name: str, study: Path) -> None:
     out = study.parent / "r"
-    words = [*NQBENCH, "run", str(study), "-d", SLOW, "-o", str(out), "--no-report"]
+    words = [*NQBENCH, "run", str(study), "-d", SLOW, "-o", str(out), "--no-report", "--fresh"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
         deadline = time.monotonic() + 60
         while not (out / RECORDS).exists() or (out / RECORDS).read_bytes().count(b"\n") < 4:
@@ -80,6 +80,7 @@ def test_being_ended_keeps_what_was_measured(name: str, study: Path) -> None:
         _, error = run.communicate(timeout=60)
     assert run.returncode == 130, error
     assert "interrupted; what was finished is kept; again: nqbench run" in error
+    assert "--fresh" not in error  # that would start over
     assert "Traceback" not in error
     found = read_records(out)
     assert not found.torn
