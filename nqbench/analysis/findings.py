@@ -70,10 +70,15 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
         if len(told) == wanted:
             return told
     if not told:
-        ok = sum(p.ok for p in data.points)
+        ok = [p for p in data.points if p.ok]
+        nothing = (
+            "findings compare kernels, which none of them is: the tables have their times"
+            if ok and all(p.host for p in ok)
+            else "nothing among them differs by more than its interval"
+        )
         told.append(
-            f"No finding: of {len(data.points)} points {ok} finished with the right answer, and"
-            " nothing among them differs by more than its interval."
+            f"No finding: of {len(data.points)} points {len(ok)} finished with the right answer,"
+            f" and {nothing}."
         )
     return told
 

@@ -68,6 +68,16 @@ def test_one_round_supports_no_claim() -> None:
     assert only.startswith("No finding")
 
 
+def test_programs_of_the_processor_are_not_said_to_be_alike() -> None:
+    builder = Builder(H100, rounds=3, sweeps=[{"name": "s", "matrix": {"threads": []}}])
+    for threads in (1, 16):
+        builder.time("s", {"n": 15, "threads": threads}, 1.0 / threads, system="cpu.multicore")
+    (only,) = findings(collect(builder.frame()))
+    assert only.startswith("No finding")
+    assert "interval" not in only
+    assert "findings compare kernels" in only
+
+
 def test_failed_points_are_not_the_best() -> None:
     builder = factorial(sizes=(15,), value=truth_s)
     best = min(builder.rows[1:], key=lambda r: r.get("value_s") or 9)
