@@ -128,10 +128,12 @@ def test_levels_within_one_run(runs: Path) -> None:
 
 def test_files(runs: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    code, _, _ = call(
-        "compare", runs / "old", runs / "slow", "--out", out, "-f", "csv", "-f", "html"
-    )
+    words = ("compare", runs / "old", runs / "slow", "--out", out, "-f", "csv", "-f", "html")
+    code, _, _ = call(*words)
     assert code == 0
+    first = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert call(*words)[0] == 0
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == first
     written = {path.name for path in out.iterdir()}
     assert {"compare.md", "table-summary.csv", "table-points-time.html"} <= written
     assert {f"figure-ratios-time.{s}" for s in ("svg", "pdf", "png")} <= written

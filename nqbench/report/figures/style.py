@@ -117,14 +117,15 @@ def save(drawing: Drawing, path: Path, source: Source) -> None:
         ".png": {"Software": "nqbench", "Description": about},
     }
     metadata = by_suffix[path.suffix] | {"Title": drawing.title}
-    if path.suffix == ".svg":
+    with styled():  # what numbers the parts of an SVG belongs to the look too
+        if path.suffix != ".svg":
+            drawing.figure.savefig(path, metadata=metadata)
+            return
         text = io.StringIO()
         drawing.figure.savefig(text, format="svg", metadata=metadata)
-        # Where the font is missing a reader shall fall back on one of the same width.
-        svg = text.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
-        path.write_text(svg, encoding="utf-8")
-    else:
-        drawing.figure.savefig(path, metadata=metadata)
+    # Where the font is missing a reader shall fall back on one of the same width.
+    svg = text.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
+    path.write_text(svg, encoding="utf-8")
 
 
 def legend(figure: Figure, ax: Axes, *, columns: int = 6) -> None:
