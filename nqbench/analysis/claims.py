@@ -15,7 +15,7 @@ import numpy as np
 
 from nqbench.analysis.claims_draws import RESAMPLES, Draws
 from nqbench.analysis.claims_points import NotMeasured
-from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.claims_runs import Observed, timed_runs
 from nqbench.analysis.claims_times import in_times_of
 from nqbench.analysis.claims_values import TOO_OLD, Values
 from nqbench.analysis.estimate import Estimate
@@ -73,12 +73,11 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
 
     Claims that compare devices are judged once, over all runs (over those with times, if it is
     times that they compare). A simulated run beside a measured one has no verdict on claims that it
-    cannot judge. ``full`` lets counts walk large trees, which
-    takes minutes once.
+    cannot judge. ``full`` lets counts walk large trees, which takes minutes once.
     """
     runs = [in_times_of(paper, run) for run in runs]
     own = {i: Draws.of([run.data]) for i, run in enumerate(runs)}
-    timed = [run for run in runs if not run.data.simulated] or runs
+    timed = timed_runs(runs) or runs
     verdicts: list[Verdict] = []
     for claim in paper.claims:
         form = _form(claim)
@@ -211,11 +210,11 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
             values.at = draw
             value = evaluate(form.expr, values.functions, values.names)
             results.append((value, _true(form, values, value)))
-    except (NotMeasured, StudyError) as error:
-        said, command = (
-            (error.message, "") if isinstance(error, StudyError) else (error.what, error.command)
-        )
+    except NotMeasured as error:
+        said, command = error.what, error.command
         return SizeVerdict(n, "not measured", paper=paper, reason=said, command=command)
+    except StudyError as error:
+        return SizeVerdict(n, "not measured", paper=paper, reason=error.message)
     finally:
         values.at = 0
     exact = not form.names & (OF_TIME - UNDRAWN)

@@ -85,6 +85,11 @@ def observed(frame: pd.DataFrame, path: Path) -> Observed:
     return Observed(path, collect(frame), _rows(frame[ok & probed]), _rows(frame[ok & profiled]))
 
 
+def timed_runs(runs: Sequence[Observed]) -> list[Observed]:
+    """Those with times: the simulator counts and does not time."""
+    return [run for run in runs if not run.data.simulated]
+
+
 def _rows(frame: pd.DataFrame) -> tuple[Mapping[str, Any], ...]:
     columns = [str(c) for c in frame.columns]
     return tuple(dict(zip(columns, row, strict=True)) for row in frame.to_numpy().tolist())

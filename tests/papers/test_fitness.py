@@ -32,16 +32,6 @@ CONTRADICTED = {"fine_slower_than_cpu": "fails at N=1000; see caveat repository_
 
 
 @pytest.fixture(scope="module")
-def paper() -> Paper:
-    return load_paper("fitness_schemes")
-
-
-@pytest.fixture(scope="module")
-def own() -> Observed:
-    return run()
-
-
-@pytest.fixture(scope="module")
 def verdicts(paper: Paper, own: Observed) -> dict[str, Verdict]:
     return {v.claim.id: v for v in judge(paper, [own])}
 

@@ -11,7 +11,6 @@ import pytest
 from nqbench.analysis.ceilings import ceilings_beside
 from nqbench.analysis.claims_runs import Observed
 from nqbench.analysis.estimate import Estimate
-from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.annealing import searches_of
@@ -24,16 +23,6 @@ from tests.papers.fitness_runs import column, levels, run
 GAIN = "times as fast as the coarse scheme"
 RECORDED = Path(__file__).parents[2] / "results/reference/h100/fitness_schemes"
 H100_HBM3 = "NVIDIA H100 80GB HBM3 (cuda:0)"
-
-
-@pytest.fixture(scope="module")
-def paper() -> Paper:
-    return load_paper("fitness_schemes")
-
-
-@pytest.fixture(scope="module")
-def own() -> Observed:
-    return run()
 
 
 def test_a_search_that_was_cut_short_is_predicted(paper: Paper, own: Observed) -> None:

@@ -104,7 +104,7 @@ def _panel(
         mine = [(p, e) for p, e in found if not series or p.level(series) == name]
         _series(ax, [(p.level(x), e) for p, e in mine], place, i, str(name), x)
     _x_axis(ax, ticks, place)
-    value_axis(ax, "y", _bounds([p for p, _ in found], what), what, log=log)
+    value_axis(ax, "y", _bounds(points, what), what, log=log)
 
 
 def _bounds(points: Sequence[PointResult], what: Quantity) -> list[float]:

@@ -15,7 +15,7 @@ from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.log_axis import sizes_axis
-from nqbench.report.figures.scale import WIDE, axis_label, value_axis
+from nqbench.report.figures.scale import axis_label, is_wide, value_axis
 from nqbench.report.figures.style import (
     GREY,
     MARKERS,
@@ -153,7 +153,7 @@ def _relative(axes: Sequence[Axes], columns: Mapping[str, Series], what: Quantit
         best = fastest.get(point.n)
         if best is None or _value(point, what) < _value(best, what):
             fastest[point.n] = point
-    shown = []
+    shown = [1.0]
     for ax, group in zip(axes, columns.values(), strict=True):
         for i, points in enumerate(group.values()):
             ratios = [(p.n, point_ratio(p, fastest[p.n], what)) for p in points if p.values(what)]
@@ -161,8 +161,8 @@ def _relative(axes: Sequence[Axes], columns: Mapping[str, Series], what: Quantit
             _curve(ax, ratios, dict(series_style(i).keywords), "")
         _sizes(ax, list(group.values()))
         ax.axhline(1, color="#333333", linewidth=0.9, zorder=1)
-    if shown and max(shown) > WIDE:  # else all that is nearly the fastest lies on one line
-        value_axis(axes[0], "y", [1.0, *shown], TIMES_FASTEST, log=True)
+    if is_wide(shown):  # else all that is nearly the fastest lies on one line
+        value_axis(axes[0], "y", shown, TIMES_FASTEST, log=True)
     axes[0].set_ylabel(TIMES_FASTEST.label)
 
 

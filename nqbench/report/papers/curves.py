@@ -12,7 +12,7 @@ from nqbench.analysis.claims_points import (
     no_time,
     timed_points,
 )
-from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.claims_runs import Observed, timed_runs
 from nqbench.analysis.dataset import PointResult, point_ratio
 from nqbench.analysis.estimate import Estimate
 from nqbench.analysis.quantities import TIME
@@ -215,7 +215,7 @@ def _refuse(paper: Paper, runs: Sequence[Observed], series: Series, n: int) -> N
 
 
 def _timed(runs: Sequence[Observed]) -> list[Observed]:
-    timed = [run for run in runs if not run.data.simulated]
+    timed = timed_runs(runs)
     if not timed:
         raise NotMeasured(no_time(runs[0].data))
     return timed

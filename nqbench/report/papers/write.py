@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.analysis.claims import Verdict, judge
-from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.claims_runs import Observed, timed_runs
 from nqbench.analysis.claims_times import in_times_of
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
@@ -96,39 +96,51 @@ def write_paper(
     page.heading("Verdicts")
     page.table(claims_table(paper, verdicts, source))
     page.table(details_table(paper, verdicts, source), inline=False)
+    _figures(page, paper, runs, verdicts)
+    _tables(page, paper, runs)
+    page.heading("What the paper leaves open or gets wrong")
+    page.lines += [*(f"- {escape(c.text)}" for c in paper.caveats), ""]
+    written = page.folder.page(PAGE, "\n".join(page.lines).rstrip() + "\n")
+    paths = [written, *(p for p in page.folder.written if p != written)]
+    return PaperReport(tuple(paths), tuple(verdicts))
+
+
+def _figures(
+    page: _Page, paper: Paper, runs: Sequence[Observed], verdicts: Sequence[Verdict]
+) -> None:
+    """A forest plot per device, then the paper's own figures over all of them."""
+    devices = list(dict.fromkeys(run.data.device for run in runs))
+    source, timed = joint_source(runs), joint_source(timed_runs(runs) or runs)
     with styled():
-        for device in dict.fromkeys(run.data.device for run in runs):
+        for device in devices:
             with page.attempt(f"claims against published values, {device}"):
                 own = joint_source([run for run in runs if run.data.device == device])
-                several = len({run.data.device for run in runs}) > 1
                 found = forest(paper, verdicts, device, own)
-                page.drawings(found, own, of=f", {device}" if several else "")
-        timed = joint_source([run for run in runs if not run.data.simulated] or runs)
+                page.drawings(found, own, of=f", {device}" if len(devices) > 1 else "")
         page.heading("Figures")
         for figure in paper.figures:
             if figure.draw != "none":
                 with page.attempt(f"figure {figure.number}: {figure.title}"):
                     seen = timed if figure.draw in OF_TIMES else source
                     page.drawings(DRAW[figure.draw](paper, figure, runs, seen), seen)
+
+
+def _tables(page: _Page, paper: Paper, runs: Sequence[Observed]) -> None:
+    """Each table per run; one that is the same for every device, once."""
     made: set[tuple[object, ...]] = set()
     for run in runs:
         many = f", {run.data.device}" if len(runs) > 1 else ""
         page.heading(f"Tables{many}")
         for table in paper.tables:
             with page.attempt(f"table {table.number}: {table.title}"):
-                own_table = twin(paper, table, run)
-                content = (own_table.title, own_table.rows, own_table.notes)
-                measured = own_table.source.device == source_of(run.data).device
+                own = twin(paper, table, run)
+                content = (own.title, own.rows, own.notes)
+                measured = own.source.device == source_of(run.data).device
                 if content in made and not measured:  # as printed or counted: it stands above
                     page.above.append(f"table {table.number}: {table.title}")
                     continue
                 made.add(content)
-                page.table(own_table, slug(run.device_id) if len(runs) > 1 else "")
-    page.heading("What the paper leaves open or gets wrong")
-    page.lines += [*(f"- {escape(c.text)}" for c in paper.caveats), ""]
-    written = page.folder.page(PAGE, "\n".join(page.lines).rstrip() + "\n")
-    paths = [written, *(p for p in page.folder.written if p != written)]
-    return PaperReport(tuple(paths), tuple(verdicts))
+                page.table(own, slug(run.device_id) if len(runs) > 1 else "")
 
 
 def joint_source(runs: Sequence[Observed]) -> Source:

@@ -19,7 +19,7 @@ from nqbench.plan import HostPlan, HostResult
 from nqbench.point import Level
 from nqbench.workloads.fitness import cpu
 from nqbench.workloads.fitness.annealing_cooling import Cooling
-from nqbench.workloads.fitness.annealing_evaluators import evaluator_levels
+from nqbench.workloads.fitness.annealing_evaluators import COMPILED, evaluator_levels
 from nqbench.workloads.fitness.annealing_factors import HOST_EVALUATOR_LEVELS
 from nqbench.workloads.fitness.annealing_host import cooling_of, outputs_of, walk_measured
 from nqbench.workloads.fitness.levels import Levels
@@ -27,7 +27,6 @@ from nqbench.workloads.level_checks import number
 
 _HOST: Final = "nqbench.workloads.fitness.annealing_host:anneal_full"
 _HERE: Final = "nqbench.workloads.fitness.annealing_cpu:anneal_in_threads"
-_COMPILED: Final = ("cpu_serial", "cpu_histogram")
 _WARM_N: Final = 8
 _WARM_LIMIT: Final = 16
 """Proposals of a warm-up, which is there to compile; each may start a thread per core."""
@@ -46,7 +45,7 @@ def settle_evaluator(levels: Levels) -> None:
 def host_plan(levels: Mapping[str, Level], key: int, cooling: Cooling) -> HostPlan:
     """The search for resolved ``levels``; ``threads: auto`` is looked up, or measured first."""
     n, evaluator, schedule = number(levels, "n"), str(levels["evaluator"]), astuple(cooling)
-    if evaluator in _COMPILED:
+    if evaluator in COMPILED:
         rest = (key, evaluator, *schedule)
         return HostPlan(_HOST, (n, *rest), (_WARM_N, *rest))
     one = cpu.host_plan(evaluator_levels(levels), np.arange(n, dtype=np.int32)[np.newaxis, :])

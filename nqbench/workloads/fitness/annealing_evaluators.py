@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from nqbench.errors import InfeasibleError
@@ -15,6 +16,14 @@ from nqbench.workloads.fitness.annealing_factors import (
 )
 from nqbench.workloads.fitness.levels import Levels
 from nqbench.workloads.fitness.schemes import SCHEMES
+
+COMPILED: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "cpu_serial": ("cpu_pairs", "serial_conflicts"),
+        "cpu_histogram": ("cpu_histogram", "histogram_conflicts"),
+    }
+)
+"""Schemes that are compiled into the search (``annealing_full``): module and function of each."""
 
 _UNSET: Final = "-"
 

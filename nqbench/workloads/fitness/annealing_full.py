@@ -8,11 +8,10 @@ that is the time of everything else.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any, Final
 
 import numba
@@ -21,16 +20,11 @@ from numpy.typing import NDArray
 
 from nqbench.workloads.fitness import annealing_walk as walks
 from nqbench.workloads.fitness.annealing_cooling import Cooling, Walk, shuffle_key
+from nqbench.workloads.fitness.annealing_evaluators import COMPILED
 
 KEPT: Final = 1 << 20
 """Values that are kept for the second walk; longer walks are scaled from that many (8 MB)."""
 
-_EVALUATORS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "cpu_serial": ("cpu_pairs", "serial_conflicts"),
-        "cpu_histogram": ("cpu_histogram", "histogram_conflicts"),
-    }
-)
 REPEATS: Final = 3
 """Of the second walk, whose least time counts, since it is short."""
 
@@ -99,7 +93,7 @@ def _loops(evaluator: str) -> tuple[_Compiled, _Compiled]:
 
     Not cached on disk: a cached copy would not notice a change of the evaluator's file.
     """
-    module, name = _EVALUATORS[evaluator]
+    module, name = COMPILED[evaluator]
     evaluate = getattr(import_module(f"nqbench.workloads.fitness.{module}"), name)
 
     def evaluated(board, state, table, key, moves, limit, kept):  # type: ignore[no-untyped-def]
