@@ -22,7 +22,7 @@ from nqbench.plan import Buffer, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.record import Record
 from nqbench.study import Measure
-from nqbench.workloads.protocol import Factor, Resolved
+from nqbench.workloads.base import Factor, Resolved
 
 NAME: Final = "benchmarks.clockwork:CLOCKWORK"
 DEVICE: Final = "fake:noise=0.003,round=0.004,seed=7,sleep=1"

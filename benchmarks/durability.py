@@ -26,8 +26,8 @@ from typing import Final
 
 from benchmarks import clockwork
 from benchmarks.arguments import positive
-from nqbench.run_files import RECORDS, read_records
-from nqbench.store import load
+from nqbench.runs.folder import load
+from nqbench.runs.reading import RECORDS, read_records
 
 LONGEST_WAIT_S: Final = 2.5
 """From the first stage, or from the last kill, to the next: a run takes two to six seconds."""

@@ -27,7 +27,7 @@ from unittest.mock import patch
 import yaml
 
 from benchmarks.arguments import positive
-from nqbench import cli
+from nqbench.cli import app as cli
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.models import load_model
 from nqbench.errors import NqbenchError

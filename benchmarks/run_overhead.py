@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from nqbench.measure.block import SPENT
+from nqbench.measure.sampling.measurement import SPENT
 from nqbench.record import Record
-from nqbench.store import read_records
+from nqbench.runs.folder import read_records
 
 
 def describe(run: Path) -> str:

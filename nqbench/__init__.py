@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nqbench.store import load as load
+    from nqbench.runs.folder import load as load
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "load"]
@@ -14,7 +14,7 @@ __all__ = ["__version__", "load"]
 def __getattr__(name: str) -> Any:
     """Public functions, imported when first used: ``import nqbench`` stays quick."""
     if name == "load":
-        from nqbench.store import load
+        from nqbench.runs.folder import load
 
         return load
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

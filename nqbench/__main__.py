@@ -12,8 +12,8 @@ import sys
 from types import FrameType, TracebackType
 from typing import Final, NoReturn
 
-from nqbench.exit_codes import EXIT_INTERRUPTED, EXIT_WRONG
-from nqbench.mishap import UNEXPECTED, last_words
+from nqbench.cli.exit_codes import EXIT_INTERRUPTED, EXIT_WRONG
+from nqbench.system.crash import UNEXPECTED, last_words
 
 TRACEBACK: Final = "NQBENCH_TRACEBACK"
 """Variable that makes an unforeseen exception show its traceback too."""
@@ -22,7 +22,7 @@ ENDING: Final = ("SIGTERM", "SIGHUP")
 
 
 def main() -> None:
-    """Run the command line; exit codes as in ``nqbench.cli``."""
+    """Run the command line; exit codes as in ``nqbench.cli.app``."""
     try:
         _prepare()
         _start()
@@ -33,7 +33,7 @@ def main() -> None:
 
 def _start() -> None:
     try:
-        from nqbench import cli
+        from nqbench.cli import app as cli
     except ImportError as error:
         sys.stderr.write(f"nqbench: {lacking(error)}\n")
         sys.exit(EXIT_WRONG)

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from nqbench.analysis.collect import load_dataset
+from nqbench.analysis.data.collect import load_dataset
 from nqbench.errors import NqbenchError, StoreError
 from nqbench.interchange import export_run
 from nqbench.measure.runner import run_study
 from nqbench.record import Record
-from nqbench.store import MANIFEST, RECORDS
+from nqbench.runs.folder import MANIFEST, RECORDS
 from nqbench.study import load_study
 
 ROOT = Path(__file__).parents[1]

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nqbench.frame import level_text
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
 from nqbench.record import Record
-from nqbench.store import RunWriter, load, newest, read_manifest, read_records
+from nqbench.runs.folder import RunWriter, load, newest, read_manifest, read_records
+from nqbench.runs.frame import level_text
 from nqbench.study import Measure
 from nqbench.vocabulary import COUNTERS, KERNEL_PHASES, PHASES, STATUSES
 from tests.measure.toy import NAME, ToyStudy

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nqbench.study.report import REPORT_KINDS
+from nqbench.study.report_items import REPORT_KINDS
 from nqbench.vocabulary import COUNTERS, PHASES, STATUSES
 from nqbench.workloads import get, names
 

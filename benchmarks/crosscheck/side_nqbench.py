@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from benchmarks.crosscheck.cases import Case, make_job
-from nqbench.compile import compile_cubin
-from nqbench.devices.cuda import CudaDevice
-from nqbench.devices.protocol import Prepared
+from nqbench.compiler.compile import compile_cubin
+from nqbench.devices.base import Prepared
+from nqbench.devices.cuda.device import CudaDevice
 from nqbench.errors import DeviceError
 from nqbench.measure.abilities import Chillable
-from nqbench.measure.sampling import LONG_LAUNCH_S, Policy, sample
-from nqbench.measure.warmup import TIME_SHARE, warm_up
+from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy, sample
+from nqbench.measure.sampling.warmup import TIME_SHARE, warm_up
 
 POLICY: Final = Policy(samples=20)
 LONG_SAMPLES: Final = 3

@@ -15,9 +15,9 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.crosscheck.cases import Case, Job, make_job
-from nqbench.compile import Compiled, compile_cubin
-from nqbench.devices.cuda_kernel import CARVEOUT_PERCENT
-from nqbench.devices.cuda_query import gpu_facts
+from nqbench.compiler.compile import Compiled, compile_cubin
+from nqbench.devices.cuda.kernel import CARVEOUT_PERCENT
+from nqbench.devices.cuda.query import gpu_facts
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Outputs

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from nqbench.analysis.dataset import PointResult
-from nqbench.analysis.effects import Effect
-from nqbench.analysis.estimate import CONFIDENCE, Estimate
+from nqbench.analysis.data.dataset import PointResult
+from nqbench.analysis.data.estimate import CONFIDENCE, Estimate
+from nqbench.analysis.factorial.effects import Effect
 
 NEARLY_ALL: Final = 0.01
 """Ratio of counts below which a percentage that is gone reads better than the ratio."""

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from nqbench.closing import Closing
+from nqbench.devices.base import Launch
 from nqbench.devices.program import find_function
-from nqbench.devices.protocol import Launch
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.host import cpu_count, cpu_model
 from nqbench.plan import HostPlan, HostResult, Outputs, Plan
-from nqbench.versions import installed
+from nqbench.system.closing import Closing
+from nqbench.system.cpu import cpu_count, cpu_model
+from nqbench.system.versions import installed
 
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 HostFunction = Callable[..., int | HostResult]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from nqbench.devices.base import Device
 from nqbench.devices.models import DEFAULT_MODEL, load_model, model_names
-from nqbench.devices.protocol import Device
 from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts, DeviceKind
 
@@ -50,7 +50,7 @@ def choose_device(spec: str = "auto") -> Choice:
     kind, rest = _split(spec)
     if kind != "auto":
         return Choice(_full(kind, rest), "asked for")
-    from nqbench.devices.cuda import find_gpus
+    from nqbench.devices.cuda.device import find_gpus
 
     try:
         first = find_gpus()[0]
@@ -66,7 +66,7 @@ def open_device(spec: str) -> Device:
     """
     kind, rest = _split(choose_device(spec).spec)
     if kind == "cuda":
-        from nqbench.devices.cuda import CudaDevice
+        from nqbench.devices.cuda.device import CudaDevice
 
         return CudaDevice(_index(rest))
     if kind == "sim":
@@ -81,7 +81,7 @@ def open_device(spec: str) -> Device:
         from nqbench.devices.replay import ReplayDevice
 
         return ReplayDevice(Path(rest))
-    from nqbench.devices.fake import FakeDevice
+    from nqbench.devices.fake.device import FakeDevice
 
     return FakeDevice.from_spec(f"{kind}:{rest}" if rest else kind)
 
@@ -95,7 +95,7 @@ def facts_for(spec: str) -> tuple[DeviceFacts, DeviceKind]:
     if kind == "sim":
         return load_model(rest).facts, "sim"
     if kind == "cuda":
-        from nqbench.devices.cuda import gpu_facts
+        from nqbench.devices.cuda.device import gpu_facts
 
         return gpu_facts(_index(rest)), "cuda"
     device = open_device(spec)
@@ -107,7 +107,7 @@ def facts_for(spec: str) -> tuple[DeviceFacts, DeviceKind]:
 
 def list_devices() -> list[DeviceRow]:
     """Every device of this machine: GPUs, simulator models, the CPU, and why GPUs are absent."""
-    from nqbench.devices.cuda import find_gpus
+    from nqbench.devices.cuda.device import find_gpus
 
     rows: list[DeviceRow] = []
     try:
@@ -125,7 +125,7 @@ def list_devices() -> list[DeviceRow]:
 
 def _compiler_absence() -> str:
     """Why kernels cannot be compiled here; empty if they can."""
-    from nqbench.compile import ensure_compiler
+    from nqbench.compiler.compile import ensure_compiler
 
     try:
         ensure_compiler()

@@ -17,8 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from nqbench.closing import Closing
-from nqbench.devices.protocol import Launch
+from nqbench.devices.base import Launch
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import (
@@ -34,7 +33,8 @@ from nqbench.plan import (
 )
 from nqbench.point import COLD, L2
 from nqbench.record import Record
-from nqbench.store import RECORDS, newest, read_manifest, read_records
+from nqbench.runs.folder import RECORDS, newest, read_manifest, read_records
+from nqbench.system.closing import Closing
 
 FINGERPRINT: Final = "plan"
 """Name under which ``Record.about`` holds the fingerprint."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nqbench.compile_cache import cache_folder
+from nqbench.compiler.cache import cache_folder
 from nqbench.doctor import gpu, machine, probe, profiler, software, state
 from nqbench.doctor.probe import Answer, Answers
 from nqbench.doctor.questions import QUESTIONS

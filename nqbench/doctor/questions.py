@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import nqbench
-from nqbench.devices.cuda_driver import LIBRARY
+from nqbench.devices.cuda.driver import LIBRARY
 from nqbench.errors import DeviceUnavailable
-from nqbench.versions import installed
+from nqbench.system.versions import installed
 
 UNKNOWN: Final = "of unknown version"
 """A package that can be imported and has no metadata: copied, not installed."""
@@ -73,7 +73,7 @@ def driver() -> dict[str, Any]:
 
 def compiler() -> dict[str, Any]:
     """NVRTC: its version, the architectures it knows, and the bindings that call it."""
-    from nqbench import nvrtc
+    from nqbench.compiler import nvrtc
 
     return {
         "version": nvrtc.compiler_version(),
@@ -84,7 +84,7 @@ def compiler() -> dict[str, Any]:
 
 def linker() -> dict[str, Any]:
     """nvJitLink and the device runtime, which a kernel that launches kernels is linked with."""
-    from nqbench import linking
+    from nqbench.compiler import nvjitlink as linking
 
     return {"version": linking.linker_version(), "runtime": str(linking.device_runtime())}
 

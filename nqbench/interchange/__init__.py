@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nqbench.errors import StoreError, StudyError
-from nqbench.store import MANIFEST
+from nqbench.runs.folder import MANIFEST
 
 if TYPE_CHECKING:
-    from nqbench.analysis.dataset import Dataset
+    from nqbench.analysis.data.dataset import Dataset
 
 Exporter = Callable[[Path, Path | None], str]
 """Takes a run folder and the file to be written (``None``: standard output); returns the text."""
@@ -35,7 +35,7 @@ def open_results(path: Path) -> Dataset:
             f"{path} does not exist; give a run folder that `nqbench run` wrote, or a file that"
             " `nvbench --json` wrote"
         )
-    from nqbench.analysis.collect import load_dataset
+    from nqbench.analysis.data.collect import load_dataset
 
     return load_dataset(path)
 
@@ -58,7 +58,7 @@ def _nvbench(run: Path, out: Path | None) -> str:
 
 
 def _csv(run: Path, out: Path | None) -> str:  # noqa: ARG001 (one interface for all formats)
-    from nqbench.store import load
+    from nqbench.runs.folder import load
 
     return str(load(run).to_csv(index=False, lineterminator="\n"))
 

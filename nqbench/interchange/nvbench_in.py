@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nqbench.analysis.dataset import Dataset, Level, PointResult
+from nqbench.analysis.data.dataset import Dataset, Level, PointResult
 from nqbench.errors import InterchangeError
 from nqbench.interchange.nvbench_fields import (
     MEAN,

@@ -17,11 +17,10 @@ from typing import Any, Final
 import numpy as np
 
 from nqbench import __version__
-from nqbench.analysis.collect import collect
-from nqbench.analysis.dataset import INAPPLICABLE, Dataset, Level, PointResult
-from nqbench.analysis.quantities import TIME
+from nqbench.analysis.data.collect import collect
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
+from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, StoreError
-from nqbench.frame import tabulate
 from nqbench.interchange.nvbench_fields import (
     MEAN,
     MEDIAN,
@@ -32,7 +31,8 @@ from nqbench.interchange.nvbench_fields import (
     STDEV,
     VERSION,
 )
-from nqbench.store import newest, read_manifest, read_records
+from nqbench.runs.folder import newest, read_manifest, read_records
+from nqbench.runs.frame import tabulate
 
 Samples = Mapping[str, Sequence[float]]
 """All samples of a point in seconds, round by round, by key."""

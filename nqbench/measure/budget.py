@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from nqbench.measure.ledger import Task
-from nqbench.measure.predict import WORKER_START_S, TimeBook, block_s
+from nqbench.measure.forecast import WORKER_START_S, TimeBook, block_s
+from nqbench.measure.run_state import Task
 from nqbench.measure.study import MeasureLike
 
 SLACK: Final = 3.0

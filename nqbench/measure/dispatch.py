@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from nqbench.measure.budget import Budget
-from nqbench.measure.crew import Job, Workers
 from nqbench.measure.events import Listener
-from nqbench.measure.ledger import Ledger, Task
-from nqbench.measure.sampling import Policy
+from nqbench.measure.run_state import Ledger, Task
+from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.study import MeasureLike
+from nqbench.measure.worker.pool import Job, Workers
 from nqbench.record import Record
 
 

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
+from nqbench.compiler.occupancy import Occupancy, occupancy
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.measure.workload import find_workload
-from nqbench.occupancy import Occupancy, occupancy
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import PART, Level, Point
-from nqbench.workloads.protocol import Workload
-from nqbench.workloads.separable import Inseparable, Part, Separable
+from nqbench.workloads.base import Workload
+from nqbench.workloads.variants import Inseparable, Part, Separable
 
 SPARE_STEP: Final = 16
 """Bytes by which unused shared memory is raised: below every allocation unit there is."""
@@ -114,8 +114,8 @@ def _occupancy(plan: KernelPlan, facts: DeviceFacts) -> Occupancy:
 
 def _taken(plan: KernelPlan, facts: DeviceFacts) -> tuple[int, int]:
     """Registers per thread and static shared bytes per block, by the compiler."""
-    from nqbench.compile import compile_cubin
-    from nqbench.static import resources_of
+    from nqbench.compiler.compile import compile_cubin
+    from nqbench.compiler.static import resources_of
 
     found = resources_of(compile_cubin(plan.source, plan.entry, facts.arch, plan.options))
     return found.registers, found.static_shared_bytes

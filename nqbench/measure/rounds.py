@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Final
 
-from nqbench.measure.crew import Job
 from nqbench.measure.dispatch import Dispatch
-from nqbench.measure.ledger import Task
+from nqbench.measure.run_state import Task
+from nqbench.measure.worker.pool import Job
 
 MAX_CRASHES: Final = 2
 """A worker's death may have come from outside; a point in flight at two of them is left alone."""

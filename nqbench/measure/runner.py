@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from nqbench.facts import DeviceFacts
-from nqbench.host import cpu_count
-from nqbench.measure import ncu
 from nqbench.measure.budget import Budget
-from nqbench.measure.clocks import clock_warning
-from nqbench.measure.crew import Crew, Workers
 from nqbench.measure.dispatch import Dispatch
 from nqbench.measure.events import Listener, RunOutcome, Silent
-from nqbench.measure.inline import Inline
-from nqbench.measure.keys import Keys
-from nqbench.measure.ledger import Ledger, Task
-from nqbench.measure.manifest import check_same_run, make_manifest, policy_of, protocol_of
-from nqbench.measure.predict import TimeBook, nominal_rate
+from nqbench.measure.forecast import TimeBook, nominal_rate
+from nqbench.measure.identity.keys import Keys
+from nqbench.measure.identity.manifest import check_same_run, make_manifest, policy_of, protocol_of
+from nqbench.measure.profiler import ncu
+from nqbench.measure.run_state import Ledger, Task
+from nqbench.measure.sampling.clocks import clock_warning
 from nqbench.measure.stages import Stages
 from nqbench.measure.study import StudyLike
+from nqbench.measure.worker.inline import Inline
+from nqbench.measure.worker.pool import Crew, Workers
 from nqbench.point import Point
 from nqbench.record import Record
-from nqbench.store import MANIFEST, RunWriter, is_reference, newest, read_manifest
+from nqbench.runs.folder import MANIFEST, RunWriter, is_reference, newest, read_manifest
+from nqbench.system.cpu import cpu_count
 
 Expand = Callable[[Any, DeviceFacts], list[Point]]
 MAX_COMPILERS: Final = 16

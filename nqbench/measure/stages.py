@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from nqbench.measure.crew import Job, Workers
 from nqbench.measure.dispatch import Dispatch
-from nqbench.measure.ledger import Task
-from nqbench.measure.predict import work_of
+from nqbench.measure.forecast import work_of
 from nqbench.measure.rounds import Rounds
+from nqbench.measure.run_state import Task
+from nqbench.measure.worker.pool import Job, Workers
 
 EXACT_ROUND: Final = 1
 """Round number of the only block of a point that is counted and not timed."""

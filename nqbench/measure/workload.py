@@ -8,7 +8,7 @@ from typing import cast
 
 from nqbench.errors import StudyError
 from nqbench.point import Point
-from nqbench.workloads.protocol import Workload, host_systems
+from nqbench.workloads.base import Workload, host_systems
 
 
 @cache

@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from nqbench.analysis import wording
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.report.table import Cell, Column
 
 EMPTY: Final = "\u2013"

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nqbench.analysis.compare_devices import RankCorrelation, Reversal
-from nqbench.analysis.compare_match import labels
-from nqbench.analysis.compare_model import Block, Compared, Comparison
-from nqbench.analysis.compare_stats import ALPHA
-from nqbench.analysis.estimate import CONFIDENCE
-from nqbench.analysis.quantities import HOST_TIME, Quantity
+from nqbench.analysis.compare.devices import RankCorrelation, Reversal
+from nqbench.analysis.compare.match import labels
+from nqbench.analysis.compare.model import Block, Compared, Comparison
+from nqbench.analysis.compare.statistics import ALPHA
+from nqbench.analysis.data.estimate import CONFIDENCE
+from nqbench.analysis.data.quantities import HOST_TIME, Quantity
 from nqbench.analysis.wording import number
 from nqbench.analysis.wording import ratio as ratio_text
 from nqbench.report.items import slug

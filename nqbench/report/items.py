@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from nqbench.analysis.dataset import Dataset, PointResult
-from nqbench.analysis.design import swept_factors, telling_factors
-from nqbench.analysis.quantities import Quantity
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.factorial.design import swept_factors, telling_factors
 from nqbench.errors import AnalysisError, StoreError
 from nqbench.report.table import Source
-from nqbench.study.report import OPTIONS, ReportItem
+from nqbench.study.report_items import OPTIONS, ReportItem
 
 DEFAULT_ITEMS: Final = (
     ReportItem("table", "results"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.data.estimate import Estimate
 
 Cell = str | int | float | Estimate | None
 """``None`` is an empty cell: nothing was measured, which is not zero."""

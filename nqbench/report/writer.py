@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from nqbench.analysis.collect import load_dataset
-from nqbench.analysis.dataset import Dataset
-from nqbench.analysis.findings import findings
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.factorial.findings import findings
 from nqbench.errors import AnalysisError, StoreError, StudyError
 from nqbench.report.exporters import exporter
 from nqbench.report.figures import FIGURES
@@ -21,7 +21,7 @@ from nqbench.report.figures.style import Drawing, save, styled
 from nqbench.report.items import items_of, slug, source_of
 from nqbench.report.table import Source, Table
 from nqbench.report.tables import TABLES
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 FIGURE_FORMATS: Final = ("svg", "pdf", "png")
 LINKED: Final = re.compile(r"\(<((?:table|figure)-[^<>/]+)>\)")

@@ -9,7 +9,7 @@ from nqbench.study.expand import expand
 from nqbench.study.json_schema import schema
 from nqbench.study.load import load_study
 from nqbench.study.model import Measure, Study, Sweep
-from nqbench.study.report import OPTIONS, REPORT_KINDS, ReportItem, ReportKind
+from nqbench.study.report_items import OPTIONS, REPORT_KINDS, ReportItem, ReportKind
 from nqbench.study.units import duration_s
 
 __all__ = [

@@ -8,9 +8,9 @@ from typing import Final
 from nqbench.point import Level
 from nqbench.study import expressions
 from nqbench.study.model import Axis, Condition, Item, Study, Sweep
-from nqbench.study.source import KeyPath, Source
 from nqbench.study.words import listing, nearest, shown, suggestion
-from nqbench.workloads.protocol import Factor, Workload
+from nqbench.study.yaml_marks import KeyPath, Source
+from nqbench.workloads.base import Factor, Workload
 
 NOT_APPLICABLE: Final = "-"
 """The level of a factor that a configuration has no use for. A study may write it in a list, for

@@ -15,10 +15,10 @@ from nqbench.study.check import NOT_APPLICABLE, check
 from nqbench.study.combine import Given, check_size, combinations, context, plain
 from nqbench.study.measured import apart, measured_points
 from nqbench.study.model import Condition, Study, Sweep
-from nqbench.study.settle import Settling
-from nqbench.study.source import KeyPath
+from nqbench.study.resolve import Settling
 from nqbench.study.words import shown
-from nqbench.workloads.protocol import Workload, host_systems
+from nqbench.study.yaml_marks import KeyPath
+from nqbench.workloads.base import Workload, host_systems
 
 
 def expand(study: Study, facts: DeviceFacts, *, workload: Workload | None = None) -> list[Point]:

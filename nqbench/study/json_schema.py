@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from nqbench.study.schema import StudyFile
-from nqbench.workloads.protocol import Factor, Workload
+from nqbench.workloads.base import Factor, Workload
 
 VALUE_OF: Final = {"fixed": "FixedValue", "matrix": "AxisValues", "zip": "AxisValues"}
 """Under which name the form of a factor's value stands in ``$defs``: written out at each factor, it

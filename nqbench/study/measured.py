@@ -10,8 +10,8 @@ from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import HOT, L2, PART, Point
 from nqbench.study.check import NOT_APPLICABLE
 from nqbench.study.model import Study
-from nqbench.workloads.protocol import Workload, host_systems
-from nqbench.workloads.separable import PARTS, Separable
+from nqbench.workloads.base import Workload, host_systems
+from nqbench.workloads.variants import PARTS, Separable
 
 
 def measured_points(

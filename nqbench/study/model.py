@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, get_args
 from nqbench.facts import DeviceKind
 from nqbench.point import HOT, Level
 from nqbench.study.expressions import Expression
-from nqbench.study.report import ReportItem
-from nqbench.study.source import KeyPath, Source
+from nqbench.study.report_items import ReportItem
+from nqbench.study.yaml_marks import KeyPath, Source
 
 KINDS: Final[tuple[DeviceKind, ...]] = get_args(DeviceKind)
 

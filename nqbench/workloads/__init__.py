@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Final, cast
 
 from nqbench.errors import StudyError
-from nqbench.workloads.protocol import Workload
+from nqbench.workloads.base import Workload
 
 __all__ = ["get", "names"]
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from nqbench.analysis.bottleneck import (
+from nqbench.analysis.data.collect import collect
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.limits.bottleneck import (
     BEYOND,
     NEAR,
     bottlenecks,
     judge,
     verdict_text,
 )
-from nqbench.analysis.collect import collect
-from nqbench.analysis.dataset import Dataset
-from nqbench.analysis.estimate import Estimate
 from nqbench.errors import AnalysisError
-from nqbench.workloads.separable import PARTS
+from nqbench.workloads.variants import PARTS
 
 ROUNDS = 5
 JITTER = (0.0, 0.004, -0.003, 0.002, -0.004)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.analysis import claims_counts
-from nqbench.analysis.claims import FAILS, HOLDS, Verdict, judge
-from nqbench.analysis.claims_draws import RESAMPLES, Draws, resampled
-from nqbench.analysis.claims_points import NotMeasured, main_point
-from nqbench.analysis.claims_runs import Observed
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.claims import counts as claims_counts
+from nqbench.analysis.claims.bootstrap import RESAMPLES, Draws, resampled
+from nqbench.analysis.claims.judge import FAILS, HOLDS, Verdict, judge
+from nqbench.analysis.claims.points import NotMeasured, main_point
+from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
 from tests.analysis.builder import MINI, Builder, counters_of

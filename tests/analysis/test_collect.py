@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from nqbench.analysis.collect import collect
-from nqbench.analysis.dataset import Dataset
-from nqbench.analysis.design import swept_factors
-from nqbench.analysis.quantities import TIME, quantity
+from nqbench.analysis.data.collect import collect
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.factorial.design import swept_factors
 from tests.analysis.builder import H100, MINI, Builder, ablation, factorial
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from nqbench.analysis.collect import collect
-from nqbench.analysis.compare import compare_levels, compare_runs
-from nqbench.analysis.compare_match import labels, telling
-from nqbench.analysis.compare_model import Comparison
-from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.compare.match import labels, telling
+from nqbench.analysis.compare.model import Comparison
+from nqbench.analysis.compare.runs import compare_levels, compare_runs
+from nqbench.analysis.data.collect import collect
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.report.comparison import Findings, point_label, quantity_label, tables_of
 from tests.analysis.builder import MINI, Builder, factorial, truth_s

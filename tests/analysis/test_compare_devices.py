@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import scipy.stats
 
-from nqbench.analysis.collect import collect
-from nqbench.analysis.compare_devices import rank_correlations, reversals
-from nqbench.analysis.dataset import Dataset
-from nqbench.analysis.quantities import TIME, quantity
+from nqbench.analysis.compare.devices import rank_correlations, reversals
+from nqbench.analysis.data.collect import collect
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.quantities import TIME, quantity
 from tests.analysis.builder import H100, MINI, Builder, counters_of, factorial, truth_s
 
 NAMES = ("one", "two")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from nqbench.analysis.compare import judge
-from nqbench.analysis.compare_stats import (
+from nqbench.analysis.compare.runs import judge
+from nqbench.analysis.compare.statistics import (
     EVENT_STEP_S,
     Contrast,
     adjusted,

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.analysis.cells import Cells
-from nqbench.analysis.collect import collect
-from nqbench.analysis.dataset import Dataset
-from nqbench.analysis.effects import Effect, effects, interactions, main_effect
-from nqbench.analysis.quantities import TIME, quantity
+from nqbench.analysis.data.collect import collect
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.factorial.cells import Cells
+from nqbench.analysis.factorial.effects import Effect, effects, interactions, main_effect
 from nqbench.errors import AnalysisError
 from tests.analysis.builder import (
     FACTORIAL,

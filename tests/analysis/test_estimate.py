@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from nqbench.analysis.estimate import Estimate, combine
+from nqbench.analysis.data.estimate import Estimate, combine
 
 
 def test_interval_is_students_t_on_logarithms() -> None:

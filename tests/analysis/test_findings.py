@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nqbench.analysis.collect import collect
-from nqbench.analysis.findings import COUNTERS_TOLD, extremes, findings
-from nqbench.analysis.quantities import quantity
+from nqbench.analysis.data.collect import collect
+from nqbench.analysis.data.quantities import quantity
+from nqbench.analysis.factorial.findings import COUNTERS_TOLD, extremes, findings
 from tests.analysis.builder import (
     H100,
     MINI,

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from nqbench.analysis.quantities import SHOWN_COUNTERS, quantity
+from nqbench.analysis.data.quantities import SHOWN_COUNTERS, quantity
 from nqbench.errors import AnalysisError
-from nqbench.study.report import VALUES
+from nqbench.study.report_items import VALUES
 
 
 @pytest.mark.parametrize("name", [*VALUES, *SHOWN_COUNTERS])

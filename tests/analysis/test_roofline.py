@@ -10,14 +10,14 @@ from shutil import copytree
 import pytest
 from typer.testing import CliRunner
 
-from nqbench.analysis.ceilings import Ceiling, Ceilings, Kind, ceilings_of
-from nqbench.analysis.claims_runs import Observed, observe
-from nqbench.analysis.collect import load_dataset
-from nqbench.analysis.dataset import Dataset, PointResult
-from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.quantities import TIME
-from nqbench.analysis.roofline import SIMULATED, RoofPoint, roof_points
-from nqbench.cli import app
+from nqbench.analysis.claims.runs import Observed, observe
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.limits.ceilings import Ceiling, Ceilings, Kind, ceilings_of
+from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
+from nqbench.cli.app import app
 from nqbench.devices.models import load_model
 from nqbench.errors import AnalysisError, NqbenchError, StudyError
 from nqbench.facts import DeviceFacts
@@ -203,7 +203,7 @@ def test_the_command(runs: dict[str, Path], tmp_path: Path) -> None:
 
 
 def test_no_ceilings_beside_the_run(runs: dict[str, Path], tmp_path: Path) -> None:
-    from nqbench.bottleneck_actions import roofline
+    from nqbench.cli.ceilings import roofline
 
     alone = tmp_path / "run"
     copytree(runs["kernels"], alone)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.compile import compile_cubin
+from nqbench.compiler.compile import compile_cubin
 from nqbench.devices.models import DEFAULT_MODEL, load_model, model_names
 from nqbench.errors import DeviceUnavailable
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nqbench.devices import cuda, registry
-from nqbench.devices.cuda_query import Gpu
+from nqbench.devices import registry
+from nqbench.devices.cuda import device as cuda
+from nqbench.devices.cuda.query import Gpu
 from nqbench.devices.registry import choose_device, facts_for, list_devices, open_device
 from nqbench.errors import DeviceUnavailable
 

@@ -12,7 +12,7 @@ from nqbench.devices.replay import ReplayDevice, facts_from_json, fingerprint
 from nqbench.errors import DeviceError, StoreError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, HostPlan, KernelPlan
-from nqbench.store import load
+from nqbench.runs.folder import load
 from tests.measure.test_runner import NOISY, measure, sizes
 from tests.measure.toy import TOY, point
 

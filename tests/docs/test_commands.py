@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from nqbench.cli import app
+from nqbench.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -13,7 +13,7 @@ from nqbench.errors import DeviceUnavailable
 from tests.gpu.afresh import Afresh
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 HERE = Path(__file__).parent
 OPENED: list[CudaDevice] = []
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def device() -> Iterator[CudaDevice]:
     """The first GPU, shared by all tests that leave it whole."""
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
     try:
         opened = CudaDevice(0)

@@ -13,7 +13,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.machine import Machine
 from nqbench.plan import Buffer, Kernel, Outputs, Plan, ProgramPlan, Variable
 from nqbench.point import Level, Point
-from nqbench.workloads.protocol import Factor, Resolved
+from nqbench.workloads.base import Factor, Resolved
 
 SOURCE: Final = Path(__file__).with_name("programs.cu")
 HERE: Final = "tests.gpu.programs"

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nqbench.boards import find_boards
-from nqbench.measure.phases import whole_run
+from nqbench.measure.sampling.phases import whole_run
 from nqbench.plan import Outputs, ProgramPlan
 from nqbench.point import Level
+from nqbench.solve.boards import find_boards
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.annealing_cooling import Cooling, Walk, chain_key, walk
 from nqbench.workloads.fitness.boards import conflicts, is_board
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 TIMEOUT_S = 120.0
 CHAINS, SA_GPU = "fitness.sa_chains", "fitness_schemes.sa_gpu"

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from nqbench.analysis.bottleneck import BEYOND, Bottleneck, bottlenecks
-from nqbench.analysis.collect import load_dataset
-from nqbench.analysis.dataset import Dataset
-from nqbench.bottleneck import parts_study
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.limits.bottleneck import BEYOND, Bottleneck, bottlenecks
 from nqbench.measure.parts import OfPart
 from nqbench.measure.runner import run_study
 from nqbench.plan import KernelPlan
 from nqbench.report.figures.bottleneck import bottleneck as draw
 from nqbench.report.figures.style import styled
 from nqbench.study import Measure, ReportItem
+from nqbench.study.variants import parts_study
 from nqbench.workloads import get
-from nqbench.workloads.separable import PARTS, Part
+from nqbench.workloads.variants import PARTS, Part
 from tests.measure.toy import ToyStudy
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 MEASURE = Measure(rounds=3, budget_s=1.0)
 """An interval over fewer rounds is too wide to judge by."""

@@ -11,7 +11,7 @@ from nqbench.plan import KernelPlan
 from nqbench.workloads import get
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 COUNTING = get("counting")
 SYSTEMS = [name for name in COUNTING.systems if not name.startswith("cpu.")]

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nqbench.compile import compile_cubin
+from nqbench.compiler.compile import compile_cubin
+from nqbench.compiler.static import resources_of
 from nqbench.devices.models import load_model, model_names
 from nqbench.plan import Argument, Buffer, CachePreference, KernelPlan
-from nqbench.static import resources_of
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 CACHES: tuple[CachePreference, ...] = ("default", "prefer_l1", "prefer_shared")
 PRODUCT_FACTS = {"name", "kind", "multiprocessors", "memory_bytes", "max_grid_x"}
@@ -187,7 +187,7 @@ LOST = """
     import os, sys
     from pathlib import Path
     import numpy as np
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
     from nqbench.errors import LaunchError, LaunchTimeout
     from nqbench.plan import Buffer, KernelPlan
 

@@ -12,7 +12,7 @@ from benchmarks import nvbench_crosscheck
 from nqbench.doctor import examine
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 DOCTOR_LIMIT_S = 5.0
 """It should take less than 2 s; a driver without persistence mode needs more to start."""

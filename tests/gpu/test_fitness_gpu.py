@@ -14,7 +14,7 @@ from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 TIMEOUT_S = 60.0
 PAPER = "fitness_schemes"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from nqbench.analysis.claims import judge
-from nqbench.analysis.claims_runs import Observed, observe
-from nqbench.analysis.quantities import quantity
+from nqbench.analysis.claims.judge import judge
+from nqbench.analysis.claims.runs import Observed, observe
+from nqbench.analysis.data.quantities import quantity
 from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
@@ -19,7 +19,7 @@ from nqbench.report.papers.write import DRAW, joint_source
 from nqbench.study import load_study
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 PAPER = "fitness_schemes"
 SIZES = {

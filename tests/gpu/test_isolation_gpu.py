@@ -17,7 +17,7 @@ from tests.measure.test_faults import newest
 from tests.measure.toy import ToyStudy
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 HOW = Measure(rounds=2, samples=5, budget_s=2.0, target=0.5, timeout_s=2.0)
 EXPECTED: Mapping[str, tuple[str, str]] = {

@@ -24,7 +24,7 @@ from tests.workloads.local_search.facts import (
 from tests.workloads.local_search.test_slack import SHAPES, cities_of
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 VERSIONS = [f"brodtkorb_part1.gpu_v{version}" for version in range(1, 9)]
 OURS = ["local_search.fused", "local_search.resident"]

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nqbench.devices.cuda_hold import LIMIT_S, Hold
+from nqbench.devices.cuda.blocking_kernel import LIMIT_S, Hold
 from nqbench.devices.sensor import CLOCK_REASONS
 from nqbench.errors import DeviceError
-from nqbench.measure.block import SPENT
-from nqbench.measure.sampling import Policy
-from nqbench.measure.session import Session
+from nqbench.measure.sampling.measurement import SPENT
+from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.worker.session import Session
 from nqbench.plan import Buffer, KernelPlan
 from nqbench.point import Point
 from tests.gpu.test_cuda_gpu import plan
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
-    from nqbench.devices.cuda_prepared import CudaPrepared
+    from nqbench.devices.cuda.device import CudaDevice
+    from nqbench.devices.cuda.prepared import CudaPrepared
 
 WORDS = 1 << 21
 """8 MiB: far more than L1, far less than the L2 cache of a data-centre GPU."""

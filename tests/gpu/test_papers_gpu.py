@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from nqbench.analysis.claims import judge
-from nqbench.analysis.claims_runs import Observed, observe
+from nqbench.analysis.claims.judge import judge
+from nqbench.analysis.claims.runs import Observed, observe
 from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.schema import Paper
@@ -18,7 +18,7 @@ from nqbench.report.papers.twins import twin
 from nqbench.study import load_study
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 PAPER = "zhang2011"
 JOBS_15 = 7432

@@ -13,7 +13,7 @@ from nqbench.workloads.counting.known import SOLUTIONS
 from nqbench.workloads.counting.systems import SYSTEMS, is_host
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 TIMEOUT_S = 300.0
 KERNELS = [system for system in SYSTEMS if not is_host(system)]

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from nqbench.devices.sim import SimDevice
-from nqbench.measure.ncu import PROFILE_ROUND
+from nqbench.measure.profiler.ncu import PROFILE_ROUND
 from nqbench.measure.runner import run_study
 from nqbench.plan import ProgramPlan
-from nqbench.store import read_records
+from nqbench.runs.folder import read_records
 from nqbench.study import Measure
 from tests.devices.sim.test_program import plan as simulated_plan
 from tests.gpu.programs import (
@@ -36,12 +36,12 @@ from tests.gpu.programs import (
 from tests.measure.toy import Recorder, ToyStudy
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
-    from nqbench.devices.cuda_program import CudaProgram
+    from nqbench.devices.cuda.device import CudaDevice
+    from nqbench.devices.cuda.program import CudaProgram
 
 
 def prepare(device: CudaDevice, plan: ProgramPlan) -> CudaProgram:
-    from nqbench.devices.cuda_program import CudaProgram
+    from nqbench.devices.cuda.program import CudaProgram
 
     prepared = device.prepare(plan)
     assert isinstance(prepared, CudaProgram)
@@ -142,7 +142,7 @@ def test_a_kernel_that_launches_kernels(device: CudaDevice, n: int) -> None:
 
 LOST = """
     import os
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
     from nqbench.errors import LaunchError, LaunchTimeout
     from tests.gpu.programs import STRAY, WAIT, program
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from nqbench.analysis.ceilings import ceilings_of
-from nqbench.analysis.claims_runs import observe
-from nqbench.analysis.collect import load_dataset
-from nqbench.analysis.roofline import roof_points
+from nqbench.analysis.claims.runs import observe
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.limits.ceilings import ceilings_of
+from nqbench.analysis.limits.roofline import roof_points
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
 from nqbench.study import Measure, expand, load_study
@@ -18,7 +18,7 @@ from nqbench.workloads.ceilings import WORKLOAD
 from tests.measure.toy import ToyStudy
 
 if TYPE_CHECKING:
-    from nqbench.devices.cuda import CudaDevice
+    from nqbench.devices.cuda.device import CudaDevice
 
 CONFIG = Path(__file__).parents[2] / "configs" / "ceilings.yaml"
 FP32_LANES: Final = {(7, 5): 64, (8, 0): 64, (8, 6): 128, (8, 9): 128, (9, 0): 128, (10, 0): 128}

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqbench.analysis.compare import compare_runs
-from nqbench.analysis.quantities import TIME
+from nqbench.analysis.compare.runs import compare_runs
+from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, InterchangeError, StoreError, StudyError
 from nqbench.interchange import export_run, open_results
 from nqbench.record import Record
-from nqbench.store import MANIFEST, RECORDS
+from nqbench.runs.folder import MANIFEST, RECORDS
 
 GPU = {"name": "NVIDIA H100 PCIe", "compute_capability": [9, 0], "multiprocessors": 114}
 

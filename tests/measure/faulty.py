@@ -16,7 +16,7 @@ import numpy as np
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, HostPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
-from nqbench.workloads.protocol import Factor, Resolved
+from nqbench.workloads.base import Factor, Resolved
 
 NAME: Final = "tests.measure.faulty:FAULTY"
 ANSWER: Final = 42

@@ -13,7 +13,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.machine import Machine
 from nqbench.plan import Buffer, HostPlan, HostResult, Kernel, Outputs, Plan, ProgramPlan, Variable
 from nqbench.point import Level, Point
-from nqbench.workloads.protocol import Factor, Resolved
+from nqbench.workloads.base import Factor, Resolved
 
 NAME = "tests.measure.programs:PROGRAMS"
 SOURCE = Path(__file__).parents[1] / "devices" / "sim" / "kernels" / "steps.cu"

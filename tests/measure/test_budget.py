@@ -11,14 +11,14 @@ import pytest
 from nqbench.devices.models import load_model
 from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import END_SLACK_S, Budget
-from nqbench.measure.crew import Crew, Workers
 from nqbench.measure.dispatch import Dispatch
-from nqbench.measure.ledger import Ledger, Task
-from nqbench.measure.predict import TimeBook, estimate
-from nqbench.measure.sampling import Policy
+from nqbench.measure.forecast import TimeBook, estimate
+from nqbench.measure.run_state import Ledger, Task
+from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.stages import Stages
+from nqbench.measure.worker.pool import Crew, Workers
 from nqbench.point import Point
-from nqbench.store import RunWriter, load
+from nqbench.runs.folder import RunWriter, load
 from nqbench.study import Measure
 from nqbench.workloads import get
 from tests.measure.slow import slow_point
@@ -229,7 +229,7 @@ def test_an_estimate_knows_the_workload_s_units_and_cores(monkeypatch: pytest.Mo
         assert found is not None
         return found
 
-    monkeypatch.setattr("nqbench.measure.predict.cpu_count", lambda: 4)
+    monkeypatch.setattr("nqbench.measure.forecast.cpu_count", lambda: 4)
     plain = seconds()
     monkeypatch.setattr(type(TOY), "parallel_systems", frozenset({"cpu.power"}), raising=False)
     parallel = seconds()

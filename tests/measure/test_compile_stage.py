@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.compile import compile_cubin
+from nqbench.compiler.compile import compile_cubin
 from nqbench.devices.models import load_model
 from nqbench.measure.budget import Budget
-from nqbench.measure.crew import Crew, Workers
 from nqbench.measure.dispatch import Dispatch
-from nqbench.measure.ledger import Ledger, Task
-from nqbench.measure.sampling import Policy
+from nqbench.measure.run_state import Ledger, Task
+from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.stages import Stages
+from nqbench.measure.worker.pool import Crew, Workers
 from nqbench.plan import KernelPlan
 from nqbench.point import Point
-from nqbench.store import RunWriter
+from nqbench.runs.folder import RunWriter
 from nqbench.study import Measure
 from nqbench.workloads import get
 from tests.measure.toy import Recorder, point

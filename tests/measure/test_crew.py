@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from nqbench.errors import DeviceUnavailable
-from nqbench.measure.crew import Crew, Job, Reply
-from nqbench.measure.sampling import Policy
+from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.worker.pool import Crew, Job, Reply
 from nqbench.point import Point
 from tests.measure.toy import point
 
@@ -154,7 +154,7 @@ import sys
 from contextlib import closing
 from tests.measure.test_crew import FAKE, job
 from tests.measure.toy import point
-from nqbench.measure.crew import Crew
+from nqbench.measure.worker.pool import Crew
 crew = Crew(FAKE)
 sys.stdout.write(f"{crew.hello['pid']}\\n"); sys.stdout.flush()
 print(list(crew.run([job(point(10), limit_s=100)])))
@@ -181,7 +181,7 @@ def test_a_file_in_the_working_directory_does_not_stand_in_for_a_library(
 
 
 def test_a_worker_ends_when_its_input_closes() -> None:
-    command = [sys.executable, "-m", "nqbench.measure.worker"]
+    command = [sys.executable, "-m", "nqbench.measure.worker.main"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, **pipes) as worker:
         assert worker.stdin is not None

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import clockwork, durability
 from benchmarks.durability import LostRecord, Tally, campaign
-from nqbench.store import RECORDS
+from nqbench.runs.folder import RECORDS
 
 KILLS = 8
 

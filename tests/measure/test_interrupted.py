@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from nqbench.store import RECORDS, RunWriter, load, read_records
+from nqbench.runs.folder import RECORDS, RunWriter, load, read_records
 from tests.measure.test_crew import wait_gone
 from tests.measure.test_runner import QUICK, measure, sizes
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from nqbench.measure import keys as keys_module
-from nqbench.measure.environment import digest
-from nqbench.measure.keys import Keys
-from nqbench.measure.sources import Sources
+from nqbench.measure.identity import keys as keys_module
+from nqbench.measure.identity.environment import digest
+from nqbench.measure.identity.keys import Keys
+from nqbench.measure.identity.sources import Sources
 from nqbench.point import Point
 from tests.measure.toy import point
 

@@ -15,17 +15,17 @@ import pytest
 
 from nqbench.devices.models import load_model
 from nqbench.errors import DeviceError, StudyError
-from nqbench.measure import ncu_target
-from nqbench.measure.crew import Reply
-from nqbench.measure.keys import Keys
-from nqbench.measure.ledger import Ledger, Task
-from nqbench.measure.manifest import protocol_of
-from nqbench.measure.ncu import PROFILE_ROUND, Ended, collect
-from nqbench.measure.ncu_table import METRICS, counters_of, read_csv
+from nqbench.measure.identity.keys import Keys
+from nqbench.measure.identity.manifest import protocol_of
+from nqbench.measure.profiler import ncu_target
+from nqbench.measure.profiler.ncu import PROFILE_ROUND, Ended, collect
+from nqbench.measure.profiler.ncu_table import METRICS, counters_of, read_csv
+from nqbench.measure.run_state import Ledger, Task
 from nqbench.measure.runner import counted, run_study
-from nqbench.measure.session import Session
+from nqbench.measure.worker.pool import Reply
+from nqbench.measure.worker.session import Session
 from nqbench.point import Point
-from nqbench.store import RunWriter, read_records
+from nqbench.runs.folder import RunWriter, read_records
 from nqbench.study import Measure, Study, expand, load_study
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
 from tests.measure.toy import Recorder, ToyStudy, point
@@ -227,7 +227,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert pairs["--launch-count"] == "1"
     assert "--csv" in argv
     assert set(VALUES) <= set(pairs["--metrics"].split(","))
-    assert pairs["-m"] == "nqbench.measure.ncu_target"
+    assert pairs["-m"] == "nqbench.measure.profiler.ncu_target"
 
 
 OF_TWO_KERNELS = {"registers": 24, "registers@move": 24, "registers@apply": 16, "occupancy@move": 1}
@@ -321,7 +321,7 @@ def test_a_study_that_asks_says_why_there_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, installed: bool
 ) -> None:
     found = "/usr/bin/ncu" if installed else None
-    monkeypatch.setattr("nqbench.measure.ncu.shutil.which", lambda name: found)
+    monkeypatch.setattr("nqbench.measure.profiler.ncu.shutil.which", lambda name: found)
     how = Measure(rounds=1, samples=5, budget_s=1.0, counters="ncu")
     study = ToyStudy([point(8)], how)
     listener = Recorder()
@@ -334,7 +334,7 @@ def test_a_study_that_asks_says_why_there_is_none(
 def test_where_it_is_not_installed_one_sentence_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nqbench.measure.ncu.shutil.which", lambda name: None)
+    monkeypatch.setattr("nqbench.measure.profiler.ncu.shutil.which", lambda name: None)
     run = Run(tmp_path, 8)
     collect(run.tasks, run.ledger, run.listener)
     run.writer.close()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from nqbench.analysis.collect import load_dataset
+from nqbench.analysis.data.collect import load_dataset
 from nqbench.measure.runner import run_study
-from nqbench.measure.sampling import Policy
-from nqbench.measure.session import Session
+from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.worker.session import Session
 from nqbench.point import Point, labels
-from nqbench.store import load
+from nqbench.runs.folder import load
 from nqbench.study import Measure
 from nqbench.vocabulary import COUNTERS, PROBE_COUNTERS
 from nqbench.workloads import get

@@ -12,15 +12,15 @@ import pytest
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.replay import fingerprint
 from nqbench.facts import DeviceFacts
-from nqbench.measure.block import Block
-from nqbench.measure.keys import workload_sources
-from nqbench.measure.phases import phases_of, whole_run
-from nqbench.measure.sampling import Policy
-from nqbench.measure.session import Session
-from nqbench.measure.warm import compile_point
+from nqbench.measure.identity.keys import workload_sources
+from nqbench.measure.sampling.measurement import Block
+from nqbench.measure.sampling.phases import phases_of, whole_run
+from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.worker.precompile import compile_point
+from nqbench.measure.worker.session import Session
 from nqbench.measure.workload import runs_on_host
 from nqbench.plan import HostPlan, ProgramPlan
-from nqbench.store import load
+from nqbench.runs.folder import load
 from nqbench.workloads import names
 from tests.measure.programs import PROGRAMS, calls, point
 from tests.measure.test_runner import measure

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from nqbench.measure import keys as keys_module
 from nqbench.measure import workload as workload_module
-from nqbench.measure.environment import versions
+from nqbench.measure.identity import keys as keys_module
+from nqbench.measure.identity.environment import versions
 from nqbench.measure.runner import run_study
-from nqbench.measure.session import Session
+from nqbench.measure.worker.session import Session
 from nqbench.point import Point
-from nqbench.store import load, read_records
+from nqbench.runs.folder import load, read_records
 from nqbench.study import Measure
 from tests.measure.toy import ToyStudy
 

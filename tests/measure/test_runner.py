@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from nqbench.devices.fake import FakeDevice
+from nqbench.devices.fake.device import FakeDevice
 from nqbench.errors import DeviceError, DeviceUnavailable, StoreError
 from nqbench.measure.events import RunOutcome
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
-from nqbench.store import RECORDS, load, read_manifest, read_records
+from nqbench.runs.folder import RECORDS, load, read_manifest, read_records
 from nqbench.study import Measure
 from tests.measure.toy import Recorder, ToyStudy, point
 

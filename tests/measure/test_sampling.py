@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from nqbench.measure.sampling import LONG_LAUNCH_S, MAX_SAMPLES, Policy, sample
-from nqbench.measure.statistics import median_interval
+from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, MAX_SAMPLES, Policy, sample
+from nqbench.measure.sampling.statistics import median_interval
 
 
 class Stopwatch:

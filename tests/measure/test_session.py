@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.devices import fake
-from nqbench.devices.fake import FakePrepared
+from nqbench.devices.fake import device as fake
+from nqbench.devices.fake.device import FakePrepared
 from nqbench.errors import StudyError
-from nqbench.measure import timer
-from nqbench.measure.block import SPENT
-from nqbench.measure.sampling import Policy
-from nqbench.measure.session import Session, plain, scalars
-from nqbench.measure.warm import compile_point
+from nqbench.measure.sampling import timer
+from nqbench.measure.sampling.measurement import SPENT
+from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.worker.precompile import compile_point
+from nqbench.measure.worker.session import Session, plain, scalars
 from nqbench.measure.workload import find_workload, runs_on_host
 from nqbench.plan import KernelPlan, Plan
 from tests.measure.toy import TOY, point

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.measure.environment import PACKAGE
-from nqbench.measure.keys import measuring_sources, workload_sources
-from nqbench.measure.sources import Sources, bases_of, kernel_meaning, python_meaning
+from nqbench.measure.identity.environment import PACKAGE
+from nqbench.measure.identity.keys import measuring_sources, workload_sources
+from nqbench.measure.identity.sources import Sources, bases_of, kernel_meaning, python_meaning
 
 
 def names(sources: Sources | None) -> set[str]:
@@ -130,7 +130,7 @@ def test_baselines_do_not_depend_on_kernels() -> None:
 @pytest.mark.parametrize(
     ("family", "needed", "foreign"),
     [
-        ("cuda", {"devices/cuda_prepared.py", "nvrtc.py", "occupancy.py"}, "devices/sim"),
+        ("cuda", {"devices/cuda/prepared.py", "compiler/nvrtc.py", "compiler/occupancy.py"}, "devices/sim"),
         ("sim", {"devices/sim/codegen/memory.py", "devices/sim/rules.py"}, "devices/cuda"),
         ("cpu", {"devices/cpu.py"}, "devices/sim"),
     ],
@@ -139,13 +139,13 @@ def test_a_device_depends_on_its_own_code_only(family: str, needed: set[str], fo
     measuring, device = map(names, measuring_sources(family, exact=False))
     assert needed <= device
     assert not {f for f in device if f.startswith((foreign, "measure", "workloads", "store"))}
-    assert {"measure/session.py", "measure/sampling.py", "measure/timer.py"} <= measuring
+    assert {"measure/worker/session.py", "measure/sampling/sampling.py", "measure/sampling/timer.py"} <= measuring
     assert not {f for f in measuring if f.startswith(("devices", "workloads", "store"))}
 
 
 def test_counting_exactly_does_not_depend_on_how_times_are_sampled() -> None:
     measuring, _ = map(names, measuring_sources("sim", exact=True))
-    assert "measure/session.py" in measuring
+    assert "measure/worker/session.py" in measuring
     assert "measure/sampling.py" not in measuring
 
 

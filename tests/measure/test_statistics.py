@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from nqbench.measure.statistics import interval, median_interval, median_rank
+from nqbench.measure.sampling.statistics import interval, median_interval, median_rank
 
 
 def below(count: int, rank: int) -> float:

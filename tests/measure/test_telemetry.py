@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nqbench.devices.sensor import CLOCK_REASONS, Reading, reasons_of
-from nqbench.measure.clocks import clock_warning
-from nqbench.measure.telemetry import THROTTLING, Watch, summary, throttled
+from nqbench.measure.sampling.clocks import clock_warning
+from nqbench.measure.sampling.telemetry import THROTTLING, Watch, summary, throttled
 from nqbench.record import Record
 
 

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from nqbench.measure.warmup import MOST_LAUNCHES, STEADY_LAUNCHES, warm_up
+from nqbench.measure.sampling.warmup import MOST_LAUNCHES, STEADY_LAUNCHES, warm_up
 from tests.measure.test_sampling import Stopwatch, launches
 
 

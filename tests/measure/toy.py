@@ -14,7 +14,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, HostPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.study import Measure
-from nqbench.workloads.protocol import Factor, Resolved
+from nqbench.workloads.base import Factor, Resolved
 
 NAME = "tests.measure.toy:TOY"
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from matplotlib.patches import Rectangle
 
-from nqbench.analysis.claims import Verdict, judge
-from nqbench.analysis.claims_runs import Observed
-from nqbench.analysis.device_limits import flops_per_s, ideal_instruction_byte_ratio
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.claims.judge import Verdict, judge
+from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.limits.device_limits import flops_per_s, ideal_instruction_byte_ratio
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_folder, read_paper
 from nqbench.papers.schema import Paper
@@ -255,7 +255,7 @@ def test_sectors_of_a_simulated_run_are_those_of_all_requests() -> None:
     counted = {"global_sectors": 30.0, "global_requests": 4.0}
 
     def read(_: str, name: str) -> float:
-        from nqbench.analysis.claims_points import NotMeasured
+        from nqbench.analysis.claims.points import NotMeasured
 
         if name not in counted:
             raise NotMeasured(name)

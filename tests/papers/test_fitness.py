@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.analysis.claims import Verdict, judge
-from nqbench.analysis.claims_points import NotMeasured
-from nqbench.analysis.claims_runs import Observed
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.claims.judge import Verdict, judge
+from nqbench.analysis.claims.points import NotMeasured
+from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_folder, read_paper
 from nqbench.papers.formula import parse

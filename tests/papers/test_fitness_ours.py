@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.analysis.ceilings import ceilings_beside
-from nqbench.analysis.claims_runs import Observed
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.limits.ceilings import ceilings_beside
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.annealing import searches_of

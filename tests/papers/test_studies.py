@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from nqbench.analysis import claims_counts
-from nqbench.analysis.claims import judge
-from nqbench.analysis.claims_points import NotMeasured
-from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.claims import counts as claims_counts
+from nqbench.analysis.claims.judge import judge
+from nqbench.analysis.claims.points import NotMeasured
+from nqbench.analysis.claims.runs import Observed
 from nqbench.errors import AnalysisError
 from nqbench.facts import DeviceFacts
 from nqbench.papers import load_paper, paper_folder

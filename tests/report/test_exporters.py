@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import StudyError
 from nqbench.report.exporters import EXPORTERS, exporter
 from nqbench.report.exporters.latex import LONG, escape

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.analysis.collect import collect
-from nqbench.analysis.dataset import Dataset
-from nqbench.analysis.quantities import TIME, quantity
+from nqbench.analysis.data.collect import collect
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import FIGURES
 from nqbench.report.figures.ranking import MOST_ROWS
@@ -29,7 +29,7 @@ from nqbench.report.figures.style import (
 )
 from nqbench.report.items import items_of, source_of
 from nqbench.report.table import Source
-from nqbench.study.report import ReportItem, kinds
+from nqbench.study.report_items import ReportItem, kinds
 from tests.analysis.builder import H100, MINI, SYSTEMS, Builder, ablation, factorial
 
 ITEMS = {

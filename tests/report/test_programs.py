@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.analysis.claims_counters import counter_of
-from nqbench.analysis.claims_runs import Observed
-from nqbench.analysis.collect import load_dataset
-from nqbench.analysis.quantities import quantity
+from nqbench.analysis.claims.counters import counter_of
+from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.quantities import quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.table import Table
 from nqbench.report.tables import TABLES
 from nqbench.report.tables.common import CPU_NOTE, PROGRAM_NOTE
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 from tests.measure.programs import point
 from tests.measure.test_runner import measure
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from nqbench.analysis.collect import collect
-from nqbench.analysis.dataset import Dataset
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.data.collect import collect
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import AnalysisError
 from nqbench.report.table import Column, Source, Table
 from nqbench.report.tables import TABLES
-from nqbench.study.report import ReportItem, kinds
+from nqbench.study.report_items import ReportItem, kinds
 from tests.analysis.builder import H100, MINI, TRUTH, Builder, ablation
 
 

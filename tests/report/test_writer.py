@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-import nqbench.store
-from nqbench.analysis.collect import collect
+import nqbench.runs.folder
+from nqbench.analysis.data.collect import collect
 from nqbench.errors import StoreError, StudyError
 from nqbench.report import default_out, findings_of, write_report
 from nqbench.report.items import items_of
@@ -26,7 +26,7 @@ Serve = Callable[..., list[Path]]
 def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
     """Makes frames loadable under made-up run folders."""
     frames: dict[Path, pd.DataFrame] = {}
-    monkeypatch.setattr(nqbench.store, "load", lambda run: frames[Path(run)])
+    monkeypatch.setattr(nqbench.runs.folder, "load", lambda run: frames[Path(run)])
 
     def add(*builders: Builder) -> list[Path]:
         paths = [Path(f"run{len(frames) + i}") for i in range(len(builders))]

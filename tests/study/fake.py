@@ -11,7 +11,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import HostPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.study import Study, expand, load_study
-from nqbench.workloads.protocol import Factor, Resolved
+from nqbench.workloads.base import Factor, Resolved
 
 SIM = DeviceFacts("test simulator", "sim", (9, 0), multiprocessors=4)
 CUDA = DeviceFacts("test GPU", "cuda", (9, 0), multiprocessors=132)

@@ -10,7 +10,7 @@ from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import PART, Point
 from nqbench.study import expand, load_study
-from nqbench.workloads.separable import PARTS
+from nqbench.workloads.variants import PARTS
 
 GPU = DeviceFacts("GPU", "cuda", (9, 0), 132, shared_per_block_optin=232448)
 CPU = DeviceFacts("CPU", "cpu", (0, 0), 1)

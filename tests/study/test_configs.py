@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nqbench import workloads
-from nqbench.analysis.ceilings import CEILINGS
+from nqbench.analysis.limits.ceilings import CEILINGS
 from nqbench.facts import DeviceFacts
 from nqbench.point import Point
 from nqbench.study import REPORT_KINDS, expand, load_study

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, overload
 
-from nqbench.closing import Closing
+from nqbench.devices.base import Launch
 from nqbench.devices.models import load_model
-from nqbench.devices.protocol import Launch
 from nqbench.devices.sim.counters import Tally
 from nqbench.devices.sim.engine import (
     Run,
@@ -19,6 +18,7 @@ from nqbench.devices.sim.program import Program
 from nqbench.devices.sim.program_plan import SimProgram
 from nqbench.errors import DeviceError, LaunchError
 from nqbench.plan import KernelPlan, Outputs, Plan, ProgramPlan
+from nqbench.system.closing import Closing
 
 ORDERS: Final = ("round_robin", "reverse", "greedy")
 """Which warp runs next: all in turn, all in turn backwards, or each until it must wait."""
@@ -65,7 +65,7 @@ class SimDevice:
 
     def identity(self) -> Mapping[str, object]:
         """Everything that can change a counter."""
-        from nqbench.nvrtc import compiler_version
+        from nqbench.compiler.nvrtc import compiler_version
 
         return {
             "kind": "sim",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nqbench.compile import compile_ptx
+from nqbench.compiler.compile import compile_ptx
 from nqbench.devices.sim import reports
 from nqbench.devices.sim.attribution import readable, targets
 from nqbench.devices.sim.engine import Geometry, Run, resident_blocks

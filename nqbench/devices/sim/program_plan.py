@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nqbench.closing import Closing
+from nqbench.devices.base import Launch
 from nqbench.devices.program import check_kernels, find_function
-from nqbench.devices.protocol import Launch
+from nqbench.devices.sim.context import LoadedKernel, SimMachine
 from nqbench.devices.sim.counters import combined
 from nqbench.devices.sim.global_memory import GlobalMemory
 from nqbench.devices.sim.launching import geometry, load
-from nqbench.devices.sim.machine import LoadedKernel, SimMachine
 from nqbench.errors import DeviceError, LaunchError
 from nqbench.plan import Outputs, ProgramPlan
+from nqbench.system.closing import Closing
 from nqbench.vocabulary import of_kernel
 
 if TYPE_CHECKING:

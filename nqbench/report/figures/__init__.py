@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.report.figures.bottleneck import bottleneck
 from nqbench.report.figures.effects import effects
 from nqbench.report.figures.heatmap import heatmap
@@ -13,7 +13,7 @@ from nqbench.report.figures.line import line
 from nqbench.report.figures.ranking import ranking
 from nqbench.report.figures.scaling import scaling
 from nqbench.report.figures.style import Drawing
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 FigureBuilder = Callable[[Dataset, ReportItem], list[Drawing]]
 """Called within ``style.styled()``. Raises ``AnalysisError`` where there is nothing to show."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.bottleneck import NEAR, Bottleneck, bottlenecks
-from nqbench.analysis.dataset import Dataset
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.limits.bottleneck import NEAR, Bottleneck, bottlenecks
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.style import (
@@ -20,7 +20,7 @@ from nqbench.report.figures.style import (
 )
 from nqbench.report.items import slug, source_of
 from nqbench.report.tables.bottleneck import varied_levels
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,10 +6,10 @@ import math
 from textwrap import shorten
 from typing import Final
 
-from nqbench.analysis.compare_match import labels
-from nqbench.analysis.compare_model import Block, Comparison
-from nqbench.analysis.estimate import CONFIDENCE
-from nqbench.analysis.quantities import HOST_TIME
+from nqbench.analysis.compare.match import labels
+from nqbench.analysis.compare.model import Block, Comparison
+from nqbench.analysis.data.estimate import CONFIDENCE
+from nqbench.analysis.data.quantities import HOST_TIME
 from nqbench.errors import AnalysisError
 from nqbench.report.comparison import ON_HOST, file_part
 from nqbench.report.figures.ratio import ratio_axis

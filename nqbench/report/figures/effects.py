@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nqbench.analysis import effects as factorial
-from nqbench.analysis.dataset import Dataset
-from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.quantities import Quantity
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.factorial import effects as factorial
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.ratio import ratio_axis
 from nqbench.report.figures.style import (
@@ -24,7 +24,7 @@ from nqbench.report.figures.style import (
     whiskers,
 )
 from nqbench.report.items import slug, source_of, sweep_of
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.dataset import INAPPLICABLE, Dataset, Level, PointResult
-from nqbench.analysis.quantities import Quantity
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
+from nqbench.analysis.data.quantities import Quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.scale import WIDE, digits, short
 from nqbench.report.figures.style import GREY, HATCH, Drawing, finish, new_figure
 from nqbench.report.items import sizes_of, slug, source_of, sweep_of
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.dataset import INAPPLICABLE, Dataset, Level, PointResult
-from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.quantities import HOST_TIME, Quantity
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import HOST_TIME, Quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.scale import axis_label, is_wide, value_axis
 from nqbench.report.figures.style import (
@@ -23,7 +23,7 @@ from nqbench.report.figures.style import (
     whiskers,
 )
 from nqbench.report.items import columns_of, slug, source_of, sweep_of
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

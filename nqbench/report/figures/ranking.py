@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.dataset import INAPPLICABLE, Dataset, Level, PointResult
-from nqbench.analysis.design import swept_factors
-from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.quantities import Quantity
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.factorial.design import swept_factors
 from nqbench.report.figures.scale import axis_label, value_axis
 from nqbench.report.figures.style import (
     COLOURS,
@@ -22,7 +22,7 @@ from nqbench.report.figures.style import (
     whiskers,
 )
 from nqbench.report.items import columns_of, sizes_of, slug, source_of, sweep_of
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.ceilings import Ceiling, Ceilings
-from nqbench.analysis.quantities import Quantity
-from nqbench.analysis.roofline import SIMULATED, RoofPoint
+from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.limits.ceilings import Ceiling, Ceilings
+from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint
 from nqbench.report.figures.scale import short
 from nqbench.report.figures.style import (
     COLOURS,

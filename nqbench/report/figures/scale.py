@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from nqbench.analysis.quantities import Quantity
+from nqbench.analysis.data.quantities import Quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

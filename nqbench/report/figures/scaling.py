@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.dataset import INAPPLICABLE, Dataset, PointResult, point_ratio
-from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.quantities import TIME, Quantity, quantity
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult, point_ratio
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.log_axis import sizes_axis
 from nqbench.report.figures.scale import axis_label, is_wide, value_axis
@@ -26,7 +26,7 @@ from nqbench.report.figures.style import (
     whiskers,
 )
 from nqbench.report.items import columns_of, slug, source_of, sweep_of
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.report.table import Source
 
 if TYPE_CHECKING:

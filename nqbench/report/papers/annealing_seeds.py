@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nqbench.analysis.claims_points import no_time
-from nqbench.analysis.claims_runs import Observed
-from nqbench.analysis.quantities import TIME
+from nqbench.analysis.claims.points import no_time
+from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import Known, PaperFigure, PaperTable

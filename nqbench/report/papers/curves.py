@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from nqbench.analysis.claims_points import (
+from nqbench.analysis.claims.points import (
     NotMeasured,
     best_point,
     main_point,
     no_time,
     timed_points,
 )
-from nqbench.analysis.claims_runs import Observed, timed_runs
-from nqbench.analysis.dataset import PointResult, point_ratio
-from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.quantities import TIME
+from nqbench.analysis.claims.runs import Observed, timed_runs
+from nqbench.analysis.data.dataset import PointResult, point_ratio
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import TIME
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure, Series
 from nqbench.report.figures.scale import value_axis

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nqbench.analysis.claims_draws import Draws
-from nqbench.analysis.claims_points import NotMeasured
-from nqbench.analysis.claims_runs import Observed
-from nqbench.analysis.claims_values import Values
+from nqbench.analysis.claims.bootstrap import Draws
+from nqbench.analysis.claims.functions import Values
+from nqbench.analysis.claims.points import NotMeasured
+from nqbench.analysis.claims.runs import Observed
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable

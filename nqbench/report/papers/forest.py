@@ -12,8 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.claims import SizeVerdict, Verdict
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.claims.judge import SizeVerdict, Verdict
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import AnalysisError
 from nqbench.papers.formula import parse
 from nqbench.papers.schema import Claim, Paper

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.ceilings import ceilings_beside
-from nqbench.analysis.claims_runs import Observed
-from nqbench.analysis.dataset import PointResult
-from nqbench.analysis.device_limits import bytes_per_s, integers_per_s
-from nqbench.analysis.estimate import Estimate
-from nqbench.analysis.quantities import TIME, Quantity, quantity
+from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.data.dataset import PointResult
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import TIME, Quantity, quantity
+from nqbench.analysis.limits.ceilings import ceilings_beside
+from nqbench.analysis.limits.device_limits import bytes_per_s, integers_per_s
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure
 from nqbench.report.figures.log_axis import sizes_axis

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.claims_counters import first_counted
-from nqbench.analysis.claims_points import NotMeasured
-from nqbench.analysis.claims_runs import Observed
+from nqbench.analysis.claims.counters import first_counted
+from nqbench.analysis.claims.points import NotMeasured
+from nqbench.analysis.claims.runs import Observed
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure
@@ -25,7 +25,7 @@ from nqbench.report.figures.style import (
 from nqbench.report.items import slug
 from nqbench.report.papers.phase_bars import short
 from nqbench.report.table import Source
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 from nqbench.vocabulary import of_kernel
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from nqbench.analysis.claims_runs import Observed
-from nqbench.analysis.claims_times import TOTALS
+from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.claims.times import TOTALS
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nqbench.analysis.claims import SizeVerdict, Verdict
-from nqbench.analysis.claims_draws import RESAMPLES
-from nqbench.analysis.claims_times import TOTALS
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.claims.bootstrap import RESAMPLES
+from nqbench.analysis.claims.judge import SizeVerdict, Verdict
+from nqbench.analysis.claims.times import TOTALS
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.wording import number, ratio
 from nqbench.papers.schema import Paper
 from nqbench.report.items import slug

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.report.table import Table
 from nqbench.report.tables.bottleneck import bottleneck
 from nqbench.report.tables.effects import effects, interactions
@@ -13,7 +13,7 @@ from nqbench.report.tables.resources import resources
 from nqbench.report.tables.results import results
 from nqbench.report.tables.skipped import skipped
 from nqbench.report.tables.systems import systems
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 TableBuilder = Callable[[Dataset, ReportItem], list[Table]]
 """Raises ``AnalysisError`` where the run holds nothing that the table could show."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from nqbench.analysis.bottleneck import BEYOND, NEAR, Bottleneck, bottlenecks
-from nqbench.analysis.dataset import Dataset
-from nqbench.analysis.quantities import quantity
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.quantities import quantity
+from nqbench.analysis.limits.bottleneck import BEYOND, NEAR, Bottleneck, bottlenecks
 from nqbench.point import PART
 from nqbench.report.items import slug, source_of
 from nqbench.report.table import Cell, Column, Table
 from nqbench.report.tables.common import interval_note, plain
-from nqbench.study.report import ReportItem
-from nqbench.workloads.separable import PARTS
+from nqbench.study.report_items import ReportItem
+from nqbench.workloads.variants import PARTS
 
 COUNTED: Final = (
     "warp_instructions",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nqbench.analysis.dataset import INAPPLICABLE, PointResult
-from nqbench.analysis.estimate import CONFIDENCE
-from nqbench.analysis.quantities import Quantity
+from nqbench.analysis.data.dataset import INAPPLICABLE, PointResult
+from nqbench.analysis.data.estimate import CONFIDENCE
+from nqbench.analysis.data.quantities import Quantity
 from nqbench.report.table import Cell, Column
 
 _CPU_FAMILY = "cpu."

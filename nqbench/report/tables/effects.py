@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from nqbench.analysis import effects as factorial
-from nqbench.analysis.dataset import Dataset
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.factorial import effects as factorial
 from nqbench.errors import AnalysisError
 from nqbench.report.items import slug, source_of, sweep_of
 from nqbench.report.table import Cell, Column, Table
 from nqbench.report.tables.common import interval_note
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 _DIRECTION = "A ratio below 1 means less (of a time: faster), above 1 more"
 

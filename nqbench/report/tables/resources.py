@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.errors import AnalysisError
 from nqbench.report.items import columns_of, slug, source_of, sweeps_of
 from nqbench.report.table import Cell, Column, Table
 from nqbench.report.tables.common import level_cells, level_columns, plain
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 _COLUMNS: Final = {
     "registers": ("registers per thread", ""),

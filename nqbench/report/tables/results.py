@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from nqbench.analysis.dataset import Dataset, PointResult
-from nqbench.analysis.estimate import combine
-from nqbench.analysis.quantities import HOST_TIME, Quantity, quantity
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.estimate import combine
+from nqbench.analysis.data.quantities import HOST_TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.items import columns_of, slug, source_of, sweeps_of
 from nqbench.report.table import Cell, Column, Table
@@ -19,7 +19,7 @@ from nqbench.report.tables.common import (
     program_notes,
     value_column,
 )
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 _PHASES: Final = (
     *("split", "allocate", "transfer", "evaluation", "apply", "reduce", "free", "other", "total"),

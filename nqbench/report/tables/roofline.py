@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from nqbench.analysis.ceilings import Ceilings
-from nqbench.analysis.roofline import SIMULATED, RoofPoint
+from nqbench.analysis.limits.ceilings import Ceilings
+from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint
 from nqbench.report.items import slug
 from nqbench.report.table import Cell, Column, Source, Table
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nqbench.analysis.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.wording import describe
 from nqbench.report.items import columns_of, slug, source_of, sweeps_of
 from nqbench.report.table import Column, Table
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 
 def skipped(data: Dataset, item: ReportItem) -> list[Table]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nqbench.analysis.dataset import Dataset, PointResult
-from nqbench.analysis.quantities import HOST_TIME, TIME, quantity
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.quantities import HOST_TIME, TIME, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.items import columns_of, slug, source_of, sweep_of
 from nqbench.report.table import Cell, Column, Table
@@ -17,7 +17,7 @@ from nqbench.report.tables.common import (
     program_notes,
     value_column,
 )
-from nqbench.study.report import ReportItem
+from nqbench.study.report_items import ReportItem
 
 
 def systems(data: Dataset, item: ReportItem) -> list[Table]:

@@ -18,8 +18,8 @@ from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import Buffer, KernelPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.protocol import Factor, Resolved
-from nqbench.workloads.separable import Part, built_as
+from nqbench.workloads.base import Factor, Resolved
+from nqbench.workloads.variants import Part, built_as
 
 SOURCE: Final = Path(__file__).with_name("ceilings.cu")
 PERIOD: Final = 256
@@ -38,7 +38,7 @@ DEFAULTS: Final[Mapping[str, Level]] = {"operation": "copy", "steps": 0, "block_
 
 
 class Ceilings:
-    """See ``workloads.protocol.Workload`` for what each member means."""
+    """See ``workloads.base.Workload`` for what each member means."""
 
     name: str = "ceilings"
     factors: Mapping[str, Factor] = {

@@ -10,10 +10,10 @@ import numpy as np
 from nqbench.facts import DeviceFacts
 from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level
+from nqbench.workloads.base import Factor, Resolved
 from nqbench.workloads.counting.factors import CUDA_NAMES, FACTORS, NOT_APPLICABLE
 from nqbench.workloads.counting.known import SOLUTIONS, nodes
 from nqbench.workloads.counting.systems import SYSTEMS, is_host
-from nqbench.workloads.protocol import Factor, Resolved
 
 __all__ = ["FACTORS_OF_THE_KERNEL", "NOT_APPLICABLE", "WORKLOAD", "Counting"]
 
@@ -22,7 +22,7 @@ FACTORS_OF_THE_KERNEL: Final = tuple(CUDA_NAMES)
 
 
 class Counting:
-    """The counting workload; see ``workloads.protocol.Workload`` for what each member means."""
+    """The counting workload; see ``workloads.base.Workload`` for what each member means."""
 
     name: str = "counting"
     factors: Mapping[str, Factor] = FACTORS

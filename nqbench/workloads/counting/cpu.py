@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.host import cpu_count
+from nqbench.system.cpu import cpu_count
 from nqbench.workloads.counting.jobs import make_jobs
 
 LEAST_SPLIT_N: Final = 13

@@ -23,8 +23,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.compile_cache import cache_folder
-from nqbench.host import cpu_count
+from nqbench.compiler.cache import cache_folder
+from nqbench.system.cpu import cpu_count
 from nqbench.workloads.counting.jobs import OddRule, Symmetry, masks_of_jobs
 
 Counts = NDArray[np.int64]

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from nqbench.point import Level
-from nqbench.workloads.protocol import Factor
+from nqbench.workloads.base import Factor
 
 NOT_APPLICABLE: Final = "-"
 """Level of a factor that means nothing for the others chosen (the layout of local memory)."""

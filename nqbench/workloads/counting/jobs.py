@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.stopwatch import timed
+from nqbench.system.timing import timed
 
 Encoding = Literal["rows", "base_n", "masks"]
 Symmetry = Literal["none", "mirror"]

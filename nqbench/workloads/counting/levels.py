@@ -21,7 +21,7 @@ from nqbench.workloads.counting.factors import (
 )
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
 from nqbench.workloads.counting.systems import SYSTEMS, is_host, paper_of
-from nqbench.workloads.level_checks import check_level, nearest
+from nqbench.workloads.levels import check_level, nearest
 
 Levels = dict[str, Level]
 

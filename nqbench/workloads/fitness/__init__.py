@@ -10,17 +10,17 @@ import numpy as np
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
+from nqbench.workloads.base import Factor, Resolved
 from nqbench.workloads.fitness.factors import FACTORS, NOT_APPLICABLE
 from nqbench.workloads.fitness.schemes import SCHEMES, Scheme
 from nqbench.workloads.fitness.systems import HOST_SYSTEMS, SYSTEMS
-from nqbench.workloads.protocol import Factor, Resolved
-from nqbench.workloads.separable import Part
+from nqbench.workloads.variants import Part
 
 __all__ = ["NOT_APPLICABLE", "WORKLOAD", "Fitness"]
 
 
 class Fitness:
-    """The fitness workload; see ``workloads.protocol.Workload`` for what each member means."""
+    """The fitness workload; see ``workloads.base.Workload`` for what each member means."""
 
     name: str = "fitness"
     factors: Mapping[str, Factor] = FACTORS

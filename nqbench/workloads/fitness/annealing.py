@@ -35,7 +35,7 @@ from nqbench.workloads.fitness.annealing_cooling import Cooling, chain_key, refe
 from nqbench.workloads.fitness.annealing_factors import settle_schedule
 from nqbench.workloads.fitness.boards import conflicts, is_board
 from nqbench.workloads.fitness.levels import Levels
-from nqbench.workloads.level_checks import number
+from nqbench.workloads.levels import number
 
 LEAST_N: Final = 2
 """A move needs two queens."""

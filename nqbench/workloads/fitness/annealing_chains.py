@@ -17,7 +17,7 @@ from nqbench.point import Level
 from nqbench.workloads.fitness import limits
 from nqbench.workloads.fitness.annealing_cooling import GOLDEN, Cooling, seed_key
 from nqbench.workloads.fitness.levels import Levels
-from nqbench.workloads.level_checks import number
+from nqbench.workloads.levels import number
 
 SOURCE: Final = Path(__file__).with_name("chains.cu")
 NOTHING_FOUND: Final = 2**64 - 1

@@ -23,7 +23,7 @@ from nqbench.workloads.fitness.annealing_evaluators import COMPILED, evaluator_l
 from nqbench.workloads.fitness.annealing_factors import HOST_EVALUATOR_LEVELS
 from nqbench.workloads.fitness.annealing_host import cooling_of, outputs_of, walk_measured
 from nqbench.workloads.fitness.levels import Levels
-from nqbench.workloads.level_checks import number
+from nqbench.workloads.levels import number
 
 _HOST: Final = "nqbench.workloads.fitness.annealing_host:anneal_full"
 _HERE: Final = "nqbench.workloads.fitness.annealing_cpu:anneal_in_threads"

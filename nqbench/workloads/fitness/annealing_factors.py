@@ -8,8 +8,8 @@ from typing import Final
 
 from nqbench.errors import InfeasibleError
 from nqbench.point import Level
+from nqbench.workloads.base import Factor
 from nqbench.workloads.fitness.annealing_cooling import MILLI, MOST_START
-from nqbench.workloads.protocol import Factor
 
 GPU_EVALUATORS: Final = ("gpu_coarse", "gpu_fine1", "gpu_fine2", "gpu_cdp", "histogram")
 HOST_EVALUATORS: Final = ("cpu_serial", "cpu_threads", "cpu_tbb", "cpu_forkjoin", "cpu_histogram")

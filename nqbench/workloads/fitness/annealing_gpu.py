@@ -18,7 +18,7 @@ from nqbench.workloads.fitness.annealing_factors import EVALUATOR_LEVELS
 from nqbench.workloads.fitness.annealing_host import cooling_of, outputs_of, walk_measured
 from nqbench.workloads.fitness.levels import Levels
 from nqbench.workloads.fitness.programs import conflicts_of
-from nqbench.workloads.level_checks import number
+from nqbench.workloads.levels import number
 
 PROGRAM: Final = "nqbench.workloads.fitness.annealing_gpu:anneal"
 EVALUATION: Final = "evaluation"

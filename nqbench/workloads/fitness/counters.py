@@ -11,7 +11,7 @@ from nqbench.point import Level
 from nqbench.workloads.fitness import limits
 from nqbench.workloads.fitness.levels import Levels
 from nqbench.workloads.fitness.traffic import COUNTER_BYTES, diagonals
-from nqbench.workloads.level_checks import number
+from nqbench.workloads.levels import number
 
 STATIC_BYTES: Final = 32 * 8
 """Shared memory of the sum over a block: a 64-bit word for each of at most 32 warps."""

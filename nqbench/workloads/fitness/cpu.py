@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError, WrongDeviceError
-from nqbench.host import cpu_count
 from nqbench.plan import HostPlan, HostResult
 from nqbench.point import Level
+from nqbench.system.cpu import cpu_count
 from nqbench.workloads.fitness.cpu_crew import run_in_threads
 
 TBB_GRAIN: Final = 16

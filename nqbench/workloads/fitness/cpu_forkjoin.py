@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.host import cpu_count
+from nqbench.system.cpu import cpu_count
 from nqbench.workloads.fitness.cpu_crew import run_in_threads
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.errors import DeviceError
-from nqbench.versions import installed
+from nqbench.system.versions import installed
 
 LIBRARIES: Final = {
     "linux": "libtbb.so.12",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from nqbench.workloads.base import Factor
 from nqbench.workloads.fitness.annealing_factors import ANNEALING_FACTORS
 from nqbench.workloads.fitness.schemes import SCHEMES
-from nqbench.workloads.protocol import Factor
 
 NOT_APPLICABLE: Final = "-"
 """Level of a factor that means nothing to the scheme chosen."""

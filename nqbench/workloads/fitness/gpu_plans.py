@@ -28,7 +28,7 @@ from nqbench.workloads.fitness.traffic import (
     sub_threads,
     traffic,
 )
-from nqbench.workloads.level_checks import number
+from nqbench.workloads.levels import number
 
 PAIRWISE: Final = Path(__file__).with_name("pairwise.cu")
 DYNAMIC: Final = Path(__file__).with_name("dynamic.cu")

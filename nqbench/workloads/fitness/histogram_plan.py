@@ -24,7 +24,7 @@ from nqbench.workloads.fitness.layout import Layout, board_buffer
 from nqbench.workloads.fitness.levels import Levels
 from nqbench.workloads.fitness.programs import CONFLICTS
 from nqbench.workloads.fitness.traffic import QUEEN_BYTES
-from nqbench.workloads.level_checks import number
+from nqbench.workloads.levels import number
 
 SOURCE: Final = Path(__file__).with_name("histogram.cu")
 _WAVES: Final = 4

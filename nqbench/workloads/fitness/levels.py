@@ -11,7 +11,7 @@ from nqbench.workloads.fitness.boards import LEAST_VALID_N
 from nqbench.workloads.fitness.factors import FACTORS, MAX_N, NOT_APPLICABLE
 from nqbench.workloads.fitness.schemes import SCHEMES, Scheme
 from nqbench.workloads.fitness.systems import HOST_SYSTEMS, SYSTEMS
-from nqbench.workloads.level_checks import check_level, nearest
+from nqbench.workloads.levels import check_level, nearest
 
 Levels = dict[str, Level]
 

@@ -11,7 +11,7 @@ from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.workloads.fitness.traffic import PAIR_BYTES, QUEEN_BYTES, pairs
-from nqbench.workloads.level_checks import number
+from nqbench.workloads.levels import number
 
 _MEMINFO: Final = Path("/proc/meminfo")
 _CGROUP: Final = Path("/sys/fs/cgroup")

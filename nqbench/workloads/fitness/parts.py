@@ -8,7 +8,7 @@ from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan, Outputs, Plan, ProgramPlan
 from nqbench.workloads.fitness.boards import combined
 from nqbench.workloads.fitness.programs import CONFLICTS
-from nqbench.workloads.separable import Part, alone, built_as
+from nqbench.workloads.variants import Part, alone, built_as
 
 COUNTERS = "counters"
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from nqbench.facts import DeviceFacts
 from nqbench.plan import INPUT, Plan
 from nqbench.point import Level
+from nqbench.workloads.base import Resolved
 from nqbench.workloads.fitness.boards import (
     Board,
     combined,
@@ -21,8 +22,7 @@ from nqbench.workloads.fitness.counters import batch_of
 from nqbench.workloads.fitness.factors import NOT_APPLICABLE
 from nqbench.workloads.fitness.levels import Levels, check_device, fill_levels
 from nqbench.workloads.fitness.traffic import traffic
-from nqbench.workloads.level_checks import number
-from nqbench.workloads.protocol import Resolved
+from nqbench.workloads.levels import number
 
 
 def resolve(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Resolved:

@@ -26,8 +26,8 @@ from filelock import FileLock
 
 from nqbench import __version__
 from nqbench.errors import DeviceError
-from nqbench.host import cpu_count, cpu_model
-from nqbench.versions import installed
+from nqbench.system.cpu import cpu_count, cpu_model
+from nqbench.system.versions import installed
 
 CLASSES: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
 """Sizes measured; a board takes the count of the nearest (by ratio). Above the last one starting

@@ -8,15 +8,15 @@ from typing import Final
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
+from nqbench.workloads.base import Factor, Resolved
 from nqbench.workloads.local_search.factors import FACTORS, HOST_SYSTEMS, NOT_APPLICABLE, SYSTEMS
-from nqbench.workloads.protocol import Factor, Resolved
-from nqbench.workloads.separable import Part
+from nqbench.workloads.variants import Part
 
 __all__ = ["NOT_APPLICABLE", "WORKLOAD", "LocalSearch"]
 
 
 class LocalSearch:
-    """The local-search workload; see ``workloads.protocol.Workload`` for each member."""
+    """The local-search workload; see ``workloads.base.Workload`` for each member."""
 
     name: str = "local_search"
     factors: Mapping[str, Factor] = FACTORS

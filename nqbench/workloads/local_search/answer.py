@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.plan import Outputs
+from nqbench.workloads.base import FAULT
 from nqbench.workloads.local_search.instance import Instance
-from nqbench.workloads.protocol import FAULT
 
 NO_TOUR: Final = 0
 """The answer of a search whose result is no permutation with the first city in its place."""

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Final
 
 from nqbench.point import Level
+from nqbench.workloads.base import Factor
 from nqbench.workloads.local_search.instance import UNIFORM
-from nqbench.workloads.protocol import Factor
 
 NOT_APPLICABLE: Final = "-"
 """Level of a factor that means nothing to the kernel chosen."""

@@ -8,7 +8,7 @@ from typing import Final
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.workloads.level_checks import check_level, nearest, number
+from nqbench.workloads.levels import check_level, nearest, number
 from nqbench.workloads.local_search.factors import (
     APPLY_SIZES,
     AUTO_ITERATIONS,

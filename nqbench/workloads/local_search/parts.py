@@ -19,7 +19,7 @@ from nqbench.workloads.local_search.factors import THRESHOLD
 from nqbench.workloads.local_search.plans import NO_BEST
 from nqbench.workloads.local_search.reference import reference_search
 from nqbench.workloads.local_search.results import LEXICOGRAPHIC
-from nqbench.workloads.separable import Part, alone, built_as
+from nqbench.workloads.variants import Part, alone, built_as
 
 EVALUATION: Final = "evaluation"
 DELTAS: Final = "deltas"

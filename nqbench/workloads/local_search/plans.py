@@ -20,7 +20,7 @@ from nqbench.plan import (
     ProgramPlan,
 )
 from nqbench.point import Level
-from nqbench.workloads.level_checks import number
+from nqbench.workloads.levels import number
 from nqbench.workloads.local_search.factors import (
     CPU_TWO_LOOPS,
     HOST_SYSTEMS,

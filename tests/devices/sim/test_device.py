@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nqbench.devices.protocol import Device, Prepared
+from nqbench.devices.base import Device, Prepared
 from nqbench.devices.sim import ORDERS, SimDevice
 from nqbench.devices.sim import program as program_module
 from nqbench.devices.sim.jit import Host

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
 from nqbench.report.papers.twins import twin

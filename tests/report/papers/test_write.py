@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 from matplotlib.text import Annotation
 
-from nqbench.analysis.claims import SizeVerdict, Verdict, judge
-from nqbench.analysis.estimate import Estimate
+from nqbench.analysis.claims.judge import SizeVerdict, Verdict, judge
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper

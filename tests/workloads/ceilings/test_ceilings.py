@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from nqbench.compile import compile_ptx
+from nqbench.compiler.compile import compile_ptx
 from nqbench.devices.registry import open_device
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.ceilings import OPERATIONS, WORKLOAD
-from nqbench.workloads.separable import PARTS, Part, Separable
+from nqbench.workloads.variants import PARTS, Part, Separable
 
 SIM = open_device("sim:mini")
 N = 4096

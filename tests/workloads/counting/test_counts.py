@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.devices.protocol import Device
+from nqbench.devices.base import Device
 from nqbench.devices.registry import open_device
 from nqbench.errors import AnalysisError, InfeasibleError, StudyError
 from nqbench.point import Level

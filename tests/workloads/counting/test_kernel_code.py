@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from nqbench.compile import compile_ptx
+from nqbench.compiler.compile import compile_ptx
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from nqbench.point import Level
+from nqbench.workloads.base import Resolved
 from nqbench.workloads.counting import Counting
-from nqbench.workloads.protocol import Resolved
 from tests.workloads.counting.facts import GPU
 
 COUNTING = Counting()

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.compile import compile_ptx
-from nqbench.devices.protocol import Device, Launch
+from nqbench.compiler.compile import compile_ptx
+from nqbench.devices.base import Device, Launch
 from nqbench.devices.registry import open_device
 from nqbench.plan import KernelPlan, Outputs
 from nqbench.point import Level

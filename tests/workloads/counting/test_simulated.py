@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from nqbench.devices.protocol import Device
+from nqbench.devices.base import Device
 from nqbench.devices.registry import open_device
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nqbench.devices.protocol import Device, Launch
+from nqbench.devices.base import Device, Launch
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nqbench.boards import find_boards
 from nqbench.errors import InterchangeError
+from nqbench.solve.boards import find_boards
 from nqbench.workloads.fitness.board_set import (
     BoardSet,
     fault_of,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nqbench.compile import compile_cubin, compile_ptx
+from nqbench.compiler.compile import compile_cubin, compile_ptx
 from nqbench.plan import Kernel, ProgramPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD

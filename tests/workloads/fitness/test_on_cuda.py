@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.devices import cuda_kernel
-from nqbench.devices.cuda import CudaDevice
+from nqbench.devices.cuda import kernel as cuda_kernel
+from nqbench.devices.cuda.device import CudaDevice
 from nqbench.errors import LaunchError
 from nqbench.measure.abilities import Phased
-from nqbench.measure.phases import whole_run
+from nqbench.measure.sampling.phases import whole_run
 from nqbench.plan import ProgramPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.boards import conflicts
-from tests.devices.fake_pycuda import FakeDriver
-from tests.devices.test_cuda import gpu
+from tests.devices.cuda.fake_pycuda import FakeDriver
+from tests.devices.cuda.test_device import gpu
 from tests.workloads.fitness.evaluating import PAPER
 
 __all__ = ["gpu"]  # a fixture

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from nqbench.compile import compile_ptx
+from nqbench.compiler.compile import compile_ptx
 from nqbench.devices.registry import open_device
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.separable import PARTS, Part, Separable
+from nqbench.workloads.variants import PARTS, Part, Separable
 
 SIM = open_device("sim:mini")
 PAIRWISE = ("gpu_fine1", "gpu_fine2", "gpu_coarse")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from nqbench.devices.protocol import Device
+from nqbench.devices.base import Device
 from nqbench.devices.registry import open_device
 from nqbench.point import Level
 from nqbench.workloads.fitness.boards import brute_force, make_batch, make_board

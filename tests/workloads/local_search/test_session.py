@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from nqbench.measure.keys import workload_sources
-from nqbench.measure.session import Session
+from nqbench.measure.identity.keys import workload_sources
+from nqbench.measure.worker.session import Session
 from nqbench.plan import HostPlan
 from nqbench.point import PART, Level, Point
 from nqbench.workloads.local_search import WORKLOAD

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.devices.protocol import Device
+from nqbench.devices.base import Device
 from nqbench.devices.registry import open_device
 from nqbench.devices.sim import SimDevice
 from nqbench.plan import KernelPlan, Outputs, ProgramPlan
@@ -17,7 +17,7 @@ from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
 from nqbench.workloads.local_search.parts import part_of
 from nqbench.workloads.local_search.reference import reference_search
-from nqbench.workloads.separable import alone
+from nqbench.workloads.variants import alone
 from tests.workloads.local_search.facts import LINE_CITIES, write_line
 
 KERNELS = [system for system in WORKLOAD.systems if system not in WORKLOAD.host_systems]

@@ -1,0 +1,286 @@
+"""The functions that claims call, over recorded runs: one draw of rounds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.analysis.claims import counts as claims_counts
+from nqbench.analysis.claims.bootstrap import Draws
+from nqbench.analysis.claims.counters import configuration, counter_of
+from nqbench.analysis.claims.points import (
+    NotMeasured,
+    check_timed,
+    configurations,
+    described,
+    finished,
+    remedy,
+    timed_points,
+)
+from nqbench.analysis.claims.runs import Observed, probe_value
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.quantities import TIME, Quantity, quantity
+from nqbench.analysis.limits.device_limits import device_number
+from nqbench.papers.formula import DEVICE
+from nqbench.papers.schema import Paper
+from nqbench.vocabulary import PROBE_COUNTERS, of_kernel
+
+TOO_OLD: Final = "cannot run kernels of a compiler that is kept up today (it needs Turing or later)"
+"""CUDA 13 compiles for compute capability 7.5 and up, the papers' devices are Tesla and Fermi."""
+_GROWTH: Final = (18, 19)
+"""The last two growth factors of the paper, from which those of larger boards are extrapolated."""
+
+_FINAL: Final = "both"
+"""The system whose growth is extrapolated: Tanaka's final one, the only claim of this kind."""
+
+Column = NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class Values:
+    """What a claim may read. ``at`` is the draw that the functions answer for; 0: all rounds.
+
+    ``run`` is the index of the run in question among ``runs``; ``n`` the size (``N``); ``full``
+    lets counts walk trees for minutes; ``notes`` collects where values come from.
+    """
+
+    paper: Paper
+    runs: Sequence[Observed]
+    draws: Draws
+    run: int = 0
+    n: int = 0
+    at: int = 0
+    full: bool = False
+    notes: dict[str, None] = field(default_factory=dict)
+    _kept: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """By the names of the language."""
+        return {
+            "time": self.time,
+            "times": self.times,
+            "best": self.best,
+            "argbest": self.argbest,
+            "phase": self.phase,
+            "counter": self.counter,
+            "count": self.count,
+            "recorded": self.recorded,
+            "sizes_of": self.sizes_of,
+            "rank": self.rank,
+            "fails": self.fails,
+            "product_of_growth": self.product_of_growth,
+        }
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """Names of the language that are no functions."""
+        here = self.runs[self.run] if self.runs else None
+        return {
+            "N": self.n,
+            "hw": here.hardware(self.paper) if here else "",
+            "devices": [run.hardware(self.paper) for run in self.runs],
+            "sizes": here.sizes if here else [],
+            "logical_cores": here.logical_cores if here else 0,
+        }
+
+    def time(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> float:  # noqa: N803 (the language's name)
+        """Kernel seconds of the main configuration."""
+        return self._one(TIME, system, N, hw, levels)
+
+    def phase(
+        self,
+        system: str,
+        name: str,
+        N: int | None = None,  # noqa: N803 (the language's name)
+        hw: str = "",
+        config: str = "",
+        **levels: Any,
+    ) -> float:
+        """Seconds of a phase of a configuration (``fastest``, or the main one)."""
+        return self._one(quantity(name), system, N, hw, levels, config)
+
+    def times(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> list[float]:  # noqa: N803 (the language's name)
+        """Kernel seconds of every configuration that was timed."""
+        _, columns = self._all(system, N, hw, levels)
+        return [float(column[self.at]) for column in columns]
+
+    def best(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> float:  # noqa: N803 (the language's name)
+        """Kernel seconds of the configuration that is fastest over all rounds.
+
+        Picking it in each draw anew would give the least of many noisy values: too good a one.
+        """
+        _, columns = self._all(system, N, hw, levels)
+        return float(min(columns, key=lambda column: column[0])[self.at])
+
+    def argbest(
+        self,
+        system: str,
+        factor: str,
+        N: int | None = None,  # noqa: N803 (the language's name)
+        hw: str = "",
+        **levels: Any,
+    ) -> Any:
+        """The level of a factor in the fastest configuration (``auto`` is no level)."""
+        every = zip(*self._all(system, N, hw, levels), strict=True)
+        chosen = [(p, c) for p, c in every if p.level(factor) != "auto"]
+        points, columns = [p for p, _ in chosen], [c for _, c in chosen]
+        if len({p.level(factor) for p in points}) < 2:
+            raise NotMeasured(
+                f"{described(self.paper.system(system), N or self.n, levels)} was timed with one"
+                f" {factor} only",
+                self._data(hw)[1].command,
+            )
+        return points[int(np.argmin([column[self.at] for column in columns]))].level(factor)
+
+    def recorded(
+        self,
+        system: str,
+        name: str,
+        N: int | None = None,  # noqa: N803 (the language's name)
+        hw: str = "",
+        **levels: Any,
+    ) -> list[float]:
+        """A number that every finished configuration recorded (``found``, ``evaluations``, ...)."""
+        _, data = self._data(hw)
+        full, n = self.paper.system(system), N or self.n
+        points = finished(configurations(data, full, n, levels), data)
+        found = [value for p in points if (value := p.detail(name)) is not None]
+        if not found:
+            raise NotMeasured(f"the run has no {name} of {described(full, n, levels)}")
+        return [float(value) for value in found]
+
+    def sizes_of(self, *systems: str, least: int = 0) -> list[int]:
+        """Sizes from ``least`` on at which each of the systems was timed."""
+        _, data = self._data("")
+        names = [self.paper.system(system) for system in systems]
+        for name in names:
+            check_timed(data, name)
+        timed = {(p.system, p.n) for p in data.points if p.ok and p.values(TIME)}
+        sizes = sorted({n for _, n in timed})
+        found = [n for n in sizes if n >= least and all((name, n) in timed for name in names)]
+        if not found:
+            which = f"size of {least:,} or more" if least else "size"
+            raise NotMeasured(f"no {which} has times of {' and '.join(names)}", data.command)
+        return found
+
+    def rank(self, *systems: str) -> bool:
+        """Whether the times increase strictly in this order."""
+        times = [self.time(system) for system in systems]
+        return all(a < b for a, b in pairwise(times))
+
+    def fails(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> bool:  # noqa: N803 (the language's name)
+        """Whether the system ends with an error or a wrong answer."""
+        _, data = self._data(hw)
+        points = configurations(data, self.paper.system(system), N or self.n, levels)
+        judged = [p for p in points if p.status not in ("skipped", "unfinished")]
+        if not judged:
+            finished(points, data)
+        return all(not p.ok for p in judged)
+
+    def counter(
+        self,
+        system: str,
+        name: str,
+        N: int | None = None,  # noqa: N803 (the language's name)
+        hw: str = "",
+        config: str = "",
+        kernel: str = "",
+        **levels: Any,
+    ) -> float:
+        """A counter or resource of a configuration (``fastest``, ``highest_occupancy``, main).
+
+        ``kernel`` is one of a program's; ``system`` may be ``device``, for numbers of its maker.
+        """
+        index, data = self._data(hw)
+        if system == DEVICE:
+            return device_number(data, name)
+        if kernel:
+            name = of_kernel(name, kernel)
+        full, n = self.paper.system(system), N or self.n
+        if name in PROBE_COUNTERS:
+            found = probe_value(self.runs[index], full, n, name, levels.get("depth"))
+            if found is None:
+                raise NotMeasured(
+                    f"no instrumented kernel counted {name} for {described(full, n, levels)}",
+                    remedy(data, full, n),
+                )
+            return found
+        key = ("counter", index, full, n, name, config, tuple(sorted(levels.items())))
+        if key not in self._kept:
+            point = configuration(data, full, n, config, levels)
+            self._kept[key] = counter_of(self.runs[index], point, name)
+        return float(self._kept[key])
+
+    def count(self, name: str, **parameters: Any) -> Any:
+        """A deterministic count; where it comes from is added to ``notes``."""
+        given = {"N": self.n, **parameters}
+        if "system" in given:
+            given["system"] = self.paper.system(given["system"])
+        workload = self.paper.workload
+        value, note = claims_counts.count(name, given, self.runs, full=self.full, workload=workload)
+        if note:
+            self.notes[note] = None
+        return value
+
+    def product_of_growth(self, first: int, last: int) -> float:
+        """Product of the growth factors from ``first`` to ``last``.
+
+        A factor is the time at N over that at N - 1. They are continued by the step between the
+        last two that the paper has: its own rule is not printed.
+        """
+        before, after = (self.time(_FINAL, N=n) / self.time(_FINAL, N=n - 1) for n in _GROWTH)
+        factors = [after + (after - before) * (n - _GROWTH[1]) for n in range(first, last + 1)]
+        return float(np.prod(factors))
+
+    def _data(self, hw: str) -> tuple[int, Dataset]:
+        """The run that a function is asked about."""
+        if not self.runs:
+            raise NotMeasured("no run was given")
+        if not hw:
+            return self.run, self.runs[self.run].data
+        for i, run in enumerate(self.runs):
+            if run.hardware(self.paper) == hw:
+                return i, run.data
+        known = {h.id: h.name for h in self.paper.hardware}
+        if hw in known:
+            raise NotMeasured(f"it is about the {known[hw]}, which {TOO_OLD}")
+        raise NotMeasured(f"no run of device {hw} was given")
+
+    def _one(
+        self,
+        what: Quantity,
+        system: str,
+        n: int | None,
+        hw: str,
+        levels: Mapping[str, Any],
+        config: str = "",
+    ) -> float:
+        index, data = self._data(hw)
+        full, size = self.paper.system(system), n or self.n
+        check_timed(data, full)
+        key = (what.name, index, full, size, config, tuple(sorted(levels.items())))
+        if key not in self._kept:
+            point = configuration(data, full, size, config, levels)
+            if not point.values(what):
+                raise NotMeasured(f"the run has no {what.label} of {full}")
+            self._kept[key] = self.draws.values(index, point, what)
+        return float(self._kept[key][self.at])
+
+    def _all(
+        self, system: str, n: int | None, hw: str, levels: Mapping[str, Any]
+    ) -> tuple[list[PointResult], list[Column]]:
+        index, data = self._data(hw)
+        full, size = self.paper.system(system), n or self.n
+        check_timed(data, full)
+        key = ("all", index, full, size, tuple(sorted(levels.items())))
+        if key not in self._kept:
+            points = timed_points(data, full, size, levels)
+            self._kept[key] = points, [self.draws.values(index, p) for p in points]
+        found: tuple[list[PointResult], list[Column]] = self._kept[key]
+        return found

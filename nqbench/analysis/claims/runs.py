@@ -1,0 +1,152 @@
+"""Runs as claims see them: the points, the instrumented points, and which paper's device it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nqbench.analysis.data.collect import collect
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult, missing
+from nqbench.errors import StudyError
+from nqbench.papers.load import load_paper, paper_names
+from nqbench.study.words import listing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nqbench.papers.schema import Paper
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """One run. No time comes from ``probes`` (instrumented kernels) and ``profiles`` (a profiler's
+    launches): they are the rows of a run's frame that hold counters only.
+    """
+
+    path: Path
+    data: Dataset
+    probes: tuple[Mapping[str, Any], ...] = ()
+    profiles: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def device_id(self) -> str:
+        """The device as one word, for ``hw``."""
+        return _word(self.data.device_short)
+
+    @property
+    def name(self) -> str:
+        """The device's name alone, for a legend."""
+        return self.data.device.removesuffix(f" ({self.data.spec})")
+
+    @property
+    def sizes(self) -> list[int]:
+        """Problem sizes of the run's kernels; of its host programs where it has no kernel."""
+        kernels = {p.n for p in self.data.points if not p.host}
+        return sorted(kernels or {p.n for p in self.data.points})
+
+    def hardware(self, paper: Paper) -> str:
+        """The paper's name of the device if it is one of the paper's, else a word of its own."""
+        own = _word(self.data.device)
+        for device in paper.hardware:
+            if device.kind == "gpu" and _word(device.name) in own:
+                return device.id
+        spec = self.data.spec
+        if spec.startswith("sim:") and spec[4:] in {d.id for d in paper.hardware}:
+            return spec[4:]
+        return self.device_id
+
+    @property
+    def logical_cores(self) -> int:
+        """Logical CPU cores of the host, 0 where the run does not say."""
+        device = self.data.manifest.get("device", {})
+        host = device.get("host") or {} if isinstance(device, Mapping) else {}
+        return int(host.get("cores") or host.get("logical_cores") or 0)
+
+
+def observe(run: Path | str) -> Observed:
+    """Load a run folder. Raises ``StoreError`` where it cannot be read."""
+    from nqbench.runs.folder import load
+
+    return observed(load(run), Path(run))
+
+
+def observed(frame: pd.DataFrame, path: Path) -> Observed:
+    """A run from its frame of blocks."""
+    import pandas as pd
+
+    ok = frame["status"] == "ok"
+    probed = pd.Series(data=False, index=frame.index)
+    if "probe" in frame:
+        probed = frame["probe"].notna() & ~frame["probe"].isin(["none", INAPPLICABLE, ""])
+    profiled = (frame["round"] < 0) & ~probed
+    return Observed(path, collect(frame), _rows(frame[ok & probed]), _rows(frame[ok & profiled]))
+
+
+def timed_runs(runs: Sequence[Observed]) -> list[Observed]:
+    """Those with times: the simulator counts and does not time."""
+    return [run for run in runs if not run.data.simulated]
+
+
+def _rows(frame: pd.DataFrame) -> tuple[Mapping[str, Any], ...]:
+    columns = [str(c) for c in frame.columns]
+    return tuple(dict(zip(columns, row, strict=True)) for row in frame.to_numpy().tolist())
+
+
+def papers_of(runs: Sequence[Observed], asked: str | None) -> list[Paper]:
+    """The papers that runs speak about: the one asked for, else those that their studies run again.
+
+    Raises ``StudyError`` for an unknown paper, or a run of no paper's study.
+    """
+    if asked is not None:
+        return [load_paper(asked)]
+    known = paper_names()
+    for run in runs:
+        if run.data.name not in known:
+            raise StudyError(
+                f"{run.path} is a run of study '{run.data.name}', which re-runs no paper; say whose"
+                f" claims it shall be asked for with --paper {listing(known)}"
+            )
+    return [load_paper(name) for name in known if any(r.data.name == name for r in runs)]
+
+
+def probe_value(
+    run: Observed, system: str, n: int, name: str, depth: int | str | None = None
+) -> float | None:
+    """A counter of an instrumented kernel, or ``None`` if no such point was run.
+
+    ``depth`` is a number, ``"own"`` for the paper's own split (what a job does depends on it), or
+    ``None`` for whatever the study took.
+    """
+    for row in run.probes:
+        if row.get("system") != system or int(row.get("n", 0)) != n or missing(row.get(name)):
+            continue
+        wanted = _own_depth(row, n) if depth == "own" else depth
+        if wanted is None or int(row["depth"]) == wanted:
+            return float(row[name])
+    return None
+
+
+def profile_value(run: Observed, point: PointResult, name: str) -> float | None:
+    """A counter of a point as a profiler counted it, in any sweep; ``None`` if it did not."""
+    same = {
+        str(p.detail("key"))
+        for p in run.data.points
+        if (p.system, p.n, p.levels) == (point.system, point.n, point.levels)
+    }
+    for row in run.profiles:
+        if row.get("key") in same and not missing(row.get(name)):
+            return float(row[name])
+    return None
+
+
+def _own_depth(row: Mapping[str, Any], n: int) -> int:
+    from nqbench.workloads.counting.levels import auto_depth
+
+    return auto_depth(n, str(row["system"]), row["encoding"], row["symmetry"])
+
+
+def _word(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower().replace("nvidia", "").replace("geforce", ""))

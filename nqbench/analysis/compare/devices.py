@@ -1,0 +1,235 @@
+"""What several devices say about the same points: do they rank them alike, and does anything that
+helps on one hurt on another?
+
+Two kinds of change are looked at: a factor's main effect in a sweep, and the step from one version
+of a paper's system to the next. A change turns round where its ratio lies clearly below 1 on one
+device and clearly above on another: intervals exclude 1 after correction for the number of changes,
+and both ratios are worth telling.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise, permutations
+from typing import Final
+
+from nqbench.analysis.compare.match import match_runs
+from nqbench.analysis.compare.statistics import ALPHA, adjusted, paired
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.estimate import CONFIDENCE, Estimate, quantile
+from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.factorial.effects import effects
+from nqbench.analysis.factorial.findings import NOTEWORTHY
+from nqbench.analysis.wording import ratio as ratio_text
+from nqbench.errors import AnalysisError
+
+FEWEST_RANKED: Final = 4
+"""With fewer points a rank correlation takes a handful of values and says nothing."""
+EXACT_RANKED: Final = 8
+"""Points up to which all their orders (40,320) are looked at for a p value."""
+ROUNDING: Final = 1e-9
+"""Sums of ranks are multiples of a quarter: what differs by less is equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankCorrelation:
+    """How alike two devices order the points of one size.
+
+    ``spearman`` and ``kendall`` (tau-b) are 1 for the same order, -1 for the opposite one; the p
+    values are of the hypothesis that the orders are unrelated.
+    """
+
+    names: tuple[str, str]
+    quantity: Quantity
+    of: str
+    n: int
+    points: int
+    spearman: float
+    spearman_p: float
+    kendall: float
+    kendall_p: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reversal:
+    """A change that helps on one device and hurts on the other.
+
+    ``change``  in words; ``ratios``  what it multiplies the quantity by, per device
+    """
+
+    names: tuple[str, str]
+    quantity: Quantity
+    n: int
+    change: str
+    ratios: tuple[Estimate, Estimate]
+
+    def sentence(self) -> str:
+        """The reversal in words."""
+        said = [
+            f"{_does(r, self.quantity)} on {n}"
+            for r, n in zip(self.ratios, self.names, strict=True)
+        ]
+        return f"{self.change}: {said[0]}, but {said[1]} (N={self.n})."
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """One change on one device; ``key`` is the same on every device."""
+
+    key: tuple[str, int]
+    ratio: Estimate
+
+
+def rank_correlations(
+    runs: Sequence[Dataset], names: Sequence[str], what: Quantity
+) -> list[RankCorrelation]:
+    """Of every two runs, sweep by sweep and size by size; short sweeps are left out."""
+    found = []
+    for i, j in combinations(range(len(runs)), 2):
+        pair = (names[i], names[j])
+        matching = match_runs(runs[i], runs[j], pair)
+        groups: dict[tuple[str, int], list[tuple[float, float]]] = {}
+        for matched in matching.pairs:
+            values = [p.estimate(what) for p in (matched.first, matched.second)]
+            if matched.first.host or values[0] is None or values[1] is None:
+                continue
+            place = (matched.first.sweep, matched.first.n)
+            groups.setdefault(place, []).append((values[0].value, values[1].value))
+        for (sweep, n), both in sorted(groups.items()):
+            one = _rank(pair, what, sweep, n, both)
+            if one is not None:
+                found.append(one)
+    return found
+
+
+def _rank(
+    names: tuple[str, str], what: Quantity, of: str, n: int, both: Sequence[tuple[float, float]]
+) -> RankCorrelation | None:
+    ones, twos = [b[0] for b in both], [b[1] for b in both]
+    if len(both) < FEWEST_RANKED or len(set(ones)) == 1 or len(set(twos)) == 1:
+        return None
+    from scipy.stats import kendalltau, spearmanr
+
+    spearman, kendall = spearmanr(ones, twos), kendalltau(ones, twos)
+    return RankCorrelation(
+        names,
+        what,
+        of,
+        n,
+        len(both),
+        float(spearman.statistic),
+        _spearman_p(ones, twos, float(spearman.pvalue)),
+        float(kendall.statistic),
+        float(kendall.pvalue),
+    )
+
+
+def _spearman_p(ones: Sequence[float], twos: Sequence[float], by_t: float) -> float:
+    """Of few points exactly, over all their orders; of more by Student's t (``by_t``).
+
+    The t distribution gives 0 to points in one order, which two orders of n! have by chance.
+    """
+    import numpy as np
+    from scipy.stats import rankdata
+
+    if len(ones) > EXACT_RANKED:
+        return max(by_t, 2 / math.factorial(len(ones)))
+    one, two = rankdata(ones), rankdata(twos)
+    centred = one - one.mean()
+    sums = np.array(list(permutations(two))) @ centred
+    return float(np.mean(np.abs(sums) >= abs(centred @ two) - ROUNDING))
+
+
+def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> list[Reversal]:
+    """Every change that turns round between two devices, the strongest first."""
+    if not what.better:
+        return []  # neither direction is good by itself
+    clear = [_clear(list(_changes(data, what))) for data in runs]
+    found = []
+    for i, j in combinations(range(len(runs)), 2):
+        for key in clear[i]:
+            if key not in clear[j]:
+                continue
+            one, two = clear[i][key], clear[j][key]
+            if (one.value - 1) * (two.value - 1) < 0:
+                found.append(Reversal((names[i], names[j]), what, key[1], key[0], (one, two)))
+    return sorted(found, key=lambda r: -min(abs(math.log(e.value)) for e in r.ratios))
+
+
+def _changes(data: Dataset, what: Quantity) -> Iterable[_Change]:
+    for sweep in data.sweeps:
+        try:
+            found = effects(data, sweep, what)
+        except AnalysisError:
+            continue  # a sweep without factors, or with nothing to compare, has no effects
+        for effect in found:
+            if effect.factor != "system":
+                change = f"{effect.factor} {effect.level} instead of {effect.base}"
+                yield _Change((f"{change} (sweep {sweep})", effect.n), effect.ratio)
+        yield from _steps(data, sweep, what)
+
+
+def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[_Change]:
+    """From each version of a paper's system to the next, where both were measured once per size."""
+    by_size: dict[int, dict[str, list[PointResult]]] = {}
+    for point in data.select(sweep, host=False):
+        if point.ok and point.system and point.values(what):
+            by_size.setdefault(point.n, {}).setdefault(point.system, []).append(point)
+    for n, systems in by_size.items():
+        for one, two in _consecutive(data, list(systems)):
+            if len(systems[one]) == len(systems[two]) == 1:
+                values = [systems[s][0].values(what) for s in (one, two)]
+                if what.kind == "time":
+                    found = paired(*values).estimate()
+                else:
+                    first, second = (next(iter(v.values())) for v in values)
+                    if not first or not second:
+                        continue
+                    found = Estimate(second / first, exact=True)
+                change = f"{two} instead of {one.partition('.')[2]} (sweep {sweep})"
+                yield _Change((change, n), found)
+
+
+def _consecutive(data: Dataset, present: Sequence[str]) -> list[tuple[str, str]]:
+    """Neighbours in the workload's own list of systems, within one paper."""
+    from nqbench.workloads import get
+
+    listed = list(get(str(data.study.get("workload", "counting"))).systems)
+    ordered = sorted((s for s in present if s in listed), key=listed.index)
+    paper = [s.partition(".")[0] for s in ordered]
+    return [pair for pair, (a, b) in zip(pairwise(ordered), pairwise(paper), strict=True) if a == b]
+
+
+def _clear(changes: Sequence[_Change]) -> dict[tuple[str, int], Estimate]:
+    """Changes that are sure, corrected for their number, and large enough to tell."""
+    p_values = adjusted([_p_of_one(c.ratio) for c in changes])
+    return {
+        c.key: c.ratio
+        for c, p in zip(changes, p_values, strict=True)
+        if (p <= ALPHA or c.ratio.exact)
+        and 0 < c.ratio.value < math.inf
+        and abs(math.log(c.ratio.value)) >= math.log(NOTEWORTHY)
+    }
+
+
+def _p_of_one(estimate: Estimate) -> float:
+    """p of the hypothesis that the value is 1, from a t interval over rounds."""
+    if estimate.low is None or estimate.high is None or estimate.rounds < 2:
+        return math.nan
+    from scipy.special import stdtr
+
+    half = (math.log(estimate.high) - math.log(estimate.low)) / 2
+    if half == 0:
+        return float(estimate.value == 1)
+    t = abs(math.log(estimate.value)) / half * quantile(estimate.rounds, CONFIDENCE)
+    return float(2 * stdtr(estimate.rounds - 1, -t))
+
+
+def _does(estimate: Estimate, what: Quantity) -> str:
+    if what.kind == "counter":
+        return f"multiplies the {what.label} by {ratio_text(estimate)}"
+    if estimate.value < 1:
+        return f"is {ratio_text(estimate.inverse())} times as fast"
+    return f"takes {ratio_text(estimate)} times as long"

@@ -1,0 +1,215 @@
+"""Which point of one run is which of another: by factors, since keys differ between devices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
+from nqbench.errors import StudyError
+
+Identity = tuple[tuple[str, str], ...]
+SHOWN: Final = 8
+"""Levels that a sentence lists before it says how many more there are."""
+LEFT_OUT: Final = ("skipped", "unfinished", "throttled")
+"""Statuses of points without a value that say nothing against the code that was to be measured."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """Two points that are the same, or that differ only in the factor that is compared."""
+
+    first: PointResult
+    second: PointResult
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A point that cannot be compared: ``where`` it lacks a value, and why.
+
+    ``broke`` tells that the first side has a value and the second ended in a failure: neither left
+    out nor unfinished. ``again`` marks the second entry of a point that lacks a value on both
+    sides, for different reasons.
+    """
+
+    label: str
+    where: str
+    reason: str
+    broke: bool = False
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matching:
+    """Pairs in the order of the first side, what is left over, and what to know about it."""
+
+    pairs: tuple[Matched, ...]
+    missing: tuple[Missing, ...]
+    notes: tuple[str, ...] = ()
+
+
+def match_runs(first: Dataset, second: Dataset, names: tuple[str, str]) -> Matching:
+    """Match the points of two runs. ``names`` say in words which run is which."""
+    sides = (first.points, second.points)
+    known = [_recorded(points) for points in sides]
+    shared = [f for f in known[0] if f in known[1]]
+    notes = [
+        f"{name} does not record {', '.join(lacking)}: not used to match points"
+        for name, own, other in ((names[0], *known), (names[1], *known[::-1]))
+        if (lacking := [f for f in other if f not in own])
+    ]
+    return _match(sides, tuple(shared), names, tuple(notes))
+
+
+def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matching:
+    """Match the points of one run that have one level of a factor with those that have another.
+
+    A factor that merely follows the compared one (the memory of a system) does not separate pairs.
+    Raises ``StudyError`` for a factor or level that the run does not have.
+    """
+    present = list(dict.fromkeys(_text(p, factor) for p in data.points))
+    if factor not in ("sweep", *_recorded(data.points)):
+        known = ", ".join(["sweep", *(f for f in _recorded(data.points) if f != "n")])
+        raise StudyError(f"--by {factor}: {data.name} varies no such factor; it has {known}")
+    for level in levels:
+        if level not in present:
+            listed = ", ".join(present[:SHOWN]) + (", ..." if len(present) > SHOWN else "")
+            raise StudyError(f"--by {factor}: {data.name} has no level {level!r}; it has {listed}")
+    sides = [[p for p in data.points if _text(p, factor) == level] for level in levels]
+    factors = [f for f in _recorded(data.points) if f != factor]
+    following = [f for f in factors if _follows(f, *sides)]
+    factors = [f for f in factors if f not in following]
+    if factor != "sweep":
+        factors.insert(0, "sweep")
+    notes = []
+    if following and factor not in ("system", "sweep"):
+        notes.append(f"with {factor} also {', '.join(following)} change")
+    return _match((sides[0], sides[1]), tuple(factors), levels, tuple(notes))
+
+
+def label(point: PointResult, factors: Sequence[str] = ()) -> str:
+    """A point in words: system or sweep, size, and the factors asked for."""
+    told = [f"{f}={point.level(f)}" for f in factors if point.level(f) != INAPPLICABLE]
+    return " ".join([point.system or point.sweep, f"N={point.n}", *told])
+
+
+def labels(points: Sequence[PointResult]) -> dict[PointResult, str]:
+    """Each point in words that tell it from the others, by its sweep where nothing else does."""
+    told = telling(points)
+    plain = {point: label(point, told) for point in points}
+    often = Counter(plain.values())
+    return {p: f"{text} ({p.sweep})" if often[text] > 1 else text for p, text in plain.items()}
+
+
+def telling(points: Sequence[PointResult]) -> tuple[str, ...]:
+    """Factors that tell points of the same system (or sweep) and size apart.
+
+    A factor that follows an earlier one (the allocation of a memory) would tell nothing more.
+    """
+    groups: dict[tuple[str, int], list[PointResult]] = {}
+    for point in points:
+        groups.setdefault((point.system or point.sweep, point.n), []).append(point)
+    names = dict.fromkeys(f for p in points for f in p.levels)
+    told: list[str] = []
+    for f in names:
+        varies = any(len({p.level(f) for p in group}) > 1 for group in groups.values())
+        if varies and not any(_determines(g, f, points) for g in told):
+            told.append(f)
+    return tuple(told)
+
+
+def _match(
+    sides: tuple[Sequence[PointResult], Sequence[PointResult]],
+    factors: tuple[str, ...],
+    names: tuple[str, str],
+    notes: tuple[str, ...],
+) -> Matching:
+    told = telling([*sides[0], *sides[1]])
+    groups = [_group(points, factors) for points in sides]
+    pairs: list[Matched] = []
+    missing: list[Missing] = []
+    for identity in dict.fromkeys([*groups[0], *groups[1]]):
+        here = [group.get(identity, []) for group in groups]
+        for first, second in _pair_up(*here):
+            if first is not None and second is not None:
+                missing += _unfinished(first, second, names, told)
+                if first.ok and second.ok:
+                    pairs.append(Matched(first, second))
+                continue
+            point, where = (first, names[1]) if first is not None else (second, names[0])
+            assert point is not None
+            reason = "several points share these factors" if all(here) else "no such point"
+            missing.append(Missing(label(point, told), where, reason))
+    return Matching(tuple(pairs), tuple(missing), notes)
+
+
+def _pair_up(
+    ones: list[PointResult], twos: list[PointResult]
+) -> list[tuple[PointResult | None, PointResult | None]]:
+    """Pairs within one identity: one to one, or by sweep where a study holds a point twice."""
+    if len(ones) == len(twos) == 1:
+        return [(ones[0], twos[0])]
+    sweeps = dict.fromkeys(p.sweep for p in (*ones, *twos))
+    found: list[tuple[PointResult | None, PointResult | None]] = []
+    for sweep in sweeps:
+        here = [[p for p in side if p.sweep == sweep] for side in (ones, twos)]
+        if len(here[0]) == len(here[1]) == 1:
+            found.append((here[0][0], here[1][0]))
+        else:
+            found += [*((p, None) for p in here[0]), *((None, p) for p in here[1])]
+    return found
+
+
+def _unfinished(
+    first: PointResult, second: PointResult, names: tuple[str, str], told: Sequence[str]
+) -> list[Missing]:
+    """What is wrong with the points of a pair; the same on both sides is said once."""
+    broke = first.ok and second.status not in LEFT_OUT
+    found = [
+        Missing(label(p, told), name, f"{p.status}: {p.reason}" if p.reason else p.status, broke)
+        for p, name in zip((first, second), names, strict=True)
+        if not p.ok
+    ]
+    if len(found) == 2 and found[0].reason == found[1].reason:
+        return [replace(found[0], where="both")]
+    return [replace(entry, again=i > 0) for i, entry in enumerate(found)]
+
+
+def _group(
+    points: Sequence[PointResult], factors: Sequence[str]
+) -> dict[Identity, list[PointResult]]:
+    groups: dict[Identity, list[PointResult]] = {}
+    for point in points:
+        groups.setdefault(tuple((f, _text(point, f)) for f in factors), []).append(point)
+    return groups
+
+
+def _text(point: PointResult, factor: str) -> str:
+    return point.sweep if factor == "sweep" else str(point.level(factor))
+
+
+def _determines(factor: str, other: str, points: Sequence[PointResult]) -> bool:
+    levels: dict[object, object] = {}
+    return all(levels.setdefault(p.level(factor), p.level(other)) == p.level(other) for p in points)
+
+
+def _recorded(points: Sequence[PointResult]) -> list[str]:
+    """Factors that some point has a level of."""
+    names = dict.fromkeys(["system", "n", *(f for p in points for f in p.levels)])
+    # A foreign file may know no size: its points then have n = 0.
+    return [
+        f for f in names if any(p.level(f) != (0 if f == "n" else INAPPLICABLE) for p in points)
+    ]
+
+
+def _follows(factor: str, ones: Sequence[PointResult], twos: Sequence[PointResult]) -> bool:
+    """Whether each side has one level of the factor at each size, and the two differ somewhere."""
+    differs = False
+    for n in {p.n for p in (*ones, *twos)}:
+        levels = [{p.level(factor) for p in side if p.n == n} for side in (ones, twos)]
+        if any(len(found) > 1 for found in levels):
+            return False
+        differs = differs or levels[0] != levels[1]
+    return differs

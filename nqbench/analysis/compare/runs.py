@@ -1,0 +1,264 @@
+"""Comparison of points: ``faster``, ``slower``, ``same`` or ``unclear`` for times, with intervals;
+``equal`` or ``differs`` for deterministic counters, which compare exactly.
+
+Ratios are second over first: below 1 the second side takes less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from nqbench.analysis.compare.match import Matched, Matching, Missing, match_levels, match_runs
+from nqbench.analysis.compare.model import Block, Compared, Comparison, Verdict
+from nqbench.analysis.compare.statistics import (
+    ALPHA,
+    DEFAULT_MARGIN,
+    EVENT_STEP_S,
+    Contrast,
+    adjusted,
+    check_margin,
+    contrast,
+    overall,
+)
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import HOST_TIME, TIME, Quantity, quantity
+from nqbench.errors import AnalysisError, StudyError
+
+EVENT_DEVICES: Final = ("cuda", "nvbench")
+"""Devices whose kernel times come from CUDA events."""
+
+
+def compare_runs(
+    first: Dataset,
+    second: Dataset,
+    names: tuple[str, str],
+    *,
+    margin: float = DEFAULT_MARGIN,
+    value: str | None = None,
+) -> Comparison:
+    """Compare two runs, the first being the reference.
+
+    ``value`` names a quantity; by default kernel times, and the usual counters where kernels were
+    simulated. Raises ``StudyError`` for runs that must not share a column, ``AnalysisError`` where
+    nothing matches.
+    """
+    check_kinds([first, second], names)
+    matching = match_runs(first, second, names)
+    return _compare(matching, (first, second), names, "welch", margin, value)
+
+
+def compare_levels(
+    data: Dataset,
+    factor: str,
+    levels: tuple[str, str],
+    *,
+    margin: float = DEFAULT_MARGIN,
+    value: str | None = None,
+) -> Comparison:
+    """Compare two levels of a factor within one run, paired by round; the first is the reference.
+
+    Raises ``StudyError`` for an unknown factor or level, ``AnalysisError`` where nothing matches.
+    """
+    matching = match_levels(data, factor, levels)
+    names = (f"{factor} {levels[0]}", f"{factor} {levels[1]}")
+    return _compare(matching, (data, data), names, "paired", margin, value)
+
+
+def check_kinds(runs: Sequence[Dataset], names: Sequence[str]) -> None:
+    """Raise ``StudyError`` where times and counts, or real and invented ones, would mix."""
+    kinds = [_kind(data) for data in runs]
+    for kind, name in zip(kinds[1:], names[1:], strict=True):
+        if kind != kinds[0]:
+            raise StudyError(
+                f"{names[0]} is {kinds[0]}, but {name} is {kind}: these never share a column;"
+                " compare runs of one kind (results of the other kind are reported on their own)"
+            )
+    workloads = [_workload(data) for data in runs]
+    for workload, name in zip(workloads[1:], names[1:], strict=True):
+        if workload and workloads[0] and workload != workloads[0]:
+            raise StudyError(
+                f"{names[0]} is a run of {workloads[0]}, but {name} one of {workload}: they have no"
+                " point in common, and equal factors would mean different things"
+            )
+
+
+def _workload(data: Dataset) -> str:
+    """What was computed; empty where that is not known, as of a file that nvbench wrote."""
+    return "" if "statistic" in data.manifest else str(data.study.get("workload") or "")
+
+
+def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[Verdict, float]]:
+    """Verdict and corrected p of each contrast, corrected for all of them together.
+
+    ``same`` goes first: a difference that is sure but lies within the margin is one that the user
+    has called irrelevant.
+    """
+    check_margin(margin)
+    different = adjusted([c.p_different() for c in contrasts])
+    apart = adjusted([c.p_apart(margin) for c in contrasts])
+    found: list[tuple[Verdict, float]] = []
+    for c, p, p_apart in zip(contrasts, different, apart, strict=True):
+        verdict: Verdict = "unclear"
+        if p_apart <= ALPHA:  # never true of NaN
+            verdict = "same"
+        elif p <= ALPHA:
+            verdict = "slower" if c.log_ratio > 0 else "faster"
+        found.append((verdict, p))
+    return found
+
+
+def _compare(
+    matching: Matching,
+    sides: tuple[Dataset, Dataset],
+    names: tuple[str, str],
+    design: Literal["paired", "welch"],
+    margin: float,
+    value: str | None,
+) -> Comparison:
+    check_margin(margin)
+    blocks = []
+    for what in _quantities(sides, matching.pairs, value):
+        usable = [p for p in matching.pairs if p.first.values(what) and p.second.values(what)]
+        if usable and what.kind == "time":
+            blocks += _times(usable, sides, what, design, margin)
+        elif usable:
+            blocks.append(_counts(usable, what))
+    if not blocks:
+        why = f"; e.g. {_example(matching.missing[0])}" if matching.missing else ""
+        what_text = f" with a {value}" if value else ""
+        raise AnalysisError(
+            f"{names[0]} and {names[1]} have no finished point in common{what_text}{why}"
+        )
+    notes = (*matching.notes, *_notes(sides, design, blocks))
+    return Comparison(names, sides, design, margin, tuple(blocks), matching.missing, notes)
+
+
+def _example(missing: Missing) -> str:
+    return f"{missing.label} in {missing.where}: {missing.reason}"
+
+
+def _quantities(
+    sides: tuple[Dataset, Dataset], pairs: Sequence[Matched], value: str | None
+) -> list[Quantity]:
+    if value:
+        return [quantity(value)]
+    shown = list(sides[0].quantities())
+    if sides[0].simulated and any(p.first.timed for p in pairs):
+        shown.append(TIME)  # baselines on the host, timed beside a simulated run
+    return shown
+
+
+def _times(
+    pairs: Sequence[Matched],
+    sides: tuple[Dataset, Dataset],
+    what: Quantity,
+    design: Literal["paired", "welch"],
+    margin: float,
+) -> list[Block]:
+    """Kernels and, apart, programs of the host: no GPU changed what those take.
+
+    Verdicts are corrected for all points together.
+    """
+    same_run = design == "paired"
+    step_s = max(event_step_s(data) for data in sides)
+    values = [(p.first.values(what), p.second.values(what)) for p in pairs]
+    contrasts = [contrast(one, two, same_run=same_run, step_s=step_s) for one, two in values]
+    rows = tuple(
+        Compared(
+            pair,
+            HOST_TIME if _on_host(pair, what) else what,
+            _estimate(pair.first, what),
+            _estimate(pair.second, what),
+            c.estimate(),
+            verdict,
+            p,
+            _why_unclear(c, margin) if verdict == "unclear" else "",
+        )
+        for pair, c, (verdict, p) in zip(pairs, contrasts, judge(contrasts, margin), strict=True)
+    )
+    blocks = []
+    for part in (what, HOST_TIME) if what == TIME else (what,):
+        own = [i for i, row in enumerate(rows) if row.quantity is part]
+        if own:
+            firsts, seconds = zip(*(values[i] for i in own), strict=True)
+            mean = overall(firsts, seconds, same_run=same_run, step_s=step_s)
+            held = tuple(rows[i] for i in own)
+            blocks.append(Block(part, held, mean.estimate() if mean else None))
+    return blocks
+
+
+def _on_host(pair: Matched, what: Quantity) -> bool:
+    return what == TIME and pair.first.host and pair.second.host
+
+
+def event_step_s(data: Dataset) -> float:
+    """Resolution in seconds of the clock behind a run's kernel times."""
+    return EVENT_STEP_S if data.spec.partition(":")[0] in EVENT_DEVICES else 0.0
+
+
+def _why_unclear(c: Contrast, margin: float) -> str:
+    if not c.known:
+        return "fewer than two rounds on a side" if c.design == "none" else "no interval"
+    if c.p_different() <= ALPHA:
+        return "the interval excludes 1, but not after correction for the number of points"
+    if c.p_apart(margin) <= ALPHA:
+        return "within the margin, but not after correction for the number of points"
+    return "the interval holds 1 and reaches beyond the margin; more rounds would narrow it"
+
+
+def _counts(pairs: Sequence[Matched], what: Quantity) -> Block:
+    rows = []
+    for pair in pairs:
+        one, two = _estimate(pair.first, what), _estimate(pair.second, what)
+        verdict: Verdict = "equal" if one.value == two.value else "differs"
+        rows.append(Compared(pair, what, one, two, _exact_ratio(one, two), verdict))
+    logs = [math.log(r.ratio.value) for r in rows if 0 < r.ratio.value < math.inf]
+    complete = len(logs) == len(rows)  # a count of zero has no geometric mean
+    mean = Estimate(math.exp(math.fsum(logs) / len(logs)), exact=True) if complete else None
+    return Block(what, tuple(rows), mean)
+
+
+def _exact_ratio(one: Estimate, two: Estimate) -> Estimate:
+    if one.value == two.value:
+        return Estimate(1.0, exact=True)
+    return Estimate(two.value / one.value if one.value else math.inf, exact=True)
+
+
+def _estimate(point: PointResult, what: Quantity) -> Estimate:
+    found = point.estimate(what)
+    assert found is not None  # pairs without values were left out
+    return found
+
+
+def _kind(data: Dataset) -> str:
+    what = "counters" if data.simulated else "times"
+    if data.invented:
+        return f"invented by the test device ({what})"
+    return f"simulated ({what})" if data.simulated else f"measured ({what})"
+
+
+def _notes(sides: tuple[Dataset, Dataset], design: str, blocks: Sequence[Block]) -> tuple[str, ...]:
+    notes = []
+    if any(block.quantity.kind == "time" for block in blocks):
+        if design == "paired":
+            notes.append("Paired by round: what a round did to both sides cancels.")
+        else:
+            notes.append(
+                "Between runs: Welch's t on logarithms of the rounds' medians. What differs between"
+                " the two sessions (temperature, clocks, driver state) was sampled once each and is"
+                " not in the intervals; measure both sides in one run to compare more finely."
+            )
+        means = [d.name for d in sides if d.manifest.get("statistic") == "mean"]
+        if means and len(means) < len(sides):
+            notes.append(
+                f"{means[0]} reports means of its samples, the other run medians: outliers make"
+                " the former larger."
+            )
+    if any(block.quantity.kind == "counter" for block in blocks):
+        notes.append(
+            "Counters are deterministic: they are equal or they differ, without intervals."
+        )
+    return tuple(notes)

@@ -1,0 +1,227 @@
+"""A run as analysis sees it: its manifest and its points, each with the blocks that count.
+
+frame of blocks (store.load) -> Dataset (collect.py) -> PointResult -> Estimate
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePath
+from typing import Any, Final
+
+from nqbench.analysis.data.estimate import Estimate, combine
+from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, Quantity, quantity
+from nqbench.facts import FAKE_NAME
+
+Level = int | float | str
+INAPPLICABLE: Final = "-"
+"""Level of a factor that says nothing about a system (padding of registers, a pool without one)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PointResult:
+    """One point with what came back for it.
+
+    ``levels``  every factor that applies, ``n`` excluded
+    ``host``    the point ran on the CPU: a baseline, timed also beside a simulated run
+    ``timed``   its blocks carry times (a simulated kernel's carry counters only)
+    ``status``  a word of ``vocabulary.STATUSES``, or ``unfinished`` (verified or planned only)
+    ``blocks``  the rows that count, by round; empty unless ``status`` is ``ok``
+    """
+
+    sweep: str
+    system: str
+    n: int
+    levels: Mapping[str, Level]
+    host: bool
+    timed: bool
+    status: str
+    reason: str
+    blocks: Mapping[int, Mapping[str, Any]]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the point may be plotted and compared."""
+        return self.status == "ok"
+
+    def level(self, factor: str) -> Level:
+        """Level of a factor, ``system`` and ``n`` included; ``-`` where it does not apply."""
+        if factor == "system":
+            return self.system or INAPPLICABLE
+        if factor == "n":
+            return self.n
+        return self.levels.get(factor, INAPPLICABLE)
+
+    def values(self, what: Quantity) -> dict[int, float]:
+        """Value of each round that has one. A time exists only where time was measured."""
+        if what.kind == "time" and not self.timed:
+            return {}
+        if what.kind == "counter" and (self.host or self.timed):
+            return {}
+        found = {r: what.of(row) for r, row in sorted(self.blocks.items())}
+        return {r: v for r, v in found.items() if math.isfinite(v)}
+
+    def estimate(self, what: Quantity) -> Estimate | None:
+        """Value with its interval over the rounds, or ``None`` where nothing was recorded."""
+        values = list(self.values(what).values())
+        return combine(values, exact=what.kind == "counter") if values else None
+
+    def detail(self, column: str) -> Any:
+        """A recorded fact of the point (registers, jobs, ...), or ``None``."""
+        for row in self.blocks.values():
+            value = row.get(column)
+            if not missing(value):
+                return value
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A run: its manifest and one :class:`PointResult` per point, in the order of the study."""
+
+    name: str
+    manifest: Mapping[str, Any]
+    points: tuple[PointResult, ...]
+    rounds: int
+
+    @cached_property
+    def simulated(self) -> bool:
+        """Whether kernels were simulated: counters, not times."""
+        return bool(self._device.get("kind") == "sim")
+
+    @property
+    def _device(self) -> Mapping[str, Any]:
+        device = self.manifest.get("device", {})
+        return device if isinstance(device, Mapping) else {"spec": str(device)}
+
+    @property
+    def spec(self) -> str:
+        """The device as the command line calls it."""
+        return str(self._device.get("spec", ""))
+
+    @property
+    def device(self) -> str:
+        """Device for people: its name and how the command line calls it."""
+        spec = str(self._device.get("spec", "unknown device"))
+        facts = self._device.get("facts") or {}
+        identity = self._device.get("identity") or {}
+        name = identity.get("name") or facts.get("name") or identity.get("cpu") or ""
+        return f"{name} ({spec})" if name and name != spec else spec
+
+    @property
+    def device_short(self) -> str:
+        """Device within a sentence: a model's description is left out."""
+        return str(self._device.get("spec")) if self.simulated else self.device
+
+    @property
+    def invented(self) -> bool:
+        """Whether the test device made the times up, also where they were replayed since."""
+        facts = self._device.get("facts") or {}
+        return self.spec.startswith("fake") or facts.get("name") == FAKE_NAME
+
+    @property
+    def manner(self) -> str:
+        """``simulated`` or ``measured``, with the number of rounds."""
+        if self.simulated:
+            return "simulated"
+        if self.invented:
+            return "invented by the fake test device, not measured"
+        return self.host_manner
+
+    @property
+    def host(self) -> str:
+        """The CPU that baselines were timed on, for people."""
+        host = self._device.get("host") or {}
+        return f"{host.get('name') or 'host CPU'} (cpu)"
+
+    @property
+    def host_manner(self) -> str:
+        """Baselines are always measured, also beside a simulated run."""
+        return f"measured, {self.rounds} round{'' if self.rounds == 1 else 's'}"
+
+    @property
+    def command(self) -> str:
+        """The command that made the run; the program without its folder."""
+        raw = self.manifest.get("command") or ""
+        words = shlex.split(raw) if isinstance(raw, str) else [str(word) for word in raw]
+        if not words:
+            return "nqbench run"
+        program = PurePath(words[0]).name
+        if program in {"__main__.py", "python", "python3"} or not program:
+            program = "nqbench"
+        return shlex.join([program, *words[1:]])
+
+    @property
+    def study(self) -> Mapping[str, Any]:
+        """The study's plain form."""
+        study = self.manifest.get("study", {})
+        return study if isinstance(study, Mapping) else {"name": str(study)}
+
+    @property
+    def sweeps(self) -> tuple[str, ...]:
+        """Names of the sweeps, in the order of the study."""
+        return tuple(dict.fromkeys(p.sweep for p in self.points))
+
+    def select(
+        self, sweep: str | None = None, sizes: Sequence[int] = (), *, host: bool | None = None
+    ) -> list[PointResult]:
+        """Points of a sweep (all sweeps if ``None``), of some sizes, with or without the host's."""
+        return [
+            p
+            for p in self.points
+            if (sweep is None or p.sweep == sweep)
+            and (not sizes or p.n in sizes)
+            and (host is None or p.host == host)
+        ]
+
+    def quantities(self, asked: str | None = None) -> tuple[Quantity, ...]:
+        """What to show of kernels: what was asked for, else the time or the usual counters."""
+        if asked:
+            return (quantity(asked),)
+        if self.simulated:
+            return tuple(quantity(name) for name in SHOWN_COUNTERS)
+        return (TIME,)
+
+    def order(self, sweep: str | None, factor: str) -> list[Level]:
+        """Levels of a factor: numbers ascending, names as the study lists them."""
+        present = list(dict.fromkeys(p.level(factor) for p in self.select(sweep)))
+        listed = [str(level) for level in self._listed(sweep, factor)]
+        numbers = sorted(v for v in present if isinstance(v, int | float))
+        words = [v for v in present if isinstance(v, str)]
+        words.sort(key=lambda v: listed.index(v) if v in listed else len(listed))
+        return [*numbers, *words]
+
+    def _listed(self, sweep: str | None, factor: str) -> list[Any]:
+        for entry in self.study.get("sweeps") or ():
+            if sweep is not None and entry.get("name") != sweep:
+                continue
+            for key in ("matrix", "zip"):
+                levels = (entry.get(key) or {}).get(factor)
+                if isinstance(levels, Mapping):  # by kind of device
+                    levels = levels.get(str(self._device.get("kind")))
+                if isinstance(levels, list | tuple):
+                    return list(levels)
+        return []
+
+
+def missing(value: Any) -> bool:
+    """Whether a cell of a frame says nothing."""
+    return value is None or (isinstance(value, float) and math.isnan(value)) or value == ""
+
+
+def point_ratio(one: PointResult, two: PointResult, what: Quantity) -> Estimate:
+    """Value of ``one`` over that of ``two``, paired by round.
+
+    Without a common round the ratio of the two values has no interval. Both must have a value.
+    """
+    first, second = one.values(what), two.values(what)
+    shared = sorted(set(first) & set(second))
+    exact = what.kind == "counter"
+    if shared:
+        return combine([first[r] / second[r] for r in shared], exact=exact)
+    values = (combine(list(first.values())).value, combine(list(second.values())).value)
+    return Estimate(values[0] / values[1], exact=exact)

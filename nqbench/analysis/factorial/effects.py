@@ -1,0 +1,247 @@
+"""Main effects and two-way interactions of a factorial, as ratios.
+
+A main effect is the geometric mean, over all otherwise equal pairs of points, of the quantity at
+one level divided by the quantity at the base level. It is computed in each round on its own; the
+rounds give the interval (Student's t on logarithms), so that what differs between processes is in
+it. Deterministic counts give exact ratios.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level
+from nqbench.analysis.data.estimate import Estimate, combine
+from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.factorial.cells import Cells, cells
+from nqbench.analysis.factorial.design import swept_factors
+from nqbench.errors import AnalysisError
+
+MATCHED_SHARE: Final = 0.5
+"""Below this share of matched pairs, pairs would speak for a corner of the design only: a model of
+all main effects is fitted to every combination instead, and the table says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What changing one factor from ``base`` to ``level`` multiplies a quantity by.
+
+    ``pairs``   otherwise equal pairs of points behind it
+    ``method``  ``geometric mean``, ``totals`` (some count is zero) or ``least squares``
+    """
+
+    quantity: Quantity
+    n: int
+    factor: str
+    base: Level
+    level: Level
+    ratio: Estimate
+    pairs: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """How the effect of one factor depends on the level of another.
+
+    ``ratio``     ``at_level / at_base``: 1 means that the two do not interact
+    ``at_base``   effect of ``factor`` while ``other`` is at ``other_base``
+    ``at_level``  effect of ``factor`` while ``other`` is at ``other_level``
+    ``reversed``  those of the two factors whose effect clearly changes its direction with the other
+    """
+
+    quantity: Quantity
+    n: int
+    factor: str
+    base: Level
+    level: Level
+    other: str
+    other_base: Level
+    other_level: Level
+    ratio: Estimate
+    at_base: Estimate
+    at_level: Estimate
+    squares: int
+    method: str
+    reversed: tuple[str, ...] = ()
+
+
+def _reverses(before: Estimate, after: Estimate) -> bool:
+    """Whether two effects clearly point in opposite directions."""
+    opposite = (before.value - 1) * (after.value - 1) < 0
+    return opposite and before.differs_from(1) and after.differs_from(1)
+
+
+def main_effect(
+    table: Cells, factor: str, base: Level, level: Level, what: Quantity, n: int
+) -> Effect:
+    """One main effect. Raises ``AnalysisError`` where nothing tells the two levels apart."""
+    pairs = table.pairs((factor, base, level))
+    column = table.factors.index(factor)
+    most = max(sum(lv[column] == side for lv in table.levels) for side in (base, level))
+    if len(pairs) >= MATCHED_SHARE * most and pairs:
+        ratio, method = table.ratio(pairs, (-1, 1))
+    elif (table.values > 0).all():
+        ratio, method = _fitted(table, factor, base, level), "least squares"
+    else:
+        raise AnalysisError(
+            f"{factor}: {base} and {level} share no otherwise equal points, and counts of zero"
+            " cannot be fitted"
+        )
+    return Effect(what, n, factor, base, level, ratio, len(pairs), method)
+
+
+def interaction(
+    table: Cells,
+    change: tuple[str, Level, Level],
+    other: tuple[str, Level, Level],
+    what: Quantity,
+    n: int,
+) -> Interaction:
+    """One two-way interaction, from squares of points equal in everything else.
+
+    Raises ``AnalysisError`` where no such square is complete.
+    """
+    squares = table.pairs(change, other)
+    if not squares:
+        raise AnalysisError(f"no complete square of {change[0]} and {other[0]} was measured")
+    ratio, method = table.ratio(squares, (1, -1, -1, 1))
+    at_base, at_level, other_before, other_after = (
+        table.ratio([(s[i], s[j]) for s in squares], (-1, 1))[0]
+        for i, j in ((0, 1), (2, 3), (0, 2), (1, 3))
+    )
+    turned = []
+    if _reverses(at_base, at_level):
+        turned.append(change[0])
+    if _reverses(other_before, other_after):
+        turned.append(other[0])
+    return Interaction(
+        *(what, n, *change, *other, ratio, at_base, at_level),
+        squares=len(squares),
+        method=method,
+        reversed=tuple(turned),
+    )
+
+
+def _fitted(table: Cells, factor: str, base: Level, level: Level) -> Estimate:
+    """Main effect by ordinary least squares on logarithms, all factors additive, per round."""
+    import numpy as np
+    from statsmodels.regression.linear_model import OLS
+
+    columns = [np.ones(len(table.levels))]
+    target = -1
+    for i, name in enumerate(table.factors):
+        present = list(dict.fromkeys(lv[i] for lv in table.levels))
+        reference = base if name == factor else present[0]
+        for value in present:
+            if value == reference:
+                continue
+            if (name, value) == (factor, level):
+                target = len(columns)
+            columns.append(np.asarray([lv[i] == value for lv in table.levels], dtype=float))
+    design = np.column_stack(columns)
+    others = np.delete(design, target, axis=1)
+    if np.linalg.matrix_rank(design) == np.linalg.matrix_rank(others):
+        raise AnalysisError(
+            f"{factor}: {base} and {level} cannot be told apart from another factor of the sweep"
+        )
+    logs = np.log(table.values)
+    per_round = [float(OLS(column, design).fit().params[target]) for column in logs.T]
+    return combine(np.exp(per_round).tolist(), exact=table.exact)
+
+
+def effects(
+    data: Dataset,
+    sweep: str | None,
+    what: Quantity,
+    *,
+    factors: Sequence[str] = (),
+    sizes: Sequence[int] = (),
+) -> list[Effect]:
+    """Main effects of every factor of a sweep, against its first level, at every size.
+
+    Raises ``AnalysisError`` where the sweep varies no factor or nothing can be compared.
+    """
+    found: list[Effect] = []
+    refused: list[str] = []
+    for n, table in _tables(data, sweep, what, factors, sizes):
+        for factor in table.factors:
+            for base, level in _steps(data, sweep, table, factor):
+                try:
+                    found.append(main_effect(table, factor, base, level, what, n))
+                except AnalysisError as error:
+                    refused.append(str(error))
+    if not found:
+        raise AnalysisError("; ".join(dict.fromkeys(refused)) or _nothing(sweep, what))
+    return found
+
+
+def interactions(
+    data: Dataset,
+    sweep: str | None,
+    what: Quantity,
+    *,
+    factors: Sequence[str] = (),
+    sizes: Sequence[int] = (),
+) -> list[Interaction]:
+    """Two-way interactions of every pair of factors, at every size; incomplete ones are left out.
+
+    Raises ``AnalysisError`` where none can be computed.
+    """
+    found: list[Interaction] = []
+    for n, table in _tables(data, sweep, what, factors, sizes):
+        for one, two in combinations(table.factors, 2):
+            for low, high in _steps(data, sweep, table, one):
+                for other_low, other_high in _steps(data, sweep, table, two):
+                    if table.pairs((one, low, high), (two, other_low, other_high)):
+                        change, other = (one, low, high), (two, other_low, other_high)
+                        found.append(interaction(table, change, other, what, n))
+    if not found:
+        raise AnalysisError(
+            f"sweep {sweep!r} has no two factors that were varied together: no interaction"
+        )
+    return found
+
+
+def _tables(
+    data: Dataset,
+    sweep: str | None,
+    what: Quantity,
+    factors: Sequence[str],
+    sizes: Sequence[int],
+) -> Iterable[tuple[int, Cells]]:
+    """The cells of each size that has any."""
+    names = tuple(factors) or swept_factors(data, sweep)
+    if not names:
+        raise AnalysisError(
+            f"sweep {sweep!r} varies no factor: an effect needs two levels of one; add a matrix"
+        )
+    points = [p for p in data.select(sweep, sizes, host=False) if p.ok]
+    for factor in factors:
+        if len({p.level(factor) for p in points}) < 2:
+            raise AnalysisError(f"{factor} has only one level in sweep {sweep!r}: no effect")
+    any_size = False
+    for n in sorted({p.n for p in points}):
+        here = [p for p in points if p.n == n and p.values(what)]
+        if here:
+            any_size = True
+            yield n, cells(here, names, what)
+    if not any_size:
+        raise AnalysisError(_nothing(sweep, what))
+
+
+def _nothing(sweep: str | None, what: Quantity) -> str:
+    return f"sweep {sweep!r} has no finished point with a {what.label}"
+
+
+def _steps(
+    data: Dataset, sweep: str | None, table: Cells, factor: str
+) -> list[tuple[Level, Level]]:
+    """(base, level) for each level but the first, in the order of the study."""
+    column = table.factors.index(factor)
+    present = {levels[column] for levels in table.levels}
+    order = [v for v in data.order(sweep, factor) if v in present and v != INAPPLICABLE]
+    return [(order[0], level) for level in order[1:]] if order else []

@@ -1,0 +1,264 @@
+"""The findings that matter, in words, each with what it rests on.
+
+A sentence is made only where the interval allows it. The most extreme of several estimates has to
+clear an interval widened for that choice (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import Quantity, quantity
+from nqbench.analysis.factorial.design import swept_factors
+from nqbench.analysis.factorial.effects import Effect, Interaction, effects, interactions
+from nqbench.analysis.limits.bottleneck import bottlenecks, verdict_text
+from nqbench.analysis.wording import (
+    describe,
+    effect_basis,
+    effect_says,
+    elsewhere,
+    interval_note,
+    number,
+    ratio,
+    time,
+)
+from nqbench.errors import AnalysisError
+from nqbench.point import PART
+
+WANTED: Final = 3
+"""Findings that are shown: as many as can be read at a glance."""
+
+COUNTERS_TOLD: Final = (
+    "lane_efficiency",
+    "bank_conflicts",
+    "warp_instructions",
+    "off_chip_sectors",
+)
+"""Counters that findings of a simulated run speak about: how full warps are, conflicts, work,
+traffic. Said one by one, because no single one is the cost."""
+
+NOTEWORTHY: Final = 1.02
+"""Smallest factor that is told: that exact counts differ by parts per million is true and idle."""
+
+NO_CHANGE: Final = ("system", "seed")
+"""Factors that are no change to a kernel: a name for many at once, and chance."""
+
+Maker = Callable[[Dataset, str, Quantity], str | None]
+
+
+def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
+    """The ``wanted`` most telling sentences about a run.
+
+    Says so in one sentence where the run supports none.
+    """
+    data = run if isinstance(run, Dataset) else load_dataset(run)
+    whole = tuple(p for p in data.points if PART not in p.levels)
+    if not whole:  # parts are no alternatives to compare
+        return [verdict_text(found) for found in bottlenecks(data)]
+    data = replace(data, points=whole)
+    told: list[str] = []
+    for sentence in _candidates(data):
+        if sentence and sentence not in told:
+            told.append(sentence)
+        if len(told) == wanted:
+            return told
+    if not told:
+        ok = [p for p in data.points if p.ok]
+        nothing = (
+            "findings compare kernels, which none of them is: the tables have their times"
+            if ok and all(p.host for p in ok)
+            else "nothing among them differs by more than its interval"
+        )
+        told.append(
+            f"No finding: of {len(data.points)} points {len(ok)} finished with the right answer,"
+            f" and {nothing}."
+        )
+    return told
+
+
+def _candidates(data: Dataset) -> Iterable[str | None]:
+    """Sentences in order of interest: the richest factorial first."""
+    ranked = sorted(data.sweeps, key=lambda s: -_richness(data, s))
+    if data.simulated:
+        for sweep in ranked:
+            for name in COUNTERS_TOLD[:2]:
+                yield _attempt(strongest_factor, data, sweep, quantity(name))
+            yield _attempt(telling_interaction, data, sweep, quantity("lane_efficiency"))
+            for name in COUNTERS_TOLD[2:]:
+                yield _attempt(strongest_factor, data, sweep, quantity(name))
+            for name in COUNTERS_TOLD:
+                yield _attempt(extremes, data, sweep, quantity(name))
+        return
+    what = quantity("time")
+    for maker in (strongest_factor, extremes, telling_interaction):
+        for sweep in ranked[:1]:
+            yield _attempt(maker, data, sweep, what)
+    for sweep in ranked[1:]:
+        for maker in (extremes, strongest_factor, telling_interaction):
+            yield _attempt(maker, data, sweep, what)
+
+
+def _attempt(maker: Maker, data: Dataset, sweep: str, what: Quantity) -> str | None:
+    try:
+        return maker(data, sweep, what)
+    except AnalysisError:
+        return None  # this sweep does not support this sentence; others may
+
+
+def _richness(data: Dataset, sweep: str) -> int:
+    """Factors that were crossed; a list of systems is no factorial."""
+    return sum(f not in NO_CHANGE for f in swept_factors(data, sweep))
+
+
+def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
+    """The factor with the largest main effect at the largest size that has it."""
+    found = [e for e in effects(data, sweep, what) if e.factor not in NO_CHANGE]
+    largest = max((e.n for e in found), default=0)
+    # What starts from 0 has no ratio; it only says that the base level lacks the mechanism.
+    here = [e for e in found if e.n == largest and math.isfinite(e.ratio.value)]
+    clear = [e for e in here if _tells(e.ratio, len(here))]
+    if any(e.method == "totals" for e in here):
+        # Against a base that is nearly zero any growth looks huge; what removes it is the news.
+        clear = [e for e in clear if e.ratio.value < 1]
+    if not clear:
+        return _no_effect(data, sweep, what, here)
+    best = max(clear, key=lambda e: _strength(e.ratio))
+    also = elsewhere(best, [e for e in found if _same_change(e, best) and e.n != largest])
+    return (
+        f"Strongest factor for {what.label}: {best.factor}. {best.level} instead of {best.base}"
+        f" {effect_says(best)}{also}"
+        f" ({_where(data, sweep, largest)}; {effect_basis(best)}; {interval_note(best.ratio)})."
+    )
+
+
+def _no_effect(data: Dataset, sweep: str, what: Quantity, here: Sequence[Effect]) -> str | None:
+    if not here or not here[0].ratio.bounded:
+        return None
+    return (
+        f"No factor clearly changes the {what.label} by {NOTEWORTHY - 1:.0%} or more"
+        f" ({_where(data, sweep, here[0].n)}; {len(here)} effects compared;"
+        f" {interval_note(here[0].ratio)})."
+    )
+
+
+def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
+    """The best point of a sweep against the worst, the runner-up and the CPU baseline."""
+    factors = swept_factors(data, sweep)
+    points = [p for p in data.select(sweep, host=False) if p.ok and p.values(what)]
+    if not points or not what.better:
+        return None
+    n = max(p.n for p in points)
+    points = [p for p in points if p.n == n]
+    ranked = sorted(points, key=lambda p: _value(p, what), reverse=what.better == "higher")
+    if len(ranked) < 2:
+        return None
+    best, second, worst = ranked[0], ranked[1], ranked[-1]
+    if what.kind == "counter" and 0 in (_value(best, what), _value(worst, what)):
+        return None  # zero against something is said by the strongest factor
+    gap = (
+        point_ratio(worst, best, what) if what.better == "lower" else point_ratio(best, worst, what)
+    )
+    if not _tells(gap, len(ranked)):
+        return None
+    value = _value(best, what)
+    said = f"{describe(best, factors)} with {time(value) if what.unit == 's' else number(value)}"
+    last = describe(worst, factors)
+    basis = f"({_where(data, sweep, n)}; {interval_note(gap)})"
+    many = f"{what.label} of {len(ranked)} points"
+    if what.kind == "counter":  # of which none is the cost: no value of it is "best"
+        if what.better == "higher":
+            return f"Highest {many}: {said}, {ratio(gap)} times the lowest ({last}) {basis}."
+        return f"Lowest {many}: {said}; the highest ({last}) is {ratio(gap)} times that {basis}."
+    rank, runner_up = "worst", _runner_up(best, second, what, factors)
+    if len(ranked) == 2:
+        rank, runner_up = "other", ""
+    return (
+        f"Best {many}: {said}, {ratio(gap)} times as fast as the {rank} ({last})"
+        f"{runner_up}{_baseline(data, best, what)} {basis}."
+    )
+
+
+def _runner_up(
+    best: PointResult, second: PointResult, what: Quantity, factors: tuple[str, ...]
+) -> str:
+    lead = point_ratio(second, best, what)
+    name = describe(second, factors)
+    if lead.differs_from(1):
+        return f"; the next ({name}) takes {ratio(lead)} times as long"
+    return f"; not told apart from the next ({name}: {ratio(lead)})"
+
+
+def _baseline(data: Dataset, best: PointResult, what: Quantity) -> str:
+    """Against the fastest CPU program at the same size."""
+    hosts = [p for p in data.points if p.host and p.ok and p.n == best.n and p.values(what)]
+    if not hosts:
+        return ""
+    host = min(hosts, key=lambda p: _value(p, what))
+    gain = point_ratio(host, best, what)
+    return (
+        f"; {host.system} on the host CPU takes {ratio(gain)} times as long (whole count, against"
+        " the kernel alone)"
+    )
+
+
+def telling_interaction(data: Dataset, sweep: str, what: Quantity) -> str | None:
+    """A reversal if there is one, else the strongest interaction, at the largest size."""
+    factors = [f for f in swept_factors(data, sweep) if f not in NO_CHANGE]
+    found = interactions(data, sweep, what, factors=factors)
+    found += interactions(data, sweep, what, factors=factors[::-1])  # the same, seen from the other
+    if not found:
+        return None
+    n = max(i.n for i in found)
+    here = [i for i in found if i.n == n and _finite(i)]
+    clear = [i for i in here if _tells(i.ratio, len(here))]
+    if not clear:
+        return None
+    reversals = [
+        i for i in clear if i.factor in i.reversed and _large(i.at_base) and _large(i.at_level)
+    ]
+    best = max(reversals or clear, key=lambda i: _strength(i.ratio))
+    change = f"{best.factor} {best.level} instead of {best.base}"
+    verb = "turns round with" if best.factor in best.reversed else "depends on"
+    return (
+        f"What {change} does to the {what.label} {verb} {best.other}: it multiplies it"
+        f" by {ratio(best.at_base)} with {best.other} {best.other_base}, but by"
+        f" {ratio(best.at_level)} with {best.other} {best.other_level}"
+        f" ({_where(data, sweep, n)}; {interval_note(best.ratio)})."
+    )
+
+
+def _value(point: PointResult, what: Quantity) -> float:
+    estimate = point.estimate(what)
+    return math.nan if estimate is None else estimate.value
+
+
+def _strength(estimate: Estimate) -> float:
+    return math.inf if estimate.value == 0 else abs(math.log(estimate.value))
+
+
+def _tells(estimate: Estimate, comparisons: int) -> bool:
+    """Whether a ratio is both sure and large enough to be told."""
+    return estimate.differs_from(1, comparisons) and _large(estimate)
+
+
+def _large(estimate: Estimate) -> bool:
+    return _strength(estimate) >= math.log(NOTEWORTHY)
+
+
+def _finite(found: Interaction) -> bool:
+    return all(0 < e.value < math.inf for e in (found.ratio, found.at_base, found.at_level))
+
+
+def _same_change(one: Effect, two: Effect) -> bool:
+    return (one.factor, one.base, one.level) == (two.factor, two.base, two.level)
+
+
+def _where(data: Dataset, sweep: str, n: int) -> str:
+    return f"N={n}, sweep {sweep}, {data.device_short}, {data.manner}"

@@ -1,0 +1,200 @@
+"""What a kernel waits for, told from the times of its parts (Brodtkorb et al., section 6.5).
+
+A kernel without its memory accesses (``math_only``) and without its arithmetic (``memory_only``)
+is set against the whole, paired by round. Memory and arithmetic overlap on a GPU: the whole takes
+about as long as the slower part where they overlap well, and as long as both together where they do
+not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from nqbench.analysis.compare.statistics import EVENT_STEP_S, paired
+from nqbench.analysis.data.dataset import Dataset, Level, PointResult
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.wording import time as time_text
+from nqbench.errors import AnalysisError
+from nqbench.point import PART
+from nqbench.workloads.variants import PARTS, Part
+
+Word = Literal["memory bound", "arithmetic bound", "balanced", "latency bound", "unclear"]
+
+NEAR: Final = 0.8
+"""A part that alone takes at least this share of the whole's time is what the whole waits for: were
+it free, at most a fifth could be gained elsewhere. The paper prints no number."""
+BEYOND: Final = 1.1
+"""A part that takes longer than the whole by more than this is no part of it any more: leaving
+something out has changed the rest (its order of accesses, its unrolling, its clocks)."""
+
+EMPTY_S: Final = 3e-6
+"""What an empty kernel takes between two events (3.1 us on an H100). It is in the times of the
+whole and of each part alike, so that the parts of a short kernel seem nearer to the whole."""
+SHORT_S: Final = 10 * EMPTY_S
+"""Below it that is over a tenth of the time, and the verdict says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict and, in words, what it rests on."""
+
+    word: Word
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bottleneck:
+    """One kernel with its parts.
+
+    ``points``  the points of the parts that were measured
+    ``math``, ``memory``, ``both``  time over that of the whole: of a part, of both one after the
+                other; ``None`` where a part has no time
+    ``matched`` whether all parts ran at the occupancy of the whole
+    """
+
+    system: str
+    n: int
+    levels: Mapping[str, Level]
+    points: Mapping[Part, PointResult]
+    math: Estimate | None
+    memory: Estimate | None
+    both: Estimate | None
+    matched: bool
+    judged: Judged
+
+    @property
+    def total(self) -> Estimate | None:
+        """Time of the whole."""
+        return self.points["full"].estimate(TIME)
+
+
+def bottlenecks(data: Dataset) -> list[Bottleneck]:
+    """The kernels of a run that were taken apart, in its order.
+
+    Raises ``AnalysisError`` for a run that holds none.
+    """
+    groups: dict[tuple[object, ...], dict[Part, PointResult]] = {}
+    for point in data.points:
+        part = point.levels.get(PART)
+        if part in PARTS:
+            rest = tuple(sorted((k, str(v)) for k, v in point.levels.items() if k != PART))
+            place = (point.sweep, point.system, point.n, rest)
+            groups.setdefault(place, {})[part] = point
+    whole = [points for points in groups.values() if "full" in points]
+    if not whole:
+        raise AnalysisError(
+            f"run {data.name!r} holds no kernel that was taken apart; `nqbench bottleneck SYSTEM`"
+            " measures one"
+        )
+    return [_bottleneck(points) for points in whole]
+
+
+def verdict_text(found: Bottleneck) -> str:
+    """The verdict in words."""
+    return f"{found.system} at N = {found.n}: {found.judged.word}: {found.judged.reason}"
+
+
+def _bottleneck(points: Mapping[Part, PointResult]) -> Bottleneck:
+    full = points["full"]
+    times = {part: point.values(TIME) for part, point in points.items() if point.ok}
+    math, memory, both = (_ratio(times, parts) for parts in (*_SINGLE, _BOTH))
+    matched = all(point.detail("occupancy_matched") in (None, 1) for point in points.values())
+    return Bottleneck(
+        system=full.system or full.sweep,
+        n=full.n,
+        levels={k: v for k, v in full.levels.items() if k != PART},
+        points=points,
+        math=math,
+        memory=memory,
+        both=both,
+        matched=matched,
+        judged=_judged(points, math, memory, both),
+    )
+
+
+_SINGLE: Final[tuple[tuple[Part, ...], ...]] = (("math_only",), ("memory_only",))
+_BOTH: Final[tuple[Part, ...]] = ("math_only", "memory_only")
+
+
+def _ratio(times: Mapping[Part, Mapping[int, float]], parts: Sequence[Part]) -> Estimate | None:
+    """Time of parts, one after the other, over that of the whole; paired by round."""
+    if not all(times.get(part) for part in ("full", *parts)):
+        return None
+    rounds = set.intersection(*(set(times[part]) for part in ("full", *parts)))
+    if not rounds:
+        return None
+    sums = {r: sum(times[part][r] for part in parts) for r in sorted(rounds)}
+    full = {r: times["full"][r] for r in sums}
+    return paired(full, sums, step_s=EVENT_STEP_S).estimate()
+
+
+def _judged(
+    points: Mapping[Part, PointResult],
+    math: Estimate | None,
+    memory: Estimate | None,
+    both: Estimate | None,
+) -> Judged:
+    if math is None or memory is None or both is None:
+        return Judged("unclear", next(_missing(points), "the parts share no round"))
+    judged = judge(math, memory, both)
+    total = points["full"].estimate(TIME)
+    if total is None or total.value >= SHORT_S:
+        return judged
+    short = f"of its {time_text(total.value, 3)} an empty launch takes some {time_text(EMPTY_S, 1)}"
+    return Judged(judged.word, f"{judged.reason}; {short}: judge it at a larger N too")
+
+
+def _missing(points: Mapping[Part, PointResult]) -> Iterator[str]:
+    for part in PARTS:
+        point = points.get(part)
+        if point is None:
+            yield f"{part} was not planned"
+        elif not point.timed:
+            yield "the simulator counts and does not time: a verdict needs a GPU"
+        elif not point.ok:
+            yield f"{part}: {point.status}: {point.reason}"
+
+
+def judge(math: Estimate, memory: Estimate, both: Estimate) -> Judged:
+    """The verdict on a kernel from the shares of its time that its parts take alone.
+
+    A share counts as near the whole, or as clearly below it, only with its whole interval.
+    """
+    told = f"without memory {_share(math)} of the time, without arithmetic {_share(memory)}"
+    if not (math.bounded and memory.bounded):
+        return Judged("unclear", f"{told}; one round gives no interval, so measure more of them")
+    for name, part in (("arithmetic", math), ("memory", memory)):
+        assert part.low is not None
+        if part.low > BEYOND:
+            return Judged("unclear", f"{told}: the {name} alone takes longer than the whole")
+    sides = _near(math), _near(memory)
+    if None in sides:
+        unsure = "arithmetic" if sides[0] is None else "memory"
+        return Judged("unclear", f"{told}: the interval of the {unsure} holds the limit {NEAR:.0%}")
+    if sides == (True, True):
+        return Judged("balanced", told)
+    if sides == (False, True):
+        return Judged("memory bound", told)
+    if sides == (True, False):
+        return Judged("arithmetic bound", told)
+    # Below the whole even one after the other: dependences between the two, or barriers.
+    waits = "they overlap little"
+    if both.high is not None and both.high < NEAR:
+        waits = "even one after the other they take less: it waits for something that neither has"
+    return Judged("latency bound", f"{told}, together {_share(both)}: {waits}")
+
+
+def _near(part: Estimate) -> bool | None:
+    """Whether a part takes about as long as the whole; ``None`` if the interval leaves it open."""
+    assert part.low is not None
+    assert part.high is not None
+    if part.low >= NEAR:
+        return True
+    return False if part.high < NEAR else None
+
+
+def _share(part: Estimate) -> str:
+    return f"{part.value:.0%}"

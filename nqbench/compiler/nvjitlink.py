@@ -1,0 +1,138 @@
+"""Linking a kernel that launches kernels itself with CUDA's device runtime.
+
+nvJitLink does it, called through cuda-bindings; like NVRTC it needs no driver and no GPU. The
+runtime is a static library (``libcudadevrt.a``) out of a pip package or a CUDA toolkit. What is
+missing is a ``CompileError``: it concerns such kernels only, and the others of a study go on.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from nqbench.errors import CompileError
+from nqbench.system.versions import installed
+
+LIBRARY: Final = "libcudadevrt.a"
+_FOLDERS: Final = ("lib", "lib64", "targets/*/lib")  # of a pip package, or of a toolkit
+_ROOTS: Final = ("CUDA_HOME", "CUDA_PATH")
+_USUAL_ROOT: Final = Path("/usr/local/cuda")
+
+
+def linker_packages() -> tuple[str, ...]:
+    """Requirements that bring the linker and the device runtime for the cuda-bindings here."""
+    major = (installed("cuda-bindings") or "13").partition(".")[0]
+    names = ("nvidia-nvjitlink", "nvidia-cuda-runtime")
+    if major == "12":
+        return tuple(f"{name}-cu12>=12.6,<13" for name in names)
+    return tuple(f"{name}>={major},<{int(major) + 1}" for name in names)
+
+
+def device_runtime() -> Path:
+    """The device runtime's library. Raises ``CompileError`` with what brings it."""
+    found = next((path for root in _roots() for path in _libraries(root)), None)
+    if found is None:
+        _, runtime = linker_packages()
+        raise CompileError(
+            f"a kernel that launches kernels needs CUDA's device runtime ({LIBRARY}), which is not"
+            f" here; install it with {sys.executable} -m pip install '{runtime}', or set CUDA_HOME"
+            " to a CUDA toolkit"
+        )
+    return found
+
+
+@functools.cache
+def linker_version() -> str:
+    """Version of nvJitLink, e.g. ``13.0``. Raises ``CompileError`` if it is not here."""
+    major, minor = _nvjitlink().version()
+    return f"{major}.{minor}"
+
+
+def runtime_digest(path: Path) -> str:
+    """What tells one device runtime from another; part of a linked kernel's cache key."""
+    status = path.stat()
+    return _digest(path, status.st_size, status.st_mtime_ns)
+
+
+def link(image: bytes, symbol: str, arch: str) -> bytes:
+    """Link a relocatable cubin with the device runtime; an executable cubin comes back.
+
+    ``arch`` is written like ``sm_90``. Raises ``CompileError`` with the linker's words, or
+    with what brings the linker or the library if one is missing.
+    """
+    nvjitlink, library = _nvjitlink(), device_runtime()
+    handle = nvjitlink.create(1, [f"-arch={arch}"])
+    try:
+        nvjitlink.add_data(handle, nvjitlink.InputType.CUBIN, image, len(image), symbol)
+        nvjitlink.add_file(handle, nvjitlink.InputType.LIBRARY, str(library))
+        nvjitlink.complete(handle)
+        linked = bytearray(nvjitlink.get_linked_cubin_size(handle))
+        nvjitlink.get_linked_cubin(handle, linked)
+        return bytes(linked)
+    except nvjitlink.nvJitLinkError as error:
+        raise CompileError(
+            f"kernel {symbol} cannot be linked with {library} for {arch} by nvJitLink"
+            f" {linker_version()}: {_complaint(nvjitlink, handle) or error}"
+        ) from error
+    finally:
+        nvjitlink.destroy(handle)
+
+
+@functools.cache
+def _nvjitlink() -> Any:
+    """The bindings with their library loaded; ``CompileError`` says how to get it."""
+    try:
+        from cuda.bindings import nvjitlink
+
+        # The library is loaded by the first call, so that a missing one shows here.
+        nvjitlink.version()
+    except (ImportError, RuntimeError, OSError) as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        linker, _ = linker_packages()
+        raise CompileError(
+            "a kernel that launches kernels needs CUDA's linker nvJitLink, which cannot be loaded"
+            f" ({first}); install it with {sys.executable} -m pip install '{linker}'"
+        ) from error
+    return nvjitlink
+
+
+def _roots() -> Iterator[Path]:
+    """Folders that a CUDA installation may be in, those of pip packages first.
+
+    They fit the compiler and the linker, which come the same way.
+    """
+    try:
+        import nvidia
+    except ImportError:
+        pass  # no package of NVIDIA's is installed
+    else:
+        for folder in nvidia.__path__:
+            yield from sorted(Path(folder).glob("cu[0-9]*"), reverse=True)
+            yield Path(folder) / "cuda_runtime"
+    yield from (Path(os.environ[name]) for name in _ROOTS if os.environ.get(name))
+    yield _USUAL_ROOT
+
+
+def _libraries(root: Path) -> Iterator[Path]:
+    for folder in _FOLDERS:
+        yield from sorted(root.glob(f"{folder}/{LIBRARY}"))
+
+
+@functools.lru_cache(maxsize=8)
+def _digest(path: Path, size: int, modified_ns: int) -> str:  # noqa: ARG001 (they age the answer)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _complaint(nvjitlink: Any, handle: int) -> str:
+    """The linker's own words, in one line."""
+    size = nvjitlink.get_error_log_size(handle)
+    if size <= 1:
+        return ""
+    raw = bytearray(size)
+    nvjitlink.get_error_log(handle, raw)
+    return " ".join(bytes(raw).rstrip(b"\0").decode(errors="replace").split())

@@ -1,0 +1,168 @@
+"""A CUDA GPU through PyCUDA's driver interface: the device that measures time.
+
+Kernels come as cubins from NVRTC, so that no CUDA toolkit is needed. One ``CudaDevice`` per
+process: measuring happens in worker processes, because a fault on the GPU poisons the context.
+After an error with ``fatal`` set, a worker should leave by ``os._exit``: nothing can be freed.
+"""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, overload
+
+from nqbench.compiler.compile import compile_cubin
+from nqbench.devices.cuda import driver as cuda_driver
+from nqbench.devices.cuda.blocking_kernel import Hold, L2Flush
+from nqbench.devices.cuda.memory import ABANDONED
+from nqbench.devices.cuda.nvml import NvmlSensor
+from nqbench.devices.cuda.prepared import CudaPrepared
+from nqbench.devices.cuda.program import CudaProgram
+from nqbench.devices.cuda.query import (
+    Gpu,
+    find_device,
+    find_gpus,
+    gpu_facts,
+    gpu_identity,
+    load_pycuda,
+)
+from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError
+from nqbench.plan import HostPlan, KernelPlan, Plan, ProgramPlan, kernels_of
+
+__all__ = ["CudaDevice", "CudaPrepared", "Gpu", "find_gpus", "gpu_facts", "gpu_identity"]
+
+
+class CudaDevice:
+    """GPU number ``index``, as the driver counts. The context is made on first use.
+
+    Raises ``DeviceUnavailable`` if there is no driver, no PyCUDA or no such GPU.
+    """
+
+    timed = True
+    deterministic = False
+    ramp_s = 0.3
+    """An idle GPU takes some tenths of a second of work until its clocks have risen."""
+
+    def __init__(self, index: int = 0) -> None:
+        self.cuda = load_pycuda()
+        self.index = index
+        self.spec = f"cuda:{index}"
+        self.facts = gpu_facts(index)
+        self.lost = False
+        """A fault or a kernel that does not end has made this process useless for the GPU."""
+        self._context: Any = None
+        self._hold: Hold | None = None
+        self._flush: L2Flush | None = None
+        self._cannot_hold = False
+
+    def identity(self) -> Mapping[str, object]:
+        """Name, UUID, driver, compiler, clocks, power limit, ECC, MIG, persistence (JSON)."""
+        return gpu_identity(self.index)
+
+    @overload
+    def prepare(self, plan: KernelPlan) -> CudaPrepared: ...
+
+    @overload
+    def prepare(self, plan: Plan) -> CudaPrepared | CudaProgram: ...
+
+    def prepare(self, plan: Plan) -> CudaPrepared | CudaProgram:
+        """Compile for this GPU, load, allocate, copy. Raises ``CompileError``, ``DeviceError``."""
+        if isinstance(plan, HostPlan):
+            raise DeviceError(
+                f"{plan.title} is a host function and cannot run on {self.spec}; use --device cpu"
+            )
+        compiled = {
+            name: compile_cubin(
+                kernel.source,
+                kernel.entry,
+                self.facts.arch,
+                kernel.options,
+                device_launch=kernel.device_launch,
+            )
+            for name, kernel in kernels_of(plan).items()
+        }
+        self._activate()
+        if isinstance(plan, ProgramPlan):
+            return CudaProgram(self, plan, compiled)
+        (only,) = compiled.values()
+        return CudaPrepared(self, plan, only)
+
+    def sensor(self) -> NvmlSensor:
+        """Clocks, temperature, power. Raises ``DeviceError`` where NVML cannot be used."""
+        return NvmlSensor(find_device(self.cuda, self.index).pci_bus_id())
+
+    def hold(self) -> Hold | None:
+        """What keeps launch latency out of kernel times; ``None`` if this GPU cannot do it.
+
+        It needs page-locked memory that the GPU sees, which a virtual GPU may not offer.
+        """
+        if self._hold is None and not self._cannot_hold:
+            try:
+                self._hold = Hold(self.cuda, self.facts.arch)
+            except self.cuda.Error:
+                self._cannot_hold = True
+        return self._hold
+
+    def no_hold(self) -> None:
+        """Hold no more launches in this process: one could not be let go in time."""
+        self._hold, self._cannot_hold = None, True
+
+    def flush_l2(self) -> L2Flush:
+        """What empties the L2 cache. Raises ``DeviceError`` if that cannot be done."""
+        if self._flush is None:
+            device = find_device(self.cuda, self.index)
+            l2_bytes = int(device.get_attribute(self.cuda.device_attribute.L2_CACHE_SIZE))
+            self._flush = L2Flush(self.cuda, self.spec, l2_bytes)
+        return self._flush
+
+    def close(self) -> None:
+        """Destroy the context. Memory of plans still prepared goes with it."""
+        context, self._context = self._context, None
+        if context is None:
+            return
+        atexit.unregister(self.close)
+        held, self._hold, self._flush = (self._hold, self._flush), None, None
+        if self.lost:
+            # Destroying it would wait for a kernel that may never end; the process ends instead.
+            context.pop()
+            ABANDONED.extend((context, held))
+            return
+        del held  # their memory is freed while there is still a context
+        context.pop()
+        context.detach()
+
+    def _activate(self) -> None:
+        if self._context is not None:
+            return
+        try:
+            flags = self.cuda.ctx_flags
+            self._context = find_device(self.cuda, self.index).make_context(
+                flags.SCHED_AUTO | flags.MAP_HOST
+            )
+        except self.cuda.Error as error:
+            raise DeviceUnavailable(
+                f"{self.spec} gives no context ({error}); 'nvidia-smi' shows its compute mode,"
+                " free memory and who else uses it"
+            ) from error
+        # PyCUDA aborts a process that ends with a context on its stack.
+        atexit.register(self.close)
+
+    def synchronize(self) -> None:
+        """Wait until the GPU is idle."""
+        self.cuda.Context.synchronize()
+
+    @contextmanager
+    def translated(self, deed: str | Callable[[], str]) -> Iterator[None]:
+        """Turn PyCUDA's errors into ``LaunchError``, fatal if the context no longer works."""
+        try:
+            yield
+        except self.cuda.Error as error:
+            stuck = cuda_driver.sticky_error()
+            self.lost = self.lost or bool(stuck)
+            name = stuck or cuda_driver.error_name(str(error)) or type(error).__name__
+            after = "; the process can use this GPU no more" if stuck else ""
+            what = deed if isinstance(deed, str) else deed()
+            failure = LaunchError(f"{self.spec}: {what} failed with {name} ({error}){after}")
+            failure.fatal = bool(stuck)
+            raise failure from error

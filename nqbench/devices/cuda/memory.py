@@ -1,0 +1,156 @@
+"""A plan's buffers in the memory of a CUDA GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.devices.cuda.arguments import host_array
+from nqbench.devices.cuda.blocking_kernel import Hold, L2Flush
+from nqbench.errors import DeviceError, LaunchTimeout
+from nqbench.facts import DeviceFacts
+from nqbench.plan import Buffer
+from nqbench.system.timing import timed
+
+ABANDONED: Final[list[Any]] = []
+"""Driver objects of a lost process, kept so that nothing tries to free them."""
+
+
+class Owner(Protocol):
+    """What something prepared needs of its device."""
+
+    cuda: Any
+    spec: str
+    facts: DeviceFacts
+    lost: bool
+
+    def synchronize(self) -> None:
+        """Wait until the GPU is idle."""
+
+    def translated(self, deed: str | Callable[[], str]) -> AbstractContextManager[None]:
+        """Turn PyCUDA's errors into ``LaunchError``; ``deed`` may be known only then."""
+
+    def hold(self) -> Hold | None:
+        """What keeps launch latency out of kernel times, if there is."""
+
+    def no_hold(self) -> None:
+        """Hold no more."""
+
+    def flush_l2(self) -> L2Flush:
+        """What empties the L2 cache."""
+
+
+def late(device: Owner, label: str, timeout_s: float) -> LaunchTimeout:
+    """The error of a launch that outlasted its limit; the process is lost, as it still runs."""
+    error = LaunchTimeout(f"{device.spec}: {label} did not end within {timeout_s:g} s")
+    error.fatal = device.lost = True
+    return error
+
+
+class DeviceMemory:
+    """Allocations of buffers, with pristine copies of those that are restored.
+
+    ``label`` is what messages call the plan. Buffers that are ``per_run`` are allocated and freed
+    one by one; the others come with ``allocate_all``.
+    """
+
+    def __init__(self, device: Owner, label: str, buffers: Sequence[Buffer]) -> None:
+        self._device, self._cuda, self._label = device, device.cuda, label
+        self._buffers = {buffer.name: buffer for buffer in buffers}
+        self._lasting = tuple(buffer for buffer in buffers if not buffer.per_run)
+        self._pristine: dict[str, Any] = {}
+        self.allocations: dict[str, Any] = {}
+        """PyCUDA's allocation of each buffer that exists now."""
+
+    def allocate_all(self) -> None:
+        """Allocate what exists all the time. Raises ``DeviceError`` if it does not fit."""
+        for buffer in self._lasting:
+            self.allocate(buffer.name)
+            if buffer.restore:
+                self._pristine[buffer.name] = self._new(buffer)
+
+    def allocate(self, name: str) -> None:
+        """Allocate one buffer. Raises ``DeviceError`` if it does not fit."""
+        self.allocations[name] = self._new(self._buffers[name])
+
+    def free(self, name: str) -> None:
+        """Free one buffer."""
+        self.allocations.pop(name).free()
+
+    def copy(self) -> float:
+        """Host-to-device copies; seconds from an idle GPU to an idle GPU."""
+        host = {b.name: host_array(b) for b in self._lasting if b.data is not None}
+        self._device.synchronize()
+
+        def transfer() -> None:
+            for name, data in host.items():
+                if data.nbytes:
+                    self._cuda.memcpy_htod(self.allocations[name], data)
+            self._device.synchronize()
+
+        _, elapsed = timed(transfer)
+        for buffer in self._lasting:
+            if buffer.restore:
+                self._copy_on_device(buffer, self._pristine, self.allocations)
+        return elapsed
+
+    def renew(self) -> None:
+        """Give buffers that are restored or zeroed their first contents again."""
+        for buffer in self._lasting:
+            if buffer.restore:
+                self._copy_on_device(buffer, self.allocations, self._pristine)
+            elif buffer.zero:
+                self.clear(buffer.name)
+
+    def clear(self, name: str) -> None:
+        """Set every byte of a buffer to zero."""
+        nbytes = self._buffers[name].nbytes
+        if nbytes:
+            self._cuda.memset_d8(self.allocations[name], 0, nbytes)
+
+    def read(self, name: str, count: int | None = None) -> NDArray[Any]:
+        """The first ``count`` elements of a buffer (default: all), once the GPU is idle."""
+        buffer = self._buffers[name]
+        host = np.empty(buffer.length if count is None else count, dtype=buffer.dtype)
+        if host.nbytes:
+            self._cuda.memcpy_dtoh(host, self.allocations[name])
+        return host
+
+    def outputs(self) -> dict[str, NDArray[Any]]:
+        """The output buffers, once the GPU is idle."""
+        return {buffer.name: self.read(buffer.name) for buffer in self._lasting if buffer.output}
+
+    def close(self) -> None:
+        """Free everything; of a lost process keep it, since freeing waits for its kernel."""
+        everything = (*self.allocations.values(), *self._pristine.values())
+        if self._device.lost:
+            ABANDONED.extend(everything)
+        else:
+            for allocation in everything:
+                allocation.free()
+        self.allocations.clear()
+        self._pristine.clear()
+
+    def _new(self, buffer: Buffer) -> Any:
+        try:
+            return self._cuda.mem_alloc(max(1, buffer.nbytes))
+        except self._cuda.MemoryError as error:
+            free, total = self._cuda.mem_get_info()
+            needed = sum(b.nbytes * (2 if b.restore else 1) for b in self._buffers.values())
+            raise DeviceError(
+                f"{self._label} needs {needed} bytes of GPU memory and buffer"
+                f" {buffer.name} ({buffer.nbytes} bytes) does not fit: {free} of {total} bytes"
+                f" are free on {self._device.spec}"
+            ) from error
+
+    def _copy_on_device(
+        self, buffer: Buffer, target: Mapping[str, Any], source: Mapping[str, Any]
+    ) -> None:
+        if buffer.data is None:
+            raise DeviceError(f"buffer {buffer.name} is to be restored but has no data")
+        if buffer.nbytes:
+            self._cuda.memcpy_dtod(target[buffer.name], source[buffer.name], buffer.nbytes)

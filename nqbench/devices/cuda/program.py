@@ -1,0 +1,144 @@
+"""A program of several kernels on a CUDA GPU: loaded once, run as a whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import NoReturn
+
+from nqbench.compiler.compile import Compiled
+from nqbench.devices.base import Launch
+from nqbench.devices.cuda import driver as cuda_driver
+from nqbench.devices.cuda.binding import ProgramKernel
+from nqbench.devices.cuda.context import CudaMachine
+from nqbench.devices.cuda.instrumented import ProfiledMachine, SplitMachine
+from nqbench.devices.cuda.kernel import LoadedKernel
+from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, Owner
+from nqbench.devices.program import check_kernels, find_function
+from nqbench.errors import DeviceError, InfeasibleError
+from nqbench.plan import Outputs, ProgramPlan
+from nqbench.system.closing import Closing
+from nqbench.vocabulary import of_kernel
+
+
+class CudaProgram(Closing):
+    """A program loaded on a GPU with its buffers."""
+
+    def __init__(self, device: Owner, plan: ProgramPlan, compiled: Mapping[str, Compiled]) -> None:
+        """Raises ``DeviceError`` for a plan that cannot be loaded."""
+        check_kernels(plan)
+        self._device, self._plan = device, plan
+        self._label = f"program {plan.title}"
+        self._function = find_function(plan.program)
+        self._memory = DeviceMemory(device, self._label, plan.buffers)
+        self._kernels: dict[str, ProgramKernel] = {}
+        self._outputs: Outputs = {}
+        self._timed: CudaMachine | None = None
+        self._running: CudaMachine | None = None
+        self._closed = self._profiling = False
+        self.profiled: tuple[str, ...] = ()
+        try:
+            with device.translated(f"preparing {self._label}"):
+                for name, kernel in plan.kernels.items():
+                    loaded = LoadedKernel(device, kernel, compiled[name], plan.buffers)
+                    self._kernels[name] = ProgramKernel(name, kernel, loaded)
+                self._memory.allocate_all()
+                for buffer, allocation in self._memory.allocations.items():
+                    for one in self._kernels.values():
+                        one.point(buffer, int(allocation))
+                self.transfer_s: float | None = self._memory.copy()
+                self._parts = (device, plan, self._kernels, self._memory)
+                self._timed = CudaMachine(*self._parts)
+        except DeviceError:
+            self.close()
+            raise
+        self.resources = self._resources()
+
+    def launch(self, timeout_s: float | None = None) -> Launch:
+        """Renew what is overwritten (untimed), then run the program once, from idle to idle.
+
+        ``kernel_s`` is the wall time of the whole run. Raises ``LaunchError`` (``fatal`` after a
+        fault) and ``LaunchTimeout`` (``fatal``: something may still run), as for a single kernel.
+        """
+        if self._profiling:
+            return self._profile(timeout_s)
+        if self._timed is None:
+            raise DeviceError(f"{self._label} is closed and cannot be launched")
+        return Launch(self._run(self._timed, timeout_s))
+
+    def split_run(self, timeout_s: float | None = None) -> Mapping[str, float]:
+        """See ``nqbench.measure.abilities.Phased``."""
+        machine = SplitMachine(*self._parts)
+        elapsed_s = self._run(machine, timeout_s)
+        kernel_s = sum(s for name, s in machine.phases.items() if name in self._kernels)
+        return {**machine.phases, "kernel": kernel_s, "total": elapsed_s}
+
+    def profile_first_launches(self) -> None:
+        """See ``nqbench.measure.abilities.Profilable``."""
+        self._profiling = True
+
+    def use_cold_l2(self) -> NoReturn:
+        """A run of many launches has no one moment to empty the cache in: refused."""
+        raise InfeasibleError(
+            f"{self._plan.title} is a program of several launches, and only a single kernel can"
+            " start with a cold L2 cache; measure with l2: hot",
+            "l2",
+        )
+
+    def fetch(self) -> Outputs:
+        """Copy the output buffers to the host; with them what the last run kept."""
+        with self._device.translated(f"fetching the results of {self._label}"):
+            return {**self._memory.outputs(), **self._outputs}
+
+    def close(self) -> None:
+        """Free the device memory."""
+        if self._closed:
+            return
+        self._closed, timed, self._timed = True, self._timed, None
+        if self._device.lost:
+            # Freeing page-locked memory would wait for the GPU.
+            ABANDONED.extend((self._kernels, timed, self._running))
+        self._memory.close()
+
+    def _run(self, machine: CudaMachine, timeout_s: float | None) -> float:
+        """One run; seconds from an idle GPU to an idle GPU."""
+        if self._closed:
+            raise DeviceError(f"{self._label} is closed and cannot be launched")
+        function, arguments = self._function, self._plan.arguments
+        with self._device.translated(f"renewing the buffers of {self._label}"):
+            self._memory.renew()
+            self._device.synchronize()
+
+        def deed() -> str:
+            return f"{self._label}" + (f" (last launch: {machine.last})" if machine.last else "")
+
+        ended, self._running = False, machine
+        machine.begin(timeout_s)
+        try:
+            with self._device.translated(deed):
+                started = time.perf_counter()
+                function(machine, *arguments)
+                machine.synchronize()
+                elapsed_s = time.perf_counter() - started
+                machine.end()
+                ended = True
+        finally:
+            if not ended and not self._device.lost:
+                machine.release()
+        self._outputs = machine.kept
+        return elapsed_s
+
+    def _profile(self, timeout_s: float | None) -> Launch:
+        on, off = cuda_driver.profiler_start, cuda_driver.profiler_stop
+        machine = ProfiledMachine(*self._parts, on=on, off=off)
+        elapsed_s = self._run(machine, timeout_s)
+        self.profiled = tuple(machine.profiled)
+        return Launch(elapsed_s)
+
+    def _resources(self) -> Mapping[str, int | float | str]:
+        found: dict[str, int | float | str] = {}
+        for name, kernel in self._kernels.items():
+            one = kernel.loaded.resources
+            found = {**one, **found}  # the plain names are the main, first kernel's
+            found |= {of_kernel(what, name): value for what, value in one.items()}
+        return found

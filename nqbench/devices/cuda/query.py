@@ -1,0 +1,231 @@
+"""What GPUs are here and what they are: facts from the driver, identity from PyCUDA and NVML."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nqbench.devices.cuda import driver as cuda_driver
+from nqbench.devices.models import load_model, model_names
+from nqbench.errors import DeviceError, DeviceUnavailable
+from nqbench.facts import DeviceFacts
+from nqbench.system.versions import installed
+
+FIRST_CARVEOUT_CAPABILITY: Final = (7, 0)  # Volta joined L1 cache and shared memory
+VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU that nqbench can use."""
+
+    spec: str
+    name: str
+    note: str
+
+
+def load_pycuda() -> Any:
+    """``pycuda.driver``, initialised. Raises ``DeviceUnavailable`` with what mends it.
+
+    ``pycuda.autoinit`` is never used: importing it would create a context.
+    """
+    cuda_driver.require_driver()
+    try:
+        cuda = importlib.import_module("pycuda.driver")
+    except ImportError as error:
+        raise DeviceUnavailable(
+            f"PyCUDA cannot be imported ({_first_line(error)}); run 'make ablation' or"
+            f" '{sys.executable} scripts/setup.py' to build it (needs g++ and the Python headers)"
+        ) from error
+    try:
+        cuda.init()
+    except cuda.Error as error:
+        raise DeviceUnavailable(
+            f"the NVIDIA driver does not start ({_first_line(error)}); 'nvidia-smi' shows its"
+            f" state{_hidden()}"
+        ) from error
+    return cuda
+
+
+def find_gpus() -> list[Gpu]:
+    """All usable GPUs, at least one, without creating a context.
+
+    Raises ``DeviceUnavailable`` saying what is absent: driver, PyCUDA or GPU.
+    """
+    cuda = load_pycuda()
+    count = cuda.Device.count()
+    if count == 0:
+        raise DeviceUnavailable(
+            "the NVIDIA driver sees no GPU; check CUDA_VISIBLE_DEVICES and 'nvidia-smi'"
+        )
+    return [_gpu(index) for index in range(count)]
+
+
+def _gpu(index: int) -> Gpu:
+    facts = gpu_facts(index)
+    gib = facts.memory_bytes / 2**30
+    note = f"{facts.multiprocessors} multiprocessors, {facts.arch}, {gib:.0f} GiB"
+    return Gpu(f"cuda:{index}", facts.name, note)
+
+
+def _hidden() -> str:
+    """A remark where the environment may hide GPUs: the driver says nothing about that."""
+    value = os.environ.get(VISIBLE)
+    if value is None:
+        return ""
+    return f"; {VISIBLE} is {value!r} here, and GPUs that it does not name are hidden"
+
+
+def find_device(cuda: Any, index: int) -> Any:
+    """PyCUDA's device object, or ``DeviceUnavailable`` naming those that exist."""
+    count = cuda.Device.count()
+    if index >= count:
+        there = ", ".join(f"cuda:{i}" for i in range(count)) or "none"
+        raise DeviceUnavailable(f"there is no GPU cuda:{index}; GPUs here: {there}{_hidden()}")
+    return cuda.Device(index)
+
+
+def gpu_facts(index: int) -> DeviceFacts:
+    """Limits of a GPU, from the driver's attributes. Makes no context."""
+    cuda = load_pycuda()
+    device = find_device(cuda, index)
+
+    def ask(name: str) -> int:
+        return int(device.get_attribute(getattr(cuda.device_attribute, name)))
+
+    major, minor = device.compute_capability()
+    rules = _rules(major, minor)
+    threads, warp = ask("MAX_THREADS_PER_MULTIPROCESSOR"), ask("WARP_SIZE")
+    return DeviceFacts(
+        name=device.name(),
+        kind="cuda",
+        compute_capability=(major, minor),
+        multiprocessors=ask("MULTIPROCESSOR_COUNT"),
+        warp_size=warp,
+        max_threads_per_block=ask("MAX_THREADS_PER_BLOCK"),
+        max_threads_per_multiprocessor=threads,
+        max_warps_per_multiprocessor=threads // warp,
+        max_blocks_per_multiprocessor=ask("MAX_BLOCKS_PER_MULTIPROCESSOR"),
+        max_grid_x=ask("MAX_GRID_DIM_X"),
+        registers_per_multiprocessor=ask("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+        registers_per_block=ask("MAX_REGISTERS_PER_BLOCK"),
+        max_registers_per_thread=rules.max_registers_per_thread,
+        register_allocation_unit=rules.register_allocation_unit,
+        warp_allocation_granularity=rules.warp_allocation_granularity,
+        shared_per_block=ask("MAX_SHARED_MEMORY_PER_BLOCK"),
+        shared_per_block_optin=ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        shared_per_multiprocessor=ask("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        shared_reserved_per_block=ask("RESERVED_SHARED_MEMORY_PER_BLOCK"),
+        shared_allocation_unit=rules.shared_allocation_unit,
+        shared_banks=rules.shared_banks,
+        memory_bytes=int(device.total_memory()),
+        shared_carveouts=rules.shared_carveouts,
+    )
+
+
+def _rules(major: int, minor: int) -> DeviceFacts:
+    """Allocation units that no attribute tells: from the model of the nearest capability below."""
+    models = [load_model(name).facts for name in model_names() if name.startswith("sm_")]
+    below = [m for m in models if m.compute_capability <= (major, minor)]
+    return max(below or models[:1], key=lambda m: m.compute_capability)
+
+
+def gpu_identity(index: int) -> dict[str, object]:
+    """Everything that tells this GPU and its software from another, as JSON data.
+
+    Only settings are read, nothing that varies from minute to minute: this is part of the key of
+    every measurement. What NVML does not tell (no library, no permission) is ``None``.
+    """
+    cuda = load_pycuda()
+    device = find_device(cuda, index)
+    major, minor = device.compute_capability()
+    bus_id = device.pci_bus_id()
+    from nqbench.compiler.compile import compiler_version
+
+    built = ".".join(str(part) for part in cuda.get_version()[:2])
+    version = cuda.get_driver_version()
+    return {
+        "name": device.name(),
+        "uuid": _uuid(index),
+        "pci_bus_id": bus_id,
+        "compute_capability": f"{major}.{minor}",
+        "cuda_driver": f"{version // 1000}.{version % 1000 // 10}",
+        "cuda_headers": built,
+        "nvrtc": compiler_version(),
+        "pycuda": installed("pycuda"),
+        "cuda_bindings": installed("cuda-bindings"),
+        **_nvml_settings(bus_id),
+    }
+
+
+def _uuid(index: int) -> str | None:
+    try:
+        return cuda_driver.device_uuid(index)
+    except DeviceError:
+        return None
+
+
+def _nvml_settings(bus_id: str) -> dict[str, object]:
+    """Driver version, clocks, power limit, ECC, MIG and persistence mode."""
+    names = (
+        "driver",
+        "max_sm_mhz",
+        "max_memory_mhz",
+        "application_sm_mhz",
+        "application_memory_mhz",
+    )
+    unknown = dict.fromkeys((*names, "power_limit_w", "ecc", "mig", "persistence"))
+    try:
+        nvml = importlib.import_module("pynvml")
+        nvml.nvmlInit()
+    except ImportError:
+        return unknown
+    except nvml.NVMLError:
+        return unknown
+
+    def ask(question: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return question(*arguments)
+        except nvml.NVMLError:  # not supported by this chip, or not permitted
+            return None
+
+    try:
+        gpu = ask(nvml.nvmlDeviceGetHandleByPciBusId, bus_id)
+        if gpu is None:
+            return unknown
+        limit = ask(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu)
+        return {
+            "driver": _text(ask(nvml.nvmlSystemGetDriverVersion)),
+            "max_sm_mhz": ask(nvml.nvmlDeviceGetMaxClockInfo, gpu, nvml.NVML_CLOCK_SM),
+            "max_memory_mhz": ask(nvml.nvmlDeviceGetMaxClockInfo, gpu, nvml.NVML_CLOCK_MEM),
+            "application_sm_mhz": ask(nvml.nvmlDeviceGetApplicationsClock, gpu, nvml.NVML_CLOCK_SM),
+            "application_memory_mhz": ask(
+                nvml.nvmlDeviceGetApplicationsClock, gpu, nvml.NVML_CLOCK_MEM
+            ),
+            "power_limit_w": None if limit is None else limit / 1000,
+            "ecc": _switch(ask(nvml.nvmlDeviceGetEccMode, gpu)),
+            "mig": _switch(ask(nvml.nvmlDeviceGetMigMode, gpu)),
+            "persistence": _switch(ask(nvml.nvmlDeviceGetPersistenceMode, gpu)),
+        }
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _switch(value: Any) -> bool | None:
+    """A mode as on or off; NVML gives ``current`` or ``[current, pending]``."""
+    if value is None:
+        return None
+    return bool(value[0] if isinstance(value, (list, tuple)) else value)
+
+
+def _text(value: Any) -> str | None:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,246 @@
+"""A test device: it runs no kernel, has a known noise model, and misbehaves on request.
+
+``fake:seed=1,noise=0.004,round=0.004,crash=8`` is a device whose times are drawn from a model, so
+that statistics can be checked against the truth, and that crashes on every plan of size 8, so that
+fault handling can be checked. Its answers come from the table of known answers: it says nothing
+about a kernel, and no result of it belongs in a comparison.
+
+Its parameters are described in :mod:`nqbench.devices.fake.model`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Final
+
+import numpy as np
+
+from nqbench.devices.base import Launch
+from nqbench.devices.fake.model import FAULTS, FakeModel
+from nqbench.devices.fake.sensor import FakeSensor
+from nqbench.devices.replay import fingerprint
+from nqbench.errors import CompileError, DeviceError, LaunchError
+from nqbench.facts import FAKE_NAME, DeviceFacts
+from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan, ProgramPlan, kernels_of
+from nqbench.system.closing import Closing
+
+__all__ = ["FakeDevice", "FakeModel", "FakePrepared"]
+
+THROTTLE_AFTER: Final = 100
+"""Launches in one process before ``throttle`` sets in."""
+RAMP_DECAY: Final = 0.8
+"""What is left of a kernel's extra time from one launch to the next: warm after some 20."""
+LONGEST_S: Final = 1e6
+"""Times grow no further: other workloads have sizes of a million, and 4 to that power overflows."""
+KERNELS_SHARE: Final = 0.5
+TRANSFER_SHARE: Final = 0.25
+"""Of the time of a program's run."""
+
+
+class FakeDevice:
+    """The test device. ``answers`` gives the right answer of a plan."""
+
+    def __init__(
+        self,
+        model: FakeModel | None = None,
+        *,
+        spec: str = "fake",
+        answers: Callable[[KernelPlan | ProgramPlan], int] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.model = model or FakeModel()
+        self.spec = spec
+        self.deterministic = bool(self.model.deterministic)
+        self.timed = not self.deterministic
+        self.facts = DeviceFacts(
+            name=FAKE_NAME,
+            kind="sim" if self.deterministic else "cuda",
+            compute_capability=(9, 0),
+            multiprocessors=4,
+            shared_per_block_optin=232448,
+            shared_per_multiprocessor=233472,
+            shared_reserved_per_block=1024,
+        )
+        self._answers = answers or self._known
+        self._expected: int | None = None
+        self._told = False
+        self.sleep = sleep
+        self.round = 0
+        self.launches = 0
+        self._visits: Counter[tuple[int, int]] = Counter()
+        self.slowed = False
+        """Whether a launch was throttled since the sensor was read last."""
+
+    @classmethod
+    def from_spec(cls, spec: str) -> FakeDevice:
+        """Open ``fake`` or ``fake:name=value,...``. Raises ``DeviceUnavailable``."""
+        return cls(FakeModel.parse(spec.partition(":")[2]), spec=spec)
+
+    def identity(self) -> Mapping[str, object]:
+        """Name and noise model. Faults stay out: the same device may recover from them."""
+        model = {name: value for name, value in asdict(self.model).items() if name not in FAULTS}
+        return {"name": self.facts.name, **model}
+
+    def sensor(self) -> FakeSensor:
+        """Clocks and heat that follow the noise model. Raises ``DeviceError`` if deterministic."""
+        if self.deterministic:
+            raise DeviceError("the fake device has no clocks while it stands for the simulator")
+        return FakeSensor(self)
+
+    def throttling(self) -> bool:
+        """Whether the launch just made is one that is slowed."""
+        after, lasts = self.launches - THROTTLE_AFTER, self.model.throttle_for
+        return self.model.throttle != 1.0 and after > 0 and (lasts == 0 or after <= lasts)
+
+    def expect(self, answer: int | None) -> None:
+        """The right answer of the plan that is prepared next; ``None`` if nobody knows it."""
+        self._expected, self._told = answer, True
+
+    def _known(self, plan: KernelPlan | ProgramPlan) -> int:
+        if self._told and "answer" not in plan.about:
+            return self._expected or 0  # where nobody knows it, any is as good as another
+        return known_answer(plan)
+
+    def begin_round(self, round_: int) -> None:
+        """Take on the luck and the faults of a round (0: verification)."""
+        self.round = round_
+
+    def prepare(self, plan: Plan) -> FakePrepared:
+        """Take a kernel or a program. Raises ``DeviceError`` for a host plan, and as asked."""
+        if isinstance(plan, HostPlan):
+            raise DeviceError("the fake device takes kernels only; host plans run on the cpu")
+        if self.hit("refuse", plan):
+            main = next(iter(kernels_of(plan).values()))
+            raise CompileError(f"{main.source.name}:1: refused, as asked of the fake device")
+        return FakePrepared(self, plan, self._answers(plan))
+
+    def visit(self, identity: int) -> list[int]:
+        """What else than model, round and plan the noise of this visit depends on."""
+        place = (self.round, identity)
+        self._visits[place] += 1
+        return [self._visits[place]] if self.model.anew and self._visits[place] > 1 else []
+
+    def hit(self, fault: str, plan: KernelPlan | ProgramPlan) -> bool:
+        """Whether a fault hits this plan in this round."""
+        size = plan.about.get("n")
+        return self.round >= self.model.from_round and size == getattr(self.model, fault) != 0
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+class FakePrepared(Closing):
+    """A plan on the test device."""
+
+    def __init__(self, device: FakeDevice, plan: KernelPlan | ProgramPlan, answer: int) -> None:
+        self.transfer_s: float | None = None if device.deterministic else 1e-5
+        self.resources: Mapping[str, int | float | str] = {"registers": 32, "occupancy": 1.0}
+        self._device = device
+        self._plan = plan
+        self._answer = answer
+        self._cold = False
+        self._launches = 0
+        self._error = 0.0  # state of the autocorrelated noise
+        identity = zlib.crc32(fingerprint(plan).encode())
+        model = device.model
+        seeds = [model.seed, device.round, identity, *device.visit(identity)]
+        self._random = np.random.default_rng(seeds)
+        luck = np.random.default_rng([model.seed, device.round]).normal(0.0, model.round)
+        if model.block or model.block_skew:
+            luck += self._random.normal(0.0, model.block)
+            luck += model.block_skew * (self._random.exponential() - 1)
+        own = np.random.default_rng([model.seed, identity]).uniform(-1.0, 1.0)
+        size = float(plan.about.get("n", 8))
+        steps = size - 8
+        if model.growth > 1 and model.base > 0:
+            steps = min(steps, math.log(LONGEST_S / model.base, model.growth))
+        growth = float(model.growth**steps)
+        self._base_s: float = model.base * growth * (1 + model.spread * float(own))
+        self._luck = 0.0 if device.deterministic else float(luck)
+
+    def launch(self, timeout_s: float | None = None) -> Launch:  # noqa: ARG002 (the protocol has it)
+        """Draw a time from the model, or misbehave as asked."""
+        device, plan = self._device, self._plan
+        if device.hit("crash", plan):
+            os.kill(os.getpid(), signal.SIGKILL)
+        while device.hit("hang", plan):
+            device.sleep(1.0)
+        if device.hit("fail", plan):
+            raise LaunchError("launch failed, as asked of the fake device")
+        if device.hit("fatal", plan):
+            error = LaunchError("illegal address, as asked of the fake device")
+            error.fatal = True
+            raise error
+        device.launches += 1
+        if device.deterministic:
+            work = round(self._base_s * 1e9)
+            return Launch(None, {"warp_instructions": work, "bank_conflicts": 0})
+        kernel_s = self._draw()
+        if device.model.sleep:
+            device.sleep(kernel_s)
+        return Launch(kernel_s)
+
+    def _draw(self) -> float:
+        model, random = self._device.model, self._random
+        fresh = float(random.normal(0.0, model.noise * math.sqrt(1 - model.rho**2)))
+        self._error = model.rho * self._error + fresh
+        logarithm = self._luck + model.drift * self._device.launches + self._error
+        if model.skew:
+            logarithm += model.skew * model.noise * float(random.exponential())
+        kernel_s = self._base_s * math.exp(logarithm)
+        factor = model.outlier if model.outliers and random.random() < model.outliers else 1.0
+        if self._device.throttling():
+            factor *= model.throttle
+            self._device.slowed = True
+        if self._cold:
+            factor *= model.cold
+        self._launches += 1
+        return kernel_s * factor * (1 + model.ramp * RAMP_DECAY ** (self._launches - 1))
+
+    def split_run(self, timeout_s: float | None = None) -> Mapping[str, float]:
+        """One more run of a program: its kernels share ``KERNELS_SHARE`` of the time evenly."""
+        if not isinstance(self._plan, ProgramPlan):
+            raise DeviceError(f"{self._plan.title} is one kernel, which has no phases")
+        total_s = self.launch(timeout_s).kernel_s or 0.0
+        kernel_s = KERNELS_SHARE * total_s
+        names = self._plan.kernels
+        return {
+            **dict.fromkeys(names, kernel_s / len(names)),
+            "transfer": TRANSFER_SHARE * total_s,
+            "kernel": kernel_s,
+        }
+
+    def use_cold_l2(self) -> None:
+        """From now on launches take ``cold`` times as long."""
+        self._cold = True
+
+    def recorded_answer(self) -> int:
+        """The known answer, or one more where a wrong one was asked for."""
+        return self._answer + (1 if self._device.hit("wrong", self._plan) else 0)
+
+    def fetch(self) -> Outputs:
+        """Raises ``DeviceError``: nothing ran, so there are no buffers to fetch."""
+        raise DeviceError("the fake device runs no kernel and has no output buffers")
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+def known_answer(plan: KernelPlan | ProgramPlan) -> int:
+    """The plan's ``about["answer"]``, or the known number of solutions for ``about["n"]``."""
+    if "answer" in plan.about:
+        return int(plan.about["answer"])
+    # Only a test device may look an answer up; it is imported here so that no other device can.
+    from nqbench.workloads import get
+
+    answer = get("counting").expected({"n": int(plan.about["n"])})
+    if answer is None:
+        raise DeviceError(f"the fake device knows no answer for {plan.title}")
+    return answer

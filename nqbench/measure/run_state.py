@@ -1,0 +1,148 @@
+"""What a run has so far: which blocks are finished, and what became of each point."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nqbench.measure.events import Listener, RunOutcome
+from nqbench.measure.worker.pool import Reply
+from nqbench.measure.workload import runs_on_host
+from nqbench.point import Point
+from nqbench.record import Record
+from nqbench.runs.folder import RunWriter, newest
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A point of the run with its key, and where it runs (``exact``: counted once, not timed).
+
+    Exact is everything on a deterministic device, and an instrumented kernel on any.
+    """
+
+    point: Point
+    key: str
+    device: str
+    exact: bool
+
+    @classmethod
+    def of(cls, point: Point, key: str, hello: Mapping[str, Any]) -> Task:
+        """The task of a point on the device that said ``hello``."""
+        host = runs_on_host(point)
+        device = "cpu" if host else str(hello["spec"])
+        exact = bool(hello["deterministic"]) or point.probed
+        return cls(point, key, device, exact=exact and not host)
+
+
+class Ledger:
+    """The records of a run, in memory and on disk. ``add`` is the only way in."""
+
+    def __init__(
+        self,
+        writer: RunWriter,
+        records: Iterable[Record],
+        tasks: Sequence[Task],
+        listener: Listener,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``check`` raises if what was measured may no longer be stored under its key."""
+        self._check = check
+        self._writer = writer
+        self._listener = listener
+        self._tasks = tasks
+        keys = {task.key for task in tasks}
+        self._latest = newest(record for record in records if record.key in keys)
+
+    def latest(self, task: Task, round_: int) -> Record | None:
+        """The newest record of a block."""
+        return self._latest.get((task.key, round_))
+
+    def records(self) -> list[Record]:
+        """The newest record of every block."""
+        return list(self._latest.values())
+
+    def done(self, task: Task, round_: int) -> bool:
+        """Whether a block is finished. Failed and wrong ones are not: they are tried again."""
+        record = self.latest(task, round_)
+        return record is not None and record.status == "ok"
+
+    def add(self, task: Task, round_: int, order: int, reply: Reply) -> Record:
+        """Store what came back for a block; it is in the file when this returns."""
+        self._check()
+        fields = {"device": task.device, "about": dict(task.point.derived), **reply.fields}
+        fields["samples_s"] = tuple(fields.get("samples_s", ()))
+        record = Record(
+            key=task.key,
+            point=_point_fields(task.point),
+            round=round_,
+            order=order,
+            worker=reply.worker,
+            **fields,
+        )
+        self._store(record)
+        return record
+
+    def skip(self, task: Task, round_: int, reason: str) -> Record:
+        """Note that a block is not measured, and why.
+
+        A block that is finished stays as it is, and the same note is not written twice.
+        """
+        record = Record(
+            key=task.key,
+            point=_point_fields(task.point),
+            device=task.device,
+            round=round_,
+            status="skipped",
+            reason=reason,
+            about=dict(task.point.derived),
+        )
+        if self.done(task, round_) or self.latest(task, round_) == record:
+            self._listener.advanced(record)
+        else:
+            self._store(record)
+        return record
+
+    def outcome(self, path: Path, wall_s: float, interrupted: bool) -> RunOutcome:
+        """The points by what became of them; points not yet finished are in none."""
+        counts: Counter[str] = Counter()
+        failures: list[Record] = []
+        skipped: dict[str, str] = {}
+        by_key: dict[str, list[Record]] = {task.key: [] for task in self._tasks}
+        for (key, _), record in self._latest.items():
+            by_key[key].append(record)
+        for task in self._tasks:
+            blocks = sorted(by_key[task.key], key=lambda record: record.round)
+            failed = [r for r in blocks if r.status not in ("ok", "skipped")]
+            measured = [r for r in blocks if r.status == "ok" and r.round > 0]
+            left_out = [r for r in blocks if r.status == "skipped"]
+            if measured:  # a throttled block is a lost round, not a lost point
+                failed = [r for r in failed if r.status != "throttled"]
+            if failed:
+                counts[failed[-1].status] += 1
+                failures.append(failed[-1])
+            elif measured:
+                counts["ok"] += 1
+            elif left_out:
+                counts["skipped"] += 1
+                name = f"{task.point.sweep}: {task.point.label()} ({task.key[:6]})"
+                skipped[name] = left_out[-1].reason
+        return RunOutcome(path, dict(counts), tuple(failures), skipped, wall_s, interrupted)
+
+    def _store(self, record: Record) -> None:
+        self._writer.append(record)
+        self._latest[record.key, record.round] = record
+        self._listener.advanced(record)
+
+
+def _point_fields(point: Point) -> dict[str, Any]:
+    return {
+        "study": point.study,
+        "sweep": point.sweep,
+        "workload": point.workload,
+        "system": point.system,
+        "label": point.label(),
+        "factors": dict(point.factors),
+    }

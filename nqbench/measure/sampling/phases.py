@@ -1,0 +1,91 @@
+"""Where the time of a block's median sample went, by phase (``Record.phases``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from nqbench.measure.abilities import Phased, TellsPhases
+from nqbench.measure.sampling.measurement import Block
+from nqbench.plan import HostPlan, Plan, ProgramPlan
+
+SUMS = ("kernel", "total", "other")
+"""Phases that follow from the others: they are no part of a sum over phases."""
+
+
+def whole_run(
+    parts: Mapping[str, float],
+    kernels: Collection[str],
+    total_s: float,
+    groups: Collection[str] = (),
+) -> dict[str, float]:
+    """The phases of a run that was timed as a whole, ``other`` (not below 0) and ``total`` added.
+
+    ``parts`` are seconds of one run that was told apart, the kernels' under their own names and
+    together as ``kernel``; ``total_s`` is the sampled median. Waiting after every operation takes
+    time of its own, so that the parts of a short run may exceed its total. ``groups`` are sums as
+    well (``Machine.group``).
+    """
+    own = {name: s for name, s in parts.items() if name not in (*SUMS, *kernels, *groups)}
+    inside_s = sum(own.values()) + sum(parts.get(name, 0.0) for name in kernels)
+    other_s = max(0.0, total_s - inside_s)
+    return {**dict(parts), **_grouped(parts, groups, total_s), "other": other_s, "total": total_s}
+
+
+def _grouped(
+    parts: Mapping[str, float], groups: Collection[str], total_s: float
+) -> dict[str, float]:
+    """What groups take of a run of ``total_s``: all but the host's work outside of them.
+
+    That work is the same whether operations are waited for or not, so it is taken from the run that
+    was told apart, and the waits of that run burden no group.
+    """
+    found = {name: parts[name] for name in groups if name in parts}
+    together_s = sum(found.values())
+    if not together_s:
+        return found
+    outside_s = max(0.0, parts.get("total", together_s) - together_s)
+    scale = max(0.0, total_s - outside_s) / together_s
+    return {name: seconds * scale for name, seconds in found.items()}
+
+
+def phases_of(
+    plan: Plan, prepared: object, block: Block, reduce_s: float, timeout_s: float | None
+) -> dict[str, float]:
+    """The phases of a block with a time.
+
+    A kernel's are those around its launch (``reduce_s``: fetching and adding up the results). A
+    host function's time is whole: it hands over its answer, and what is done with it afterwards is
+    no part of the scheme; it may tell its own phases. A program is run once more, which is told
+    apart; what its ``split_s`` says comes before the run and is not in its total. Raises what a
+    launch raises.
+    """
+    value_s = block.value_s
+    assert value_s is not None
+    if isinstance(plan, ProgramPlan):
+        parts = dict(prepared.split_run(timeout_s)) if isinstance(prepared, Phased) else {}
+        before = {"split": plan.split_s} if plan.split_s else {}
+        return {**before, **whole_run(parts, plan.kernels, value_s, plan.groups)}
+    if isinstance(plan, HostPlan):
+        told = prepared.last_phases() if isinstance(prepared, TellsPhases) else {}
+        if told:
+            return {"kernel": value_s, **whole_run(_scaled(told, value_s), (), value_s)}
+        return {"split": 0.0, "transfer": 0.0, "kernel": value_s, "reduce": 0.0, "total": value_s}
+    split_s = plan.split_s
+    transfer_s = getattr(prepared, "transfer_s", None) or 0.0
+    return {
+        "split": split_s,
+        "transfer": transfer_s,
+        "kernel": value_s,
+        "reduce": reduce_s,
+        "total": split_s + transfer_s + value_s + reduce_s,
+    }
+
+
+def _scaled(told: Mapping[str, float], value_s: float) -> dict[str, float]:
+    """The phases of the last run as parts of the median one, if it tells its total.
+
+    Runs differ in length; without this a phase of a slow last run could exceed the total.
+    """
+    whole_s = told.get("total", 0.0)
+    scale = value_s / whole_s if whole_s > 0 else 1.0
+    return {name: seconds * scale for name, seconds in told.items()}

@@ -1,0 +1,119 @@
+"""When a block has enough samples.
+
+A block samples until the 95% interval of its median is within the target, and says which clause
+ended it: ``target``, ``budget`` (its share of the point's time is used up), ``long_launch`` (one
+sample is enough where a launch takes long) or ``samples`` (the most that are kept). Every sample is
+kept: a disturbed one moves the median by a rank at most, and hiding it would hide the disturbance.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from bisect import insort
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from nqbench.measure.sampling.statistics import median_interval, median_rank
+
+TARGET: Final = 0.005
+"""Half-width of the median's interval: below the 0.4% that processes differ by anyway, so that more
+samples in a block would buy nothing; rounds average over the processes."""
+LEAST_SAMPLES: Final = 10
+"""Below 6 samples the median has no 95% interval at all, and that of 9 is the whole range."""
+SHARE_S: Final = 2.0
+"""10 s per point in 5 rounds: a hundred points then take at most a quarter of an hour."""
+LEAST_WARM_UP: Final = 1
+"""The first launch of a kernel in a process loads its code; how many more follow is detected."""
+LONG_LAUNCH_S: Final = 0.5
+"""A launch this long averages over enough of its own jitter to stand for itself."""
+HICCUP: Final = 2.0
+"""A launch that takes more than twice as long as it was known to take was disturbed: it is kept,
+but it does not make the kernel a long one."""
+MAX_SAMPLES: Final = 500
+"""Keeps a block near 10 kB on disk; the median then lies within the middle 9% of the samples."""
+CHECK_GROWTH: Final = 1.1
+"""The interval is looked at again after 10% more samples: looking is not free for the GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How long to sample.
+
+    ``target``   wanted half-width of the median's interval, relative to the median
+    ``samples``  at least so many, unless a launch is long or the share is used up
+    ``share_s``  seconds of wall time for the block, launches and their preparation included
+    ``warm_up``  at least so many untimed launches before; 0 switches warm-up off
+    """
+
+    target: float = TARGET
+    samples: int = LEAST_SAMPLES
+    share_s: float = SHARE_S
+    warm_up: int = LEAST_WARM_UP
+    max_samples: int = MAX_SAMPLES
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Kernel times in seconds, in order, and the clause that ended the sampling."""
+
+    values_s: tuple[float, ...]
+    ended_by: str
+
+    @property
+    def median_s(self) -> float:
+        """The block's value."""
+        return statistics.median(self.values_s)
+
+
+def sample(
+    launch: Callable[[], float],
+    policy: Policy,
+    clock: Callable[[], float] = time.perf_counter,
+    *,
+    known_s: float | None = None,
+) -> Samples:
+    """Launch until a clause of ``policy`` is met; at least once.
+
+    ``launch`` runs the kernel once and returns its seconds; ``clock`` gives the wall time;
+    ``known_s`` is what a launch took before, so that a disturbed one is not taken for long.
+    """
+    median_rank(policy.samples)  # imports scipy, which must not eat into the share
+    started = clock()
+    values: list[float] = []
+    ordered: list[float] = []
+    look_at = policy.samples
+    while True:
+        value = launch()
+        values.append(value)
+        insort(ordered, value)
+        count = len(values)
+        clause = ""
+        if is_long(ordered[0], known_s):
+            clause = "long_launch"
+        elif count >= look_at:
+            look_at = max(count + 1, int(count * CHECK_GROWTH))
+            if within_target(ordered, policy.target):
+                clause = "target"
+        if not clause and clock() - started >= policy.share_s:
+            clause = "budget"
+        if not clause and count >= max(policy.max_samples, policy.samples):
+            clause = "samples"
+        if clause:
+            return Samples(tuple(values), clause)
+
+
+def is_long(lowest_s: float, known_s: float | None) -> bool:
+    """Whether a kernel is long: its shortest launch is, and no earlier launch says otherwise."""
+    hiccup = known_s is not None and lowest_s > HICCUP * known_s
+    return lowest_s > LONG_LAUNCH_S and not hiccup
+
+
+def within_target(ordered: list[float], target: float) -> bool:
+    """Whether the interval of the median of ascending samples is narrow enough."""
+    bounds = median_interval(ordered)
+    if bounds is None:
+        return False
+    low, high = bounds
+    return (high - low) / 2 <= target * statistics.median(ordered)

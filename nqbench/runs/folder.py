@@ -1,0 +1,212 @@
+"""Run folders: a manifest and append-only records.
+
+A run is a folder with ``manifest.json`` (what was to be measured, where, and with what) and
+``records.jsonl`` (one :class:`~nqbench.record.Record` per line, written before the next block
+starts). A killed runner can lose at most the line it was writing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from filelock import FileLock, Timeout
+
+from nqbench.errors import FolderRefused, StoreError
+from nqbench.record import Record
+from nqbench.runs.reading import (
+    MANIFEST,
+    MANIFEST_VERSION,
+    RECORDS,
+    TORN,
+    RecordFile,
+    newest,
+    read_manifest,
+    read_records,
+)
+from nqbench.system.closing import Closing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "MANIFEST",
+    "MANIFEST_VERSION",
+    "RECORDS",
+    "TORN",
+    "RecordFile",
+    "RunWriter",
+    "is_reference",
+    "load",
+    "newest",
+    "read_manifest",
+    "read_records",
+]
+
+LOCK: Final = ".lock"
+SYNC_S: Final = 0.1
+"""Records that come faster than this share one flush of the disk (which takes 0.2 to 5 ms): what
+a power failure can cost is a tenth of a second of measuring, and short blocks need not wait."""
+OLD: Final = "old"
+"""Sub-folder that keeps what ``--fresh`` put aside."""
+
+
+def is_reference(path: Path) -> bool:
+    """Whether a run folder lies under ``results/reference`` and so is part of the project."""
+    parts = path.resolve().parts
+    return any(pair == ("results", "reference") for pair in itertools.pairwise(parts))
+
+
+class RunWriter(Closing):
+    """The only writer of a run folder, for as long as it is open (a lock file sees to that)."""
+
+    def __init__(self, path: Path) -> None:
+        """Lock and, if needed, create the folder.
+
+        Raises ``FolderRefused`` for a reference run, a folder in use, or one that cannot be
+        written.
+        """
+        if is_reference(path):
+            raise FolderRefused(
+                f"{path} is a reference run and is never written;"
+                " give another folder with --out, e.g. under results/local"
+            )
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(path / LOCK)
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            raise FolderRefused(
+                f"{path} is being written by another run; wait for it, or give another --out"
+            ) from None
+        except OSError as error:
+            raise FolderRefused(
+                f"{path} cannot be written: {error.strerror}; nothing was measured,"
+                " give another folder with --out"
+            ) from error
+        self._descriptor: int | None = None
+        self._synced = 0.0
+
+    def repair(self) -> RecordFile:
+        """Read the records; move a torn last line to ``records.torn``."""
+        found = read_records(self.path)
+        if found.torn:
+            file = self.path / RECORDS
+            try:
+                with (self.path / TORN).open("ab") as aside:
+                    aside.write(found.torn + b"\n")
+                os.truncate(file, file.stat().st_size - len(found.torn))
+            except OSError as error:
+                raise StoreError(
+                    f"{found.message()}, but {self.path} cannot be written: {error.strerror}"
+                ) from error
+        return found
+
+    def archive(self) -> Path | None:
+        """Put an earlier run aside in ``old/TIME``; ``None`` if there was none."""
+        # The manifest goes last: records without one would be taken for those of the new run.
+        present = [f for f in (RECORDS, TORN, MANIFEST) if (self.path / f).exists()]
+        if not present:
+            return None
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+        aside = self.path / OLD / stamp
+        try:
+            aside.mkdir(parents=True)
+            for name in present:
+                (self.path / name).rename(aside / name)
+        except OSError as error:
+            raise StoreError(
+                f"the earlier run cannot be put aside in {aside}: {error.strerror};"
+                " nothing of it is lost"
+            ) from error
+        return aside
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Replace the manifest at once: readers see the old one or the new one."""
+        text = json.dumps({"version": MANIFEST_VERSION, **manifest}, indent=1, ensure_ascii=False)
+        temporary = self.path / (MANIFEST + ".tmp")
+        try:
+            with temporary.open("w", encoding="utf-8", errors="surrogatepass") as file:
+                file.write(text + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path / MANIFEST)
+            _flush_folder(self.path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise StoreError(
+                f"{self.path / MANIFEST} cannot be written: {error.strerror};"
+                " nothing was measured, and what was there before is kept"
+            ) from error
+
+    def append(self, record: Record) -> None:
+        """Add one record as one line of the file.
+
+        It is with the operating system when this returns, so a killed runner loses nothing, and
+        flushed to the disk itself unless the last flush was less than ``SYNC_S`` seconds ago.
+        """
+        line = json.dumps(record.as_json(), separators=(",", ":"), ensure_ascii=False) + "\n"
+        try:
+            if self._descriptor is None:
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+                self._descriptor = os.open(self.path / RECORDS, flags, 0o666)
+            # Some network file systems count no links: the name has to be gone, too.
+            if not os.fstat(self._descriptor).st_nlink and not (self.path / RECORDS).exists():
+                raise self._deleted()
+            data = line.encode(errors="surrogatepass")
+            while data:  # a full disk or a signal may cut a write short
+                data = data[os.write(self._descriptor, data) :]
+            if time.monotonic() - self._synced >= SYNC_S:
+                os.fsync(self._descriptor)
+                self._synced = time.monotonic()
+        except OSError as error:
+            raise self._unwritten(error) from error
+
+    def close(self) -> None:
+        """Close the file and give the folder free. Raises ``StoreError`` if the disk refuses."""
+        descriptor, self._descriptor = self._descriptor, None
+        try:
+            if descriptor is not None:
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+        except OSError as error:
+            raise self._unwritten(error) from error
+        finally:
+            self._lock.release()
+
+    def _deleted(self) -> StoreError:
+        return StoreError(
+            f"{self.path / RECORDS} was deleted while the run wrote to it, and what it held is"
+            " lost; run again, and leave the folder alone until the run has ended"
+        )
+
+    def _unwritten(self, error: OSError) -> StoreError:
+        return StoreError(
+            f"{self.path / RECORDS} cannot be written: {error.strerror}; the records before this"
+            " one are kept: make room, then run again to go on"
+        )
+
+
+def _flush_folder(path: Path) -> None:
+    """Bring a renamed file's new name to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def load(run: Path | str) -> pd.DataFrame:
+    """A run as a table: one row per block, see :mod:`nqbench.runs.frame`. Raises ``StoreError``."""
+    from nqbench.runs.frame import frame  # pandas takes half a second to import
+
+    return frame(Path(run))

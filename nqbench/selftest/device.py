@@ -1,0 +1,161 @@
+"""Self-test on a device: one run in which every point stands twice.
+
+What differs between the two is chance, so that every ``faster`` and ``slower`` is a false one. The
+pairs are compared within the run (paired by round), and between halves of its rounds as if they
+were two runs. A known difference is put in by lengthening one side's times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from nqbench.analysis.compare.match import Matched
+from nqbench.analysis.compare.model import Comparison
+from nqbench.analysis.compare.runs import compare_levels, compare_runs
+from nqbench.analysis.compare.statistics import ALPHA
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.quantities import TIME
+from nqbench.errors import AnalysisError, StudyError
+from nqbench.selftest.statistics import MOST_FALSE, Finding, Rate, SelfTest, right
+from nqbench.selftest.trials import Trial
+
+if TYPE_CHECKING:
+    from nqbench.study import Study
+
+STUDY: Final = Path(__file__).with_name("study.yaml")
+SIDES: Final = ("a", "b")
+"""Sweeps of that study: the same points under two names."""
+EFFECT: Final = 1.02
+"""The difference put in: that of the simulated self-test."""
+HALVES: Final = ("odd rounds", "even rounds")
+
+UNTIMED: Final = (
+    "counts and does not time: its counters repeat exactly, so there are no statistics to test;"
+    " give a GPU, or no --device for the test device"
+)
+
+Change = Callable[[PointResult], PointResult]
+
+
+def study() -> Study:
+    """The A/A study."""
+    from nqbench.study import load_study
+
+    return load_study(STUDY)
+
+
+def times(spec: str) -> None:
+    """Raise ``StudyError`` for a device that counts: said before 48 points are run in vain."""
+    if spec.partition(":")[0] == "sim":
+        raise StudyError(f"{spec} {UNTIMED}")
+
+
+def judge_run(run: Path) -> SelfTest:
+    """What a run of the A/A study says.
+
+    Raises ``AnalysisError`` for another study's run or one without a pair, ``StoreError`` for none.
+    """
+    data = load_dataset(run)
+    if (data.name, data.sweeps) != (study().name, SIDES):
+        raise AnalysisError(
+            f"{run} holds the study {data.name}, not the self-test: its points are not identical,"
+            " so that their differences say nothing about the statistics; give a run that"
+            " `nqbench selftest --device` wrote"
+        )
+    if data.simulated:
+        raise AnalysisError(f"{data.device} {UNTIMED}")
+    together = compare_levels(data, "sweep", SIDES, margin=0)
+    pairs = [row.pair for row in together.rows]
+    corrected = Rate(sum(r.verdict in ("faster", "slower") for r in together.rows), len(pairs))
+    found = [Finding(data.device, "paired", "false calls after correction", corrected)]
+    for design, one in (("paired", _within), ("welch", _between)):
+        equal = [t for pair in pairs for t in one(data, pair, 1.0)]
+        longer = [t for pair in pairs for t in one(data, pair, EFFECT)]
+        found += _findings(data.device, design, equal, longer)
+    return SelfTest(tuple(found), _notes(data, together, pairs))
+
+
+def _findings(device: str, design: str, equal: list[Trial], longer: list[Trial]) -> list[Finding]:
+    """Rates of one design; nothing where there are too few rounds for it."""
+    equal = [t for t in equal if t.row.ratio.bounded]
+    if not equal:
+        return []
+    false = Rate(sum(t.row.p <= ALPHA for t in equal), len(equal))
+    called = Rate(sum(t.row.verdict in ("faster", "slower") for t in equal), len(equal))
+    power = Rate(sum(right(t) for t in longer), len(longer))
+    # A few dozen pairs cannot prove a rate of 5%; they can show that it is broken.
+    limit = f"lower bound at most {MOST_FALSE:.1%}"
+    return [
+        Finding(device, design, "false faster or slower", called, limit, _below(called)),
+        Finding(device, design, f"p <= {ALPHA:g} though equal", false, limit, _below(false)),
+        Finding(device, design, f"true {EFFECT - 1:.0%} called right", power),
+    ]
+
+
+def _below(rate: Rate) -> bool:
+    return rate.bounds()[0] <= MOST_FALSE
+
+
+def _within(data: Dataset, pair: Matched, effect: float) -> list[Trial]:
+    """One pair compared on its own, as if it were all that the run holds."""
+    alone = replace(data, points=(pair.first, _longer(pair.second, effect)))
+    return _trials(compare_levels(alone, "sweep", SIDES), effect)
+
+
+def _between(data: Dataset, pair: Matched, effect: float) -> list[Trial]:
+    """The odd rounds of one against the even rounds of the other."""
+    first, second = _half(pair.first, 1), _half(_longer(pair.second, effect), 0)
+    if not first.blocks or not second.blocks:
+        return []
+    runs = [replace(data, points=(p,)) for p in (first, second)]
+    return _trials(compare_runs(runs[0], runs[1], HALVES), effect)
+
+
+def _trials(comparison: Comparison, truth: float) -> list[Trial]:
+    return [Trial(truth, row) for row in comparison.rows]
+
+
+def _half(point: PointResult, rest: int) -> PointResult:
+    return replace(point, blocks={r: b for r, b in point.blocks.items() if r % 2 == rest})
+
+
+def _longer(point: PointResult, factor: float) -> PointResult:
+    """The point with every time multiplied: what a slower kernel would have given."""
+    blocks: dict[int, Mapping[str, Any]] = {
+        r: {**block, "value_s": block["value_s"] * factor} for r, block in point.blocks.items()
+    }
+    return replace(point, blocks=blocks)
+
+
+def _notes(data: Dataset, together: Comparison, pairs: list[Matched]) -> tuple[str, ...]:
+    logs = [
+        np.log(list(p.values(TIME).values())) for pair in pairs for p in (pair.first, pair.second)
+    ]
+    scatter = [float(x.std(ddof=1)) for x in logs if len(x) > 1]
+    halves = [
+        (row.ratio.high / row.ratio.low) ** 0.5 - 1
+        for row in together.rows
+        if row.ratio.low is not None and row.ratio.high is not None
+    ]
+    notes = [
+        f"{len(pairs)} pairs of identical points in {data.rounds} rounds ({data.manner})",
+        f"the pairs share the luck of {data.rounds} rounds, so the bounds of their rates are"
+        " somewhat too narrow",
+    ]
+    if scatter and halves:
+        notes.append(
+            f"noise between rounds {np.median(scatter):.2%} (median), half-width of the paired"
+            f" intervals {np.median(halves):.2%} (median), {max(halves):.2%} (largest)"
+        )
+    mean = together.blocks[0].overall
+    if mean is not None and mean.low is not None and mean.high is not None:
+        notes.append(
+            f"geometric mean of all ratios {mean.value:.5f} [{mean.low:.5f}, {mean.high:.5f}]"
+        )
+    return tuple(notes)

@@ -1,0 +1,154 @@
+"""The fastest verified path to a(N) on a device.
+
+Candidates are first run at a smaller board; only those with the right answer there compete, and
+the fastest of them counts the board that was asked for. The result is compared with A000170.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from nqbench.errors import DeviceError, InfeasibleError, NqbenchError, StudyError
+
+if TYPE_CHECKING:
+    from nqbench.devices.base import Device
+    from nqbench.point import Level
+    from nqbench.workloads.base import Workload
+
+SMALLEST_KERNEL_N: Final = 5
+LARGEST_N: Final = 27
+TRIAL_STEP: Final = 3
+"""The trial board is this much smaller than N: about 1/200 of the work, yet a real launch."""
+LARGEST_TRIAL_N: Final = 16
+"""Beyond this a trial would take longer than it can save."""
+
+MOST_JOBS: Final = 1 << 25
+"""Some hundreds of jobs for every thread of a large GPU, in 0.4 GB: more only cost time to make."""
+SMALLEST_TRIMMED: Final = 12
+"""Rows left to search at the first depth that is tried after a kernel's own."""
+
+CANDIDATES: Final[tuple[tuple[str, dict[str, Level]], ...]] = (
+    ("zhang2011.low_divergence", {}),
+    ("zhang2011.pool_distributed", {}),
+    ("zhang2011.pool_monolithic", {}),
+    ("tanaka2011.both", {"blocks": {"per_sm": 4}}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """a(n), how it was found, and how long it took on the device (seconds; None if simulated)."""
+
+    n: int
+    value: int
+    how: str
+    kernel_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    value: int
+    kernel_s: float | None
+    wall_s: float
+
+
+def check_size(n: int) -> None:
+    """Raise ``StudyError`` for a board whose count is not known."""
+    if not 1 <= n <= LARGEST_N:
+        raise StudyError(f"N must be from 1 to {LARGEST_N}, not {n}: a(N) is unknown beyond")
+
+
+def count_solutions(n: int, spec: str) -> Count:
+    """Count the placements of ``n`` queens (1 to 27) on the device ``spec``."""
+    from nqbench.devices.registry import open_device
+    from nqbench.workloads import get
+
+    check_size(n)
+    if spec.startswith("replay:"):
+        raise StudyError(
+            f"--device {spec} only repeats what was recorded, and count computes;"
+            " use cuda:0, sim or cpu"
+        )
+    workload = get("counting")
+    if n < SMALLEST_KERNEL_N or spec == "cpu":
+        return _finish(workload, open_device("cpu"), n, "cpu.multicore", {})
+    device = open_device(spec)
+    name, extra = _choose(workload, device, n)
+    return _finish(workload, device, n, name, extra)
+
+
+def _choose(workload: Workload, device: Device, n: int) -> tuple[str, dict[str, Level]]:
+    """The fastest candidate with the right answer at the trial board, as it fits board ``n``."""
+    fitting = [
+        (name, fit)
+        for name, extra in CANDIDATES
+        if (fit := _fitted(workload, device, n, name, extra)) is not None
+    ]
+    if not fitting:
+        raise StudyError(f"no kernel takes N={n} on {device.spec}; try --device cpu")
+    if not device.timed:
+        return fitting[0]
+    trial_n = max(SMALLEST_KERNEL_N, min(n - TRIAL_STEP, LARGEST_TRIAL_N))
+    extras = dict(CANDIDATES)
+    ranked: list[tuple[float, int]] = []
+    for index, (name, _) in enumerate(fitting):
+        extra = extras[name]
+        try:
+            trial = _run(workload, device, trial_n, name, extra)
+        except (InfeasibleError, DeviceError):
+            continue  # a candidate that does not fit this device simply does not compete
+        if trial.value == workload.expected({"n": trial_n}) and trial.kernel_s is not None:
+            ranked.append((trial.kernel_s, index))
+    if not ranked:
+        raise DeviceError(
+            f"no kernel gave the right answer for N={trial_n} on {device.spec};"
+            " try --device cpu, and run the GPU tests to see what is wrong"
+        )
+    return fitting[min(ranked)[1]]
+
+
+def _fitted(
+    workload: Workload, device: Device, n: int, name: str, extra: dict[str, Level]
+) -> dict[str, Level] | None:
+    """``extra`` with the depth that the board needs; ``None`` if the kernel cannot run it.
+
+    zhang2011's rule, N - 11, asks for hundreds of millions of jobs from N = 20 on.
+    """
+    for depth in ("auto", *range(n - SMALLEST_TRIMMED, 1, -1)):
+        levels: dict[str, Level] = extra if depth == "auto" else {**extra, "depth": depth}
+        try:
+            jobs = workload.resolve({"n": n, **levels}, name, device.facts).derived["jobs"]
+        except InfeasibleError:
+            continue
+        if int(jobs) <= MOST_JOBS:
+            return levels
+    return None
+
+
+def _finish(
+    workload: Workload, device: Device, n: int, name: str, extra: dict[str, Level]
+) -> Count:
+    trial = _run(workload, device, n, name, extra)
+    expected = workload.expected({"n": n})
+    if expected is not None and trial.value != expected:
+        raise NqbenchError(
+            f"{name} on {device.spec} counted {trial.value} for N={n}, but A000170 has {expected}:"
+            " do not trust this device; run the GPU tests"
+        )
+    took = f"kernel {trial.kernel_s:.4g} s" if trial.kernel_s is not None else "simulated"
+    how = f"{name} on {device.spec}, {took}, {trial.wall_s:.3g} s in all; equal to OEIS A000170"
+    return Count(n, trial.value, how, trial.kernel_s)
+
+
+def _run(workload: Workload, device: Device, n: int, name: str, extra: dict[str, Level]) -> _Trial:
+    started = time.perf_counter()
+    factors = workload.resolve({"n": n, **extra}, name, device.facts).factors
+    plan = workload.plan(factors, name, device.facts)
+    with device.prepare(plan) as prepared:
+        if device.timed:
+            prepared.launch()  # the first launch pays for loading the module
+        launch = prepared.launch()
+        value = workload.answer(plan, prepared.fetch())
+    return _Trial(value, launch.kernel_s, time.perf_counter() - started)

@@ -1,0 +1,185 @@
+"""``nqbench bottleneck``: the parts of kernels as a study made in memory, and its run.
+
+Every kernel becomes three points that differ in the factor ``part``. They are measured, recorded
+and resumed as those of any study.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.measure.parts import separable
+from nqbench.point import PART, Level, Point
+from nqbench.study import Measure
+from nqbench.workloads.base import Factor, Workload, host_systems
+from nqbench.workloads.variants import PARTS
+
+if TYPE_CHECKING:
+    from nqbench.facts import DeviceFacts
+    from nqbench.measure.events import Listener, RunOutcome
+
+NAME: Final = "bottleneck"
+SWEEP: Final = "parts"
+_PER_SM: Final = re.compile(r"(\d+)/SM", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class PartsStudy:
+    """What to take apart: systems of any workload, sizes, levels that hold for all of them.
+
+    ``sizes`` is empty for what each workload proposes (``part_n``).
+    """
+
+    systems: tuple[tuple[str, Workload], ...]
+    sizes: tuple[int, ...] = ()
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    measure: Measure = field(default_factory=Measure)
+
+    @property
+    def name(self) -> str:
+        """One run folder for each choice of systems."""
+        return "-".join([NAME, *(name for name, _ in self.systems)])
+
+    @property
+    def text(self) -> str:
+        """There is no file; the manifest tells what was asked for."""
+        return f"# made by the command {NAME}: {', '.join(name for name, _ in self.systems)}\n"
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain form, as of a study in a file."""
+        return {
+            "name": self.name,
+            "about": "Kernels without arithmetic and without memory, beside the whole",
+            "workload": self.systems[0][1].name,
+            "n": list(self.sizes),
+            "sweeps": [{"name": SWEEP, "matrix": {PART: list(PARTS)}, "fixed": dict(self.levels)}],
+            "measure": self.measure.as_json(),
+            "report": [{"table": NAME}, {"figure": NAME}],
+        }
+
+    def expand(self, study: object, facts: DeviceFacts) -> list[Point]:  # noqa: ARG002 (a hook)
+        """Three points for each system and size.
+
+        Raises ``InfeasibleError`` with the reason for a system that cannot be taken apart, and
+        ``StudyError`` for a size or level that is not one.
+        """
+        return [
+            point
+            for name, workload in self.systems
+            for n in self.sizes or _proposed(name, workload, facts)
+            for point in self._points(name, workload, n, facts)
+        ]
+
+    def _points(self, name: str, workload: Workload, n: int, facts: DeviceFacts) -> list[Point]:
+        resolved = workload.resolve({**self.levels, "n": n}, name, facts)
+        plan = workload.plan(resolved.factors, name, facts)
+        separable(workload, name).part(plan, "full")
+        return [
+            Point(
+                *(self.name, SWEEP, workload.name, name),
+                {**resolved.factors, PART: part},
+                resolved.derived,
+            )
+            for part in PARTS
+        ]
+
+
+def parts_study(
+    words: Sequence[str], sizes: Sequence[int] = (), measure: Measure | None = None
+) -> PartsStudy:
+    """The study of a command line: names of systems, and ``factor=level`` words for all of them.
+
+    Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a system of the processor
+    and for one whose workload does not tell arithmetic from memory.
+    """
+    from nqbench.cli.measuring import find_system
+
+    names = [word for word in words if "=" not in word]
+    if not names:
+        raise StudyError("bottleneck needs a system; `nqbench kernels` lists them")
+    systems = []
+    for name in dict.fromkeys(names):
+        workload, _ = find_system(name)
+        if name in host_systems(workload):  # before a reason that speaks of kernels
+            raise InfeasibleError(f"{name} runs on the processor: only kernels are taken apart")
+        separable(workload, name)
+        systems.append((name, workload))
+    if any(word.startswith("n=") for word in words):
+        raise StudyError("the size is an option: write --n")
+    if wrong := [size for size in sizes if size < 1]:
+        raise StudyError(f"--n {wrong[0]}: a size is a whole number from 1")
+    levels = dict(_level(word, systems) for word in words if "=" in word)
+    return PartsStudy(tuple(systems), tuple(sizes), levels, measure or Measure())
+
+
+def measure_parts(
+    study: PartsStudy,
+    spec: str,
+    out: Path,
+    *,
+    fresh: bool = False,
+    listener: Listener | None = None,
+    command: Sequence[str] = (),
+    isolate: bool = True,
+) -> RunOutcome:
+    """Measure the parts into a run folder; goes on where an earlier run stopped."""
+    from nqbench.measure.runner import run_study
+
+    return run_study(
+        study,
+        spec,
+        out,
+        fresh=fresh,
+        listener=listener,
+        command=command,
+        isolate=isolate,
+        expand=study.expand,
+    )
+
+
+def _proposed(name: str, workload: Workload, facts: DeviceFacts) -> tuple[int, ...]:
+    """The size at which a workload's kernels fill such a device."""
+    sizes = separable(workload, name).part_n
+    if facts.kind not in sizes:
+        raise WrongDeviceError(
+            f"bottleneck takes GPU kernels apart, and device {facts.name} runs none; use"
+            " --device sim or cuda:0"
+        )
+    return (sizes[facts.kind],)
+
+
+def _level(word: str, systems: Sequence[tuple[str, Workload]]) -> tuple[str, Level]:
+    """``factor=level`` as a study has it. Raises ``StudyError`` unless all workloads take it."""
+    name, _, text = word.partition("=")
+    per_sm = _PER_SM.fullmatch(text)
+    level: Level = text
+    if per_sm:
+        level = {"per_sm": int(per_sm[1])}
+    elif text.lstrip("-").isdecimal():
+        level = int(text)
+    for system, workload in systems:
+        if name not in workload.factors:
+            near = difflib.get_close_matches(name, workload.factors, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else ", ".join(workload.factors)
+            raise StudyError(f"{word}: {system} has no factor {name!r}; {hint}")
+        _check(word, workload.factors[name], level)
+    return name, level
+
+
+def _check(word: str, factor: Factor, level: Level) -> None:
+    from nqbench.study.check import takes
+
+    if isinstance(level, Mapping):
+        right = factor.per_sm
+    elif isinstance(level, int):
+        right = factor.number is not None and factor.number[0] <= level <= factor.number[1]
+    else:
+        right = factor.text or level in factor.levels or (factor.auto and level == "auto")
+    if not right:
+        raise StudyError(f"{word}: {factor.name!r} takes {takes(factor)}")

@@ -1,0 +1,231 @@
+"""The commands ``compare``, ``export`` and ``selftest``: exit codes, files, sentences."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.cli.app import app
+from nqbench.cli.comparing import Gate, parse_gate, percentage
+from nqbench.errors import NqbenchError, StudyError
+from nqbench.measure.runner import run_study
+from nqbench.study import load_study
+
+STUDY = """\
+name: small
+workload: counting
+n: {cuda: [12], sim: [8]}
+fixed: {block_size: 64, depth: 4}
+matrix: {memory: [global, shared], layout: [per_thread, interleaved]}
+measure: {target: 1%, rounds: 4, budget: 4s}
+"""
+NOISE = "base=1e-7,noise=0.002,round=0.002"
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of the same, one that is 5% slower, and two that only count."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "small.yaml").write_text(STUDY, encoding="utf-8")
+    study = load_study(folder / "small.yaml")
+    specs = {
+        "old": f"fake:{NOISE},seed=1",
+        "again": f"fake:{NOISE},seed=2",
+        "slow": f"fake:{NOISE.replace('1e-7', '1.05e-7')},seed=3",
+        "count": "fake:deterministic=1",
+        "recount": "fake:deterministic=1,base=2e-4",
+    }
+    for name, spec in specs.items():
+        run_study(study, spec, folder / name, isolate=False)
+    return folder
+
+
+def call(*words: object) -> tuple[int, str, Exception | None]:
+    done = runner.invoke(app, [str(w) for w in words])
+    error = done.exception if isinstance(done.exception, NqbenchError) else None
+    assert error is not None or done.exception is None or isinstance(done.exception, SystemExit)
+    return done.exit_code, done.output, error
+
+
+def test_a_slower_run_fails_the_gate_and_an_equal_one_does_not(runs: Path) -> None:
+    code, text, _ = call("compare", runs / "old", runs / "slow", "--fail-on", "slower:2%")
+    assert code == 1
+    assert "--fail-on slower:2%: 4 points" in text
+    assert "kernel time of 4 points: 4 slower" in text
+    assert call("compare", runs / "old", runs / "slow", "--fail-on", "slower:50%")[0] == 0
+    assert call("compare", runs / "old", runs / "again", "--fail-on", "slower:2%")[0] == 0
+    assert call("compare", runs / "slow", runs / "old", "--fail-on", "slower")[0] == 0
+
+
+def test_a_gate_says_what_it_did_not_see(runs: Path, tmp_path: Path) -> None:
+    """A point that crashed is not slower; whoever reads only the last line has to know."""
+    smaller = tmp_path / "small.yaml"
+    smaller.write_text(STUDY.replace("[global, shared]", "[global]"), encoding="utf-8")
+    run_study(load_study(smaller), f"fake:{NOISE},seed=4", tmp_path / "less", isolate=False)
+    code, text, _ = call("compare", runs / "old", tmp_path / "less", "--fail-on", "slower:2%")
+    assert code == 0
+    assert "--fail-on slower:2%: none (2 points could not be compared, see above)" in text
+
+
+def test_a_point_that_no_longer_runs_fails_the_gate(runs: Path, tmp_path: Path) -> None:
+    """The other way round it is an improvement, and a point left out is neither."""
+    for status, code in (("crashed", 1), ("wrong", 1), ("skipped", 0), ("throttled", 0)):
+        other = tmp_path / status
+        shutil.copytree(runs / "again", other)
+        lines = (other / "records.jsonl").read_text(encoding="utf-8").splitlines()
+        records = [json.loads(line) for line in lines]
+        key = records[-1]["key"]
+        kept = [r for r in records if r["key"] != key]
+        lost = next(r for r in records if r["key"] == key)
+        lost |= {"status": status, "reason": "made up", "value_s": None, "samples_s": []}
+        text = "\n".join(json.dumps(r) for r in [*kept, lost]) + "\n"
+        (other / "records.jsonl").write_text(text, encoding="utf-8")
+        found, said, _ = call("compare", runs / "old", other, "--fail-on", "slower:2%")
+        assert found == code, (status, said)
+        assert ("and 1 that ran before and failed now" in said) == bool(code)
+        assert "1 point could not be compared" in said
+        assert call("compare", other, runs / "old", "--fail-on", "slower:2%")[0] == 0, status
+
+
+def test_workloads_are_not_mixed(runs: Path, tmp_path: Path) -> None:
+    """Equal factors of different programs are a coincidence."""
+    shutil.copytree(runs / "old", tmp_path / "other")
+    manifest = tmp_path / "other" / "manifest.json"
+    text = manifest.read_text(encoding="utf-8")
+    manifest.write_text(text.replace('"workload": "counting"', '"workload": "fitness"'))
+    _, _, error = call("compare", runs / "old", tmp_path / "other")
+    assert isinstance(error, StudyError)
+    assert "is a run of counting, but" in str(error)
+
+
+def test_a_replay_of_invented_times_stays_invented(runs: Path, tmp_path: Path) -> None:
+    study = load_study(runs / "small.yaml")
+    again = run_study(study, f"replay:{runs / 'old'}", tmp_path / "r", isolate=False).path
+    assert load_dataset(again).manner == load_dataset(runs / "old").manner
+    assert call("compare", runs / "old", again)[0] == 0
+
+
+def test_counts_have_their_own_gate(runs: Path) -> None:
+    assert call("compare", runs / "count", runs / "recount", "--fail-on", "differs:1%")[0] == 1
+    _, _, error = call("compare", runs / "count", runs / "recount", "--fail-on", "slower")
+    assert isinstance(error, StudyError)
+    assert "no times, only counts; use --fail-on differs" in str(error)
+
+
+def test_levels_within_one_run(runs: Path) -> None:
+    code, text, _ = call("compare", runs / "old", "--by", "memory=global,shared")
+    assert code == 0
+    assert "memory shared against memory global, kernel time of 2 points" in text
+    assert "Paired by round" in text
+
+
+def test_files(runs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ("compare", runs / "old", runs / "slow", "--out", out, "-f", "csv", "-f", "html")
+    code, _, _ = call(*words)
+    assert code == 0
+    first = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert call(*words)[0] == 0
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == first
+    written = {path.name for path in out.iterdir()}
+    assert {"compare.md", "table-summary.csv", "table-points-time.html"} <= written
+    assert {f"figure-ratios-time.{s}" for s in ("svg", "pdf", "png")} <= written
+    lines = (out / "table-points-time.csv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 5
+    assert all(",slower," in line for line in lines[1:])
+    page = (out / "compare.md").read_text(encoding="utf-8")
+    assert "4 slower" in page
+    assert "(<table-points-time.csv>)" in page
+
+
+def test_one_format_goes_to_standard_output(runs: Path) -> None:
+    code, text, _ = call("compare", runs / "old", runs / "slow", "--format", "csv")
+    assert code == 0
+    assert text.startswith("compared,with_reference,quantity,points,faster,slower,same,unclear")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["old"], "needs two runs, or one run and two levels"),
+        (["old", "old"], "the same run is given twice"),
+        (["old", "count"], "these never share a column"),
+        (["old", "nothing"], "does not exist; give a run folder"),
+        (["old", "slow", "--by", "memory=a,b"], "--by compares within one run, but 2 are given"),
+        (["old", "--by", "memory=global"], "needs a factor and two levels"),
+        (["old", "slow", "--margin", "wide"], "--margin 'wide' is no share"),
+        (["old", "slow", "--margin", "100%"], "--margin 1 is no margin"),
+        (["old", "slow", "--fail-on", "faster"], "write slower or differs"),
+        (["old", "slow", "--out", "/proc/nowhere"], "cannot be written to /proc/nowhere"),
+        (["old", "slow", "--value", "tmie"], "did you mean 'time'"),
+    ],
+)
+def test_mistakes_are_told_and_are_no_regression(
+    runs: Path, words: list[str], message: str
+) -> None:
+    """``StudyError`` is exit code 2: code 1 is kept for the gate."""
+    places = [runs / w if w in {"old", "slow", "count", "nothing"} else w for w in words]
+    _, _, error = call("compare", *places)
+    assert isinstance(error, StudyError)
+    assert message in str(error)
+
+
+def test_export_and_compare_with_it(runs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "old.json"
+    assert call("export", runs / "old", "--format", "nvbench", "--out", out)[0] == 0
+    assert json.loads(out.read_text(encoding="utf-8"))["benchmarks"][0]["name"] == "small"
+    code, text, _ = call("compare", out, runs / "old")
+    assert code == 0
+    assert "kernel time of 4 points" in text
+    code, text, _ = call("export", runs / "old", "--format", "csv")
+    assert text.startswith("run,study,sweep")
+
+
+def test_self_test_of_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_process = partial(run_study, isolate=False)  # starting 7 workers would take the longest
+    monkeypatch.setattr("nqbench.measure.runner.run_study", in_process)
+    spec = "fake:base=1e-7,anew=1,noise=0.004,block=0.004"
+    code, text, _ = call("selftest", "--device", spec, "--out", tmp_path / "aa")
+    assert code == 0
+    assert "every limit holds" in text
+    assert "48 pairs of identical points" in text
+    measured = text[text.index("false calls") :]
+    code, text, _ = call("selftest", tmp_path / "aa")
+    assert code == 0
+    assert text[text.index("false calls") :] == measured, "judged again, without measuring"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--trials", "100", "--device", "fake"], "--trials is for the test device"),
+        (["--trials", "0"], "--trials 0 is too few"),
+        (["--budget", "10s"], "add --device cuda:0"),
+        (["--budget", "soon", "--device", "fake"], "--budget: 'soon' is not a duration"),
+        (["old", "--device", "fake"], "--device is for a self-test that measures"),
+        (["old"], "holds the study small, not the self-test"),
+        (["nothing"], "nothing is not a run folder"),
+    ],
+)
+def test_a_self_test_that_makes_no_sense(runs: Path, words: list[str], message: str) -> None:
+    """Exit code 2: code 1 is kept for a limit that is broken."""
+    places = [runs / w if w in {"old", "nothing"} else w for w in words]
+    _, _, error = call("selftest", *places)
+    assert isinstance(error, StudyError)
+    assert message in str(error)
+
+
+def test_gates_and_percentages() -> None:
+    assert parse_gate("slower") == Gate("slower", 0.0)
+    assert parse_gate("differs:0.5%") == Gate("differs", 0.005)
+    assert percentage("1%", "--margin") == 0.01
+    for text in ("2", "", "-2%", "nan%"):
+        with pytest.raises(StudyError, match=f"--fail-on slower: '{text}' is no share"):
+            parse_gate(f"slower:{text}")

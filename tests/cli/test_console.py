@@ -1,0 +1,71 @@
+"""What a terminal shows: whole tables at any width, progress that ends, one line per sentence."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from nqbench.cli.show import console as terminal
+from nqbench.cli.show.progress import RichListener
+from nqbench.cli.show.tables import print_fitting
+
+NAMES = ["system", "memory", "layout", "assignment", "block_size"]
+ROWS = [
+    ["zhang2011.low_divergence", "shared", "interleaved", "one_per_thread", "128"],
+    ["[odd] name", "global", "", "global_pool", "1024"],
+]
+
+
+def shown(width: int) -> str:
+    out = Console(file=io.StringIO(), width=width, force_terminal=False)
+    table = Table(title="kernels", caption="all of them")
+    for name in NAMES:
+        table.add_column(name)
+    print_fitting(out, table, NAMES, ROWS)
+    assert isinstance(out.file, io.StringIO)
+    return out.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 100, 200])
+def test_no_cell_is_lost_at_any_width(width: int) -> None:
+    text = shown(width)
+    for row in ROWS:
+        for cell in row:
+            for word in cell.split():
+                assert word in text, (width, cell)
+    assert "kernels" in text
+    assert "all of them" in text
+    assert max(map(len, text.splitlines())) <= max(width, len(ROWS[0][0]))
+
+
+def test_a_wide_terminal_gets_a_table_and_a_narrow_one_paragraphs() -> None:
+    assert "block_size=1024" not in shown(120)
+    assert "block_size=1024" in shown(40)
+    assert "layout=," not in shown(40)
+
+
+def test_a_step_before_the_first_stage_says_nothing() -> None:
+    """Points that are skipped before anything starts belong to no stage."""
+    out = Console(file=io.StringIO(), width=80)
+    listener = terminal.PlainListener(out)
+    listener.advanced()
+    assert isinstance(out.file, io.StringIO)
+    assert out.file.getvalue() == ""
+
+
+def test_progress_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar that still redraws itself writes over what is printed next, and hides the cursor."""
+    out = Console(file=io.StringIO(), force_terminal=True, width=80)
+    monkeypatch.setattr(terminal, "console", lambda stderr=False: out)
+    opened = terminal.progress()
+    listener = opened.__enter__()
+    assert isinstance(listener, RichListener)
+    listener.stage("compile", 3)
+    assert listener.progress.live.is_started
+    assert not opened.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)  # it goes on upwards
+    assert not listener.progress.live.is_started
+    assert isinstance(out.file, io.StringIO)
+    assert out.file.getvalue().endswith("\x1b[?25h")

@@ -1,0 +1,203 @@
+"""``nqbench claims`` and ``nqbench reproduce`` as scripts see them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from nqbench.cli import papers as cli_papers
+from nqbench.cli.app import app
+from nqbench.errors import NothingRuns
+
+ROOT = Path(__file__).parents[2]
+SMALL = """\
+name: zhang2011
+about: Two kernels on one small board
+n: {sim: [8], cuda: [15], cpu: [8]}
+sweeps:
+  - name: kernels
+    fixed: {depth: 4}
+    systems: [zhang2011.shared_conflict, zhang2011.shared_no_conflict]
+measure: {rounds: 2, budget: 1s}
+report:
+  - {table: results}
+"""
+FAKE = "fake:noise=0.001,round=0.001,spread=0.2,growth=1.1"
+
+
+def nqbench(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "nqbench", *words],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "200", "PYTHONPATH": str(ROOT)},
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with one paper, whose claims need no long count, and a small study."""
+    folder = tmp_path / "experiments" / "zhang2011"
+    folder.mkdir(parents=True)
+    source = ROOT / "experiments" / "zhang2011" / "published.yaml"
+    data = yaml.load(source.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    data["claims"] = [c for c in data["claims"] if c["kind"] == "ratio"]
+    text = yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
+    (folder / "published.yaml").write_text(text, encoding="utf-8")
+    (folder / "study.yaml").write_text(SMALL, encoding="utf-8")
+    return tmp_path
+
+
+def test_reproduce_runs_reports_and_judges(project: Path) -> None:
+    done = nqbench("reproduce", "zhang2011", "--device", FAKE, cwd=project)
+    assert done.returncode == 0, done.stderr
+    page = next(line for line in done.stdout.splitlines() if line.endswith("paper.md"))
+    text = (project / page).read_text(encoding="utf-8")
+    assert "invented by the fake test device" in text
+    assert "table 4: shared memory with no bank conflict" in text
+    assert (project / page).with_name("report.md").exists()
+    run = next(project.glob("results/local/*/zhang2011"))
+
+    judged = nqbench("claims", str(run), cwd=project)
+    assert judged.returncode == 0
+    assert "bank_conflict" in judged.stdout
+    assert "not measured" in judged.stdout
+
+    shutil.copytree(project / "experiments" / "zhang2011", project / "experiments" / "other")
+    again = nqbench("reproduce", "zhang2011", "other", "--recorded", cwd=project)
+    assert again.returncode == 0, again.stderr
+    assert (project / "plots" / "local" / "papers" / "zhang2011" / "paper.md").exists()
+    assert "other was never run here" in again.stderr
+    once = nqbench("reproduce", "zhang2011", "--recorded", "--out", "elsewhere", cwd=project)
+    assert once.returncode == 0, once.stderr
+    assert (project / "elsewhere" / "paper.md").exists()
+
+    wrong = nqbench("claims", str(run), "--paper", "zhang2010", cwd=project)
+    assert wrong.returncode == 2
+    assert "did you mean 'zhang2011'" in wrong.stderr
+
+
+def test_a_paper_of_which_nothing_was_measured_is_no_success(project: Path) -> None:
+    study = project / "experiments" / "zhang2011" / "study.yaml"
+    study.write_text(SMALL.replace("rounds: 2, budget: 1s", "rounds: 2"), encoding="utf-8")
+    words = ("--device", "fake:base=9", "--budget", "100ms")
+    done = nqbench("reproduce", "zhang2011", *words, cwd=project)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "done: 2 skipped" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("reproduce", "zhang"), 2, "no paper 'zhang'; did you mean 'zhang2011'"),
+        (("reproduce", "zhang2011", "--recorded"), 2, "no run of zhang2011 under results"),
+        (("reproduce", "zhang2011", "--recorded", "--device", "sim"), 2, "--device has no meaning"),
+        (("reproduce", "zhang2011", "--recorded", "--budget", "9s"), 2, "--budget has no meaning"),
+        (("reproduce", "zhang2011", "--device", "gpu"), 2, "gpu"),
+        (("claims", "nowhere"), 2, "not a run folder"),
+        (("reproduce",), 2, "PAPER"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    project: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    done = nqbench(*words, cwd=project)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (project / "results").exists()
+
+
+def test_a_broken_file_names_its_line(project: Path) -> None:
+    file = project / "experiments" / "zhang2011" / "published.yaml"
+    text = file.read_text(encoding="utf-8").replace('time("shared_conflict")', 'time("shared")', 1)
+    file.write_text(text, encoding="utf-8")
+    line = next(i for i, row in enumerate(text.splitlines(), 1) if 'time("shared")' in row)
+    (project / "study.yaml").write_text(SMALL.replace("zhang2011\n", "mine\n", 1), encoding="utf-8")
+    ran = nqbench("run", "study.yaml", "--device", FAKE, "--no-report", cwd=project)
+    assert ran.returncode == 0, ran.stderr
+    run = str(next(project.glob("results/local/*/mine")))
+    done = nqbench("claims", run, "--paper", "zhang2011", cwd=project)
+    assert done.returncode == 2
+    assert f"published.yaml:{line}: there is no system 'shared'" in done.stderr
+    unnamed = nqbench("claims", run, cwd=project)
+    assert unnamed.returncode == 2
+    assert "re-runs no paper" in unnamed.stderr
+    assert "--paper" in unnamed.stderr
+
+
+@pytest.mark.parametrize(
+    ("ends", "run", "code"),
+    [([0, 0], 2, 0), ([1, 0], 2, 1), ([0, 130], 2, 130), ([130, 0], 1, 130)],
+)
+def test_several_papers_go_on_after_a_failure_and_not_after_an_interruption(
+    ends: list[int], run: int, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def ended(name: str, *_: object) -> int:
+        asked.append(name)
+        return ends[len(asked) - 1]
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(cli_papers, "_reproduce", ended)
+    done = CliRunner().invoke(app, ["reproduce", "zhang2011", "tanaka2011"])
+    assert asked == ["zhang2011", "tanaka2011"][:run]
+    assert done.exit_code == code
+
+
+@pytest.mark.parametrize(("without", "code"), [(1, 0), (2, 2)])
+def test_a_paper_without_a_point_for_the_device_does_not_stop_the_others(
+    without: int, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    papers = ["zhang2011", "tanaka2011"]
+    ran: list[str] = []
+
+    def reproduced(name: str, *_: object) -> int:
+        if papers.index(name) < without:
+            raise NothingRuns(f"nothing would run of {name}")
+        ran.append(name)
+        return 0
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(cli_papers, "_reproduce", reproduced)
+    done = CliRunner().invoke(app, ["reproduce", *papers])
+    assert ran == papers[without:]
+    if code:
+        assert isinstance(done.exception, NothingRuns)  # `main` makes exit code 2 of it
+    else:
+        assert done.exit_code == 0
+        assert "zhang2011 is left out: nothing would run of zhang2011" in done.stderr
+
+
+def test_a_run_of_another_study_says_what_it_has_of_the_paper(project: Path) -> None:
+    study = project / "study.yaml"
+    study.write_text(SMALL.replace("zhang2011\n", "mine\n", 1), encoding="utf-8")
+    assert nqbench("run", "study.yaml", "-d", FAKE, "--no-report", cwd=project).returncode == 0
+    run = str(next(project.glob("results/local/*/mine")))
+    some = nqbench("claims", run, "--paper", "zhang2011", cwd=project)
+    assert some.returncode == 0, some.stderr
+    assert "is a run of study 'mine' and has 2 of the" in some.stdout
+
+    other = SMALL.replace("zhang2011\n", "other\n", 1)
+    other = other.replace(
+        "zhang2011.shared_conflict, zhang2011.shared_no_conflict", "tanaka2011.none"
+    )
+    study.write_text(other, encoding="utf-8")
+    assert nqbench("run", "study.yaml", "-d", FAKE, "--no-report", cwd=project).returncode == 0
+    run = str(next(project.glob("results/local/*/other")))
+    none = nqbench("claims", run, "--paper", "zhang2011", cwd=project)
+    assert none.returncode == 2
+    assert "has none of the" in none.stderr
+    assert "`nqbench reproduce zhang2011` measures them as the paper did" in none.stderr
+    assert none.stderr.count("\n") == 1

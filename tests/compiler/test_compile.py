@@ -1,0 +1,285 @@
+"""Compiling: instances by name, includes, errors that name the kernel's own line, the cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nqbench.compiler import cache as compile_cache
+from nqbench.compiler import compile as compiling
+from nqbench.compiler import nvrtc
+from nqbench.compiler.cache import Entry, cache_key, read_entry, write_entry
+from nqbench.compiler.compile import (
+    Compiled,
+    CompileRequest,
+    compile_cubin,
+    compile_many,
+    compile_ptx,
+)
+from nqbench.errors import CompileError, DeviceUnavailable
+
+KERNEL = """\
+#include "step.cuh"
+template <int N>
+__global__ void fill(int* out) { out[threadIdx.x] = STEP * N; }
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv(compile_cache.CACHE_ENVIRONMENT, str(folder))
+    return folder
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A kernel with an include beside it."""
+    (tmp_path / "step.cuh").write_text("constexpr int STEP = 3;\n")
+    path = tmp_path / "fill.cu"
+    path.write_text(KERNEL)
+    return path
+
+
+def test_ptx_holds_the_instance_asked_for_and_line_information(source: Path) -> None:
+    made = compile_ptx(source, "fill<5>", "sm_90")
+    text = made.image.decode()
+    assert made.symbol in text
+    assert "ILi5E" in made.symbol
+    assert ".target sm_90" in text
+    assert ".loc" in text
+    assert str(source) in text
+    assert ", 15;" in text  # STEP * N, folded
+
+
+def test_cubin_is_machine_code_for_the_architecture(source: Path) -> None:
+    hopper = compile_cubin(source, "fill<5>", "sm_90")
+    turing = compile_cubin(source, "fill<5>", "sm_75")
+    assert hopper.image.startswith(b"\x7fELF")
+    assert turing.image.startswith(b"\x7fELF")
+    assert hopper.image != turing.image
+    assert "registers" in hopper.log
+
+
+def test_options_reach_the_compiler(source: Path) -> None:
+    source.write_text("__global__ void f(int* o) { *o = VALUE; }\n")
+    assert ", 77;" in compile_ptx(source, "f", "sm_90", ("-DVALUE=77",)).image.decode()
+
+
+def test_second_compilation_comes_from_the_cache(source: Path) -> None:
+    first = compile_cubin(source, "fill<5>", "sm_90")
+    second = compile_cubin(source, "fill<5>", "sm_90")
+    assert (first.cached, second.cached) == (False, True)
+    assert (first.image, first.symbol, first.log) == (second.image, second.symbol, second.log)
+
+
+@pytest.mark.parametrize("change", ["source", "include", "entry", "arch", "options", "kind"])
+def test_any_change_misses_the_cache(source: Path, change: str) -> None:
+    compile_cubin(source, "fill<5>", "sm_90")
+    entry, arch, options = "fill<5>", "sm_90", ()
+    compile_: Callable[..., Compiled] = compile_cubin
+    if change == "source":
+        source.write_text(KERNEL + "// more\n")
+    elif change == "include":
+        (source.parent / "step.cuh").write_text("constexpr int STEP = 4;\n")
+    elif change == "entry":
+        entry = "fill<6>"
+    elif change == "arch":
+        arch = "sm_80"
+    elif change == "options":
+        assert not compile_cubin(source, entry, arch, ("-DX=1",)).cached
+        return
+    else:
+        compile_ = compile_ptx
+    assert not compile_(source, entry, arch, options).cached
+
+
+def test_an_include_of_an_include_counts(tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "outer.cuh").write_text('#include "inner.cuh"\n')
+    (folder / "inner.cuh").write_text("constexpr int V = 41;\n")
+    source = tmp_path / "k.cu"
+    source.write_text('#include "parts/outer.cuh"\n__global__ void k(int* o) { *o = V; }\n')
+    assert ", 41;" in compile_ptx(source, "k", "sm_90").image.decode()
+    (folder / "inner.cuh").write_text("constexpr int V = 42;\n")
+    assert ", 42;" in compile_ptx(source, "k", "sm_90").image.decode()
+
+
+def test_includes_in_a_circle_end(tmp_path: Path) -> None:
+    (tmp_path / "a.cuh").write_text('#pragma once\n#include "b.cuh"\n')
+    (tmp_path / "b.cuh").write_text('#pragma once\n#include "a.cuh"\n')
+    source = tmp_path / "k.cu"
+    source.write_text('#include "a.cuh"\n__global__ void k() {}\n')
+    assert compile_ptx(source, "k", "sm_90").image
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "arch", "said"),
+    [
+        ("__global__ void k() { int x = y; }\n", "k", "sm_90", r"bad\.cu\(1\).*\"y\" is undefined"),
+        ('\n\n#include "gone.cuh"\n', "k", "sm_90", r"bad\.cu\(3\).*gone\.cuh"),
+        ("__global__ void k() {}\n", "l", "sm_90", r"no such entry in bad\.cu.*\"l\""),
+        ("__global__ void k() {}\n", "k", "sm_20", r"this NVRTC \(\d+.* knows .*sm_90"),
+        ("__global__ void k() {}\n", "k", "90", r"written like sm_90"),
+    ],
+    ids=["code", "include", "entry", "arch", "arch-form"],
+)
+def test_errors_are_one_readable_message(
+    tmp_path: Path, text: str, entry: str, arch: str, said: str
+) -> None:
+    source = tmp_path / "bad.cu"
+    source.write_text(text)
+    with pytest.raises(CompileError, match=said) as caught:
+        compile_cubin(source, entry, arch)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_error_in_an_include_names_the_include(tmp_path: Path) -> None:
+    (tmp_path / "part.cuh").write_text("\nint f() { return wrong; }\n")
+    source = tmp_path / "k.cu"
+    source.write_text('#include "part.cuh"\n__global__ void k() {}\n')
+    with pytest.raises(CompileError, match=r"part\.cuh\(2\)"):
+        compile_ptx(source, "k", "sm_90")
+
+
+def test_many_errors_are_counted_not_listed(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text("__global__ void k() {\n" + "".join(f"u{i} = 1;\n" for i in range(9)) + "}\n")
+    with pytest.raises(CompileError, match=r"k\.cu\(2\).*and 6 more errors"):
+        compile_ptx(source, "k", "sm_90")
+
+
+def test_a_missing_source_and_a_path_option_are_refused(source: Path) -> None:
+    with pytest.raises(CompileError, match=r"nowhere\.cu cannot be read"):
+        compile_ptx(source.parent / "nowhere.cu", "k", "sm_90")
+    with pytest.raises(CompileError, match=r"'-I/x' is not taken"):
+        compile_ptx(source, "fill<5>", "sm_90", ("-I/x",))
+
+
+@pytest.mark.parametrize("damage", ["truncated", "altered", "empty"])
+def test_a_damaged_entry_is_compiled_again(source: Path, cache: Path, damage: str) -> None:
+    image = compile_cubin(source, "fill<5>", "sm_90").image
+    (path,) = [p for p in cache.rglob("*") if p.is_file()]
+    raw = path.read_bytes()
+    spoilt = {"truncated": raw[:-7], "altered": raw[:-1] + b"?", "empty": b""}[damage]
+    path.write_bytes(spoilt)
+    again = compile_cubin(source, "fill<5>", "sm_90")
+    assert not again.cached
+    assert again.image == image
+    assert compile_cubin(source, "fill<5>", "sm_90").cached
+
+
+def test_a_cache_that_cannot_be_written_stops_nothing(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(compile_cache.CACHE_ENVIRONMENT, str(tmp_path / "file"))
+    assert not compile_ptx(source, "fill<5>", "sm_90").cached
+    assert not compile_ptx(source, "fill<5>", "sm_90").cached
+
+
+def test_concurrent_processes_never_see_half_an_entry(source: Path, cache: Path) -> None:
+    """Four processes write and read the same few entries, hundreds of times, at the same time."""
+    script = textwrap.dedent("""
+        import sys
+        from pathlib import Path
+        from nqbench.compiler.cache import Entry, read_entry, write_entry
+        seed = int(sys.argv[1])
+        for turn in range(300):
+            key = f"{turn % 3:064x}"
+            whole = Entry(bytes([turn % 3]) * 200_000, f"symbol{turn % 3}", "log")
+            found = read_entry(key)
+            assert found is None or found == whole, "half an entry"
+            assert write_entry(key, whole)
+            assert read_entry(key) == whole, "lost an entry"
+    """)
+    workers = [
+        subprocess.Popen([sys.executable, "-c", script, str(seed)], stderr=subprocess.PIPE)
+        for seed in range(4)
+    ]
+    for worker in workers:
+        _, errors = worker.communicate(timeout=60)
+        assert worker.returncode == 0, errors.decode()
+    files = [p for p in cache.rglob("*") if p.is_file()]
+    assert len(files) == 3  # and no temporary file is left
+
+
+def test_concurrent_processes_compile_the_same_kernel(source: Path) -> None:
+    script = textwrap.dedent("""
+        import hashlib, sys
+        from pathlib import Path
+        from nqbench.compiler.compile import compile_cubin
+        made = compile_cubin(Path(sys.argv[1]), "fill<5>", "sm_90")
+        print(hashlib.sha256(made.image).hexdigest())
+    """)
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(source)], stdout=subprocess.PIPE, env=os.environ
+        )
+        for _ in range(3)
+    ]
+    digests = {worker.communicate(timeout=60)[0] for worker in workers}
+    assert len(digests) == 1
+    assert all(worker.returncode == 0 for worker in workers)
+    assert compile_cubin(source, "fill<5>", "sm_90").cached
+
+
+def test_parts_of_a_key_do_not_run_together() -> None:
+    assert cache_key(["ab", "c"]) != cache_key(["a", "bc"])
+    assert cache_key(["a", ""]) != cache_key(["a"])
+
+
+def test_entries_survive_any_text(cache: Path) -> None:
+    entry = Entry(b"\n\x00image\n", "_Zé", 'log with\n"lines"\n')
+    assert write_entry("ab" * 32, entry)
+    assert read_entry("ab" * 32) == entry
+
+
+def test_compile_many_keeps_order_and_errors(source: Path) -> None:
+    seen: list[int] = []
+    entries = ["fill<3>", "fill<oops>", "fill<4>"]
+    requests = [CompileRequest("ptx", source, entry, "sm_90") for entry in entries]
+    first, second, third = compile_many(requests, 2, lambda: seen.append(1))
+    assert isinstance(first, compiling.Compiled)
+    assert "ILi3E" in first.symbol
+    assert isinstance(second, CompileError)
+    assert isinstance(third, compiling.Compiled)
+    assert "ILi4E" in third.symbol
+    assert len(seen) == 3
+    assert compile_many([]) == []
+
+
+def test_a_missing_compiler_is_a_sentence_with_the_command(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cuda.bindings import nvrtc as bindings
+
+    def missing() -> None:
+        raise RuntimeError("Failure finding nvrtc\nsearched: here and there")
+
+    monkeypatch.setattr(bindings, "nvrtcVersion", missing)
+    nvrtc._nvrtc.cache_clear()
+    nvrtc.compiler_version.cache_clear()
+    try:
+        with pytest.raises(
+            DeviceUnavailable, match=r"pip install 'nvidia-cuda-nvrtc.*>=1\d"
+        ) as got:
+            compile_ptx(source, "fill<5>", "sm_90")
+        with pytest.raises(DeviceUnavailable, match="pip install"):
+            compile_many([CompileRequest("ptx", source, "fill<5>", "sm_90")])
+    finally:
+        nvrtc._nvrtc.cache_clear()
+        nvrtc.compiler_version.cache_clear()
+    assert "\n" not in str(got.value)
+
+
+def test_compiler_version_has_a_build_number() -> None:
+    assert len(compiling.compiler_version().split(".")) == 3

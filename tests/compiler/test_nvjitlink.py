@@ -1,0 +1,143 @@
+"""Kernels that launch kernels: compiled and linked here, without a GPU."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nqbench.compiler import cache as compile_cache
+from nqbench.compiler import nvjitlink as linking
+from nqbench.compiler.compile import CompileRequest, compile_cubin, compile_many, compile_ptx
+from nqbench.compiler.static import static_report
+from nqbench.errors import CompileError
+from nqbench.plan import KernelPlan
+
+NESTED = """\
+__global__ void child(int* out, int base) { out[base + threadIdx.x] = base + threadIdx.x; }
+template <int WIDTH>
+__global__ void parent(int* out) { child<<<1, WIDTH>>>(out, threadIdx.x * WIDTH); }
+"""
+LAUNCHER = b"__cudaCDP2LaunchDeviceV2"
+"""The device runtime's function that a launch becomes."""
+EXECUTABLE = 2  # ET_EXEC; a relocatable file, which cannot be loaded, has 1
+TIME_OF_FIRST_MEMBER = 8 + 16  # the archive's magic, then the member's name
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv(compile_cache.CACHE_ENVIRONMENT, str(tmp_path / "cache"))
+    path = tmp_path / "nested.cu"
+    path.write_text(NESTED, encoding="utf-8")
+    linking._nvjitlink.cache_clear()
+    yield path
+    linking._nvjitlink.cache_clear()
+
+
+def elf_type(image: bytes) -> int:
+    assert image.startswith(b"\x7fELF")
+    return int(struct.unpack_from("<H", image, 16)[0])
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+def test_a_linked_kernel_is_executable_and_holds_the_runtime(source: Path, arch: str) -> None:
+    made = compile_cubin(source, "parent<4>", arch, device_launch=True)
+    assert elf_type(made.image) == EXECUTABLE
+    assert b".text." + made.symbol.encode() in made.image
+    assert b".text." + LAUNCHER in made.image
+    assert "ILi4E" in made.symbol
+    again = compile_cubin(source, "parent<4>", arch, device_launch=True)
+    assert again.cached
+    assert again.image == made.image
+
+
+def test_without_the_mark_a_nested_launch_does_not_compile(source: Path) -> None:
+    with pytest.raises(CompileError, match="device-side kernel launch"):
+        compile_cubin(source, "parent<4>", "sm_90")
+
+
+def test_ptx_stays_unlinked(source: Path) -> None:
+    request = CompileRequest("ptx", source, "parent<4>", "sm_90", device_launch=True)
+    (made,) = compile_many([request])
+    assert not isinstance(made, CompileError)
+    assert b".extern .func" in made.image
+    assert LAUNCHER in made.image
+    with pytest.raises(CompileError):
+        compile_ptx(source, "parent<4>", "sm_90")
+
+
+def test_the_static_report_takes_such_kernels(source: Path) -> None:
+    plan = KernelPlan(source, "parent<4>", ("out",), (), (1, 1, 1), (32, 1, 1), device_launch=True)
+    (row,) = static_report([("nested", plan)], ["sm_90"])
+    assert row.note == ""
+    assert row.registers
+    assert row.registers > 8  # of the parent, not of its child
+
+
+def without_libraries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    monkeypatch.setitem(sys.modules, "nvidia", None)
+    monkeypatch.setattr(linking, "_USUAL_ROOT", nowhere)
+    monkeypatch.setenv("CUDA_PATH", str(nowhere))
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+
+
+def test_a_missing_runtime_is_a_sentence_and_a_row_of_its_own(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_libraries(monkeypatch, tmp_path)
+    with pytest.raises(CompileError, match=r"libcudadevrt\.a.*pip install 'nvidia-cuda-runtime"):
+        compile_cubin(source, "parent<4>", "sm_90", device_launch=True)
+    requests = [
+        CompileRequest("cubin", source, "parent<4>", "sm_90", device_launch=True),
+        CompileRequest("cubin", source, "child", "sm_90", ("-DNOTHING", "-rdc=true")),
+    ]
+    lost, kept = compile_many(requests)
+    assert isinstance(lost, CompileError)
+    assert not isinstance(kept, CompileError)
+
+
+def test_a_toolkit_serves_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_libraries(monkeypatch, tmp_path)
+    library = tmp_path / "cuda" / "targets" / "x86_64-linux" / "lib" / linking.LIBRARY
+    library.parent.mkdir(parents=True)
+    library.write_bytes(b"!<arch>\n")
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "cuda"))
+    assert linking.device_runtime() == library
+
+
+def test_a_missing_linker_is_a_sentence(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings.nvjitlink", None)
+    monkeypatch.delattr("cuda.bindings.nvjitlink", raising=False)
+    linking.linker_version.cache_clear()
+    with pytest.raises(CompileError, match="nvJitLink, which cannot be loaded") as caught:
+        compile_cubin(source, "parent<4>", "sm_90", device_launch=True)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_the_linker_refuses_is_told_in_its_words(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = tmp_path / linking.LIBRARY
+    damaged.write_bytes(b"no archive at all")
+    monkeypatch.setattr(linking, "device_runtime", lambda: damaged)
+    with pytest.raises(CompileError, match=r"cannot be linked with .*libcudadevrt\.a for sm_90"):
+        compile_cubin(source, "parent<4>", "sm_90", device_launch=True)
+
+
+def test_another_runtime_is_linked_anew(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = linking.device_runtime()
+    other = tmp_path / linking.LIBRARY
+    other.write_bytes(real.read_bytes())
+    compile_cubin(source, "parent<4>", "sm_90", device_launch=True)
+    monkeypatch.setattr(linking, "device_runtime", lambda: other)
+    assert compile_cubin(source, "parent<4>", "sm_90", device_launch=True).cached  # the same bytes
+    raw = bytearray(real.read_bytes())
+    raw[TIME_OF_FIRST_MEMBER] = raw[TIME_OF_FIRST_MEMBER] ^ 1  # another digit: still an archive
+    other.write_bytes(raw)
+    assert not compile_cubin(source, "parent<4>", "sm_90", device_launch=True).cached

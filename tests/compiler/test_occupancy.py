@@ -1,0 +1,106 @@
+"""Occupancy against NVIDIA's own calculator and against values worked out by hand."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqbench.compiler.occupancy import occupancy
+from nqbench.devices.models import load_model, model_names
+from nqbench.plan import CachePreference
+
+CASES = Path(__file__).parent / "occupancy_cases.csv"
+
+
+def cases() -> list[dict[str, str]]:
+    """Results of ``cudaOccMaxActiveBlocksPerMultiprocessor`` of CUDA 13.5's cuda_occupancy.h."""
+    with CASES.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_agrees_with_nvidias_calculator() -> None:
+    rows = cases()
+    assert len(rows) > 150
+    for row in rows:
+        got = occupancy(
+            load_model(row["model"]).facts,
+            int(row["registers"]),
+            int(row["shared_bytes"]),
+            int(row["block_size"]),
+            cast(CachePreference, row["cache"]),
+        )
+        assert got.blocks_per_multiprocessor == int(row["blocks"]), row
+        assert got.limiter in row["limiters"].split("|"), row
+
+
+@pytest.mark.parametrize(
+    ("model", "registers", "shared", "block", "blocks", "limiter"),
+    [
+        # 64 warps / 4 per block = 16; 65536 / (32 * 32) = 64 warps = 16 blocks: warps first
+        ("sm_90", 32, 0, 128, 16, "warps"),
+        # 65536 / (64 * 32) = 32 warps, 8 per block
+        ("sm_90", 64, 0, 256, 4, "registers"),
+        # 40 -> 1280 registers per warp; 16384 // 1280 = 12 per partition, 48 warps, 8 per block
+        ("sm_90", 40, 0, 256, 6, "registers"),
+        # one warp per block: 64 would fit, 32 blocks are allowed
+        ("sm_90", 16, 0, 32, 32, "blocks"),
+        # 49152 + 1024 reserved = 50176 of 233472
+        ("sm_90", 32, 49152, 128, 4, "shared"),
+        # no reserve on Turing: 65536 // 10240
+        ("sm_75", 16, 10000, 64, 6, "shared"),
+        # 1536 threads: one block of 1024
+        ("sm_120", 32, 0, 1024, 1, "warps"),
+        # larger than a block may be
+        ("sm_90", 16, 0, 1025, 0, "warps"),
+        # 255 -> 8192 per warp x 32 warps is more than a block's 65536
+        ("sm_90", 255, 0, 1024, 0, "registers"),
+        # more shared memory than any block may take
+        ("sm_90", 16, 232449, 32, 0, "shared"),
+    ],
+)
+def test_hand_computed(
+    model: str, registers: int, shared: int, block: int, blocks: int, limiter: str
+) -> None:
+    facts = load_model(model).facts
+    got = occupancy(facts, registers, shared, block)
+    assert (got.blocks_per_multiprocessor, got.limiter) == (blocks, limiter)
+    assert got.warps == blocks * -(-block // 32)
+    assert got.fraction == got.warps / facts.max_warps_per_multiprocessor
+
+
+def test_asking_for_l1_costs_resident_blocks() -> None:
+    facts = load_model("sm_90").facts
+    # 1 KiB is reserved per block; the smallest share of shared memory that holds one is 8 KiB.
+    assert occupancy(facts, 16, 0, 32, "prefer_l1").blocks_per_multiprocessor == 8
+    assert occupancy(facts, 16, 0, 32, "prefer_shared").blocks_per_multiprocessor == 32
+    fixed = replace(facts, shared_carveouts=())
+    assert occupancy(fixed, 16, 0, 32, "prefer_l1").blocks_per_multiprocessor == 32
+
+
+def test_a_block_has_threads() -> None:
+    with pytest.raises(ValueError, match="block_size is 0"):
+        occupancy(load_model("mini").facts, 16, 0, 0)
+
+
+@given(
+    model=st.sampled_from(model_names()),
+    registers=st.integers(0, 255),
+    shared=st.integers(0, 240_000),
+    block=st.integers(1, 1024),
+    more=st.sampled_from(["registers", "shared_bytes"]),
+)
+def test_more_of_anything_never_helps(
+    model: str, registers: int, shared: int, block: int, more: str
+) -> None:
+    facts = load_model(model).facts
+    less: dict[str, Any] = {"registers": registers, "shared_bytes": shared, "block_size": block}
+    got = occupancy(facts, **less)
+    assert 0 <= got.fraction <= 1
+    fuller = less | {more: less[more] + 1}
+    assert occupancy(facts, **fuller).blocks_per_multiprocessor <= got.blocks_per_multiprocessor

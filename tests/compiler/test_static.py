@@ -1,0 +1,213 @@
+"""The static report against the ELF file itself and against kernels built to spill."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from nqbench.cli.measuring import static_rows
+from nqbench.compiler.compile import compile_cubin, compile_ptx
+from nqbench.compiler.static import resources_of, static_report
+from nqbench.errors import CompileError, StudyError
+from nqbench.plan import CachePreference, KernelPlan
+from nqbench.study import load_study
+
+SOURCE = """\
+template <int N>
+__device__ __noinline__ int helper(const int* a, int n) {
+  int kept[N];
+  for (int i = 0; i < N; i++) kept[i] = a[i * n];
+  int sum = 0;
+  for (int i = 0; i < n; i++) sum += kept[(i * 7) % N];
+  return sum;
+}
+template <int N>
+__global__ void stacked(int* out, int n) {
+  extern __shared__ int dynamic[];
+  __shared__ int fixed[N];
+  fixed[threadIdx.x % N] = out[threadIdx.x];
+  dynamic[threadIdx.x] = n;
+  __syncthreads();
+  out[threadIdx.x] = helper<N>(fixed, n) + dynamic[n];
+}
+template <int N>
+__global__ void crowded(unsigned* out, int n) {
+  unsigned a[N];
+#pragma unroll
+  for (int i = 0; i < N; i++) a[i] = out[threadIdx.x * N + i];
+  for (int r = 0; r < n; r++) {
+    unsigned first = a[0];
+#pragma unroll
+    for (int i = 0; i < N - 1; i++) a[i] = a[i] * 3 + a[i + 1];
+    a[N - 1] ^= first;
+  }
+#pragma unroll
+  for (int i = 0; i < N; i++) out[threadIdx.x * N + i] = a[i];
+}
+__global__ void other(int* out) { out[threadIdx.x] = 1; }
+"""
+
+REGISTER_COUNT, FRAME_SIZE = 0x2F, 0x11  # attributes of the section .nv.info
+
+
+@pytest.fixture(autouse=True)
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "k.cu"
+    path.write_text(SOURCE)
+    return path
+
+
+def plan(
+    source: Path,
+    entry: str,
+    block: int = 128,
+    shared: int = 0,
+    options: tuple[str, ...] = (),
+    cache: CachePreference = "default",
+) -> KernelPlan:
+    return KernelPlan(
+        source, entry, (), (), (1, 1, 1), (block, 1, 1), shared, options=options, cache=cache
+    )
+
+
+def sections(elf: bytes) -> dict[str, tuple[bytes, int]]:
+    """Contents and size of each section of a 64-bit ELF file."""
+    (start,) = struct.unpack_from("<Q", elf, 0x28)
+    size, count, names_at = struct.unpack_from("<HHH", elf, 0x3A)
+    heads = [struct.unpack_from("<IIQQQQIIQQ", elf, start + i * size) for i in range(count)]
+    names = elf[heads[names_at][4] :]
+    return {
+        names[h[0] : names.index(b"\0", h[0])].decode(): (elf[h[4] : h[4] + h[5]], h[5])
+        for h in heads
+    }
+
+
+def elf_facts(elf: bytes, symbol: str) -> dict[str, int]:
+    """Registers, frame and shared memory of a kernel, read from the sections of its cubin."""
+    found = sections(elf)
+    symbols, _ = found[".symtab"]
+    strings, _ = found[".strtab"]
+    index = {}
+    for i in range(len(symbols) // 24):
+        (at,) = struct.unpack_from("<I", symbols, i * 24)
+        index[i] = strings[at : strings.index(b"\0", at)].decode()
+    info, _ = found[".nv.info"]
+    facts: dict[str, int] = {}
+    at = 0
+    while at < len(info):
+        form, attribute, length = struct.unpack_from("<BBH", info, at)
+        at += 4
+        if form != 4:  # only form 4 has a payload after the head
+            continue
+        if attribute in (REGISTER_COUNT, FRAME_SIZE):
+            which, value = struct.unpack_from("<II", info, at)
+            if index[which] == symbol:
+                facts["registers" if attribute == REGISTER_COUNT else "frame"] = value
+        at += length
+    facts["shared"] = found.get(f".nv.shared.{symbol}", (b"", 0))[1]
+    return facts
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_120"])
+@pytest.mark.parametrize("entry", ["stacked<40>", "crowded<24>", "other"])
+def test_report_equals_the_elf_file(source: Path, arch: str, entry: str) -> None:
+    made = compile_cubin(source, entry, arch)
+    report = resources_of(made)
+    truth = elf_facts(made.image, made.symbol)
+    assert report.registers == truth["registers"]
+    if entry == "other":
+        assert report.stack_bytes == truth["frame"] == 0
+    reserved = 1024 if truth["shared"] > 1024 else 0  # counted in newer cubins
+    assert report.static_shared_bytes == truth["shared"] - reserved
+
+
+def test_stack_and_shared_memory_are_those_of_the_source(source: Path) -> None:
+    report = resources_of(compile_cubin(source, "stacked<40>", "sm_90"))
+    assert report.stack_bytes >= 160  # int kept[40]
+    assert report.static_shared_bytes == 160  # int fixed[40]
+    assert report.spill_bytes == 0
+
+
+def test_spills_appear_when_registers_are_short(source: Path) -> None:
+    free = resources_of(compile_cubin(source, "crowded<64>", "sm_90"))
+    tight = resources_of(compile_cubin(source, "crowded<64>", "sm_90", ("--maxrregcount=32",)))
+    assert free.spill_bytes == 0
+    assert free.registers > 64
+    assert tight.registers <= 32
+    assert tight.spill_store_bytes > 0
+    assert tight.spill_load_bytes > 0
+    assert tight.spill_bytes == tight.spill_store_bytes + tight.spill_load_bytes
+    assert tight.stack_bytes > 0
+
+
+def test_ptx_has_no_such_report(source: Path) -> None:
+    with pytest.raises(CompileError, match="compile to a cubin"):
+        resources_of(compile_ptx(source, "other", "sm_90"))
+
+
+def test_rows_come_by_architecture_then_plan(source: Path) -> None:
+    plans = [
+        ("wide", plan(source, "other", 1024)),
+        ("shared", plan(source, "stacked<40>", 128, 40_000)),
+        ("narrow", plan(source, "other", 32, cache="prefer_l1")),
+    ]
+    rows = static_report(plans, ["sm_75", "sm_90"])
+    assert [(r.label, r.arch) for r in rows] == [
+        (label, arch) for arch in ("sm_75", "sm_90") for label, _ in plans
+    ]
+    by = {(r.label, r.arch): r for r in rows}
+    assert by["wide", "sm_75"].occupancy == 1.0
+    assert by["wide", "sm_90"].limiter == "warps"
+    assert by["shared", "sm_75"].blocks_per_multiprocessor == 1  # 40160 of 65536
+    assert by["shared", "sm_90"].blocks_per_multiprocessor == 5  # 41216 of 233472
+    assert by["shared", "sm_90"].limiter == "shared"
+    assert by["shared", "sm_90"].dynamic_shared_bytes == 40_000
+    assert by["narrow", "sm_90"].blocks_per_multiprocessor == 8
+    assert all(r.note == "" for r in rows)
+
+
+def test_a_kernel_is_compiled_once_for_many_plans(source: Path, tmp_path: Path) -> None:
+    class Steps:
+        total = 0
+        done = 0
+
+        def stage(self, name: str, total: int) -> None:
+            self.total = total
+
+        def advanced(self) -> None:
+            self.done += 1
+
+    steps = Steps()
+    plans = [(str(block), plan(source, "other", block)) for block in (32, 64, 128)]
+    rows = static_report(plans, ["sm_90"], 2, steps)
+    assert [row.block_size for row in rows] == [32, 64, 128]
+    assert (steps.total, steps.done) == (1, 1)
+
+
+def test_a_kernel_that_does_not_compile_is_a_row_with_the_reason(source: Path) -> None:
+    good, bad = static_report(
+        [("good", plan(source, "other")), ("bad", plan(source, "missing"))], ["sm_90"]
+    )
+    assert good.registers
+    assert bad.registers is None
+    assert bad.occupancy is None
+    assert "missing" in bad.note
+
+
+def test_an_unknown_architecture_names_the_nearest(source: Path) -> None:
+    with pytest.raises(StudyError, match=r"'sm_91', perhaps sm_90; known: sm_75"):
+        static_report([("x", plan(source, "other"))], ["sm_91"])
+
+
+def test_every_kernel_of_a_program_has_a_row(tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(
+        "name: s\nworkload: fitness\nn: {cuda: [10]}\n"
+        "systems: [fitness_schemes.gpu_coarse, fitness_schemes.cpu_serial]\n"
+    )
+    rows = static_rows(load_study(study), ["sm_90"], None)
+    assert [row.label.rpartition(" ")[2] for row in rows] == ["@coarse"]
+    assert all(row.registers for row in rows)

@@ -1,0 +1,130 @@
+"""Launches held back, and L2 emptied, over a pretended PyCUDA; tests/gpu looks at the effect."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from nqbench.devices.cuda import blocking_kernel as cuda_hold
+from nqbench.devices.cuda.device import CudaDevice
+from nqbench.errors import DeviceError, LaunchError
+from nqbench.plan import KernelPlan
+from tests.devices.cuda import fake_pycuda
+from tests.devices.cuda.fake_pycuda import Error, FakeDriver
+from tests.devices.cuda.test_device import gpu, plan
+
+__all__ = ["gpu", "plan"]  # fixtures
+
+
+def test_all_but_the_first_launch_are_held_until_everything_is_queued(
+    gpu: FakeDriver, plan: KernelPlan
+) -> None:
+    prepared = CudaDevice(0).prepare(plan)
+    assert not prepared.launch().held
+    assert "hold" not in gpu.names()
+    prepared.launch()
+    gpu.calls.clear()
+    assert prepared.launch().held
+    assert gpu.names() == [
+        "memcpy_dtod", "memset_d8", "synchronize", "hold", "launch", "release", "elapsed",
+        "synchronize",
+    ]  # fmt: skip
+
+
+def test_one_kernel_with_a_time_limit_holds_for_a_whole_process(
+    gpu: FakeDriver, plan: KernelPlan
+) -> None:
+    device = CudaDevice(0)
+    for _ in range(2):
+        with device.prepare(plan) as prepared:
+            for _ in range(3):
+                prepared.launch()
+    assert gpu.names().count("pagelocked_zeros") == 1
+    holds = [call for call in gpu.calls if call[0] == "hold"]
+    assert holds == [("hold", (1, 1, 1), (1, 1, 1), round(cuda_hold.LIMIT_S * 1e9))] * 4
+
+
+def test_a_launch_that_fails_lets_the_stream_go(gpu: FakeDriver, plan: KernelPlan) -> None:
+    prepared = CudaDevice(0).prepare(plan)
+    prepared.launch()
+    gpu.failures["launch"] = Error("cuLaunchKernel failed: invalid value")
+    with pytest.raises(LaunchError):
+        prepared.launch()
+    assert gpu.names()[-1] == "release"
+
+
+def test_a_hold_that_expired_is_the_last_one(gpu: FakeDriver, plan: KernelPlan) -> None:
+    prepared = CudaDevice(0).prepare(plan)
+    prepared.launch()
+    gpu.hold_expires = True
+    assert not prepared.launch().held
+    gpu.calls.clear()
+    assert not prepared.launch().held
+    assert "hold" not in gpu.names()
+
+
+def test_without_mapped_memory_launches_are_not_held(gpu: FakeDriver, plan: KernelPlan) -> None:
+    gpu.failures["pagelocked_zeros"] = Error("cuMemHostAlloc failed: not supported")
+    prepared = CudaDevice(0).prepare(plan)
+    assert [prepared.launch().held for _ in range(3)] == [False] * 3
+    assert gpu.names().count("pagelocked_zeros") == 1
+
+
+def test_the_split_of_l1_does_not_change_between_hold_and_kernel(
+    gpu: FakeDriver, plan: KernelPlan
+) -> None:
+    prepared = CudaDevice(0).prepare(dataclasses.replace(plan, cache="prefer_shared"))
+    gpu.calls.clear()
+    for _ in range(3):
+        prepared.launch()
+    assert gpu.names().count("set_attribute") == 1
+    assert ("set_attribute", "PREFERRED_SHARED_MEMORY_CARVEOUT", 100) in gpu.calls
+
+
+def test_the_default_split_is_left_to_the_driver(gpu: FakeDriver, plan: KernelPlan) -> None:
+    prepared = CudaDevice(0).prepare(plan)
+    for _ in range(3):
+        prepared.launch()
+    assert "set_attribute" not in gpu.names()
+
+
+def test_a_cold_launch_writes_twice_the_cache_before_the_timed_interval(
+    gpu: FakeDriver, plan: KernelPlan
+) -> None:
+    device = CudaDevice(0)
+    prepared = device.prepare(plan)
+    prepared.use_cold_l2()
+    assert ("mem_alloc", 2 * (50 << 20)) in gpu.calls
+    prepared.launch()
+    prepared.launch()
+    gpu.calls.clear()
+    prepared.launch()
+    assert gpu.names() == [
+        "memcpy_dtod", "memset_d8", "synchronize", "memset_d8", "hold", "launch", "release",
+        "elapsed", "synchronize",
+    ]  # fmt: skip
+    flushed = [call[1] for call in gpu.calls if call[0] == "memset_d8"][1]
+    assert len(gpu.memory[flushed]) == 2 * (50 << 20)
+    prepared.close()
+    device.prepare(plan).use_cold_l2()
+    assert gpu.names().count("mem_alloc") == 3  # two buffers and a copy; the flush is shared
+
+
+def test_a_hot_launch_flushes_nothing(gpu: FakeDriver, plan: KernelPlan) -> None:
+    prepared = CudaDevice(0).prepare(plan)
+    gpu.calls.clear()
+    prepared.launch()
+    assert gpu.names().count("memset_d8") == 1  # the plan's own zeroed buffer
+
+
+def test_what_prevents_a_flush_is_said(
+    gpu: FakeDriver, plan: KernelPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = CudaDevice(0).prepare(plan)
+    gpu.capacity = 1 << 20
+    with pytest.raises(DeviceError, match=r"104857600 bytes of memory left .* l2: hot"):
+        prepared.use_cold_l2()
+    monkeypatch.setitem(fake_pycuda._DEVICE_ATTRIBUTES, "L2_CACHE_SIZE", 0)
+    with pytest.raises(DeviceError, match="does not tell the size of its L2 cache"):
+        prepared.use_cold_l2()

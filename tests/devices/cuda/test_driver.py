@@ -1,0 +1,140 @@
+"""What is asked of the driver itself, over a pretended driver with its true error words."""
+
+from __future__ import annotations
+
+import enum
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nqbench.devices.cuda import driver as cuda_driver
+from nqbench.errors import DeviceError, DeviceUnavailable
+
+
+class Result(enum.IntEnum):
+    CUDA_SUCCESS = 0
+    CUDA_ERROR_INVALID_VALUE = 1
+    CUDA_ERROR_ILLEGAL_ADDRESS = 700
+    CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701
+    CUDA_ERROR_UNKNOWN = 999
+
+
+WORDS = {
+    Result.CUDA_SUCCESS: b"no error",
+    Result.CUDA_ERROR_INVALID_VALUE: b"invalid argument",
+    Result.CUDA_ERROR_ILLEGAL_ADDRESS: b"an illegal memory access was encountered",
+    Result.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: b"too many resources requested for launch",
+}
+
+
+class Driver:
+    """``cuda.bindings.driver`` as far as it is used."""
+
+    CUresult = Result
+    CUlimit = SimpleNamespace(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT="pending")
+
+    def __init__(self) -> None:
+        self.state = Result.CUDA_SUCCESS
+        self.pending = 2048
+
+    def cuCtxGetLimit(self, limit: str) -> tuple[Result, int]:  # noqa: N802
+        assert limit == "pending"
+        return Result.CUDA_SUCCESS, self.pending
+
+    def cuCtxSetLimit(self, limit: str, value: int) -> tuple[Result]:  # noqa: N802
+        assert limit == "pending"
+        if value > 1_000_000:
+            return (Result.CUDA_ERROR_INVALID_VALUE,)
+        self.pending = value
+        return (Result.CUDA_SUCCESS,)
+
+    def cuGetErrorString(self, code: Result) -> tuple[Result, bytes | None]:  # noqa: N802
+        if code not in WORDS:
+            return Result.CUDA_ERROR_INVALID_VALUE, None
+        return Result.CUDA_SUCCESS, WORDS[code]
+
+    def cuCtxSynchronize(self) -> tuple[Result]:  # noqa: N802
+        return (self.state,)
+
+    def cuInit(self, flags: int) -> tuple[Result]:  # noqa: N802
+        return (self.state,)
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
+    fake = Driver()
+    monkeypatch.setattr(cuda_driver, "_driver", lambda: fake)
+    cuda_driver._descriptions.cache_clear()
+    yield fake
+    cuda_driver._descriptions.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (
+            "cuEventSynchronize failed: an illegal memory access was encountered",
+            "CUDA_ERROR_ILLEGAL_ADDRESS",
+        ),
+        (
+            "cuLaunchKernel failed: too many resources requested for launch",
+            "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+        ),
+        ("cuMemcpy failed: words of another driver", ""),
+    ],
+)
+def test_names_are_found_by_the_drivers_words(driver: Driver, text: str, name: str) -> None:
+    assert cuda_driver.error_name(text) == name
+
+
+def test_a_context_is_stuck_or_not(driver: Driver) -> None:
+    assert cuda_driver.sticky_error() == ""
+    driver.state = Result.CUDA_ERROR_ILLEGAL_ADDRESS
+    assert cuda_driver.sticky_error() == "CUDA_ERROR_ILLEGAL_ADDRESS"
+
+
+def test_a_refusal_is_a_sentence(driver: Driver) -> None:
+    driver.state = Result.CUDA_ERROR_UNKNOWN
+    with pytest.raises(DeviceError, match="driver could not start: CUDA_ERROR_UNKNOWN"):
+        cuda_driver.device_uuid(0)
+
+
+def test_the_names_asked_of_the_bindings_exist() -> None:
+    from cuda.bindings import driver as bindings
+
+    for name in (cuda_driver._PREFERRED_CARVEOUT, cuda_driver._MAX_DYNAMIC_SHARED):
+        assert getattr(bindings.CUfunction_attribute, name).name == name
+    for call in (
+        "cuCtxSynchronize",
+        "cuDeviceGet",
+        "cuDeviceGetUuid",
+        "cuFuncSetAttribute",
+        "cuGetErrorString",
+        "cuInit",
+        "cuModuleGetFunction",
+        "cuModuleLoadData",
+        "cuModuleUnload",
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    ):
+        assert callable(getattr(bindings, call))
+    assert {int(code): code.name for code in bindings.CUresult}[700] == "CUDA_ERROR_ILLEGAL_ADDRESS"
+    assert len(bindings.CUuuid().bytes) == 16
+
+
+def test_an_absent_driver_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_driver, "LIBRARY", "libcuda-that-is-nowhere.so.1")
+    with pytest.raises(DeviceUnavailable, match="no NVIDIA driver"):
+        cuda_driver.require_driver()
+
+
+def test_pending_launches_are_allowed_where_the_limit_is_lower(driver: Driver) -> None:
+    cuda_driver.allow_pending_launches(1000)
+    assert driver.pending == 2048
+    cuda_driver.allow_pending_launches(5000)
+    assert driver.pending == 5000
+
+
+def test_too_many_pending_launches_are_a_sentence(driver: Driver) -> None:
+    with pytest.raises(DeviceError, match=r"memory aside for 2000000 pending launches"):
+        cuda_driver.allow_pending_launches(2_000_000)

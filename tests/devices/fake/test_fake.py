@@ -1,0 +1,144 @@
+"""The test device keeps to its own noise model, and misbehaves only when asked."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+
+from nqbench.devices.fake.device import LONGEST_S, FakeDevice, FakeModel
+from nqbench.errors import CompileError, DeviceError, DeviceUnavailable, LaunchError
+from nqbench.plan import HostPlan, KernelPlan
+from tests.measure.toy import TOY
+
+
+def plan(n: int = 8) -> KernelPlan:
+    """A kernel plan of the toy workload."""
+    made = TOY.plan({"n": n}, None, FakeDevice().facts)
+    assert isinstance(made, KernelPlan)
+    return made
+
+
+def times(model: FakeModel, count: int, *, round_: int = 1, n: int = 8) -> list[float]:
+    """Kernel times of consecutive launches."""
+    device = FakeDevice(model)
+    device.begin_round(round_)
+    with device.prepare(plan(n)) as prepared:
+        return [float(prepared.launch().kernel_s or 0.0) for _ in range(count)]
+
+
+def test_without_noise_it_tells_the_base_time() -> None:
+    assert times(FakeModel(base=1e-3, growth=3.0), 2, n=10) == pytest.approx([9e-3, 9e-3])
+
+
+def test_the_same_seed_and_round_give_the_same_times() -> None:
+    model = FakeModel(seed=4, noise=0.01, round=0.01)
+    assert times(model, 5) == times(model, 5)
+    assert times(model, 5) != times(model, 5, round_=2)
+    assert times(model, 5) != times(FakeModel(seed=5, noise=0.01, round=0.01), 5)
+
+
+def test_sample_noise_has_its_deviation_and_its_autocorrelation() -> None:
+    errors = np.log(times(FakeModel(noise=0.01, rho=0.6), 20_000)) - math.log(1e-4)
+    assert abs(errors.std() / 0.01 - 1) < 0.03
+    assert abs(np.corrcoef(errors[:-1], errors[1:])[0, 1] - 0.6) < 0.03
+
+
+def test_the_round_effect_is_shared_by_a_round_and_varies_between_rounds() -> None:
+    model = FakeModel(round=0.02)
+    luck = [math.log(times(model, 1, round_=r)[0] / 1e-4) for r in range(400)]
+    assert abs(statistics.stdev(luck) / 0.02 - 1) < 0.15
+    other = math.log(times(model, 1, round_=3, n=9)[0] / 4e-4)
+    assert math.isclose(other, luck[3], abs_tol=1e-12)
+
+
+def test_drift_outliers_skew_and_throttling() -> None:
+    drifting = times(FakeModel(drift=0.001), 11)
+    assert math.isclose(math.log(drifting[10] / drifting[0]), 0.01)
+    outliers = times(FakeModel(outliers=0.1, outlier=3.0), 5000)
+    assert abs(sum(t > 2e-4 for t in outliers) / 5000 - 0.1) < 0.02
+    skewed = np.log(times(FakeModel(noise=0.01, skew=3.0), 5000))
+    assert skewed.mean() > np.median(skewed) + 0.001
+    throttled = times(FakeModel(throttle=1.5), 120)
+    assert math.isclose(throttled[-1] / throttled[0], 1.5)
+
+
+def test_spread_gives_each_plan_its_own_factor() -> None:
+    model = FakeModel(spread=0.2)
+    own = {n: times(model, 1, n=n)[0] / 4.0 ** (n - 8) for n in range(4, 12)}
+    assert len({round(v, 9) for v in own.values()}) == 8
+    assert all(0.8e-4 <= value <= 1.2e-4 for value in own.values())
+
+
+@pytest.mark.parametrize(("fault", "error"), [("fail", LaunchError), ("fatal", LaunchError)])
+def test_launch_faults_hit_their_size_from_their_round_on(
+    fault: str, error: type[Exception]
+) -> None:
+    device = FakeDevice.from_spec(f"fake:{fault}=8,from_round=2")
+    prepared = device.prepare(plan(8))
+    prepared.launch()
+    device.begin_round(2)
+    with pytest.raises(error) as caught:
+        prepared.launch()
+    assert isinstance(caught.value, LaunchError)
+    assert caught.value.fatal == (fault == "fatal")
+    device.prepare(plan(9)).launch()
+
+
+def test_wrong_answers_and_refused_kernels() -> None:
+    device = FakeDevice.from_spec("fake:wrong=8,refuse=9")
+    assert device.prepare(plan(8)).recorded_answer() == 2**8 + 1
+    assert device.prepare(plan(7)).recorded_answer() == 2**7
+    with pytest.raises(CompileError, match=r"toy\.cu:1"):
+        device.prepare(plan(9))
+
+
+def test_a_hang_sleeps_for_ever() -> None:
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 5:
+            raise TimeoutError
+
+    device = FakeDevice(FakeModel(hang=8), sleep=nap)
+    with pytest.raises(TimeoutError):
+        device.prepare(plan(8)).launch()
+
+
+def test_deterministic_it_counts_and_measures_no_time() -> None:
+    device = FakeDevice.from_spec("fake:deterministic=1,noise=0.5,round=0.5")
+    assert (device.timed, device.deterministic, device.facts.kind) == (False, True, "sim")
+    first, second = (device.prepare(plan(8)).launch() for _ in range(2))
+    assert first == second
+    assert first.kernel_s is None
+    assert first.counters
+
+
+def test_faults_are_no_part_of_its_identity_but_its_noise_is() -> None:
+    healthy, ill, noisy = (
+        FakeDevice.from_spec(spec).identity() for spec in ("fake", "fake:crash=3", "fake:noise=1")
+    )
+    assert healthy == ill != noisy
+
+
+@pytest.mark.parametrize("spec", ["fake:colour=1", "fake:noise=much", "fake:seed=1.5"])
+def test_a_bad_parameter_is_a_sentence(spec: str) -> None:
+    with pytest.raises(DeviceUnavailable, match="fake device"):
+        FakeDevice.from_spec(spec)
+
+
+def test_it_takes_kernels_only_and_has_no_outputs() -> None:
+    device = FakeDevice()
+    with pytest.raises(DeviceError, match="host plans run on the cpu"):
+        device.prepare(HostPlan("a:b", ()))
+    with pytest.raises(DeviceError, match="no output buffers"):
+        device.prepare(plan()).fetch()
+
+
+def test_sizes_of_any_workload_have_a_time() -> None:
+    for n in (1000, 1_000_000):
+        with FakeDevice().prepare(plan(n)) as prepared:
+            assert prepared.launch().kernel_s == pytest.approx(LONGEST_S)

@@ -1,0 +1,279 @@
+"""What goes wrong with a run folder, as a user sees it: a sentence, an exit code, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nqbench.cli import app as cli
+from nqbench.runs.folder import MANIFEST, RECORDS, TORN, RunWriter, read_records
+from tests.tiny import FAKE, STUDY
+
+BLOCKS = 6
+
+Nqbench = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def nqbench(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """The command line in this process: exit code, standard output, standard error."""
+
+    def call(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["nqbench", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        code = ended.value.code
+        return code if isinstance(code, int) else int(code is not None), said.out, said.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run and its study, to be copied and damaged."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "study.yaml").write_text(STUDY)
+    done = subprocess.run(
+        [sys.executable, "-m", "nqbench", *run_words(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(read_records(folder / "r").records) == BLOCKS
+    return folder
+
+
+def run_words(folder: Path) -> list[str]:
+    """The command that makes the run, or goes on with it."""
+    where = ["--device", FAKE, "--out", str(folder / "r"), "--no-report"]
+    return ["run", str(folder / "study.yaml"), *where]
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    """A copy of the run."""
+    shutil.copytree(whole, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def sentence(error: str) -> str:
+    """The one error that standard error tells, after whatever progress it shows."""
+    assert "Traceback" not in error
+    lines = [line for line in error.strip().splitlines() if line.startswith("nqbench: ")]
+    assert len(lines) == 1, error
+    return lines[0]
+
+
+def truncate(file: Path) -> None:
+    """What a file system may leave after a power failure."""
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def make_newer(file: Path) -> None:
+    """As a later nqbench might write it."""
+    data = json.loads(file.read_text())
+    file.write_text(json.dumps({**data, "version": 99, "more": []}))
+
+
+def cut_out(file: Path) -> None:
+    """Valid JSON without a part that is needed."""
+    data = json.loads(file.read_text())
+    del data["device"]["facts"]
+    file.write_text(json.dumps(data))
+
+
+def become_a_folder(file: Path) -> None:
+    """Something that cannot be read at all."""
+    file.unlink()
+    file.mkdir()
+
+
+MANIFESTS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
+    "truncated": (truncate, ("is not JSON", "6 records are untouched", "delete it and run")),
+    "empty": (lambda f: f.write_bytes(b""), ("is not JSON", "6 records are untouched")),
+    "binary": (lambda f: f.write_bytes(b"\xff\x00" * 99), ("is not JSON", "6 records")),
+    "nested": (lambda f: f.write_text("[" * 10**5), ("is not JSON", "6 records")),
+    "a list": (lambda f: f.write_text("[]"), ("no version number", "6 records")),
+    "in part": (cut_out, ("lacks device.facts", "6 records are untouched")),
+    "newer": (make_newer, ("newer than this nqbench reads", "nothing was changed", "update")),
+    "unreadable": (become_a_folder, ("cannot be read: Is a directory",)),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+@pytest.mark.parametrize("command", ["run", "report"])
+def test_a_damaged_manifest(name: str, command: str, run: Path, nqbench: Nqbench) -> None:
+    damage, words = MANIFESTS[name]
+    damage(run / "r" / MANIFEST)
+    before = (run / "r" / RECORDS).read_bytes()
+    code, _, error = nqbench(*(run_words(run) if command == "run" else ("report", run / "r")))
+    assert code == 1
+    assert all(word in sentence(error) for word in words), error
+    assert (run / "r" / RECORDS).read_bytes() == before
+
+
+def test_a_lost_manifest_costs_no_block(run: Path, nqbench: Nqbench) -> None:
+    """What the sentence about a damaged manifest advises."""
+    (run / "r" / MANIFEST).unlink()
+    before = (run / "r" / RECORDS).read_bytes()
+    code, out, error = nqbench(*run_words(run))
+    assert code == 0
+    assert "6 blocks are already finished" in out + error
+    assert (run / "r" / RECORDS).read_bytes() == before
+
+
+def test_a_torn_line_is_told_and_measured_again(run: Path, nqbench: Nqbench) -> None:
+    file = run / "r" / RECORDS
+    os.truncate(file, file.stat().st_size - 9)
+    code, out, error = nqbench(*run_words(run))
+    assert (code, "Traceback" in error) == (0, False)
+    assert "5 complete records are kept, that block is measured again" in out + error
+    assert len(read_records(run / "r").records) == BLOCKS
+    assert (run / "r" / TORN).stat().st_size > 0
+
+
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_a_reader_tells_what_it_leaves_out(run: Path, nqbench: Nqbench, command: str) -> None:
+    """A table of what is left looks like a table of everything."""
+    folder = run / "r"
+    words = [command, str(folder), *([str(folder)] if command == "compare" else [])]
+    words += ["--out", str(run / "plots")]
+    assert "torn" not in nqbench(*words)[2]
+    os.truncate(folder / RECORDS, (folder / RECORDS).stat().st_size - 9)
+    error = nqbench(*words)[2]
+    assert f"the last line of {folder / RECORDS} is torn and left out" in error
+    os.truncate(folder / RECORDS, 0)
+    assert f"{folder / RECORDS} is empty: no block is kept there" in nqbench(*words)[2]
+    (folder / RECORDS).unlink()
+    said = nqbench(*words)[2]
+    assert f"{folder} has no {RECORDS}: no block is kept there; `nqbench run`" in said
+    assert "Traceback" not in said
+
+
+LINES: dict[str, tuple[bytes, tuple[str, ...]]] = {
+    "garbage": (b"\x00\xff\xfe not JSON", ("not a record", "move that line out")),
+    "a number": (b"17", ("not a record", "move that line out")),
+    "nested": (b"[" * 10**5, ("not a record", "move that line out")),
+    "no key": (b'{"round": 1}', ("no valid 'key'", "nothing was changed")),
+    "newer": (b'{"version": 99}', ("newer than this nqbench reads", "update nqbench")),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("command", ["run", "report"])
+def test_a_damaged_line_in_the_middle(name: str, command: str, run: Path, nqbench: Nqbench) -> None:
+    line, words = LINES[name]
+    file = run / "r" / RECORDS
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]) + b"\n")
+    before = file.read_bytes()
+    code, _, error = nqbench(*(run_words(run) if command == "run" else ("report", run / "r")))
+    assert code == 1
+    assert f"{RECORDS}:3: " in sentence(error)
+    assert all(word in error for word in words), error
+    assert file.read_bytes() == before
+
+
+def test_two_runs_in_one_folder(run: Path, nqbench: Nqbench) -> None:
+    with RunWriter(run / "r"):
+        code, _, error = nqbench(*run_words(run))
+    assert code == 2
+    assert "being written by another run; wait for it, or give another --out" in sentence(error)
+
+
+def test_a_folder_of_another_study(run: Path, nqbench: Nqbench) -> None:
+    (run / "study.yaml").write_text(STUDY.replace("tiny", "other"))
+    code, _, error = nqbench(*run_words(run))
+    assert code == 2  # the command line names a folder that cannot serve; nothing was run
+    assert "'tiny', not 'other'" in sentence(error)
+    assert "--fresh" in error
+
+
+def command(out: Path, device: str = FAKE) -> str:
+    """The run as a shell command, of the study in the working directory."""
+    words = ["-m", "nqbench", "run", "study.yaml", "-d", device, "-o", str(out), "--no-report"]
+    return shlex.join([sys.executable, *words])
+
+
+MOUNTED = """
+set -e
+mount -t tmpfs -o size={size} tmpfs "$1"
+cd "$2"
+set +e
+{commands}
+"""
+
+
+def mounted(size: str, commands: str, *folders: Path) -> subprocess.CompletedProcess[str]:
+    """Run shell commands with a small file system of their own at the first folder ($1)."""
+    possible = (
+        shutil.which("unshare")
+        and not subprocess.run(
+            ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", str(folders[0])],
+            capture_output=True,
+            check=False,
+        ).returncode
+    )
+    if not possible:
+        pytest.skip("cannot mount a file system here: unshare -rm is missing or not allowed")
+    script = MOUNTED.format(size=size, commands=commands)
+    return subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script, "sh", *map(str, folders)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_a_full_disk_keeps_what_was_measured(tmp_path: Path) -> None:
+    disk, work, kept = (tmp_path / name for name in ("disk", "work", "kept"))
+    disk.mkdir()
+    work.mkdir()
+    (work / "study.yaml").write_text(STUDY)
+    # So noisy that each block keeps its 500 samples: 10 kB a line.
+    attempt = f'{command(disk / "r", "fake:noise=0.3")}; echo "exit $?";'
+    more = 'cp -r "$1/r" "$3"; mount -o remount,size=8m "$1";'
+    commands = f'{attempt} {more} {attempt} grep -c "" "$1/r/records.jsonl"'
+    done = mounted("36k", commands, disk, work, kept)
+    first, second = done.stdout.split("exit ")[1:]
+    assert first.startswith("1\n"), done.stdout + done.stderr
+    said = sentence(done.stderr)
+    assert "No space left on device; the records before this one are kept: make room" in said
+    assert 1 <= len(read_records(kept).records) < BLOCKS
+    assert second.startswith("0\n"), done.stdout + done.stderr
+    assert done.stdout.endswith(f"{BLOCKS}\n")
+
+
+def test_a_full_disk_at_the_start(tmp_path: Path) -> None:
+    disk, work = tmp_path / "disk", tmp_path / "work"
+    disk.mkdir()
+    work.mkdir()
+    (work / "study.yaml").write_text(STUDY)
+    done = mounted("4k", f"{command(disk / 'r')}; echo $?", disk, work)
+    assert done.stdout.endswith("1\n"), done.stdout
+    assert "No space left on device; nothing was measured" in sentence(done.stderr)
+
+
+def test_a_read_only_folder(run: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    both = f"{command(disk / 'new')}; echo $?; {command(disk / 'r')}; echo $?"
+    done = mounted("1m", f'cp -r r "$1"; mount -o remount,ro "$1"; {both}', disk, run)
+    assert done.stdout.split()[-2:] == ["2", "2"], done.stdout
+    new, again = done.stderr.strip().splitlines()
+    for line in (new, again):
+        assert "cannot be written: Read-only file system; nothing was measured" in sentence(line)

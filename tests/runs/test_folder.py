@@ -1,0 +1,277 @@
+"""Run folders: what is written is there, what is torn is mended, what is not ours stays."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nqbench.errors import StoreError
+from nqbench.record import RECORD_VERSION, Record
+from nqbench.runs.folder import (
+    LOCK,
+    MANIFEST,
+    MANIFEST_VERSION,
+    RECORDS,
+    TORN,
+    RunWriter,
+    load,
+    read_manifest,
+    read_records,
+)
+from nqbench.vocabulary import COUNTERS
+
+
+def record(key: str = "k", round_: int = 1, **more: Any) -> Record:
+    """A measured block."""
+    fields: dict[str, Any] = {
+        "key": key,
+        "point": {
+            "study": "s",
+            "sweep": "w",
+            "workload": "counting",
+            "system": None,
+            "label": "w N=8",
+            "factors": {"n": 8, "memory": "shared", "blocks": {"per_sm": 4}},
+        },
+        "device": "cuda:0",
+        "round": round_,
+        "status": "ok",
+        "answer": "92",
+        "expected": "92",
+        "value_s": 0.5,
+        "samples_s": (0.4, 0.5, 0.6),
+        "phases": {"kernel": 0.5, "total": 0.7},
+        "resources": {"registers": 40, "carveout": 100},
+        "about": {"jobs": 12},
+    }
+    return Record(**{**fields, **more})
+
+
+def manifest(*keys: str, kind: str = "cuda") -> dict[str, Any]:
+    """A manifest that lists points with these keys."""
+    return {
+        "study": {"name": "s"},
+        "device": {"kind": kind, "facts": {"name": "d"}},
+        "points": [{"key": key, "sweep": "w", "factors": {"n": 8}} for key in keys],
+    }
+
+
+def run(path: Path, *records: Record, keys: tuple[str, ...] = ("k",), kind: str = "cuda") -> Path:
+    """A run folder with these records."""
+    with RunWriter(path) as writer:
+        writer.write_manifest(manifest(*keys, kind=kind))
+        for each in records:
+            writer.append(each)
+    return path
+
+
+def test_a_record_is_in_the_file_as_soon_as_append_returns(tmp_path: Path) -> None:
+    with RunWriter(tmp_path / "r") as writer:
+        for round_ in range(3):
+            writer.append(record(round_=round_))
+            assert len((tmp_path / "r" / RECORDS).read_bytes().splitlines()) == round_ + 1
+    assert read_records(tmp_path / "r").records == tuple(record(round_=r) for r in range(3))
+
+
+def test_a_run_does_not_go_on_into_a_deleted_file(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    with RunWriter(path) as writer:
+        writer.append(record("a"))
+        (path / RECORDS).rename(tmp_path / "elsewhere")
+        writer.append(record("b"))  # moved, so nothing is lost
+        (tmp_path / "elsewhere").unlink()
+        with pytest.raises(StoreError, match="was deleted while the run wrote to it"):
+            writer.append(record("c"))
+
+
+def test_the_disk_is_flushed_at_once_unless_records_come_in_a_burst(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[int] = []
+    now = [100.0]
+    monkeypatch.setattr("nqbench.runs.folder.os.fsync", flushed.append)
+    monkeypatch.setattr("nqbench.runs.folder.time.monotonic", lambda: now[0])
+    with RunWriter(tmp_path / "r") as writer:
+        for wait, count in [(1.0, 1), (0.2, 2), (0.01, 2), (0.01, 2), (0.2, 3)]:
+            now[0] += wait
+            writer.append(record())
+            assert len(flushed) == count
+    assert len(flushed) == 4  # and what a burst left, at the end
+
+
+@given(cut=st.integers(min_value=0))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_file_cut_anywhere_keeps_every_complete_record(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "cut"
+    path.mkdir(exist_ok=True)
+    lines = [json.dumps(record(round_=r).as_json()).encode() + b"\n" for r in range(4)]
+    content = b"".join(lines)
+    content = content[: cut % (len(content) + 1)]
+    (path / RECORDS).write_bytes(content)
+    complete = content.count(b"\n")
+    found = read_records(path)
+    assert [r.round for r in found.records] == list(range(complete))
+    assert bool(found.torn) == (not content.endswith(b"\n") and bool(content))
+    with RunWriter(path) as writer:
+        writer.repair()
+        writer.append(record(round_=9))
+    assert [r.round for r in read_records(path).records] == [*range(complete), 9]
+
+
+def test_a_torn_line_is_kept_aside_and_told(tmp_path: Path) -> None:
+    path = run(tmp_path / "r", record(round_=1), record(round_=2))
+    file = path / RECORDS
+    os.truncate(file, file.stat().st_size - 5)
+    assert len(load(path)) == 1  # reading needs no repair
+    with RunWriter(path) as writer:
+        found = writer.repair()
+    assert "1 complete records are kept" in found.message()
+    assert found.torn
+    assert (path / TORN).read_bytes().startswith(found.torn)
+
+
+def test_a_damaged_line_in_the_middle_is_an_error_that_names_it(tmp_path: Path) -> None:
+    path = run(tmp_path / "r", record(round_=1))
+    with (path / RECORDS).open("ab") as file:
+        file.write(b'{"key": \x00\n' + json.dumps(record().as_json()).encode() + b"\n")
+    with pytest.raises(StoreError, match=rf"{RECORDS}:2: not a record .* move that line"):
+        load(path)
+
+
+@pytest.mark.parametrize("what", ["record", "manifest"])
+def test_newer_versions_are_refused(tmp_path: Path, what: str) -> None:
+    path = run(tmp_path / "r", record())
+    if what == "record":
+        newer = record().as_json() | {"version": RECORD_VERSION + 1}
+        (path / RECORDS).write_text(json.dumps(newer) + "\n")
+    else:
+        newer = manifest("k") | {"version": MANIFEST_VERSION + 1}
+        (path / MANIFEST).write_text(json.dumps(newer))
+    with pytest.raises(StoreError, match=r"newer than this nqbench reads .* update nqbench"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "not a run folder"), ("{", "not JSON"), ("[]", "no version"), ("{}", "no version")],
+)
+def test_what_is_no_run_folder_is_said(tmp_path: Path, content: str | None, words: str) -> None:
+    if content is not None:
+        (tmp_path / MANIFEST).write_text(content)
+    with pytest.raises(StoreError, match=words):
+        read_manifest(tmp_path)
+
+
+def test_a_folder_has_one_writer_at_a_time(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from nqbench.runs.folder import RunWriter\n"
+        "with RunWriter(Path(sys.argv[1])): print('have it', flush=True); input()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "r")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"have it\n"
+        with pytest.raises(StoreError, match="being written by another run"):
+            RunWriter(tmp_path / "r")
+        other.kill()
+    RunWriter(tmp_path / "r").close()  # a lock does not outlive its owner
+
+
+def test_a_reference_run_is_never_written(tmp_path: Path) -> None:
+    (tmp_path / "results" / "reference").mkdir(parents=True)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "results" / "reference")
+    for path in (tmp_path / "results" / "reference" / "h100" / "x", link / "x"):
+        with pytest.raises(StoreError, match="reference run"):
+            RunWriter(path)
+        assert not path.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match="cannot be written"):
+        RunWriter(tmp_path / "file" / "r")
+
+
+def test_starting_over_loses_nothing(tmp_path: Path) -> None:
+    path = run(tmp_path / "r", record())
+    before = (path / RECORDS).read_bytes()
+    with RunWriter(path) as writer:
+        aside = writer.archive()
+        assert writer.archive() is None
+    assert aside is not None
+    assert (aside / RECORDS).read_bytes() == before
+    assert sorted(p.name for p in path.iterdir() if p.name != LOCK) == ["old"]
+
+
+def test_a_manifest_that_fails_to_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    path = run(tmp_path / "r")
+    with RunWriter(path) as writer, pytest.raises(TypeError):
+        writer.write_manifest({"bad": object()})
+    assert read_manifest(path)["study"] == {"name": "s"}
+
+
+def test_load_gives_one_row_per_block_with_every_column(tmp_path: Path) -> None:
+    failed = record("w", status="wrong", reason="no", value_s=None, samples_s=(), phases={})
+    path = run(tmp_path / "r", record(), record(round_=2, value_s=0.7), failed, keys=("k", "w"))
+    table = load(path)
+    assert len(table) == 3
+    assert table.attrs["manifest"]["study"]["name"] == "s"
+    first, _, wrong = (row for _, row in table.iterrows())
+    assert (first["n"], first["memory"], first["blocks"], first["jobs"]) == (
+        8,
+        "shared",
+        "4/SM",
+        12,
+    )
+    assert (first["system"], first["samples"], first["answer"]) == ("", 3, "92")
+    assert (first["kernel_s"], first["total_s"], first["registers"]) == (0.5, 0.7, 40)
+    assert set(COUNTERS) <= set(table.columns)
+    assert table["warp_instructions"].isna().all()
+    assert wrong["status"] == "wrong"
+    assert math.isnan(wrong["value_s"])
+    assert math.isnan(wrong["kernel_s"])
+    assert str(table["value_s"].dtype) == "float64"
+
+
+def test_a_block_measured_again_supersedes_the_old_one(tmp_path: Path) -> None:
+    path = run(tmp_path / "r", record(status="timeout", value_s=None), record(value_s=0.9))
+    assert list(load(path)["value_s"]) == [0.9]
+
+
+def test_blocks_of_an_earlier_version_of_a_point_are_left_out(tmp_path: Path) -> None:
+    path = run(tmp_path / "r", record("old", value_s=9.0), record("k", value_s=1.0))
+    assert list(load(path)["value_s"]) == [1.0]
+
+
+def test_host_baselines_of_a_simulated_run_are_not_simulated(tmp_path: Path) -> None:
+    counted = record("k", device="sim:mini", value_s=None, counters={"barriers": 5})
+    timed = record("h", device="cpu")
+    table = load(run(tmp_path / "r", counted, timed, keys=("k", "h"), kind="sim"))
+    assert list(table["device_kind"]) == ["sim", "cpu"]
+    assert list(table["simulated"]) == [True, False]
+    assert table["barriers"].iloc[0] == 5
+
+
+def test_an_empty_run_gives_an_empty_table(tmp_path: Path) -> None:
+    table = load(run(tmp_path / "r"))
+    assert len(table) == 0
+    assert {"value_s", "status", "key", "round"} <= set(table.columns)
+
+
+def test_import_nqbench_is_quick_and_has_load() -> None:
+    code = "import sys, nqbench; assert 'pandas' not in sys.modules; print(nqbench.load.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "load"

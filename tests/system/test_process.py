@@ -1,0 +1,192 @@
+"""The command line as a process: whatever is broken around it, a sentence is all that is said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import nqbench
+from nqbench.__main__ import lacking
+from nqbench.errors import DeviceUnavailable
+from nqbench.measure.worker import process
+from nqbench.runs.folder import RECORDS, read_records
+from nqbench.system import crash as mishap
+from tests.tiny import FAKE, STUDY
+
+SLOW = "fake:noise=0.3,seed=3,sleep=200"
+NQBENCH = [sys.executable, "-m", "nqbench"]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    file = tmp_path / "s.yaml"
+    file.write_text(STUDY)
+    return file
+
+
+def said(words: list[str], **around: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        check=False,
+        env=os.environ | around,
+        encoding="utf-8",
+        errors="surrogateescape",
+    )
+    assert "Traceback" not in done.stdout + done.stderr, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
+def test_names_that_the_output_has_no_letters_for(encoding: str, study: Path) -> None:
+    out = study.parent / os.fsdecode(b"\xc3\x9cn \xff 'q\"")
+    done = said(
+        [*NQBENCH, "run", str(study), "-d", FAKE, "-o", str(out)], PYTHONIOENCODING=encoding
+    )
+    assert done.returncode == 0, done.stderr
+    assert "done: 3 ok" in done.stdout
+    assert len(read_records(out).records) == 6
+    assert (out / "report" / "report.md").exists()
+
+
+@pytest.fixture
+def hang_up() -> Iterator[None]:
+    """SIGHUP as a terminal's programs have it: under nohup it is ignored, here and in children."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hang_up")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_being_ended_keeps_what_was_measured(name: str, study: Path) -> None:
+    out = study.parent / "r"
+    words = [*NQBENCH, "run", str(study), "-d", SLOW, "-o", str(out), "--no-report", "--fresh"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
+        deadline = time.monotonic() + 60
+        while not (out / RECORDS).exists() or (out / RECORDS).read_bytes().count(b"\n") < 4:
+            assert run.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        run.send_signal(signal.Signals[name])
+        _, error = run.communicate(timeout=60)
+    assert run.returncode == 130, error
+    assert "interrupted; what was finished is kept; again: nqbench run" in error
+    assert "--fresh" not in error  # that would start over
+    assert "Traceback" not in error
+    found = read_records(out)
+    assert not found.torn
+    assert len(found.records) >= 4
+
+
+def test_ctrl_c_at_any_moment_of_the_start(study: Path) -> None:
+    words = [*NQBENCH, "run", str(study), "-d", FAKE, "-o", str(study.parent / "r")]
+    for delay in (0.05, 0.08, 0.11, 0.15, 0.2):
+        with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as run:
+            time.sleep(delay)
+            if b"nqbench" not in Path(f"/proc/{run.pid}/cmdline").read_bytes():
+                continue
+            if not _ours(run.pid):  # Python itself is still starting
+                run.kill()
+                continue
+            run.send_signal(signal.SIGINT)
+            _, error = run.communicate(timeout=60)
+        if b"Exception ignored" in error:  # Python lost it in a callback while a module loaded
+            continue
+        # A shell shows 130 for both: Python ends by the signal if a module's code was interrupted.
+        assert run.returncode in (130, -signal.SIGINT), error.decode()
+        assert b"Traceback" not in error, error.decode()
+
+
+def _ours(pid: int) -> bool:
+    """Whether nqbench has begun: it catches SIGTERM then."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught.split()[1], 16) & 1 << (signal.SIGTERM - 1))
+
+
+def test_a_deleted_working_directory(study: Path) -> None:
+    gone = study.parent / "gone"
+    gone.mkdir()
+    script = f'cd "{gone}" && rmdir "{gone}" && exec "$@"'
+    around = {"PYTHONPATH": str(Path(nqbench.__file__).parent.parent)}
+    words = ["sh", "-c", script, "sh", *NQBENCH, "run", str(study), "-d", FAKE]
+    done = said(words, **around)
+    assert done.returncode == 1
+    assert done.stderr.startswith("nqbench: the working directory has been deleted")
+
+
+def test_without_the_packages_it_needs(study: Path) -> None:
+    venv.EnvBuilder(symlinks=True).create(study.parent / "empty")
+    python = study.parent / "empty/bin/python"
+    around = {"PYTHONPATH": str(Path(nqbench.__file__).parent.parent)}
+    done = said([str(python), "-m", "nqbench", "run", str(study)], **around)
+    assert done.returncode == 2
+    assert f"the Python package typer is not installed for {python}" in done.stderr
+    assert "make setup" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_package_that_cannot_be_loaded_is_told_by_its_cause() -> None:
+    numpy = "\n\nIMPORTANT: read this\n\nOriginal error was: x.so: no such file\n"
+    assert "cannot be loaded (Original error was: x.so: no such file)" in lacking(
+        ImportError(numpy)
+    )
+
+
+def test_an_unforeseen_exception_is_a_sentence_with_its_place() -> None:
+    code = (
+        "import sys; from nqbench import __main__ as m; from nqbench.cli import app as cli\n"
+        "def main(): {}['key that is not there']\n"
+        "cli.main = main; sys.argv = ['nqbench']; m.main()"
+    )
+    done = said([sys.executable, "-c", code])
+    assert done.returncode == 1
+    assert done.stderr.startswith("nqbench: unexpected KeyError in ")
+    assert "'key that is not there'" in done.stderr
+    assert "NQBENCH_TRACEBACK=1" in done.stderr
+    whole = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"NQBENCH_TRACEBACK": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" in whole.stderr
+
+
+def test_the_place_is_in_our_own_code_and_not_in_the_library_that_raised() -> None:
+    import json
+
+    try:
+        json.loads("{")
+    except ValueError as error:
+        line = mishap.last_words(error)
+    assert line.startswith("unexpected JSONDecodeError in tests/system/test_process.py:")
+    assert "(test_the_place_is_in_our_own_code" in line
+
+
+def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    with pytest.raises(DeviceUnavailable, match=r"no worker can be started: No usable.*TMPDIR"):
+        process.WorkerProcess("cpu")
+
+
+def test_a_system_that_starts_no_more_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("subprocess.Popen", refuse)
+    with pytest.raises(DeviceUnavailable, match=r"temporarily unavailable; the limits on"):
+        process.WorkerProcess("cpu")
