@@ -130,7 +130,11 @@ def test_baselines_do_not_depend_on_kernels() -> None:
 @pytest.mark.parametrize(
     ("family", "needed", "foreign"),
     [
-        ("cuda", {"devices/cuda/prepared.py", "compiler/nvrtc.py", "compiler/occupancy.py"}, "devices/sim"),
+        (
+            "cuda",
+            {"devices/cuda/prepared.py", "compiler/nvrtc.py", "compiler/occupancy.py"},
+            "devices/sim",
+        ),
         ("sim", {"devices/sim/codegen/memory.py", "devices/sim/rules.py"}, "devices/cuda"),
         ("cpu", {"devices/cpu.py"}, "devices/sim"),
     ],
@@ -139,7 +143,11 @@ def test_a_device_depends_on_its_own_code_only(family: str, needed: set[str], fo
     measuring, device = map(names, measuring_sources(family, exact=False))
     assert needed <= device
     assert not {f for f in device if f.startswith((foreign, "measure", "workloads", "store"))}
-    assert {"measure/worker/session.py", "measure/sampling/sampling.py", "measure/sampling/timer.py"} <= measuring
+    assert {
+        "measure/worker/session.py",
+        "measure/sampling/sampling.py",
+        "measure/sampling/timer.py",
+    } <= measuring
     assert not {f for f in measuring if f.startswith(("devices", "workloads", "store"))}
 
 
