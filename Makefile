@@ -9,7 +9,7 @@ PAPERS := feinbube2010 tanaka2011 zhang2011 fitness_schemes brodtkorb_part1
 SETUP := $(PYTHON) scripts/setup.py --venv $(VENV)
 
 .DEFAULT_GOAL := help
-.PHONY: compare help ablation papers test test-full test-gpu lint setup setup-dev clean
+.PHONY: compare help ablation papers test test-full test-gpu wheel lint setup setup-dev clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,20 +28,24 @@ compare: setup ## compare runs: make compare RUNS="results/local/A/x results/loc
 	@test -n "$(RUNS)" || { echo 'make compare: say which runs, e.g. RUNS="results/local/sim-mini/quick results/local/sim-sm_75/quick"' >&2; exit 2; }
 	$(BIN)/nqbench compare $(RUNS) --out plots/local/compare
 
-test: lint ## the whole suite: ruff, mypy --strict, pytest
-	$(BIN)/pytest -q -m "not full"
+test: lint ## the whole suite: ruff, mypy --strict, import contracts, pytest on all cores
+	$(BIN)/pytest -q -n auto -m "not full"
 
 test-full: lint ## the same with every combination of the factor space
-	$(BIN)/pytest -q -m "full or not full"
+	$(BIN)/pytest -q -n auto -m "full or not full"
 
 test-gpu: setup-dev ## the tests that need a GPU
 	$(BIN)/pytest -q -rs tests/gpu
 
-lint: setup-dev ## ruff check, ruff format --check, mypy --strict
+wheel: setup-dev ## build the wheel, install it in an empty environment, run it in an empty folder
+	$(BIN)/python scripts/check_wheel.py
+
+lint: setup-dev ## ruff check, ruff format --check, mypy --strict, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy --strict scripts/setup.py
+	$(BIN)/mypy --strict scripts/setup.py scripts/check_wheel.py
+	$(BIN)/lint-imports
 
 setup: ## create or update .venv
 	@$(SETUP)
@@ -50,5 +54,5 @@ setup-dev:
 	@$(SETUP) --dev
 
 clean: ## remove .venv and caches; results and plots stay
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nqbench.system.versions import __version__
+
 if TYPE_CHECKING:
     from nqbench.runs.folder import load as load
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "load"]
 
 

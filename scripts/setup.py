@@ -85,9 +85,9 @@ def prepare(venv: Path, dev: bool) -> None:
         return
     dev = dev or bool(done.get("dev"))
     make_venv(venv)
-    wanted = ["dev", extra] if dev else [extra]
+    wanted = ",".join(name for name in ("dev" if dev else "", extra) if name)
     say("installing packages (about a minute)")
-    install(venv, ["--editable", f"{ROOT}[{','.join(wanted)}]"])
+    install(venv, ["--editable", f"{ROOT}[{wanted}]" if wanted else str(ROOT)])
     gpu = add_pycuda(venv, driver, lacks) if driver else ""
     stamp = {"key": key, "dev": dev, "gpu": gpu}
     (venv / STAMP).write_text(json.dumps(stamp), encoding="utf-8")

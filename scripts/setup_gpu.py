@@ -88,12 +88,12 @@ def loaded_from() -> str:
 
 
 def compiler_extra(driver: Driver | None) -> str:
-    """Extra of pyproject.toml that brings the compiler fitting the driver and the GPU."""
+    """Extra of pyproject.toml for a driver or GPU older than CUDA 13; empty if none is needed."""
     if driver is None or driver.cuda == (0, 0):
-        return "cuda13"
+        return ""
     if driver.cuda < (13, 0) or (0, 0) < driver.capability < FIRST_CUDA_13_CAPABILITY:
         return "cuda12"
-    return "cuda13"
+    return ""
 
 
 def lacking() -> str:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
+import pytest
 
-def pytest_configure() -> None:
-    """Let programs that tests start see Ctrl-C: what a shell starts in the background ignores it.
+CACHE = "NQBENCH_CACHE_DIR"
 
-    A process inherits that, and so do its children; a test that sends SIGINT would fail for it.
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One compile cache for the whole run, and Ctrl-C for the programs that tests start.
+
+    The cache lies beside pytest's own, so that a second run finds what the first compiled;
+    pytest-xdist's workers inherit the variable. A shell that starts pytest in the background makes
+    it ignore Ctrl-C; its children inherit that, and a test that sends SIGINT would fail.
     """
+    cache = getattr(config, "cache", None)
+    if CACHE not in os.environ and cache is not None:
+        os.environ[CACHE] = str(cache.mkdir("nqbench"))
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -49,7 +49,7 @@ OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="Folder to w
 
 def _version(asked: bool) -> None:
     if asked:
-        from nqbench import __version__
+        from nqbench.system.versions import __version__
 
         typer.echo(f"nqbench {__version__}")
         raise typer.Exit

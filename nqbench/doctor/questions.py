@@ -12,13 +12,11 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
-from pathlib import Path
 from typing import Any, Final
 
-import nqbench
 from nqbench.devices.cuda.driver import LIBRARY
 from nqbench.errors import DeviceUnavailable
-from nqbench.system.versions import installed
+from nqbench.system.versions import PACKAGE, installed
 
 UNKNOWN: Final = "of unknown version"
 """A package that can be imported and has no metadata: copied, not installed."""
@@ -48,7 +46,7 @@ def own_requirements() -> list[str]:
     try:
         return list(requires("nqbench") or ())
     except PackageNotFoundError:
-        project = Path(nqbench.__file__).parent.parent / "pyproject.toml"
+        project = PACKAGE.parent / "pyproject.toml"
     try:
         with project.open("rb") as file:
             return list(tomllib.load(file)["project"]["dependencies"])

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from nqbench import __version__
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.quantities import TIME
@@ -33,6 +32,7 @@ from nqbench.interchange.nvbench_fields import (
 )
 from nqbench.runs.folder import newest, read_manifest, read_records
 from nqbench.runs.frame import tabulate
+from nqbench.system.versions import __version__
 
 Samples = Mapping[str, Sequence[float]]
 """All samples of a point in seconds, round by round, by key."""

@@ -47,8 +47,8 @@ def find_boards(n: int, count: int, seed: int, spec: str) -> BoardSet:
     Raises ``StudyError`` for numbers that cannot be met, ``NqbenchError`` when a device claims a
     board that is not valid, or chance does not give enough different ones.
     """
-    from nqbench import __version__
     from nqbench.devices.registry import open_device
+    from nqbench.system.versions import __version__
     from nqbench.workloads.fitness.board_set import BoardSet, fault_of
 
     check(n, count, seed, spec)

@@ -13,11 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-import nqbench
+from nqbench.system.versions import PACKAGE
 
 UNEXPECTED: Final = "unexpected "
 """How the last line begins, so that the runner knows it."""
-PACKAGE: Final = Path(nqbench.__file__).resolve().parent
 
 
 def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -1,4 +1,4 @@
-"""Versions of installed packages; nqbench's own is ``nqbench.__version__``.
+"""nqbench's version and folder, and the versions of installed packages.
 
 What runs need not be installed: nqbench works from a source folder on the import path, and a
 package may be there without its metadata. Then nobody knows a version, and that is no error.
@@ -7,6 +7,12 @@ package may be there without its metadata. Then nobody knows a version, and that
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+__version__ = "0.1.0"
+PACKAGE: Final = Path(__file__).resolve().parents[1]
+"""The folder of nqbench itself."""
 
 
 def installed(name: str) -> str | None:

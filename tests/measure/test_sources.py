@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.measure.identity.environment import PACKAGE
 from nqbench.measure.identity.keys import measuring_sources, workload_sources
 from nqbench.measure.identity.sources import Sources, bases_of, kernel_meaning, python_meaning
+from nqbench.system.versions import PACKAGE
 
 
 def names(sources: Sources | None) -> set[str]:

@@ -11,11 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import nqbench
 from nqbench.system.cpu import cpu_count, cpu_model
-from nqbench.system.versions import installed
+from nqbench.system.versions import PACKAGE, __version__, installed
 
-PACKAGE: Final = Path(nqbench.__file__).parent
 SOURCE_SUFFIXES: Final = (".py", ".cu", ".cuh", ".h", ".yaml")
 PACKAGES: Final = (
     *("numpy", "scipy", "numba", "llvmlite", "tbb", "pandas"),
@@ -65,7 +63,7 @@ def describe() -> dict[str, Any]:
         "cores": cpu_count(),
         "memory_bytes": _memory_bytes(),
         "python": platform.python_version(),
-        "nqbench": nqbench.__version__,
+        "nqbench": __version__,
         "packages": versions(),
         "source_sha256": source_hash(),
         "git": _git(),

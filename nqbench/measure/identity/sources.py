@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, Literal
 
-from nqbench.measure.identity.environment import PACKAGE
+from nqbench.system.versions import PACKAGE
 
 KERNEL_SUFFIXES: Final = (".cu", ".cuh", ".h", ".hpp")
 NEUTRAL: Final = frozenset({"nqbench", "nqbench.errors", "nqbench.vocabulary", "nqbench.workloads"})

@@ -24,10 +24,9 @@ from typing import Any, Final
 
 from filelock import FileLock
 
-from nqbench import __version__
 from nqbench.errors import DeviceError
 from nqbench.system.cpu import cpu_count, cpu_model
-from nqbench.system.versions import installed
+from nqbench.system.versions import __version__, installed
 
 CLASSES: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
 """Sizes measured; a board takes the count of the nearest (by ratio). Above the last one starting
