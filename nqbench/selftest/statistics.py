@@ -46,11 +46,13 @@ class Rate:
         return self.count / self.trials if self.trials else math.nan
 
     def bounds(self) -> tuple[float, float]:
-        """Clopper-Pearson 95% interval of the share."""
-        from statsmodels.stats.proportion import proportion_confint
+        """Clopper-Pearson 95% interval of the share; NaN of no trials."""
+        if not self.trials:
+            return math.nan, math.nan
+        from scipy.stats import binomtest
 
-        low, high = proportion_confint(self.count, self.trials, alpha=1 - CONFIDENCE, method="beta")
-        return float(low), float(high)
+        interval = binomtest(self.count, self.trials).proportion_ci(CONFIDENCE, method="exact")
+        return float(interval.low), float(interval.high)
 
 
 @dataclass(frozen=True, slots=True)

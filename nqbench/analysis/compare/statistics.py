@@ -25,7 +25,7 @@ DEFAULT_MARGIN: Final = 0.01
 EVENT_STEP_S: Final = 5e-7
 """Resolution of CUDA events (CUDA runtime documentation, ``cudaEventElapsedTime``). Rounds that
 agree to the last tick are not known better than to a tick."""
-METHOD: Final = "fdr_bh"
+METHOD: Final = "bh"
 """Benjamini-Hochberg. It holds for independent and for positively dependent tests, which is how
 points depend on each other that share the luck of a round; Benjamini-Yekutieli would guard
 against any dependence at the price of five times smaller thresholds at 100 points."""
@@ -143,12 +143,12 @@ def overall(
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
     """p values corrected for their number by ``METHOD``; NaN stays NaN and does not count."""
-    from statsmodels.stats.multitest import multipletests
+    from scipy.stats import false_discovery_control
 
     values = np.asarray(p_values, dtype=float)
     known = ~np.isnan(values)
     if known.any():
-        values[known] = multipletests(values[known], method=METHOD)[1]
+        values[known] = false_discovery_control(values[known], method=METHOD)
     return [float(v) for v in values]
 
 

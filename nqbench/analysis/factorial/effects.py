@@ -129,7 +129,6 @@ def interaction(
 def _fitted(table: Cells, factor: str, base: Level, level: Level) -> Estimate:
     """Main effect by ordinary least squares on logarithms, all factors additive, per round."""
     import numpy as np
-    from statsmodels.regression.linear_model import OLS
 
     columns = [np.ones(len(table.levels))]
     target = -1
@@ -149,7 +148,7 @@ def _fitted(table: Cells, factor: str, base: Level, level: Level) -> Estimate:
             f"{factor}: {base} and {level} cannot be told apart from another factor of the sweep"
         )
     logs = np.log(table.values)
-    per_round = [float(OLS(column, design).fit().params[target]) for column in logs.T]
+    per_round = np.linalg.lstsq(design, logs, rcond=None)[0][target]
     return combine(np.exp(per_round).tolist(), exact=table.exact)
 
 
