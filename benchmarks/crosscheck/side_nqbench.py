@@ -8,10 +8,8 @@ from typing import Any, Final
 
 from benchmarks.crosscheck.cases import Case, make_job
 from nqbench.compiler.compile import compile_cubin
-from nqbench.devices.base import Prepared
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.errors import DeviceError
-from nqbench.measure.abilities import Chillable
 from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy, sample
 from nqbench.measure.sampling.warmup import TIME_SHARE, warm_up
 
@@ -23,7 +21,8 @@ LONG_SAMPLES: Final = 3
 def time_cases(cases: Sequence[Case], index: int, *, cold: bool) -> dict[str, dict[str, Any]]:
     """Samples in seconds of each case on GPU ``index``, with the digest of its cubin.
 
-    Raises ``DeviceError`` for a wrong answer, or if ``cold`` is asked for and cannot be had.
+    Raises ``DeviceError`` for a wrong answer, or ``InfeasibleError`` for a cold
+    cache that cannot be had.
     """
     device = CudaDevice(index)
     try:
@@ -38,7 +37,7 @@ def _time(device: CudaDevice, case: Case, *, cold: bool) -> dict[str, Any]:
     image = compile_cubin(plan.source, plan.entry, device.facts.arch, plan.options).image
     with device.prepare(plan) as prepared:
         if cold:
-            _chill(prepared)
+            prepared.flush_l2()
 
         def launch() -> float:
             kernel_s = prepared.launch().kernel_s
@@ -58,9 +57,3 @@ def _time(device: CudaDevice, case: Case, *, cold: bool) -> dict[str, Any]:
         "ended_by": ended_by,
         "cubin_sha256": hashlib.sha256(image).hexdigest(),
     }
-
-
-def _chill(prepared: Prepared) -> None:
-    if not isinstance(prepared, Chillable):
-        raise DeviceError("this device cannot start launches with a cold L2 cache; use --l2 hot")
-    prepared.use_cold_l2()

@@ -1,18 +1,24 @@
-"""What a device must offer; everything else about it is its own affair.
+"""What a device must offer, and what it may offer: base classes with default methods.
 
 A device prepares a plan once (compile, allocate, copy) and then launches it any number of times.
 Devices know plans; they know neither studies nor records.
 """
 
+# ruff: noqa: B027  (methods that do nothing are the defaults of what a device may offer)
+
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
+from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Outputs, Plan
+
+Resources = Mapping[str, int | float | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +28,7 @@ class Launch:
     ``kernel_s``  seconds of the kernel alone, or ``None`` where time has no meaning (simulator)
     ``counters``  names from ``vocabulary.COUNTERS``; ``None`` where nothing was counted
     ``detail``    device-specific extras (JSON data), e.g. counters per PTX line
-    ``held``      the host's work of launching was kept out of ``kernel_s``
+    ``held``      the CPU's work of launching was kept out of ``kernel_s``
     """
 
     kernel_s: float | None
@@ -31,59 +37,142 @@ class Launch:
     held: bool = False
 
 
-class Prepared(Protocol):
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The state of a device at one moment; ``None`` for what it does not report.
+
+    ``energy_mj``  millijoules since the driver was loaded: only differences mean something
+    ``reasons``    why the clocks are not higher, as named by the driver (``gpu_idle``, ...)
+    """
+
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    temperature_c: int | None = None
+    power_mw: int | None = None
+    energy_mj: int | None = None
+    reasons: tuple[str, ...] = ()
+
+
+class Sensor(ABC):
+    """Reads a device's clocks, temperature and power."""
+
+    @abstractmethod
+    def read(self) -> Reading:
+        """The state now. Never fails: what cannot be read is ``None``."""
+
+    def close(self) -> None:
+        """Release what reading needs."""
+
+
+class Prepared(ABC):
     """A plan loaded on a device. Close it, or use it as a context manager."""
 
-    transfer_s: float | None
+    transfer_s: float | None = None
     """Seconds of the host-to-device copies; ``None`` where time has no meaning."""
 
-    resources: Mapping[str, int | float | str]
+    resources: Resources
     """What the compiler and the device say: registers, stack_bytes, spill_bytes, occupancy, ..."""
 
+    profiled: tuple[str, ...] = ()
+    """Kernels of a program in the order in which a profiler saw them, in the last run."""
+
+    @abstractmethod
     def launch(self, timeout_s: float | None = None) -> Launch:
         """Renew what the kernel overwrites (untimed), run it once and wait for it.
 
         Raises ``LaunchError``, ``KernelFault`` or ``LaunchTimeout``.
         """
 
+    @abstractmethod
     def fetch(self) -> Outputs:
         """Copy the output buffers to the host. Arrays have shape ``(length,)``.
 
         A ``HostPlan`` gives ``{"answer": array([value])}``.
         """
 
+    def known_answer(self) -> int | None:
+        """The answer, if the device has one without output buffers (the test device only)."""
+        return None
+
+    def flush_l2(self) -> None:
+        """From now on, empty the L2 cache before every launch, outside the timed interval.
+
+        Raises ``InfeasibleError`` where this cannot be done.
+        """
+        raise InfeasibleError(
+            "this device cannot start launches with a cold L2 cache; measure with l2: hot", "l2"
+        )
+
+    def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:  # noqa: ARG002
+        """Where the time of a run goes: seconds by phase; empty if the device cannot tell.
+
+        A program runs once more, waiting after every operation, and its outputs are those of this
+        run. Names are those of the plan's kernels, ``allocate``, ``transfer``, ``reduce``, ``free``
+        and the program's own (``phase`` and ``group`` of its context), each only where it occurred,
+        ``kernel``, the sum over the kernels, and ``total``, the length of this run with its waits.
+        A CPU plan gives what its function reported about its last call. Raises what ``launch``
+        raises.
+        """
+        return {}
+
+    def profile_first_launches(self) -> None:
+        """From now on, switch a watching profiler on during the first launch of each kernel."""
+
     def close(self) -> None:
         """Free the device memory."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        self.close()
 
 
-class Device(Protocol):
+class Device(ABC):
     """A place where plans run."""
 
     spec: str
-    """How the command line names it: ``cuda:0``, ``sim:cc90``, ``cpu``, ``replay:RUN``."""
+    """How the command line names it: ``cuda:0``, ``sim:cc90``, ``cpu``."""
 
     facts: DeviceFacts
 
-    timed: bool
+    timed: bool = True
     """Whether it measures time (a simulator does not)."""
 
-    deterministic: bool
-    """Whether a second block of a point can only repeat the first."""
+    deterministic: bool = False
+    """Whether a second measurement of a point can only repeat the first."""
 
+    host_plans: bool = False
+    """Whether it runs CPU plans itself; a session otherwise runs them on the ``cpu`` device."""
+
+    ramp_s: float = 0.0
+    """Seconds of work that an idle device takes until its clocks have risen."""
+
+    @abstractmethod
     def identity(self) -> Mapping[str, object]:
         """Everything that tells this device from another: name, UUID, driver, model, ... (JSON)."""
 
+    @abstractmethod
     def prepare(self, plan: Plan) -> Prepared:
         """Compile, allocate, copy. Raises ``CompileError`` or ``DeviceError``."""
+
+    def sensor(self) -> Sensor | None:
+        """A new sensor, or ``None`` for a device that never has one.
+
+        Raises ``DeviceError`` in one sentence if the sensor cannot be used on this machine.
+        """
+        return None
+
+    def begin_round(self, round_: int) -> None:
+        """A measurement of this round follows (0: verification)."""
+
+    def expect(self, answer: int | None) -> None:
+        """The known answer of the plan that is prepared next, if there is one."""
 
     def close(self) -> None:
         """Release the device."""

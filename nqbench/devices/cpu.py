@@ -9,12 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from nqbench.devices.base import Launch
+from nqbench.devices.base import Device, Launch, Prepared, Resources
 from nqbench.devices.program import find_function
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import HostPlan, HostResult, Outputs, Plan
-from nqbench.system.closing import Closing
 from nqbench.system.cpu import cpu_count, cpu_model
 from nqbench.system.versions import installed
 
@@ -22,14 +21,11 @@ GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 HostFunction = Callable[..., int | HostResult]
 
 
-class CpuDevice:
+class CpuDevice(Device):
     """Runs ``HostPlan`` functions in this process, timed by the monotonic clock."""
 
     spec = "cpu"
-    timed = True
-    deterministic = False
     host_plans = True
-    """It takes host plans itself, as no GPU does."""
 
     def __init__(self) -> None:
         self.facts = DeviceFacts(
@@ -63,22 +59,19 @@ class CpuDevice:
             self._warm.add(form)
         return CpuPrepared(function, plan.arguments)
 
-    def close(self) -> None:
-        """Nothing to release."""
 
-
-class CpuPrepared(Closing):
+class CpuPrepared(Prepared):
     """A host function with its arguments."""
 
-    transfer_s: float | None = 0.0
+    transfer_s = 0.0
 
     def __init__(self, function: HostFunction, arguments: tuple[Any, ...]) -> None:
-        self.resources: Mapping[str, int | float | str] = {}
+        self.resources: Resources = {}
         self._function = function
         self._arguments = arguments
         self._result: HostResult | None = None
 
-    def launch(self, timeout_s: float | None = None) -> Launch:  # noqa: ARG002 (the protocol has it)
+    def launch(self, timeout_s: float | None = None) -> Launch:  # noqa: ARG002 (a call cannot be interrupted)
         """Call the function. A running call cannot be ended from here: the runner does that."""
         started = time.perf_counter()
         result = self._function(*self._arguments)
@@ -86,8 +79,8 @@ class CpuPrepared(Closing):
         self._result = result if isinstance(result, HostResult) else HostResult(int(result))
         return Launch(kernel_s)
 
-    def last_phases(self) -> Mapping[str, float]:
-        """Seconds by phase of the last call, if the function told them."""
+    def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:  # noqa: ARG002
+        """Seconds by phase of the last call, if the function reported them."""
         if self._result is None:
             return {}
         told = self._result.phases
@@ -98,9 +91,6 @@ class CpuPrepared(Closing):
         if self._result is None:
             raise DeviceError("nothing to fetch: the function was not called yet")
         return {**self._result.outputs, "answer": np.array([self._result.answer])}
-
-    def close(self) -> None:
-        """Nothing to free."""
 
 
 def _form(argument: object) -> object:

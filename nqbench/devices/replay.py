@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from nqbench.devices.base import Launch
+from nqbench.devices.base import Device, Launch, Prepared
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import (
@@ -34,7 +34,6 @@ from nqbench.plan import (
 from nqbench.point import COLD, L2
 from nqbench.record import Record
 from nqbench.runs.folder import RECORDS, newest, read_manifest, read_records
-from nqbench.system.closing import Closing
 
 FINGERPRINT: Final = "plan"
 """Name under which ``Record.about`` holds the fingerprint."""
@@ -126,7 +125,7 @@ class _Recorded:
         return self.blocks[min(self.blocks, key=lambda r: (abs(r - round_), r))]
 
 
-class ReplayDevice:
+class ReplayDevice(Device):
     """Answers with the samples, counters and answers of a run folder."""
 
     host_plans = True
@@ -178,7 +177,7 @@ def _by_plan(records: Iterable[Record]) -> dict[str, _Recorded]:
     return {plan: _Recorded(blocks) for plan, blocks in grouped.items()}
 
 
-class ReplayPrepared(Closing):
+class ReplayPrepared(Prepared):
     """One recorded block; launches return its samples in order, again from the first at the end."""
 
     def __init__(self, record: Record) -> None:
@@ -194,22 +193,18 @@ class ReplayPrepared(Closing):
         self._next += 1
         return Launch(kernel_s, self._record.counters or None)
 
-    def split_run(self, timeout_s: float | None = None) -> Mapping[str, float]:  # noqa: ARG002
-        """The recorded phases of a program; ``other`` and ``total`` follow from them again."""
-        recorded = self._record.phases
-        return {n: s for n, s in recorded.items() if n not in ("split", "other")}
-
-    def last_phases(self) -> Mapping[str, float]:
-        """The recorded phases of a host function that told them; empty for one that did not."""
+    def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:  # noqa: ARG002
+        """The recorded phases; ``other`` and ``total`` of a program follow from them again."""
         recorded = self._record.phases
         if "other" not in recorded:
             return {}
-        return {n: s for n, s in recorded.items() if n not in ("split", "other", "total")}
+        left = ("split", "other", "total") if self._record.device == "cpu" else ("split", "other")
+        return {n: s for n, s in recorded.items() if n not in left}
 
-    def use_cold_l2(self) -> None:
+    def flush_l2(self) -> None:
         """Nothing to do: the block that was found is one with a cold cache."""
 
-    def recorded_answer(self) -> int | None:
+    def known_answer(self) -> int | None:
         """The answer that was recorded; the runner checks it like any other."""
         return None if self._record.answer is None else int(self._record.answer)
 

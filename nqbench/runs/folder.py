@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from filelock import FileLock, Timeout
 
@@ -30,7 +30,6 @@ from nqbench.runs.reading import (
     read_manifest,
     read_records,
 )
-from nqbench.system.closing import Closing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +62,7 @@ def is_reference(path: Path) -> bool:
     return any(pair == ("results", "reference") for pair in itertools.pairwise(parts))
 
 
-class RunWriter(Closing):
+class RunWriter:
     """The only writer of a run folder, for as long as it is open (a lock file sees to that)."""
 
     def __init__(self, path: Path) -> None:
@@ -93,6 +92,12 @@ class RunWriter(Closing):
             ) from error
         self._descriptor: int | None = None
         self._synced = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def repair(self) -> RecordFile:
         """Read the records; move a torn last line to ``records.torn``."""

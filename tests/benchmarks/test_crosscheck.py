@@ -34,6 +34,7 @@ class FakeGpu:
     kernel_s = 0.0025
     right = True
     closed = 0
+    cold = False
 
     def prepare(self, plan: KernelPlan) -> FakeGpu:
         assert plan.entry == "spin"
@@ -41,6 +42,9 @@ class FakeGpu:
 
     def launch(self) -> Launch:
         return Launch(self.kernel_s)
+
+    def flush_l2(self) -> None:
+        self.cold = True
 
     def fetch(self) -> Outputs:
         return {"launches": np.array([1 if self.right else 0], np.uint64)}
@@ -53,13 +57,6 @@ class FakeGpu:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-class ChillableGpu(FakeGpu):
-    cold = False
-
-    def use_cold_l2(self) -> None:
-        self.cold = True
 
 
 @pytest.fixture(autouse=True)
@@ -137,13 +134,10 @@ def test_a_long_kernel_is_sampled_a_few_times(gpu: FakeGpu) -> None:
     assert found["samples_s"] == [1.0] * side_nqbench.LONG_SAMPLES
 
 
-def test_cold_cache_is_had_or_refused(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DeviceError, match="--l2 hot"):
-        side_nqbench.time_cases([SPIN], 0, cold=True)
-    able = ChillableGpu()
-    monkeypatch.setattr(side_nqbench, "CudaDevice", lambda index: able)
-    side_nqbench.time_cases([SPIN], 0, cold=True)
-    assert able.cold
+@pytest.mark.parametrize("cold", [True, False])
+def test_the_cache_is_cold_if_asked_for(gpu: FakeGpu, cold: bool) -> None:
+    side_nqbench.time_cases([SPIN], 0, cold=cold)
+    assert gpu.cold == cold
 
 
 def test_nvbench_side_renews_before_the_timer_starts(

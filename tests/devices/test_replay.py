@@ -80,7 +80,7 @@ def test_an_unknown_plan_is_refused(recorded: Path) -> None:
 
 def test_it_keeps_answers_not_outputs(recorded: Path) -> None:
     prepared = ReplayDevice(recorded).prepare(kernel(7))
-    assert prepared.recorded_answer() == 128
+    assert prepared.known_answer() == 128
     with pytest.raises(DeviceError, match="not its output buffers"):
         prepared.fetch()
 

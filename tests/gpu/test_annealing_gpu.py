@@ -123,7 +123,7 @@ def test_evaluations_are_nearly_all_of_the_papers_search(device: CudaDevice) -> 
         prepared.launch(TIMEOUT_S)
         total_s = prepared.launch(TIMEOUT_S).kernel_s
         assert total_s is not None
-        parts = prepared.split_run(TIMEOUT_S)  # type: ignore[union-attr]
+        parts = prepared.phases(TIMEOUT_S)
     found = whole_run(parts, plan.kernels, total_s, plan.groups)
     assert 0.9 * total_s < found["evaluation"] <= total_s
     assert found["evaluation"] > found["coarse"]

@@ -36,7 +36,7 @@ def check(device: CudaDevice, system: str, given: Mapping[str, Level]) -> Mappin
             assert run.kernel_s is not None
             assert run.kernel_s > 0
             assert WORKLOAD.answer(plan, prepared.fetch()) == known, (system, given)
-        phases = prepared.split_run(TIMEOUT_S)  # type: ignore[union-attr]
+        phases = prepared.phases(TIMEOUT_S)
         assert WORKLOAD.answer(plan, prepared.fetch()) == known, (system, given)
     return phases
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from nqbench.devices.cuda.blocking_kernel import LIMIT_S, Hold
-from nqbench.devices.sensor import CLOCK_REASONS
+from nqbench.devices.cuda.nvml import CLOCK_REASONS
 from nqbench.errors import DeviceError
 from nqbench.measure.sampling.measurement import SPENT
 from nqbench.measure.sampling.sampling import Policy
@@ -94,7 +94,7 @@ def test_a_cold_launch_reads_from_memory(device: CudaDevice, kernels: Path) -> N
     with device.prepare(sweep(kernels)) as prepared:
         prepared.launch()
         hot_s = median_s(prepared)
-        prepared.use_cold_l2()
+        prepared.flush_l2()
         cold_s = median_s(prepared)
         assert prepared.fetch()["sum"].tolist() == [WORDS]
     print(f"8 MiB read once: hot {hot_s * 1e6:.1f} us, cold {cold_s * 1e6:.1f} us")  # noqa: T201

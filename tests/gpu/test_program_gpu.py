@@ -74,7 +74,7 @@ def test_the_wall_time_is_that_of_the_kernels(device: CudaDevice) -> None:
             prepared.launch(timeout_s)
             times = [prepared.launch(timeout_s).kernel_s or 0.0 for _ in range(5)]
             assert 0.02 * 0.98 <= statistics.median(times) <= 0.02 * 1.05 + 1e-3
-        phases = prepared.split_run(60)
+        phases = prepared.phases(60)
     assert phases["wait"] == pytest.approx(phases["kernel"])
     assert 0.02 * 0.98 <= phases["wait"] <= 0.02 * 1.05 + 1e-3
 
@@ -82,7 +82,7 @@ def test_the_wall_time_is_that_of_the_kernels(device: CudaDevice) -> None:
 def test_what_the_host_loop_costs(device: CudaDevice) -> None:
     with prepare(device, program("launches", EMPTY, 5000)) as prepared:
         launch_us = median_s(prepared) / 5000 * 1e6
-        split = prepared.split_run()
+        split = prepared.phases()
     with prepare(device, program("asks", COUNT, 1000)) as prepared:
         ask_us = median_s(prepared) / 1000 * 1e6
         assert prepared.fetch()["seen"].tolist() == [1000]
@@ -99,7 +99,7 @@ def test_phases_of_a_run(device: CudaDevice) -> None:
     with prepare(device, program("mixed", COUNT, 0.01)) as prepared:
         whole_s = median_s(prepared)
         started = time.perf_counter()
-        phases = prepared.split_run(60)
+        phases = prepared.phases(60)
         wall_s = time.perf_counter() - started
         assert prepared.fetch()["seen"].tolist() == [0 + 1 + 2]
     named = {"allocate", "transfer", "count", "kernel", "decide", "reduce", "free"}
@@ -115,12 +115,12 @@ def test_phases_of_a_run(device: CudaDevice) -> None:
 def test_a_run_gives_its_memory_back(device: CudaDevice) -> None:
     plan = program("mixed", COUNT, 0.0)
     with prepare(device, plan) as prepared:
-        prepared.split_run()  # what holds launches back has memory of its own
+        prepared.phases()  # what holds launches back has memory of its own
     before, _ = device.cuda.mem_get_info()
     with prepare(device, plan) as prepared:
         for _ in range(5):
             prepared.launch()
-        prepared.split_run()
+        prepared.phases()
     after, _ = device.cuda.mem_get_info()
     assert after == before
 
@@ -135,7 +135,7 @@ def test_a_kernel_that_launches_kernels(device: CudaDevice, n: int) -> None:
             assert not out[n:].any()
         assert kernel_s
         assert kernel_s < 0.1
-        phases = prepared.split_run(60)
+        phases = prepared.phases(60)
         assert 0 < phases["parent"] < 0.1
         assert prepared.fetch()["out"][:n].tolist() == (np.arange(n) ** 2).tolist()
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nqbench.devices.base import Prepared
 from nqbench.devices.fake import device as fake
 from nqbench.devices.fake.device import FakePrepared
 from nqbench.errors import StudyError
@@ -128,7 +129,7 @@ def test_a_cold_l2_cache_is_a_measurement_of_its_own() -> None:
 
 def test_a_device_that_cannot_flush_l2_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     class Warm(FakePrepared):
-        use_cold_l2 = None  # type: ignore[assignment]
+        flush_l2 = Prepared.flush_l2
 
     monkeypatch.setattr(fake, "FakePrepared", Warm)
     found = Session("fake").block({**request(), "point": point(8, l2="cold").as_json()})

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from nqbench.devices.sensor import CLOCK_REASONS, Reading, reasons_of
+from nqbench.devices.base import Reading, Sensor
+from nqbench.devices.cuda.nvml import CLOCK_REASONS, reasons_of
 from nqbench.measure.sampling.clocks import clock_warning
 from nqbench.measure.sampling.telemetry import THROTTLING, Watch, summary, throttled
 from nqbench.record import Record
 
 
-class Script:
+class Script(Sensor):
     """A sensor that gives the readings of a list, the last one again and again."""
 
     def __init__(self, *readings: Reading) -> None:
@@ -25,9 +26,6 @@ class Script:
     def read(self) -> Reading:
         self.threads.add(threading.current_thread().name)
         return self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
-
-    def close(self) -> None:
-        pass
 
 
 def test_a_short_block_is_read_at_both_edges() -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, overload
 
 from nqbench.compiler.compile import compile_cubin
+from nqbench.devices.base import Device
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.blocking_kernel import Hold, L2Flush
 from nqbench.devices.cuda.memory import ABANDONED
@@ -33,16 +34,13 @@ from nqbench.plan import HostPlan, KernelPlan, Plan, ProgramPlan, kernels_of
 __all__ = ["CudaDevice", "CudaPrepared", "Gpu", "find_gpus", "gpu_facts", "gpu_identity"]
 
 
-class CudaDevice:
+class CudaDevice(Device):
     """GPU number ``index``, as the driver counts. The context is made on first use.
 
     Raises ``DeviceUnavailable`` if there is no driver, no PyCUDA or no such GPU.
     """
 
-    timed = True
-    deterministic = False
     ramp_s = 0.3
-    """An idle GPU takes some tenths of a second of work until its clocks have risen."""
 
     def __init__(self, index: int = 0) -> None:
         self.cuda = load_pycuda()

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-from nqbench.devices.sensor import Reading, reasons_of
+from nqbench.devices.base import Reading, Sensor
 from nqbench.errors import DeviceError
 
+CLOCK_REASONS: Final = {
+    0x001: "gpu_idle",
+    0x002: "applications_clocks_setting",
+    0x004: "sw_power_cap",
+    0x008: "hw_slowdown",
+    0x010: "sync_boost",
+    0x020: "sw_thermal_slowdown",
+    0x040: "hw_thermal_slowdown",
+    0x080: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+}
+"""The driver's clock-event reasons by bit, after nvml.h (``nvmlClocksEventReason...``). The bits
+are part of NVML's binary interface; their Python names have changed between versions."""
 
-class NvmlSensor:
+
+class NvmlSensor(Sensor):
     """Clocks, temperature, power, energy and clock-event reasons of one GPU.
 
     ``bus_id`` is its PCI bus id, which CUDA and NVML agree on (their numbering may differ). Raises
@@ -22,7 +36,7 @@ class NvmlSensor:
             self._nvml = importlib.import_module("pynvml")
         except ImportError as error:
             raise DeviceError(
-                "NVML's Python package is not installed; 'pip install nvidia-ml-py' mends it"
+                "NVML's Python package is not installed; 'pip install nvidia-ml-py' fixes it"
             ) from error
         try:
             self._nvml.nvmlInit()
@@ -72,3 +86,10 @@ class NvmlSensor:
             return int(question(*arguments))
         except self._nvml.NVMLError:  # not supported by this chip, or not permitted
             return None
+
+
+def reasons_of(bits: int) -> tuple[str, ...]:
+    """The names of a set of clock-event bits; a bit without a name is given as a number."""
+    named = [word for bit, word in CLOCK_REASONS.items() if bits & bit]
+    unknown = bits & ~sum(CLOCK_REASONS)
+    return (*named, *([f"0x{unknown:x}"] if unknown else []))

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Final
 
 from nqbench.compiler.compile import Compiled
-from nqbench.devices.base import Launch
+from nqbench.devices.base import Launch, Prepared, Resources
 from nqbench.devices.cuda.blocking_kernel import L2Flush
 from nqbench.devices.cuda.kernel import LoadedKernel, label_of
 from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, Owner, late
 from nqbench.errors import DeviceError
 from nqbench.plan import KernelPlan, Outputs
-from nqbench.system.closing import Closing
 
 _POLL_FIRST_S: Final = 0.002  # a short kernel is polled without sleeping
 _POLL_SLEEP_S: Final = 0.0005  # far below any timeout; the GPU's own clock does the timing
 
 
-class CudaPrepared(Closing):
+class CudaPrepared(Prepared):
     """A kernel loaded on a GPU with its buffers."""
 
     def __init__(self, device: Owner, plan: KernelPlan, compiled: Compiled) -> None:
@@ -32,9 +30,9 @@ class CudaPrepared(Closing):
         try:
             with device.translated(f"preparing {self._label}"):
                 self._kernel = LoadedKernel(device, plan, compiled, plan.buffers)
-                self.resources: Mapping[str, int | float | str] = self._kernel.resources
+                self.resources: Resources = self._kernel.resources
                 self._memory.allocate_all()
-                self.transfer_s: float | None = self._memory.copy()
+                self.transfer_s = self._memory.copy()
                 # PyCUDA packs a pointer for a buffer's name, else the scalar itself.
                 self._arguments = [
                     int(self._memory.allocations[a]) if isinstance(a, str) else a
@@ -65,7 +63,7 @@ class CudaPrepared(Closing):
             self._device.synchronize()
         return Launch(kernel_s=kernel_s, held=held())
 
-    def use_cold_l2(self) -> None:
+    def flush_l2(self) -> None:
         """From now on, empty the L2 cache before every launch, outside the timed interval."""
         with self._device.translated(f"flushing L2 for {self._label}"):
             self._flush = self._device.flush_l2()

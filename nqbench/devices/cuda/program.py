@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from nqbench.compiler.compile import Compiled
-from nqbench.devices.base import Launch
+from nqbench.devices.base import Launch, Prepared
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.binding import ProgramKernel
 from nqbench.devices.cuda.context import CudaMachine
@@ -17,11 +17,10 @@ from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, Owner
 from nqbench.devices.program import check_kernels, find_function
 from nqbench.errors import DeviceError, InfeasibleError
 from nqbench.plan import Outputs, ProgramPlan
-from nqbench.system.closing import Closing
 from nqbench.vocabulary import of_kernel
 
 
-class CudaProgram(Closing):
+class CudaProgram(Prepared):
     """A program loaded on a GPU with its buffers."""
 
     def __init__(self, device: Owner, plan: ProgramPlan, compiled: Mapping[str, Compiled]) -> None:
@@ -36,7 +35,6 @@ class CudaProgram(Closing):
         self._timed: CudaMachine | None = None
         self._running: CudaMachine | None = None
         self._closed = self._profiling = False
-        self.profiled: tuple[str, ...] = ()
         try:
             with device.translated(f"preparing {self._label}"):
                 for name, kernel in plan.kernels.items():
@@ -46,7 +44,7 @@ class CudaProgram(Closing):
                 for buffer, allocation in self._memory.allocations.items():
                     for one in self._kernels.values():
                         one.point(buffer, int(allocation))
-                self.transfer_s: float | None = self._memory.copy()
+                self.transfer_s = self._memory.copy()
                 self._parts = (device, plan, self._kernels, self._memory)
                 self._timed = CudaMachine(*self._parts)
         except DeviceError:
@@ -66,18 +64,18 @@ class CudaProgram(Closing):
             raise DeviceError(f"{self._label} is closed and cannot be launched")
         return Launch(self._run(self._timed, timeout_s))
 
-    def split_run(self, timeout_s: float | None = None) -> Mapping[str, float]:
-        """See ``nqbench.measure.abilities.Phased``."""
+    def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:
+        """Run once more, waiting after every operation; see ``Prepared``."""
         machine = SplitMachine(*self._parts)
         elapsed_s = self._run(machine, timeout_s)
         kernel_s = sum(s for name, s in machine.phases.items() if name in self._kernels)
         return {**machine.phases, "kernel": kernel_s, "total": elapsed_s}
 
     def profile_first_launches(self) -> None:
-        """See ``nqbench.measure.abilities.Profilable``."""
+        """See ``Prepared``."""
         self._profiling = True
 
-    def use_cold_l2(self) -> NoReturn:
+    def flush_l2(self) -> NoReturn:
         """A run of many launches has no one moment to empty the cache in: refused."""
         raise InfeasibleError(
             f"{self._plan.title} is a program of several launches, and only a single kernel can"

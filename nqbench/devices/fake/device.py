@@ -22,14 +22,13 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.devices.base import Launch
+from nqbench.devices.base import Device, Launch, Prepared, Resources
 from nqbench.devices.fake.model import FAULTS, FakeModel
 from nqbench.devices.fake.sensor import FakeSensor
 from nqbench.devices.replay import fingerprint
 from nqbench.errors import CompileError, DeviceError, LaunchError
 from nqbench.facts import FAKE_NAME, DeviceFacts
 from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan, ProgramPlan, kernels_of
-from nqbench.system.closing import Closing
 
 __all__ = ["FakeDevice", "FakeModel", "FakePrepared"]
 
@@ -44,7 +43,7 @@ TRANSFER_SHARE: Final = 0.25
 """Of the time of a program's run."""
 
 
-class FakeDevice:
+class FakeDevice(Device):
     """The test device. ``answers`` gives the right answer of a plan."""
 
     def __init__(
@@ -106,7 +105,7 @@ class FakeDevice:
     def _known(self, plan: KernelPlan | ProgramPlan) -> int:
         if self._told and "answer" not in plan.about:
             return self._expected or 0  # where nobody knows it, any is as good as another
-        return known_answer(plan)
+        return answer_of(plan)
 
     def begin_round(self, round_: int) -> None:
         """Take on the luck and the faults of a round (0: verification)."""
@@ -132,16 +131,13 @@ class FakeDevice:
         size = plan.about.get("n")
         return self.round >= self.model.from_round and size == getattr(self.model, fault) != 0
 
-    def close(self) -> None:
-        """Nothing to release."""
 
-
-class FakePrepared(Closing):
+class FakePrepared(Prepared):
     """A plan on the test device."""
 
     def __init__(self, device: FakeDevice, plan: KernelPlan | ProgramPlan, answer: int) -> None:
-        self.transfer_s: float | None = None if device.deterministic else 1e-5
-        self.resources: Mapping[str, int | float | str] = {"registers": 32, "occupancy": 1.0}
+        self.transfer_s = None if device.deterministic else 1e-5
+        self.resources: Resources = {"registers": 32, "occupancy": 1.0}
         self._device = device
         self._plan = plan
         self._answer = answer
@@ -204,7 +200,7 @@ class FakePrepared(Closing):
         self._launches += 1
         return kernel_s * factor * (1 + model.ramp * RAMP_DECAY ** (self._launches - 1))
 
-    def split_run(self, timeout_s: float | None = None) -> Mapping[str, float]:
+    def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:
         """One more run of a program: its kernels share ``KERNELS_SHARE`` of the time evenly."""
         if not isinstance(self._plan, ProgramPlan):
             raise DeviceError(f"{self._plan.title} is one kernel, which has no phases")
@@ -217,11 +213,11 @@ class FakePrepared(Closing):
             "kernel": kernel_s,
         }
 
-    def use_cold_l2(self) -> None:
+    def flush_l2(self) -> None:
         """From now on launches take ``cold`` times as long."""
         self._cold = True
 
-    def recorded_answer(self) -> int:
+    def known_answer(self) -> int:
         """The known answer, or one more where a wrong one was asked for."""
         return self._answer + (1 if self._device.hit("wrong", self._plan) else 0)
 
@@ -229,11 +225,8 @@ class FakePrepared(Closing):
         """Raises ``DeviceError``: nothing ran, so there are no buffers to fetch."""
         raise DeviceError("the fake device runs no kernel and has no output buffers")
 
-    def close(self) -> None:
-        """Nothing to free."""
 
-
-def known_answer(plan: KernelPlan | ProgramPlan) -> int:
+def answer_of(plan: KernelPlan | ProgramPlan) -> int:
     """The plan's ``about["answer"]``, or the known number of solutions for ``about["n"]``."""
     if "answer" in plan.about:
         return int(plan.about["answer"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nqbench.devices.sensor import Reading
+from nqbench.devices.base import Reading, Sensor
 
 if TYPE_CHECKING:
     from nqbench.devices.fake.device import FakeDevice
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 SM_MHZ: Final = 1500
 
 
-class FakeSensor:
+class FakeSensor(Sensor):
     """The state of the test device: steady, but for what ``throttle`` does to it."""
 
     def __init__(self, device: FakeDevice) -> None:
@@ -30,6 +30,3 @@ class FakeSensor:
             energy_mj=30 * device.launches,
             reasons=("hw_thermal_slowdown",) if slowed else ("gpu_idle",),
         )
-
-    def close(self) -> None:
-        """Nothing to give back."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, overload
 
-from nqbench.devices.base import Launch
+from nqbench.devices.base import Device, Launch, Prepared
 from nqbench.devices.models import load_model
 from nqbench.devices.sim.counters import Tally
 from nqbench.devices.sim.engine import (
@@ -18,7 +18,6 @@ from nqbench.devices.sim.program import Program
 from nqbench.devices.sim.program_plan import SimProgram
 from nqbench.errors import DeviceError, LaunchError
 from nqbench.plan import KernelPlan, Outputs, Plan, ProgramPlan
-from nqbench.system.closing import Closing
 
 ORDERS: Final = ("round_robin", "reverse", "greedy")
 """Which warp runs next: all in turn, all in turn backwards, or each until it must wait."""
@@ -32,7 +31,7 @@ DEFAULT_MAX_STEPS: Final = 1 << 33
 """Loop iterations before a launch counts as endless: a board of N = 18 needs about a tenth."""
 
 
-class SimDevice:
+class SimDevice(Device):
     """A simulated GPU. ``model`` is a name of ``nqbench.devices.models`` or a path.
 
     ``order``     which warp runs next, one of ``ORDERS``
@@ -101,14 +100,9 @@ class SimDevice:
             )
         return SimPrepared(self, plan, load(self, plan))
 
-    def close(self) -> None:
-        """Nothing to release."""
 
-
-class SimPrepared(Closing):
+class SimPrepared(Prepared):
     """A plan in the simulator's memory."""
-
-    transfer_s: float | None = None
 
     def __init__(self, device: SimDevice, plan: KernelPlan, program: Program) -> None:
         self.device = device

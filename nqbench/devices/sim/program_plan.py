@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nqbench.devices.base import Launch
+from nqbench.devices.base import Launch, Prepared
 from nqbench.devices.program import check_kernels, find_function
 from nqbench.devices.sim.context import LoadedKernel, SimMachine
 from nqbench.devices.sim.counters import combined
@@ -13,17 +13,14 @@ from nqbench.devices.sim.global_memory import GlobalMemory
 from nqbench.devices.sim.launching import geometry, load
 from nqbench.errors import DeviceError, LaunchError
 from nqbench.plan import Outputs, ProgramPlan
-from nqbench.system.closing import Closing
 from nqbench.vocabulary import of_kernel
 
 if TYPE_CHECKING:
     from nqbench.devices.sim.device import SimDevice
 
 
-class SimProgram(Closing):
+class SimProgram(Prepared):
     """A program in the simulator's memory; every kernel is compiled and laid out once."""
-
-    transfer_s: float | None = None
 
     def __init__(self, device: SimDevice, plan: ProgramPlan) -> None:
         """Raises what ``SimDevice.prepare`` raises."""

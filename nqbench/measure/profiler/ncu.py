@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from nqbench.errors import DeviceError
-from nqbench.measure.abilities import PROFILED
 from nqbench.measure.events import Listener
 from nqbench.measure.profiler.ncu_table import (
     METRICS,
@@ -35,6 +34,7 @@ from nqbench.measure.profiler.ncu_table import (
     read_launches,
 )
 from nqbench.measure.run_state import Ledger, Task
+from nqbench.measure.sampling.measurement import PROFILED
 from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.worker.pool import Reply
 from nqbench.measure.worker.process import import_path

@@ -12,6 +12,8 @@ import numpy as np
 
 from nqbench.vocabulary import Status
 
+PROFILED: Final = "profiled"
+"""In a request: a profiler watches. In what a record is about: which kernels it saw, in order."""
 SPENT: Final = {
     "plan": "making the plan on the host, the jobs included",
     "prepare": "compiling or loading, allocating, copying to the device",

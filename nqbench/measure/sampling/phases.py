@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from nqbench.measure.abilities import Phased, TellsPhases
+from nqbench.devices.base import Prepared
 from nqbench.measure.sampling.measurement import Block
 from nqbench.plan import HostPlan, Plan, ProgramPlan
 
@@ -49,7 +49,7 @@ def _grouped(
 
 
 def phases_of(
-    plan: Plan, prepared: object, block: Block, reduce_s: float, timeout_s: float | None
+    plan: Plan, prepared: Prepared, block: Block, reduce_s: float, timeout_s: float | None
 ) -> dict[str, float]:
     """The phases of a block with a time.
 
@@ -62,16 +62,16 @@ def phases_of(
     value_s = block.value_s
     assert value_s is not None
     if isinstance(plan, ProgramPlan):
-        parts = dict(prepared.split_run(timeout_s)) if isinstance(prepared, Phased) else {}
+        parts = prepared.phases(timeout_s)
         before = {"split": plan.split_s} if plan.split_s else {}
         return {**before, **whole_run(parts, plan.kernels, value_s, plan.groups)}
     if isinstance(plan, HostPlan):
-        told = prepared.last_phases() if isinstance(prepared, TellsPhases) else {}
+        told = prepared.phases()
         if told:
             return {"kernel": value_s, **whole_run(_scaled(told, value_s), (), value_s)}
         return {"split": 0.0, "transfer": 0.0, "kernel": value_s, "reduce": 0.0, "total": value_s}
     split_s = plan.split_s
-    transfer_s = getattr(prepared, "transfer_s", None) or 0.0
+    transfer_s = prepared.transfer_s or 0.0
     return {
         "split": split_s,
         "transfer": transfer_s,

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from nqbench.devices.sensor import Observable, Reading, Sensor
+from nqbench.devices.base import Device, Reading, Sensor
 from nqbench.errors import DeviceError
 
 PERIOD_S: Final = 0.1
@@ -33,10 +33,8 @@ IDLE: Final = "gpu_idle"
 """Left out of the reasons: between two launches every GPU is idle."""
 
 
-def sensor_of(device: object) -> tuple[Sensor | None, str]:
+def sensor_of(device: Device) -> tuple[Sensor | None, str]:
     """The device's sensor, or the reason why a device that should have one has none."""
-    if not isinstance(device, Observable):
-        return None, ""
     try:
         return device.sensor(), ""
     except DeviceError as absence:

@@ -24,16 +24,8 @@ from nqbench.errors import (
     LaunchError,
     LaunchTimeout,
 )
-from nqbench.measure.abilities import (
-    PROFILED,
-    Chillable,
-    Expectant,
-    KnowsAnswer,
-    Profilable,
-    RoundAware,
-)
 from nqbench.measure.parts import workload_of
-from nqbench.measure.sampling.measurement import Block, plain, scalars
+from nqbench.measure.sampling.measurement import PROFILED, Block, plain, scalars
 from nqbench.measure.sampling.phases import phases_of
 from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy, sample
 from nqbench.measure.sampling.statistics import median_rank
@@ -116,8 +108,7 @@ class Session:
         device = self._device_of(plan)
         if isinstance(plan, HostPlan):
             block.device = "cpu"
-        if isinstance(device, RoundAware):
-            device.begin_round(request["round"])
+        device.begin_round(request["round"])
         block.about = {**point.derived, **plan.about}
         cold = point.factors.get(L2) == COLD
         if device.timed and not isinstance(plan, HostPlan):
@@ -126,18 +117,17 @@ class Session:
         block.about[FINGERPRINT] = fingerprint(plan)
         # The test device picks its victims by size; a real one ignores what a plan is about.
         plan = replace(plan, about={"n": point.n, **plan.about})
-        if isinstance(device, Expectant):
-            device.expect(workload.expected(point.configuration))
+        device.expect(workload.expected(point.configuration))
         with block.spending("prepare"):
             prepared = device.prepare(plan)
         with prepared:
             if cold:
-                _chill(prepared, device)
-            if request.get(PROFILED) and isinstance(prepared, Profilable):
+                prepared.flush_l2()
+            if request.get(PROFILED):
                 prepared.profile_first_launches()
             block.resources = dict(prepared.resources)
             self._launch(workload, point, plan, prepared, request, block)
-            if isinstance(prepared, Profilable) and prepared.profiled:
+            if prepared.profiled:
                 block.about[PROFILED] = " ".join(prepared.profiled)
 
     def _launch(
@@ -164,9 +154,8 @@ class Session:
         block.telemetry = {**scalars(timer.last.detail), **block.telemetry}
         with block.spending("check"):
             reduce_s = 0.0
-            if isinstance(prepared, KnowsAnswer):
-                answer = prepared.recorded_answer()
-            else:
+            answer = prepared.known_answer()
+            if answer is None:
                 if request["timed"] and isinstance(plan, KernelPlan):
                     (outputs, answer), reduce_s = timed(lambda: _reduce(workload, plan, prepared))
                 else:  # no phase of its own: once is enough
@@ -218,7 +207,7 @@ class Session:
         if known_s > LONG_LAUNCH_S:
             # It warms itself up, and a second launch may not fit the share.
             return WarmUp(0, "long_launch")
-        ramp_s = getattr(self.device, "ramp_s", 0.0) if self._idle and on_device else 0.0
+        ramp_s = self.device.ramp_s if self._idle and on_device else 0.0
         self._idle = self._idle and not on_device
         limit_s = TIME_SHARE * policy.share_s
 
@@ -242,7 +231,7 @@ class Session:
 
     def _device_of(self, plan: Plan) -> Device:
         """The session's device, or the processor for host plans that the device does not take."""
-        if isinstance(plan, HostPlan) and not getattr(self.device, "host_plans", False):
+        if isinstance(plan, HostPlan) and not self.device.host_plans:
             if self._host is None:
                 self._host = CpuDevice()
             return self._host
@@ -253,11 +242,3 @@ def _reduce(workload: Workload, plan: Plan, prepared: Prepared) -> tuple[Outputs
     """Copy the results back and combine them."""
     outputs = prepared.fetch()
     return outputs, workload.answer(plan, outputs)
-
-
-def _chill(prepared: Prepared, device: Device) -> None:
-    if not isinstance(prepared, Chillable):
-        raise InfeasibleError(
-            f"{device.spec} cannot start launches with a cold L2 cache; measure with l2: hot", L2
-        )
-    prepared.use_cold_l2()

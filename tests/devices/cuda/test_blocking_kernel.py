@@ -94,7 +94,7 @@ def test_a_cold_launch_writes_twice_the_cache_before_the_timed_interval(
 ) -> None:
     device = CudaDevice(0)
     prepared = device.prepare(plan)
-    prepared.use_cold_l2()
+    prepared.flush_l2()
     assert ("mem_alloc", 2 * (50 << 20)) in gpu.calls
     prepared.launch()
     prepared.launch()
@@ -107,7 +107,7 @@ def test_a_cold_launch_writes_twice_the_cache_before_the_timed_interval(
     flushed = [call[1] for call in gpu.calls if call[0] == "memset_d8"][1]
     assert len(gpu.memory[flushed]) == 2 * (50 << 20)
     prepared.close()
-    device.prepare(plan).use_cold_l2()
+    device.prepare(plan).flush_l2()
     assert gpu.names().count("mem_alloc") == 3  # two buffers and a copy; the flush is shared
 
 
@@ -124,7 +124,7 @@ def test_what_prevents_a_flush_is_said(
     prepared = CudaDevice(0).prepare(plan)
     gpu.capacity = 1 << 20
     with pytest.raises(DeviceError, match=r"104857600 bytes of memory left .* l2: hot"):
-        prepared.use_cold_l2()
+        prepared.flush_l2()
     monkeypatch.setitem(fake_pycuda._DEVICE_ATTRIBUTES, "L2_CACHE_SIZE", 0)
     with pytest.raises(DeviceError, match="does not tell the size of its L2 cache"):
-        prepared.use_cold_l2()
+        prepared.flush_l2()

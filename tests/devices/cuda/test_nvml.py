@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from nqbench.devices.base import Reading
 from nqbench.devices.cuda.nvml import NvmlSensor
-from nqbench.devices.sensor import Reading
 from nqbench.errors import DeviceError
 
 

@@ -18,7 +18,6 @@ from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.program import CudaProgram
 from nqbench.errors import DeviceError, InfeasibleError, LaunchError, LaunchTimeout
 from nqbench.machine import Machine
-from nqbench.measure.abilities import Chillable, Phased, Profilable
 from nqbench.plan import Buffer, Kernel, ProgramPlan, Variable
 from tests.devices.cuda.fake_pycuda import Error, FakeDriver, LogicError, OutOfMemory
 from tests.devices.cuda.test_device import ILLEGAL, gpu
@@ -162,10 +161,9 @@ def test_without_page_locked_memory_downloads_still_work(steps: FakeDriver) -> N
 
 def test_phases_add_up_and_are_named_by_what_happened(steps: FakeDriver) -> None:
     with prepared(simulated_plan("steps", 4)) as program:
-        assert isinstance(program, Phased)
         program.launch()
         started = time.perf_counter()
-        phases = program.split_run(timeout_s=60)
+        phases = program.phases(timeout_s=60)
         wall_s = time.perf_counter() - started
         assert int(program.fetch()["total"][0]) == int((1 + 6 * np.arange(N)).sum())
     # Four launches of one kernel and one of the other, 2.5 ms each by the pretended events.
@@ -193,7 +191,7 @@ def test_host_work_counts_apart_from_the_operations_inside(
 
         monkeypatch.setattr(program._device.cuda, "memcpy_htod", slow)
         started = time.perf_counter()
-        phases = program.split_run()
+        phases = program.phases()
         wall_s = time.perf_counter() - started
     assert phases["outer"] >= 0.02
     assert phases["inner"] >= 0.01
@@ -204,7 +202,7 @@ def test_host_work_counts_apart_from_the_operations_inside(
 def test_a_group_is_the_whole_of_what_happens_inside(steps: FakeDriver) -> None:
     with prepared(dataclasses.replace(plan("groups"), groups=("evaluation",))) as program:
         program.launch()
-        phases = program.split_run()
+        phases = program.phases()
     assert phases["evaluation"] >= phases["transfer"] + phases["inner"] >= 0.02
     assert phases["evaluation"] < phases["total"] - 0.01
     with prepared(plan("groups")) as program, pytest.raises(DeviceError, match="none so far"):
@@ -232,9 +230,9 @@ def thinks(machine: Machine) -> None:
 
 def test_launches_of_a_split_run_are_held_except_the_first(steps: FakeDriver) -> None:
     with prepared(simulated_plan("steps", 3)) as program:
-        program.split_run()
+        program.phases()
         assert steps.names().count("hold") == 2
-        program.split_run()
+        program.phases()
         assert steps.names().count("hold") == 2 + 4
 
 
@@ -393,10 +391,9 @@ def test_memory_that_a_run_cannot_have_is_a_sentence(steps: FakeDriver) -> None:
 
 
 def test_a_cold_cache_is_refused(steps: FakeDriver) -> None:
-    with prepared(simulated_plan("steps", 1)) as program:
-        assert isinstance(program, Chillable)
-        with pytest.raises(InfeasibleError, match="only a single kernel can start with a cold"):
-            program.use_cold_l2()
+    refused = pytest.raises(InfeasibleError, match="only a single kernel can start with a cold")
+    with prepared(simulated_plan("steps", 1)) as program, refused:
+        program.flush_l2()
 
 
 def test_the_profiler_sees_the_first_launch_of_each_kernel(
@@ -405,7 +402,6 @@ def test_the_profiler_sees_the_first_launch_of_each_kernel(
     monkeypatch.setattr(cuda_driver, "profiler_start", lambda: steps.note("on"))
     monkeypatch.setattr(cuda_driver, "profiler_stop", lambda: steps.note("off"))
     with prepared(simulated_plan("steps", 3)) as program:
-        assert isinstance(program, Profilable)
         program.launch()
         assert "on" not in steps.names()
         program.profile_first_launches()
@@ -430,8 +426,8 @@ def test_a_kernel_that_launches_kernels_is_linked_and_not_held(
     with prepared(plan("parents", kernels={"parent": nested, **KERNELS_OF_STEPS})) as program:
         assert program.resources["nvjitlink@parent"] == linker_version()
         assert "nvjitlink@scale" not in program.resources
-        program.split_run()
-        program.split_run()
+        program.phases()
+        program.phases()
         assert gpu.names().count("hold") == 1  # of the second launch of "scale" alone
     assert allowed == [5000]
 
@@ -448,7 +444,7 @@ def parents(machine: Machine) -> None:
 
 
 def test_a_program_that_cannot_be_found_or_is_closed(steps: FakeDriver) -> None:
-    with pytest.raises(DeviceError, match="test_cuda_program:nothing cannot be loaded"):
+    with pytest.raises(DeviceError, match="test_program:nothing cannot be loaded"):
         prepared(plan("nothing"))
     program = prepared(simulated_plan("steps", 1))
     program.close()

@@ -89,8 +89,8 @@ def test_launch_faults_hit_their_size_from_their_round_on(
 
 def test_wrong_answers_and_refused_kernels() -> None:
     device = FakeDevice.from_spec("fake:wrong=8,refuse=9")
-    assert device.prepare(plan(8)).recorded_answer() == 2**8 + 1
-    assert device.prepare(plan(7)).recorded_answer() == 2**7
+    assert device.prepare(plan(8)).known_answer() == 2**8 + 1
+    assert device.prepare(plan(7)).known_answer() == 2**7
     with pytest.raises(CompileError, match=r"toy\.cu:1"):
         device.prepare(plan(9))
 

@@ -10,7 +10,6 @@ import pytest
 from nqbench.devices.cuda import kernel as cuda_kernel
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.errors import LaunchError
-from nqbench.measure.abilities import Phased
 from nqbench.measure.sampling.phases import whole_run
 from nqbench.plan import ProgramPlan
 from nqbench.point import Level
@@ -105,8 +104,7 @@ def test_a_search_tells_its_evaluations_as_a_whole(gpu: FakeDriver, refused: lis
         total_s = prepared.launch().kernel_s
         assert total_s is not None
         assert WORKLOAD.answer(plan, prepared.fetch()) == WORKLOAD.expected(factors)
-        assert isinstance(prepared, Phased)
-        parts = prepared.split_run()
+        parts = prepared.phases()
     calls = sum(parts[name] for name in ("allocate", "transfer", "reduce", "free"))
     assert calls <= parts["evaluation"] <= parts["total"]
     found = whole_run(parts, plan.kernels, total_s, plan.groups)
