@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,11 +10,13 @@ Level = int | str | Mapping[str, int]
 """A factor's value: a number, a level's name, or ``{"per_sm": k}``."""
 
 L2: Final = "l2"
-"""The one factor that is about measuring: the state of the L2 cache when a launch starts."""
+"""A factor about measuring: the state of the L2 cache when a launch starts."""
 HOT: Final = "hot"
 COLD: Final = "cold"
 PART: Final = "part"
-"""A factor about measuring as well: which part of a kernel is left in, see ``bottleneck``."""
+"""A factor about measuring as well: which variant of a kernel is built, see ``bottleneck``."""
+MEASURING: Final = (L2, PART)
+"""The factors that every workload has: they are about measuring, not about what is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,8 @@ class Point:
     """One fully resolved configuration out of a study.
 
     ``factors``  every factor of the workload with its resolved level, ``n`` included; and
-                 ``l2`` where a study asks for a cold cache, ``part`` where a kernel is taken apart
+                 ``l2`` where a study asks for a cold cache, ``part`` where it measures variants of
+                 a kernel
     ``derived``  numbers that follow from them (jobs, shared_bytes, ...)
     ``skip``     why the point cannot run on the device (``infeasible: skip``), else empty
     """
@@ -50,7 +53,7 @@ class Point:
     @property
     def configuration(self) -> dict[str, Level]:
         """The workload's own factors: all but those that are about measuring."""
-        return {name: level for name, level in self.factors.items() if name not in (L2, PART)}
+        return {name: level for name, level in self.factors.items() if name not in MEASURING}
 
     def label(self) -> str:
         """Short text for people: the system, or the sweep, with n."""
@@ -74,16 +77,6 @@ class Point:
         return cls(**data)
 
 
-LAUNCH: Final = (
-    *("depth", "block_size", "blocks", "pool_size", "jobs_per_thread"),
-    *("threads", "threshold", "nesting", "batch", "optimization"),
-    *("board", "proposal", "max_evaluations", "seed"),
-    *("tile_x", "tile_y", "apply_size", "check_every", "iterations", "instance"),
-    *("probe", L2, PART),
-)
-"""Factors that a system's name leaves open: its launch, its input, and what is counted."""
-
-
 def text(level: Level) -> str:
     """A level as people write it: ``{per_sm: 2}`` becomes ``2/SM``."""
     return f"{level['per_sm']}/SM" if isinstance(level, Mapping) else str(level)
@@ -95,26 +88,44 @@ def varied(points: Sequence[Point]) -> list[str]:
     return ["n", *(k for k in names if len({str(p.factors.get(k)) for p in points}) > 1)]
 
 
-def labels(points: Sequence[Point]) -> list[str]:
-    """One text per point that tells it from the others of its sweep."""
+def telling(points: Sequence[Point], launch: Collection[str]) -> list[str]:
+    """Names of the factors that tell points of one sweep apart beside ``n`` and their systems:
+    those of ``launch`` (which a system's name leaves open), and those in which one system varies.
+    """
+    systems: dict[str | None, list[Point]] = {}
+    for point in points:
+        systems.setdefault(point.system, []).append(point)
+    within = {name for alike in systems.values() for name in varied(alike)}
+    named = {*launch, *MEASURING, *within}
+    return [name for name in varied(points)[1:] if name in named]
+
+
+def labels(points: Sequence[Point], launch: Collection[str] = ()) -> list[str]:
+    """One text per point that tells it from the others of its sweep.
+
+    ``launch``  the workload's launch factors, see ``nqbench.workloads.launch_factors``
+    """
     sweeps: dict[tuple[str, str | None], list[Point]] = {}
     for point in points:
         for system in {None, point.system}:
             sweeps.setdefault((point.sweep, system), []).append(point)
     told = {key: varied(alike) for key, alike in sweeps.items()}
+    named = {*launch, *MEASURING}
     return [
         f"{point.system or point.sweep} N={point.n}"
-        + "".join(f" {name}={text(point.factors[name])}" for name in _beyond(point, told))
+        + "".join(f" {name}={text(point.factors[name])}" for name in _beyond(point, told, named))
         for point in points
     ]
 
 
-def _beyond(point: Point, told: Mapping[tuple[str, str | None], list[str]]) -> list[str]:
+def _beyond(
+    point: Point, told: Mapping[tuple[str, str | None], list[str]], launch: Collection[str]
+) -> list[str]:
     """The varied factors that the system's name does not already say: those of its launch, and
     those in which the system itself was varied."""
     own = told[point.sweep, point.system]
     return [
         name
         for name in told[point.sweep, None][1:]
-        if point.factors.get(name) not in (None, "-") and (name in LAUNCH or name in own)
+        if point.factors.get(name) not in (None, "-") and (name in launch or name in own)
     ]

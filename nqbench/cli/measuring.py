@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import StudyError
 from nqbench.point import labels
+from nqbench.system.suggest import nearest
 
 if TYPE_CHECKING:
     from nqbench.compiler.static import StaticRow
@@ -117,15 +117,17 @@ def static_rows(study: Study, archs: Sequence[str], listener: Any) -> list[Stati
     from nqbench.devices.models import load_model
     from nqbench.plan import ProgramPlan, kernels_of
     from nqbench.study import expand
+    from nqbench.workloads import launch_factors
 
     rows: list[StaticRow] = []
+    launch = launch_factors(study.workload)
     for arch in check_archs(archs):
         # A chip's model file describes a simulated device; here it stands for the chip itself.
         facts = replace(load_model(arch).facts, kind="cuda")
         points = [point for point in expand(study, facts) if not point.skip]
         plans = [
             (f"{label} @{name}" if isinstance(plan, ProgramPlan) else label, kernel)
-            for label, point in zip(labels(points), points, strict=True)
+            for label, point in zip(labels(points, launch), points, strict=True)
             for plan in (_plan(study, point, facts),)
             for name, kernel in kernels_of(plan).items()
         ]
@@ -153,6 +155,6 @@ def find_system(name: str) -> tuple[Workload, str]:
         if name in workload.systems:
             return workload, name
     known = [system for workload in workloads for system in workload.systems]
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.3)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    close = nearest(name, known)
+    hint = f"did you mean {close!r}? " if close else ""
     raise StudyError(f"no system {name!r}: {hint}`nqbench kernels` lists them")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from nqbench.devices.models import load_model, model_names
 from nqbench.errors import CompileError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Kernel, KernelPlan
+from nqbench.system.suggest import suggestion
 
 _ENTRY: Final = re.compile(r"Compiling entry function '([^']+)'")
 _STACK: Final = re.compile(
@@ -169,10 +169,8 @@ def check_archs(archs: Sequence[str]) -> list[str]:
         raise StudyError(f"--arch names no architecture; known: {', '.join(known)}")
     for arch in archs:
         if arch not in known:
-            close = difflib.get_close_matches(arch, known, n=1, cutoff=0.4)
-            perhaps = f", perhaps {close[0]}" if close else ""
             raise StudyError(
-                f"--arch: no architecture is called {arch!r}{perhaps}; known: {', '.join(known)}"
+                f"--arch: no architecture is called {arch!r}; {suggestion(arch, known)}"
             )
     return list(dict.fromkeys(archs))
 

@@ -6,7 +6,6 @@ A spec is ``auto``, ``cuda`` or ``cuda:N``, ``sim`` or ``sim:MODEL``, ``cpu``, `
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,6 +14,7 @@ from nqbench.devices.base import Device
 from nqbench.devices.models import DEFAULT_MODEL, load_model, model_names
 from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts, DeviceKind
+from nqbench.system.suggest import nearest
 
 KINDS: Final = ("auto", "cuda", "sim", "cpu", "replay", "fake")
 
@@ -137,10 +137,10 @@ def _compiler_absence() -> str:
 def _split(spec: str) -> tuple[str, str]:
     kind, _, rest = spec.strip().partition(":")
     if kind not in KINDS:
-        close = difflib.get_close_matches(kind, KINDS, n=1)
-        perhaps = f", perhaps {close[0]!r}" if close else ""
+        close = nearest(kind, KINDS)
+        hint = f" (did you mean {close!r}?)" if close else ""
         raise DeviceUnavailable(
-            f"no device is called {spec!r}{perhaps}; devices are auto, cuda:0, sim:mini, cpu"
+            f"no device is called {spec!r}{hint}; devices are auto, cuda:0, sim:mini, cpu"
             " and replay:RUN, and 'nqbench devices' lists those of this machine"
         )
     if kind in ("auto", "cpu") and rest:

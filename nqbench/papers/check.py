@@ -18,7 +18,7 @@ from nqbench.papers.formula import (
 from nqbench.papers.schema import Claim, Paper
 from nqbench.papers.schema_shown import DATA_TWINS, PaperTable
 from nqbench.point import PART
-from nqbench.study.words import suggestion
+from nqbench.system.suggest import suggestion
 from nqbench.vocabulary import COUNTERS, PHASES, PROFILER_COUNTERS
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from nqbench.errors import Place, StudyError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import DataFile, DataRow
-from nqbench.study.words import listing, suggestion
+from nqbench.system.suggest import listing, suggestion
 
 if TYPE_CHECKING:
     from nqbench.papers.load import Marked

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from nqbench.errors import StudyError
 from nqbench.study.expressions import tree_depth
-from nqbench.study.words import listing, shown, suggestion
+from nqbench.system.suggest import listing, shown, suggestion
 
 FUNCTIONS: Final = {
     "time": "kernel time of a system in its main configuration (seconds)",

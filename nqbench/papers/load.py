@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from nqbench.errors import Place, StudyError
 from nqbench.papers.schema import Paper
-from nqbench.study.words import listing, nearest, suggestion
+from nqbench.system.suggest import listing, nearest, suggestion
 
 PUBLISHED: Final = "published.yaml"
 Key = str | int

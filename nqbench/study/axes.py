@@ -8,8 +8,8 @@ from typing import Any, Final
 from nqbench.errors import StudyError
 from nqbench.study import expressions
 from nqbench.study.model import KINDS, Axis, Condition, Item
-from nqbench.study.words import listing, shown, suggestion
 from nqbench.study.yaml_marks import KeyPath, Source
+from nqbench.system.suggest import listing, shown, suggestion
 
 MAX_RANGE: Final = 20_000
 """Numbers in one range: the limit of points in a study, which a longer range would pass anyway."""

@@ -8,8 +8,8 @@ from typing import Final
 from nqbench.point import Level
 from nqbench.study import expressions
 from nqbench.study.model import Axis, Condition, Item, Study, Sweep
-from nqbench.study.words import listing, nearest, shown, suggestion
 from nqbench.study.yaml_marks import KeyPath, Source
+from nqbench.system.suggest import listing, nearest, shown, suggestion
 from nqbench.workloads.base import Factor, Workload
 
 NOT_APPLICABLE: Final = "-"

@@ -8,8 +8,8 @@ from typing import Final
 from nqbench.study import axes
 from nqbench.study.report_items import OPTIONS, VALUES, Form, ReportItem, ReportKind, kinds
 from nqbench.study.schema import ReportFile
-from nqbench.study.words import listing, shown, suggestion
 from nqbench.study.yaml_marks import KeyPath, Source
+from nqbench.system.suggest import listing, shown, suggestion
 from nqbench.vocabulary import is_counter
 
 _OTHER: Final[dict[Form, Form]] = {"table": "figure", "figure": "table"}

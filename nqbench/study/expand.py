@@ -16,8 +16,8 @@ from nqbench.study.combine import Given, check_size, combinations, context, plai
 from nqbench.study.measured import apart, measured_points
 from nqbench.study.model import Condition, Study, Sweep
 from nqbench.study.resolve import Settling
-from nqbench.study.words import shown
 from nqbench.study.yaml_marks import KeyPath
+from nqbench.system.suggest import shown
 from nqbench.workloads.base import Workload, host_systems
 
 

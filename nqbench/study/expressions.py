@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
-from nqbench.study.words import listing, nearest, shown, suggestion
+from nqbench.system.suggest import listing, nearest, shown, suggestion
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "min": lambda *values: min(_several("min", values)),

@@ -14,8 +14,8 @@ from nqbench.study.entries import report_item
 from nqbench.study.messages import study_error
 from nqbench.study.model import KINDS, SWEEP_KEYS, Axis, Item, Measure, Study, Sweep
 from nqbench.study.schema import MeasureFile, StudyFile, SweepKeys
-from nqbench.study.words import listing, shown, suggestion
 from nqbench.study.yaml_marks import KeyPath, Source, read
+from nqbench.system.suggest import listing, shown, suggestion
 
 
 def load_study(path: Path) -> Study:

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ValidationError
 
 from nqbench.errors import StudyError
 from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepFile, SweepKeys
-from nqbench.study.words import listing, nearest, shown
 from nqbench.study.yaml_marks import KeyPath, Source
+from nqbench.system.suggest import listing, nearest, shown
 
 
 def study_error(error: ValidationError, source: Source) -> StudyError:

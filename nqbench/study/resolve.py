@@ -12,8 +12,8 @@ from nqbench.study import expressions
 from nqbench.study.check import check_number, is_expression
 from nqbench.study.combine import Given, context
 from nqbench.study.model import Sweep
-from nqbench.study.words import listing, shown
 from nqbench.study.yaml_marks import Source
+from nqbench.system.suggest import listing, shown
 from nqbench.workloads.base import Factor, Workload
 
 

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from nqbench.errors import StudyError
-from nqbench.study.words import shown
+from nqbench.system.suggest import shown
 
 _SECONDS: Final = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _PART: Final = r"(\d+(?:\.\d+)?)\s*(ms|min|s|m|h)"

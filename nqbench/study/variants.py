@@ -6,7 +6,6 @@ and resumed as those of any study.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.measure.parts import separable
 from nqbench.point import PART, Level, Point
 from nqbench.study import Measure
+from nqbench.system.suggest import suggestion
 from nqbench.workloads.base import Factor, Workload, host_systems
 from nqbench.workloads.variants import PARTS
 
@@ -165,8 +165,7 @@ def _level(word: str, systems: Sequence[tuple[str, Workload]]) -> tuple[str, Lev
         level = int(text)
     for system, workload in systems:
         if name not in workload.factors:
-            near = difflib.get_close_matches(name, workload.factors, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else ", ".join(workload.factors)
+            hint = suggestion(name, workload.factors)
             raise StudyError(f"{word}: {system} has no factor {name!r}; {hint}")
         _check(word, workload.factors[name], level)
     return name, level

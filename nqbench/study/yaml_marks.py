@@ -18,7 +18,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 
 from nqbench.errors import Place, StudyError
-from nqbench.study.words import nearest, shown
+from nqbench.system.suggest import nearest_file, shown
 
 Key = str | int
 KeyPath = tuple[Key, ...]
@@ -104,9 +104,8 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
-        there = [p.name for p in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
-        close = nearest(path.name, there)
-        hint = f"; did you mean {path.parent / close}?" if close else ""
+        close = nearest_file(path, ".yaml", ".yml")
+        hint = f"; did you mean {close}?" if close else ""
         raise StudyError(f"there is no study file {path}{hint}") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)

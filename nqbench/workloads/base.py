@@ -20,6 +20,8 @@ class Factor:
     ``per_sm``  whether ``{per_sm: k}`` is accepted
     ``auto``    whether the word ``auto`` is accepted (resolved per point)
     ``text``    whether any text is accepted (the name of a file)
+    ``launch``  whether a system's name leaves it open: a factor of the launch, of its input, or of
+                what is counted, which labels name beside the system
     """
 
     name: str
@@ -29,6 +31,7 @@ class Factor:
     per_sm: bool = False
     auto: bool = False
     text: bool = False
+    launch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

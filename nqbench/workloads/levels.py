@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.point import Level
+from nqbench.system.suggest import listing, suggestion
 from nqbench.workloads.base import Factor
 
 
@@ -17,16 +17,19 @@ def check_level(workload: str, factors: Mapping[str, Factor], name: str, level: 
     workload, whose systems may differ in it.
     """
     if name not in factors:
-        raise StudyError(f"workload {workload} has no factor {name!r}{nearest(name, factors)}")
+        raise StudyError(f"workload {workload} has no factor {name!r}; {suggestion(name, factors)}")
     factor = factors[name]
     if isinstance(level, str):
         words = (*factor.levels, *(("auto",) if factor.auto else ()))
         if level not in words and not factor.text:
-            raise StudyError(f"{name}: no level {level!r}{nearest(level, words, factor.number)}")
+            numbers = "a number from {} to {}".format(*factor.number) if factor.number else ""
+            choices = [*filter(None, [numbers]), *words]
+            raise StudyError(f"{name}: no level {level!r}; {suggestion(level, choices)}")
     elif isinstance(level, int) and not isinstance(level, bool):
         if factor.number is None:
             wanted = "the name of a file" if factor.text else "a word"
-            raise StudyError(f"{name} takes {wanted}, not {level}{nearest('', factor.levels)}")
+            words = (f"; choose from {listing(factor.levels)}",) if factor.levels else ()
+            raise StudyError(f"{name} takes {wanted}, not {level}{''.join(words)}")
         least, most = factor.number
         if name != "n" and not least <= level <= most:
             raise InfeasibleError(f"{name}: {level} is outside {least} to {most}", name)
@@ -40,16 +43,6 @@ def number(levels: Mapping[str, Level], name: str) -> int:
     level = levels[name]
     assert isinstance(level, int)
     return level
-
-
-def nearest(word: str, known: Iterable[str], number: tuple[int, int] | None = None) -> str:
-    """``; did you mean ...?``, or what there is; empty if there is nothing to choose from."""
-    names = list(known)
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    choices = ([f"a number from {number[0]} to {number[1]}"] if number else []) + names
-    return f"; there is {', '.join(choices)}" if choices else ""
 
 
 def _is_per_sm(level: Mapping[str, int]) -> bool:

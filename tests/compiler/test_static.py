@@ -198,7 +198,7 @@ def test_a_kernel_that_does_not_compile_is_a_row_with_the_reason(source: Path) -
 
 
 def test_an_unknown_architecture_names_the_nearest(source: Path) -> None:
-    with pytest.raises(StudyError, match=r"'sm_91', perhaps sm_90; known: sm_75"):
+    with pytest.raises(StudyError, match=r"'sm_91'; did you mean 'sm_90'"):
         static_report([("x", plan(source, "other"))], ["sm_91"])
 
 

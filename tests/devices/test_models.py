@@ -75,16 +75,20 @@ def test_an_own_file_is_a_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("multiprocessors: 2", "multiprocesors: 2", "'multiprocesors' in facts, perhaps 'multipr"),
-        ("about: a chip", "abut: a chip", "unknown key 'abut' in the file, perhaps 'about'"),
-        ("sector_bytes", "sector_byte", "'sector_byte' in memory, perhaps 'sector_bytes'"),
+        (
+            "multiprocessors: 2",
+            "multiprocesors: 2",
+            "'multiprocesors' in facts; did you mean 'mult",
+        ),
+        ("about: a chip", "abut: a chip", "unknown key 'abut' in the file; did you mean 'about'"),
+        ("sector_bytes", "sector_byte", "'sector_byte' in memory; did you mean 'sector_bytes'"),
         ("  multiprocessors: 2\n", "", "facts lacks multiprocessors"),
         ("multiprocessors: 2", "multiprocessors: two", r"facts\.multiprocessors is 'two'"),
         ("multiprocessors: 2", "multiprocessors: true", r"facts\.multiprocessors is True"),
         ("multiprocessors: 2", "multiprocessors: -1", "at least 0"),
         ("[9, 0]", "9.0", r"compute_capability is 9\.0; write \[major, minor\]"),
         ("shared_banks: 32", "shared_banks: 0", r"memory\.shared_banks is 0"),
-        ("rules: sectors", "rules: sector", "rules 'sector' are not known, perhaps 'sectors'"),
+        ("rules: sectors", "rules: sector", "rules 'sector' are not known; did you mean 'sectors'"),
         ("name: chip", "kind: cuda\n  name: chip", "unknown key 'kind' in facts"),
         (GOOD, "- 1\n", "the file must be a mapping"),
         (GOOD, "a: [", "is not YAML"),
@@ -100,7 +104,7 @@ def test_a_wrong_file_is_told_what_is_wrong(tmp_path: Path, old: str, new: str, 
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
-    with pytest.raises(DeviceUnavailable, match=r"'sm_9', perhaps 'sm_9?[0-9]+'; models: mini"):
+    with pytest.raises(DeviceUnavailable, match=r"'sm_9'; did you mean 'sm_9?[0-9]+'"):
         load_model("sm_9")
     with pytest.raises(DeviceUnavailable, match=r"gone\.yaml cannot be read"):
         load_model("gone.yaml")

@@ -60,7 +60,7 @@ def test_other_specs_get_their_full_form(short: str, full: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("cdua:0", "'cdua:0', perhaps 'cuda'"),
+        ("cdua:0", r"'cdua:0' \(did you mean 'cuda'"),
         ("gpu", "no device is called 'gpu'"),
         ("cuda:first", "numbered, e.g. cuda:0"),
         ("cpu:2", "nothing can follow 'cpu'"),

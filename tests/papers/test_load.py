@@ -12,7 +12,7 @@ from nqbench.papers import load_paper, paper_folder, paper_names, read_paper
 from nqbench.papers.formula import parse
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
-from nqbench.study.words import nearest
+from nqbench.system.suggest import nearest
 
 PAPERS = ("brodtkorb_part1", "feinbube2010", "fitness_schemes", "tanaka2011", "zhang2011")
 ROUNDING = 0.5

@@ -9,7 +9,7 @@ from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError
 from nqbench.papers.load import paper_names
-from nqbench.point import LAUNCH, PART
+from nqbench.point import PART
 
 _NOT_LAUNCH: Final = ("probe", "seed", "board")
 """The input, and what is counted: the same for all points that are set side by side."""
@@ -79,7 +79,7 @@ def main_point(
     found = configurations(data, system, n, levels)
     first = [p for p in found if p.sweep == found[0].sweep]
     if len(first) > 1:
-        names = dict.fromkeys((*LAUNCH, *(name for p in first for name in p.levels)))
+        names = dict.fromkeys((*data.launch, *(name for p in first for name in p.levels)))
         told = [f for f in names if len({p.level(f) for p in first}) > 1]
         raise NotMeasured(
             f"{described(system, n, levels or {})} has {len(first)} configurations in sweep"
@@ -149,10 +149,10 @@ def described(system: str, n: int, levels: Mapping[str, object]) -> str:
     return f"{system} N={n}{told}"
 
 
-def launch_text(point: PointResult) -> str:
+def launch_text(data: Dataset, point: PointResult) -> str:
     """The launch of a point: what its system's name leaves open, and ``auto`` as it came out."""
     shown = []
-    for name in LAUNCH:
+    for name in data.launch:
         level = point.level(name)
         if name not in _NOT_LAUNCH and level not in ("-", "from_jobs", "from_jobs_plus_one"):
             used = point.detail(f"{name}_used") if level == "auto" else None

@@ -12,7 +12,7 @@ from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult, missing
 from nqbench.errors import StudyError
 from nqbench.papers.load import load_paper, paper_names
-from nqbench.study.words import listing
+from nqbench.system.suggest import listing
 
 if TYPE_CHECKING:
     import pandas as pd

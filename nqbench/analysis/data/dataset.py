@@ -16,6 +16,7 @@ from typing import Any, Final
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, Quantity, quantity
 from nqbench.facts import FAKE_NAME
+from nqbench.workloads import launch_factors
 
 Level = int | float | str
 INAPPLICABLE: Final = "-"
@@ -160,6 +161,11 @@ class Dataset:
         """The study's plain form."""
         study = self.manifest.get("study", {})
         return study if isinstance(study, Mapping) else {"name": str(study)}
+
+    @cached_property
+    def launch(self) -> tuple[str, ...]:
+        """Factors that the name of a system leaves open: the launch, the input, what is counted."""
+        return launch_factors(str(self.study.get("workload", "")))
 
     @property
     def sweeps(self) -> tuple[str, ...]:

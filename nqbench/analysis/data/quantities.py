@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final, Literal
 
 from nqbench.errors import AnalysisError
+from nqbench.system.suggest import suggestion
 from nqbench.vocabulary import COUNTERS, PHASES, PROGRAM_COUNTERS, is_counter, plain_name
 
 
@@ -84,6 +84,4 @@ def quantity(name: str) -> Quantity:
             better = ""
         return Quantity(name, label, (name,), "counter", better=better)
     known = ("time", *PHASES, *COUNTERS, *PROGRAM_COUNTERS, OFF_CHIP.name)
-    near = get_close_matches(name, known, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
-    raise AnalysisError(f"no quantity is called {name!r}{hint}")
+    raise AnalysisError(f"no quantity is called {name!r}; {suggestion(name, known)}")

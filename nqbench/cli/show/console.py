@@ -20,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from nqbench.cli.show.tables import print_fitting
-from nqbench.point import LAUNCH, text, varied
+from nqbench.point import telling, text, varied
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,9 +124,11 @@ def show_points(points: Sequence[Point], estimate_s: float | None) -> None:
 
 
 def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
+    from nqbench.workloads import launch_factors
+
     told = varied(points)
     if all(point.system for point in points):
-        told = [name for name in told if name == "n" or name in LAUNCH]
+        told = ["n", *telling(points, launch_factors(points[0].workload))]
     first = points[0].factors
     same = {k for k in first if len({text(p.factors.get(k, "-")) for p in points}) == 1}
     fixed = {k: text(v) for k, v in first.items() if k in same and v != "-"}

@@ -7,7 +7,6 @@ of off-chip transactions). One's own file can be used as ``sim:path/to/model.yam
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceFacts
+from nqbench.system.suggest import suggestion
 
 DEFAULT_MODEL: Final = "mini"
 MEMORY_RULES: Final = ("sectors",)
@@ -58,8 +58,8 @@ def load_model(name: str = DEFAULT_MODEL) -> Model:
     path = Path(name) if name.endswith((".yaml", ".yml")) else _FOLDER / f"{name}.yaml"
     if path.parent == _FOLDER and name not in model_names():
         raise DeviceUnavailable(
-            f"no simulator model is called {name!r}{_nearest(name, model_names())};"
-            f" models: {', '.join(model_names())}, or the path of a .yaml file"
+            f"no simulator model is called {name!r}; {suggestion(name, model_names())}"
+            " A model of your own is the path of a .yaml file"
         )
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -79,7 +79,7 @@ def _model(path: Path, data: Any) -> Model:
     if memory["rules"] not in MEMORY_RULES:
         raise DeviceUnavailable(
             f"model file {path}: memory rules {memory['rules']!r} are not known"
-            f"{_nearest(str(memory['rules']), MEMORY_RULES)}; known: {', '.join(MEMORY_RULES)}"
+            f"; {suggestion(memory['rules'], MEMORY_RULES)}"
         )
     for key in _MEMORY_KEYS[1:]:
         _number(path, f"memory.{key}", memory[key], least=1)
@@ -118,15 +118,9 @@ def _section(
     for key in data:
         if key not in known:
             raise DeviceUnavailable(
-                f"model file {path}: unknown key {key!r} in {where}{_nearest(str(key), known)};"
-                f" keys: {', '.join(known)}"
+                f"model file {path}: unknown key {key!r} in {where}; {suggestion(key, known)}"
             )
     missing = [key for key in needed if key not in data]
     if missing:
         raise DeviceUnavailable(f"model file {path}: {where} lacks {', '.join(missing)}")
     return data
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.4)
-    return f", perhaps {close[0]!r}" if close else ""

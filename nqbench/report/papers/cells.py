@@ -53,7 +53,7 @@ class Beside:
         launch = missing = ""
         try:
             point = self.point(series, n)
-            launch = launch_text(point)
+            launch = launch_text(self.data, point)
             here = None if series.quantity == "ratio" else point.estimate(_what(series))
             own = self.ratio(point, series, n) if series.ratio else None
         except NotMeasured as error:

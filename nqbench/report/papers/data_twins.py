@@ -87,7 +87,9 @@ def speedups(paper: Paper, table: PaperTable, run: Observed) -> Table:
             paper_ratio = _quotient(bases.get(n), theirs[n]) if system != base else ""
             here = point.estimate(TIME)
             text = f"{theirs[n]:g}"
-            rows.append((_short(system), str(n), text, here, paper_ratio, own, launch_text(point)))
+            rows.append(
+                (_short(system), str(n), text, here, paper_ratio, own, launch_text(data, point))
+            )
     if not rows:
         refuse(run, base, "no size of the published series")
     columns = (

@@ -71,7 +71,9 @@ def launch(paper: Paper, table: PaperTable, run: Observed) -> Table:
     own: tuple[Cell, ...] = (data.device_short, str(int(threads) // size), str(size))
     rows = (*(_cells(row) for row in table.rows), own)
     columns = tuple(Column(c.replace("_", " ")) for c in table.columns)
-    notes = (f"here: {launch_text(point)} at N={point.n}, one block per multiprocessor as printed",)
+    notes = (
+        f"here: {launch_text(data, point)} at N={point.n}, one block per multiprocessor as printed",
+    )
     return Table(_name(table), _title(paper, table), columns, rows, source_of(data), notes)
 
 

@@ -47,7 +47,7 @@ class Ceilings:
             Factor("n", "32-bit words read, and as many written", number=(QUAD, 1 << 31)),
             Factor("operation", "what is done with the words", OPERATIONS),
             Factor("steps", "operations on each word (read: passes)", number=(0, LARGEST_STEPS)),
-            Factor("block_size", "threads per block", number=(32, 1024)),
+            Factor("block_size", "threads per block", number=(32, 1024), launch=True),
         )
     }
     systems: Mapping[str, Mapping[str, Level]] = {

@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from typing import Any, Final, cast
 
 from nqbench.errors import StudyError
 from nqbench.point import Level
+from nqbench.system.suggest import suggestion
 from nqbench.workloads.counting import count_values as values
 from nqbench.workloads.counting import feasibility
 from nqbench.workloads.counting.count_values import STATISTICS, Asked, Value
@@ -54,7 +54,7 @@ def count(name: str, **params: Any) -> Value:
     """
     known = _ALIASES.get(name, name)
     if known not in COUNTS:
-        raise StudyError(f"no count is called {name!r}{_nearest(name, COUNTS)}")
+        raise StudyError(f"no count is called {name!r}; {suggestion(name, COUNTS)}")
     kind = COUNTS[known]
     return kind.value(_resolve(kind, {_ALIASES.get(key, key): v for key, v in params.items()}))
 
@@ -63,7 +63,7 @@ def _resolve(kind: Kind, params: dict[str, Any]) -> Asked:
     accepted = ("n", "depth", "system", "encoding", "full", *kind.takes)
     for key in params:
         if key not in accepted:
-            raise StudyError(f"this count takes no parameter {key!r}{_nearest(key, accepted)}")
+            raise StudyError(f"this count takes no parameter {key!r}; {suggestion(key, accepted)}")
     n = params.get("n")
     if not isinstance(n, int):
         raise StudyError(f"a count needs a board size, a whole number n, not {n!r}")
@@ -80,7 +80,7 @@ def _resolve(kind: Kind, params: dict[str, Any]) -> Asked:
     feasibility.check_depth(n, depth)
     stat = params.get("stat")
     if stat is not None and stat not in STATISTICS:
-        raise StudyError(f"no statistic is called {stat!r}{_nearest(str(stat), STATISTICS)}")
+        raise StudyError(f"no statistic is called {stat!r}; {suggestion(str(stat), STATISTICS)}")
     return Asked(
         system,
         levels,
@@ -96,13 +96,8 @@ def _system(name: str) -> str:
     kernels = [system for system in SYSTEMS if not is_host(system)]
     found = [system for system in kernels if name in (system, system.partition(".")[2])]
     if len(found) != 1:
-        raise StudyError(f"no system {name!r} has such counts{_nearest(name, kernels)}")
+        raise StudyError(f"no system {name!r} has such counts; {suggestion(name, kernels)}")
     return found[0]
-
-
-def _nearest(word: str, known: Any) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; there is {', '.join(known)}"
 
 
 @dataclass(frozen=True, slots=True)

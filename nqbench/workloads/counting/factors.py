@@ -55,22 +55,28 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
                 ("default", "prefer_l1", "prefer_shared"),
             ),
             Factor("symmetry", "which part of the tree is walked", ("none", "mirror")),
-            Factor("depth", "rows placed on the host", number=(2, MAX_N - 3), auto=True),
-            Factor("block_size", "threads per block", number=(1, 1024)),
+            Factor(
+                "depth", "rows placed on the host", number=(2, MAX_N - 3), auto=True, launch=True
+            ),
+            Factor("block_size", "threads per block", number=(1, 1024), launch=True),
             Factor(
                 "blocks",
                 "blocks of the grid",
                 ("from_jobs", "from_jobs_plus_one"),
                 number=(1, _MANY),
                 per_sm=True,
+                launch=True,
             ),
-            Factor("pool_size", "jobs in the pool of one block", number=(1, _MANY)),
-            Factor("jobs_per_thread", "jobs of a thread's static share", number=(1, _MANY)),
+            Factor("pool_size", "jobs in the pool of one block", number=(1, _MANY), launch=True),
+            Factor(
+                "jobs_per_thread", "jobs of a thread's static share", number=(1, _MANY), launch=True
+            ),
             Factor("max_board", "rows reserved by `rows: max`", number=(MIN_N, 64)),
             Factor(
                 "probe",
                 "what an instrumented kernel counts; such a point is counted once and never timed",
                 ("none", "iterations", "clocks", "divergence", "accesses"),
+                launch=True,
             ),
         )
     }

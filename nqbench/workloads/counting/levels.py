@@ -12,6 +12,7 @@ from typing import Final
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
+from nqbench.system.suggest import suggestion
 from nqbench.workloads.counting.factors import (
     DEFAULTS,
     FACTORS,
@@ -21,7 +22,7 @@ from nqbench.workloads.counting.factors import (
 )
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
 from nqbench.workloads.counting.systems import SYSTEMS, is_host, paper_of
-from nqbench.workloads.levels import check_level, nearest
+from nqbench.workloads.levels import check_level
 
 Levels = dict[str, Level]
 
@@ -44,7 +45,9 @@ def system_levels(system: str | None) -> Mapping[str, Level]:
     if system is None:
         return {}
     if system not in SYSTEMS:
-        raise StudyError(f"no system {system!r} in workload counting{nearest(system, SYSTEMS)}")
+        raise StudyError(
+            f"no system {system!r} in workload counting; {suggestion(system, SYSTEMS)}"
+        )
     return SYSTEMS[system]
 
 

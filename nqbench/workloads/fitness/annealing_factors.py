@@ -20,7 +20,7 @@ MAX_CHAINS: Final = 2**20
 ANNEALING_FACTORS: Final = (
     Factor("evaluator", "scheme that a search evaluates with", (*HOST_EVALUATORS, *GPU_EVALUATORS)),
     Factor("proposal", "which queen a move begins with: any, or one in conflict",
-           ("uniform", "attacked")),
+           ("uniform", "attacked"), launch=True),
     Factor("start_temperature", "highest temperature, in thousandths of a conflict",
            number=(1, MOST_START), auto=True),
     Factor("end_temperature", "temperature at which a search gives up, in thousandths",
@@ -30,7 +30,7 @@ ANNEALING_FACTORS: Final = (
     Factor("moves_per_queen", "proposals at each temperature, over n",
            number=(1, 100_000), auto=True),
     Factor("max_evaluations", "proposals after which a search is cut short; 0 for none",
-           number=(0, MAX_EVALUATIONS)),
+           number=(0, MAX_EVALUATIONS), launch=True),
     Factor("chains", "searches side by side; `auto` fills the device", number=(1, MAX_CHAINS),
            auto=True),
     Factor("stop", "when chains end: at the first board found, or each at its own",

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from nqbench.errors import StudyError
-from nqbench.study.words import suggestion
+from nqbench.system.suggest import suggestion
 from nqbench.workloads.fitness import traffic
 from nqbench.workloads.fitness.boards import conflicts, random_board
 

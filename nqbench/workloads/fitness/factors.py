@@ -25,16 +25,18 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
         for factor in (
             Factor("n", "queens of the board", number=(1, MAX_N)),
             Factor("scheme", "how a board is evaluated, or found", tuple(SCHEMES)),
-            Factor("board", "which board is evaluated", ("random", "valid", "file")),
+            Factor("board", "which board is evaluated", ("random", "valid", "file"), launch=True),
             Factor("board_file", "its file, for `board: file`", text=True),
-            Factor("seed", "of the random board, or of the search", number=(0, MAX_SEED)),
-            Factor("batch", "boards evaluated in one launch", number=(1, 2**20)),
+            Factor(
+                "seed", "of the random board, or of the search", number=(0, MAX_SEED), launch=True
+            ),
+            Factor("batch", "boards evaluated in one launch", number=(1, 2**20), launch=True),
             Factor(
                 "allocation",
                 "when device memory is taken: in every evaluation, or once before",
                 ("per_call", "once"),
             ),
-            Factor("block_size", "threads per block", number=(1, 1024), auto=True),
+            Factor("block_size", "threads per block", number=(1, 1024), auto=True, launch=True),
             Factor(
                 "atomics",
                 "who adds to the counter in global memory: every conflict, thread or warp",
@@ -55,14 +57,24 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
                 "threshold",
                 "comparisons of one sub-thread (cdp), or queens of a leaf task (fork/join)",
                 number=(1, 2**24),
+                launch=True,
             ),
             Factor("child_block_size", "threads per block of a sub-kernel", number=(1, 1024)),
-            Factor("nesting", "sub-kernels inside each other, for one row", number=(1, 64)),
-            Factor("threads", "threads of the processor", number=(1, MAX_THREADS), auto=True),
+            Factor(
+                "nesting", "sub-kernels inside each other, for one row", number=(1, 64), launch=True
+            ),
+            Factor(
+                "threads",
+                "threads of the processor",
+                number=(1, MAX_THREADS),
+                auto=True,
+                launch=True,
+            ),
             Factor(
                 "optimization",
                 "of the compiler, for the processor's baseline",
                 ("default", "none"),
+                launch=True,
             ),
             *ANNEALING_FACTORS,
         )

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
+from nqbench.system.suggest import suggestion
 from nqbench.workloads.fitness.boards import LEAST_VALID_N
 from nqbench.workloads.fitness.factors import FACTORS, MAX_N, NOT_APPLICABLE
 from nqbench.workloads.fitness.schemes import SCHEMES, Scheme
 from nqbench.workloads.fitness.systems import HOST_SYSTEMS, SYSTEMS
-from nqbench.workloads.levels import check_level, nearest
+from nqbench.workloads.levels import check_level
 
 Levels = dict[str, Level]
 
@@ -24,7 +25,9 @@ def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
         check_level("fitness", FACTORS, "scheme", asked)
     if system is not None:
         if system not in SYSTEMS:
-            raise StudyError(f"no system {system!r} in workload fitness{nearest(system, SYSTEMS)}")
+            raise StudyError(
+                f"no system {system!r} in workload fitness; {suggestion(system, SYSTEMS)}"
+            )
         own = str(SYSTEMS[system]["scheme"])
         if asked not in (NOT_APPLICABLE, own):
             raise InfeasibleError(

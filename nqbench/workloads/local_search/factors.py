@@ -56,24 +56,50 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
                 "preferred split between L1 and shared memory",
                 ("default", "prefer_l1", "prefer_shared"),
             ),
-            Factor("block_size", "threads per block of the evaluation", number=(1, 1024)),
-            Factor("blocks", "blocks of the evaluation", number=(1, 65_535), per_sm=True),
-            Factor("apply_size", "threads of the one block of `apply`", number=(32, 1024)),
-            Factor("tile_x", "positions x of a thread: 1, 2, 4 or 8", number=(1, 8), auto=True),
-            Factor("tile_y", "positions y of a block", number=(1, MAX_TILE_Y), auto=True),
-            Factor("check_every", "launches between two looks at the state", number=(1, 100_000)),
+            Factor(
+                "block_size", "threads per block of the evaluation", number=(1, 1024), launch=True
+            ),
+            Factor(
+                "blocks", "blocks of the evaluation", number=(1, 65_535), per_sm=True, launch=True
+            ),
+            Factor(
+                "apply_size", "threads of the one block of `apply`", number=(32, 1024), launch=True
+            ),
+            Factor(
+                "tile_x",
+                "positions x of a thread: 1, 2, 4 or 8",
+                number=(1, 8),
+                auto=True,
+                launch=True,
+            ),
+            Factor(
+                "tile_y", "positions y of a block", number=(1, MAX_TILE_Y), auto=True, launch=True
+            ),
+            Factor(
+                "check_every",
+                "launches between two looks at the state",
+                number=(1, 100_000),
+                launch=True,
+            ),
             Factor(
                 "iterations",
                 "most moves applied; auto: ten per city, more than a search needs",
                 number=(1, MAX_ITERATIONS),
                 auto=True,
+                launch=True,
             ),
-            Factor("seed", "of the instance and of the tour it starts from", number=(0, MAX_SEED)),
+            Factor(
+                "seed",
+                "of the instance and of the tour it starts from",
+                number=(0, MAX_SEED),
+                launch=True,
+            ),
             Factor(
                 "instance",
                 "cities drawn uniformly in the unit square, or the path of a TSPLIB file",
                 (UNIFORM,),
                 text=True,
+                launch=True,
             ),
         )
     }

@@ -8,7 +8,8 @@ from typing import Final
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.workloads.levels import check_level, nearest, number
+from nqbench.system.suggest import suggestion
+from nqbench.workloads.levels import check_level, number
 from nqbench.workloads.local_search.factors import (
     APPLY_SIZES,
     AUTO_ITERATIONS,
@@ -45,7 +46,9 @@ def resolve_levels(given: Mapping[str, Level], system: str | None, device: Devic
     what cannot run, ``WrongDeviceError`` for a kernel on the processor.
     """
     if system is not None and system not in SYSTEMS:
-        raise StudyError(f"no system {system!r} in workload local_search{nearest(system, SYSTEMS)}")
+        raise StudyError(
+            f"no system {system!r} in workload local_search; {suggestion(system, SYSTEMS)}"
+        )
     explicit = {name: level for name, level in given.items() if level != NOT_APPLICABLE}
     for name, level in explicit.items():
         check_level("local_search", FACTORS, name, level)

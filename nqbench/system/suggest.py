@@ -1,0 +1,72 @@
+"""Pieces of the sentence that a wrong name gets: what was written, what was perhaps meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+SIMILAR = 0.6
+"""difflib ratio from which a name counts as a misspelling, the value its documentation recommends.
+One wrong letter in three gives 0.67, two swapped letters in four 0.75; unrelated factors of ours
+stay below 0.5."""
+
+MAX_LISTED = 14
+"""Names listed in full in one sentence; more would hide the message."""
+
+
+def nearest(word: object, known: Iterable[str]) -> str | None:
+    """The known name most like ``word``, or ``None`` when nothing is close.
+
+    The tail of a dotted name counts too, so that ``opt4_compact`` finds its paper's system.
+    """
+    names = sorted(set(known))
+    for candidates in (
+        {name.casefold(): name for name in names},
+        {name.rsplit(".", 1)[-1].casefold(): name for name in names},
+    ):
+        close = difflib.get_close_matches(str(word).casefold(), candidates, 1, SIMILAR)
+        if close:
+            return candidates[close[0]]
+    return None
+
+
+def nearest_file(path: Path, *suffixes: str) -> Path | None:
+    """The file beside ``path`` whose name is most like its own, or ``None``.
+
+    Only names without their suffix are compared: an equal suffix is no likeness.
+    """
+    if not path.parent.is_dir():
+        return None
+    there = {p.stem: p for p in sorted(path.parent.iterdir()) if p.suffix in suffixes}
+    close = nearest(path.stem, there)
+    return there[close] if close else None
+
+
+def suggestion(word: object, known: Iterable[str]) -> str:
+    """``did you mean 'x'?`` where a name is close, else what there is to choose from."""
+    names = list(known)
+    close = nearest(word, names)
+    return f"did you mean '{close}'?" if close else f"choose from {listing(names)}"
+
+
+def listing(names: Iterable[str], last: str = "or") -> str:
+    """``a, b or c``; shortened beyond :data:`MAX_LISTED` names."""
+    all_names = list(names)
+    first = all_names[:MAX_LISTED]
+    if len(all_names) > MAX_LISTED:
+        return f"{', '.join(first)}, ... ({len(all_names)} in all)"
+    if len(first) < 2:
+        return "".join(first)
+    return f"{', '.join(first[:-1])} {last} {first[-1]}"
+
+
+def shown(value: object, width: int = 60) -> str:
+    """A value as a user would recognise it, cut to ``width`` characters.
+
+    A line break or a terminal's control code in it is spelt out: a message stays one line.
+    """
+    text = f"'{value}'" if isinstance(value, str) else str(value)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return text if len(text) <= width else f"{text[: width - 4]} ..."

@@ -1,0 +1,42 @@
+"""What a wrong name is answered with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nqbench.system.suggest import listing, nearest, nearest_file, shown, suggestion
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("blocksize", ("block_size", "blocks", "depth"), "block_size"),
+        ("cdua", ("auto", "cuda", "sim", "cpu"), "cuda"),
+        ("cpa", ("cuda", "sim", "cpu"), "cpu"),
+        ("opt4_compac", ("feinbube2010.base", "feinbube2010.opt4_compact"),
+         "feinbube2010.opt4_compact"),
+        ("speedups", ("Speedup", "Time"), "Speedup"),
+        ("memory", ("layout", "loop", "assignment"), None),
+        ("x", (), None),
+    ],
+)  # fmt: skip
+def test_nearest(word: str, known: tuple[str, ...], meant: str | None) -> None:
+    assert nearest(word, known) == meant
+
+
+def test_an_equal_suffix_makes_no_file_alike(tmp_path: Path) -> None:
+    for name in ("bin.yaml", "ablation.yml", "notes.txt"):
+        (tmp_path / name).touch()
+    near = [nearest_file(tmp_path / name, ".yaml", ".yml") for name in ("missing.yml", "note.yml")]
+    assert near == [None, None]
+    assert nearest_file(tmp_path / "ablaton.yaml", ".yaml", ".yml") == tmp_path / "ablation.yml"
+    assert nearest_file(tmp_path / "nowhere" / "ablation.yml", ".yml") is None
+
+
+def test_sentences() -> None:
+    assert suggestion("dept", ["depth", "loop"]) == "did you mean 'depth'?"
+    assert suggestion("x", ["depth", "loop"]) == "choose from depth or loop"
+    assert listing(map(str, range(20))).endswith("13, ... (20 in all)")
+    assert shown("a\nb") == "'a\\nb'"
