@@ -22,7 +22,7 @@ from nqbench.plan import Buffer, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.record import Record
 from nqbench.study import Measure
-from nqbench.workloads.base import Factor, Resolved
+from nqbench.workloads.base import Workload
 
 NAME: Final = "benchmarks.clockwork:CLOCKWORK"
 DEVICE: Final = "fake:noise=0.003,round=0.004,seed=7,sleep=1"
@@ -35,19 +35,10 @@ STARTED: Final = "started"
 """The first line: a stage has begun."""
 
 
-class Clockwork:
+class Clockwork(Workload):
     """Two raised to n."""
 
     name = NAME
-    factors: Mapping[str, Factor] = {}
-    systems: Mapping[str, Mapping[str, Level]] = {}
-
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
-        """Nothing to resolve."""
-        del system, device
-        return Resolved(dict(given), {})
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """A plan that only the test device takes."""

@@ -14,7 +14,6 @@ from nqbench.measure.study import StudyLike
 from nqbench.measure.workload import find_workload, runs_on_host
 from nqbench.point import Point
 from nqbench.system.cpu import cpu_count
-from nqbench.workloads.base import parallel_systems, work_per_node
 
 WORKER_START_S: Final = 2.0
 """Imports, the device's start and the first use of compiled host code, per worker process."""
@@ -112,7 +111,7 @@ def nominal_rate(spec: str, multiprocessors: int) -> float | None:
 def work_of(point: Point) -> float:
     """The workload's own measure of a point's work, in the time of search-tree nodes."""
     workload = find_workload(point.workload)
-    return workload.work(point.configuration) / work_per_node(workload)
+    return HOST_WORK_PER_S * workload.work(point.configuration) / workload.core_work_per_s
 
 
 def _identity(point: Point) -> str:
@@ -152,7 +151,7 @@ def estimate(points: Sequence[Point], study: StudyLike, spec: str) -> float | No
             continue
         work = work_of(point)
         if runs_on_host(point):
-            parallel = point.system in parallel_systems(find_workload(point.workload))
+            parallel = point.system in find_workload(point.workload).parallel_systems
             cores = cpu_count() if parallel else 1
             launch_s = work / (HOST_WORK_PER_S * cores)
         elif kind == "sim":

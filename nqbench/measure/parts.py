@@ -18,8 +18,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.measure.workload import find_workload
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import PART, Level, Point
-from nqbench.workloads.base import Workload
-from nqbench.workloads.variants import Inseparable, Part, Separable
+from nqbench.workloads.base import Variant, Workload
 
 SPARE_STEP: Final = 16
 """Bytes by which unused shared memory is raised: below every allocation unit there is."""
@@ -31,47 +30,45 @@ def workload_of(point: Point) -> Workload:
     part = point.factors.get(PART)
     if part is None:
         return workload
-    # The rest of a workload is the same for a part.
-    return cast(Workload, OfPart(workload, cast(Part, part)))
+    return OfVariant(workload, cast(Variant, part))
 
 
-def separable(workload: Workload, system: str | None) -> Separable:
-    """The workload if it can take kernels apart. Raises ``InfeasibleError`` with the reason."""
-    if isinstance(workload, Separable):
-        return workload
-    name = system or workload.name
-    reason = "does not declare which of its instructions are arithmetic and which are memory"
-    if isinstance(workload, Inseparable):
-        reason = workload.inseparable
-    raise InfeasibleError(f"{name} {reason}; use `counters: ncu` or the simulator's counters")
+def check_variants(workload: Workload, system: str | None) -> None:
+    """Refuse a workload whose kernels have no variants: ``InfeasibleError`` with the reason."""
+    if workload.no_variants:
+        raise InfeasibleError(
+            f"{system or workload.name} {workload.no_variants}; use `counters: ncu` or the"
+            " simulator's counters"
+        )
 
 
 @dataclass(frozen=True)
-class OfPart:
-    """What a session asks of a workload, for one part of its kernels."""
+class OfVariant(Workload):
+    """A workload whose kernels are built as one variant."""
 
     workload: Workload
-    part: Part
+    variant_built: Variant
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """The part of the configuration's main kernel, with the whole's occupancy."""
         plan = self.workload.plan(factors, system, device)
-        able = separable(self.workload, system)
-        full, built = able.part(plan, "full"), able.part(plan, self.part)
+        check_variants(self.workload, system)
+        full = self.workload.variant(plan, "full")
+        built = self.workload.variant(plan, self.variant_built)
         return built if device.kind == "sim" else matched(built, full, device)
 
     def answer(self, plan: Plan, outputs: Outputs) -> int | None:
         """The full kernel's answer; that of another part means nothing."""
-        if self.part != "full":
+        if self.variant_built != "full":
             return None
         assert isinstance(plan, KernelPlan)
-        return separable(self.workload, None).part_answer(plan, outputs)
+        return self.workload.variant_answer(plan, outputs)
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """What the full kernel has to answer."""
-        if self.part != "full":
+        if self.variant_built != "full":
             return None
-        return separable(self.workload, None).part_expected(factors)
+        return self.workload.variant_expected(factors)
 
 
 def matched(built: KernelPlan, full: KernelPlan, facts: DeviceFacts) -> KernelPlan:

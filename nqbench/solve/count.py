@@ -151,4 +151,5 @@ def _run(workload: Workload, device: Device, n: int, name: str, extra: dict[str,
             prepared.launch()  # the first launch pays for loading the module
         launch = prepared.launch()
         value = workload.answer(plan, prepared.fetch())
+    assert value is not None
     return _Trial(value, launch.kernel_s, time.perf_counter() - started)

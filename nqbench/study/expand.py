@@ -18,7 +18,7 @@ from nqbench.study.model import Condition, Study, Sweep
 from nqbench.study.resolve import Settling
 from nqbench.study.yaml_marks import KeyPath
 from nqbench.system.suggest import shown
-from nqbench.workloads.base import Workload, host_systems
+from nqbench.workloads.base import Workload
 
 
 def expand(study: Study, facts: DeviceFacts, *, workload: Workload | None = None) -> list[Point]:
@@ -50,7 +50,7 @@ def expand(study: Study, facts: DeviceFacts, *, workload: Workload | None = None
             "sweeps",
         )
     points = apart(study, points, chosen, facts)
-    return measured_points(points, study.measure.l2, facts.kind, host_systems(chosen))
+    return measured_points(points, study.measure.l2, facts.kind, chosen.cpu_systems)
 
 
 def _nothing(study: Study, message: str, key: str) -> NothingRuns:

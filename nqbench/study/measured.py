@@ -10,8 +10,7 @@ from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import HOT, L2, PART, Point
 from nqbench.study.check import NOT_APPLICABLE
 from nqbench.study.model import Study
-from nqbench.workloads.base import Workload, host_systems
-from nqbench.workloads.variants import PARTS, Separable
+from nqbench.workloads.base import VARIANTS, Workload
 
 
 def measured_points(
@@ -48,20 +47,20 @@ def apart(
     sweeps = study.measure.apart
     if not sweeps:
         return list(points)
-    if not isinstance(workload, Separable):
+    if workload.no_variants:
         raise study.source.error(
             f"no kernel of workload {workload.name} can be taken apart; leave 'apart' out",
             ("measure", "apart"),
         )
-    hosts = host_systems(workload)
+    hosts = workload.cpu_systems
     found: list[Point] = []
     for point in points:
         if point.sweep not in sweeps:
             found.append(point)
             continue
-        skip = point.skip or _inseparable(point, workload, workload, facts, hosts)
+        skip = point.skip or _inseparable(point, workload, facts, hosts)
         found += [
-            replace(point, factors={**point.factors, PART: part}, skip=skip) for part in PARTS
+            replace(point, factors={**point.factors, PART: part}, skip=skip) for part in VARIANTS
         ]
     return found
 
@@ -69,7 +68,6 @@ def apart(
 def _inseparable(
     point: Point,
     workload: Workload,
-    able: Separable,
     facts: DeviceFacts,
     hosts: Collection[str],
 ) -> str:
@@ -77,7 +75,7 @@ def _inseparable(
     if point.system in hosts:
         return "only kernels are taken apart, and it runs on the processor"
     try:
-        able.part(workload.plan(point.factors, point.system, facts), "full")
+        workload.variant(workload.plan(point.factors, point.system, facts), "full")
     except InfeasibleError as error:
         return str(error)
     return ""

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
-from nqbench.measure.parts import separable
+from nqbench.measure.parts import check_variants
 from nqbench.point import PART, Level, Point
 from nqbench.study import Measure
 from nqbench.system.suggest import suggestion
-from nqbench.workloads.base import Factor, Workload, host_systems
-from nqbench.workloads.variants import PARTS
+from nqbench.workloads.base import VARIANTS, Factor, Workload
 
 if TYPE_CHECKING:
     from nqbench.facts import DeviceFacts
@@ -33,7 +32,7 @@ _PER_SM: Final = re.compile(r"(\d+)/SM", re.IGNORECASE)
 class PartsStudy:
     """What to take apart: systems of any workload, sizes, levels that hold for all of them.
 
-    ``sizes`` is empty for what each workload proposes (``part_n``).
+    ``sizes`` is empty for what each workload proposes (``variant_n``).
     """
 
     systems: tuple[tuple[str, Workload], ...]
@@ -58,7 +57,9 @@ class PartsStudy:
             "about": "Kernels without arithmetic and without memory, beside the whole",
             "workload": self.systems[0][1].name,
             "n": list(self.sizes),
-            "sweeps": [{"name": SWEEP, "matrix": {PART: list(PARTS)}, "fixed": dict(self.levels)}],
+            "sweeps": [
+                {"name": SWEEP, "matrix": {PART: list(VARIANTS)}, "fixed": dict(self.levels)}
+            ],
             "measure": self.measure.as_json(),
             "report": [{"table": NAME}, {"figure": NAME}],
         }
@@ -79,14 +80,15 @@ class PartsStudy:
     def _points(self, name: str, workload: Workload, n: int, facts: DeviceFacts) -> list[Point]:
         resolved = workload.resolve({**self.levels, "n": n}, name, facts)
         plan = workload.plan(resolved.factors, name, facts)
-        separable(workload, name).part(plan, "full")
+        check_variants(workload, name)
+        workload.variant(plan, "full")
         return [
             Point(
                 *(self.name, SWEEP, workload.name, name),
                 {**resolved.factors, PART: part},
                 resolved.derived,
             )
-            for part in PARTS
+            for part in VARIANTS
         ]
 
 
@@ -106,9 +108,9 @@ def parts_study(
     systems = []
     for name in dict.fromkeys(names):
         workload, _ = find_system(name)
-        if name in host_systems(workload):  # before a reason that speaks of kernels
+        if name in workload.cpu_systems:  # before a reason that speaks of kernels
             raise InfeasibleError(f"{name} runs on the processor: only kernels are taken apart")
-        separable(workload, name)
+        check_variants(workload, name)
         systems.append((name, workload))
     if any(word.startswith("n=") for word in words):
         raise StudyError("the size is an option: write --n")
@@ -145,7 +147,8 @@ def measure_parts(
 
 def _proposed(name: str, workload: Workload, facts: DeviceFacts) -> tuple[int, ...]:
     """The size at which a workload's kernels fill such a device."""
-    sizes = separable(workload, name).part_n
+    check_variants(workload, name)
+    sizes = workload.variant_n
     if facts.kind not in sizes:
         raise WrongDeviceError(
             f"bottleneck takes GPU kernels apart, and device {facts.name} runs none; use"

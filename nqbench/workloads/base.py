@@ -1,14 +1,26 @@
-"""What a workload must offer, so that studies, runners and reports need not know which it is."""
+"""What a workload offers, so that studies, runners and reports need not know which one it is."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Literal, get_args
 
-from nqbench.facts import DeviceFacts
-from nqbench.plan import Outputs, Plan
+from nqbench.errors import InfeasibleError, StudyError
+from nqbench.facts import DeviceFacts, DeviceKind
+from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
+
+NOT_APPLICABLE: Final = "-"
+"""Level of a factor that means nothing beside the other levels chosen."""
+
+FAULT: Final = "fault"
+"""Key of a finding that says, in words, why an answer is wrong; empty words if it need not be."""
+
+Variant = Literal["full", "math_only", "memory_only"]
+VARIANTS: Final[tuple[Variant, ...]] = get_args(Variant)
+"""How a kernel can be built: whole, without its memory accesses, without its arithmetic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +54,45 @@ class Resolved:
     derived: Mapping[str, int | float | str]
 
 
-class Workload(Protocol):
-    """One kind of computation: its factors, its named systems, its plans, its truth."""
+class Workload(ABC):
+    """One kind of computation: its factors, its named systems, its plans, its right answers.
+
+    ``plan`` and ``answer`` must be written; everything else has a default. A workload of nqbench's
+    is the object ``WORKLOAD`` of a package below ``nqbench.workloads``; anybody's is named
+    ``package.module:object``.
+    """
 
     name: str
-    factors: Mapping[str, Factor]
-    systems: Mapping[str, Mapping[str, Level]]
-    """Named points: the factor levels that make a paper's system (no ``n``)."""
-    host_systems: frozenset[str]
-    """Systems that are host plans on every device: their points run on the processor."""
+    """As studies name it."""
+    factors: Mapping[str, Factor] = {}
+    """A factor ``probe``, where there is one, makes instrumented kernels of its levels other than
+    ``none``: they are counted once (``counters``) and never timed."""
+    defaults: Mapping[str, Level] = {}
+    """Levels of a sweep that does not give them."""
+    systems: Mapping[str, Mapping[str, Level]] = {}
+    """Named points: the levels that make a paper's system (without ``n``)."""
+    cpu_systems: frozenset[str] = frozenset()
+    """Systems that are host plans on every device: their points run on the CPU."""
+    parallel_systems: frozenset[str] = frozenset()
+    """Those of them that use all cores."""
+
+    phases: Mapping[str, str] = {}
+    """Phases of its programs and host functions beside ``vocabulary.PHASES``: name and meaning."""
+    probe_counters: Mapping[str, str] = {}
+    """What its instrumented kernels count: name and meaning."""
+
+    core_work_per_s: float = 5e7
+    """Units of ``work`` that one CPU core does in a second, good to a factor of a few: for times
+    that are predicted before anything was launched."""
+
+    no_variants: str = (
+        "does not declare which of its instructions are arithmetic and which are memory"
+    )
+    """Why no kernel can be built without its arithmetic or its memory accesses, as the rest of a
+    sentence that begins with the system's name; empty if ``variant`` can do it."""
+    variant_n: Mapping[DeviceKind, int] = {}
+    """The size to take for variants where none is asked for, by kind of device: one that fills
+    it."""
 
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
@@ -58,56 +100,65 @@ class Workload(Protocol):
         """Fill in defaults and ``auto`` values, and check that the configuration can run.
 
         ``given`` holds ``n`` and any factor, and overrides the system's own levels. Raises
-        ``InfeasibleError`` with the reason and the limit. Must be quick: no job is made here.
+        ``InfeasibleError`` with the reason and the limit. Must be quick: no input is made here.
         """
+        del device
+        own = self.systems[system] if system else {}
+        return Resolved({**self.defaults, **own, **given}, {})
 
+    @abstractmethod
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
-        """Make the resolved configuration executable. May take time (host split)."""
+        """Make the resolved configuration executable. May take time (making the input)."""
 
-    def answer(self, plan: Plan, outputs: Outputs) -> int:
-        """Combine the outputs of a launch into the answer (64-bit safe)."""
+    @abstractmethod
+    def answer(self, plan: Plan, outputs: Outputs) -> int | None:
+        """The answer out of the outputs of a launch (64-bit safe); ``None`` if it has none."""
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """The known right answer, or ``None`` if nobody knows it."""
+        del factors
+        return None
 
     def work(self, factors: Mapping[str, Level]) -> float:
-        """Relative amount of work, for predictions: proportional to the time on one device.
+        """Amount of work, in units of the workload's own (see ``core_work_per_s``).
 
-        In nodes of a search tree, or in other units with ``work_per_node`` (see there).
+        For predictions: proportional to the time on one device. By default all points are alike.
         """
-
-
-def host_systems(workload: Workload) -> frozenset[str]:
-    """``Workload.host_systems``; none for somebody's workload that does not speak of them."""
-    return getattr(workload, "host_systems", frozenset())
-
-
-def parallel_systems(workload: Workload) -> frozenset[str]:
-    """Which of the host systems use all cores: ``Workload.parallel_systems``, if it has that."""
-    return getattr(workload, "parallel_systems", frozenset())
-
-
-def work_per_node(workload: Workload) -> float:
-    """``Workload.work_per_node``, if it has that: units of its work that take about as long as one
-    node of counting's search tree, for times that are guessed before anything was launched."""
-    return float(getattr(workload, "work_per_node", 1.0))
-
-
-@runtime_checkable
-class CountsItself(Protocol):
-    """A workload some of whose plans count what they do (its factor ``probe``)."""
+        del factors
+        return 1.0
 
     def counters(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float]:
-        """Counters out of the outputs of one launch; empty for a plan without a probe."""
-
-
-FAULT: Final = "fault"
-"""Key of a finding that says, in words, why an answer is wrong; empty words if it need not be."""
-
-
-@runtime_checkable
-class Explains(Protocol):
-    """A workload whose runs tell more than the answer: whether a search found what it sought."""
+        """What an instrumented kernel counted in one launch, by the names of ``probe_counters``."""
+        del plan, outputs
+        return {}
 
     def findings(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float | str]:
-        """Facts out of the outputs of one launch, for ``Record.about``; empty if there are none."""
+        """What a launch tells beside the answer, for ``Record.about``: whether a search found what
+        it sought. ``FAULT`` explains a wrong answer."""
+        del plan, outputs
+        return {}
+
+    def count(self, name: str, *, full: bool = False, **parameters: Any) -> Any:
+        """A number that follows from the algorithm without a run; what claims call ``count``.
+
+        ``full`` allows minutes. Raises ``StudyError`` for a name that does not exist.
+        """
+        del full, parameters
+        raise StudyError(f"workload {self.name} has no counts, so none is called {name!r}")
+
+    def variant(self, plan: Plan, variant: Variant) -> KernelPlan:
+        """The plan's main kernel alone, built as ``variant``; ``full`` changes nothing but that.
+
+        The kernel finds the memory that it has at its first launch within the plan. Raises
+        ``InfeasibleError`` with the reason where arithmetic and memory cannot be separated.
+        """
+        del plan, variant
+        raise InfeasibleError(f"{self.name} {self.no_variants}")
+
+    def variant_answer(self, plan: KernelPlan, outputs: Outputs) -> int | None:
+        """The answer of the ``full`` variant. The others compute nothing of meaning."""
+        return self.answer(plan, outputs)
+
+    def variant_expected(self, factors: Mapping[str, Level]) -> int | None:
+        """The right answer of the ``full`` variant, or ``None`` if nobody knows it."""
+        return self.expected(factors)

@@ -1,66 +1,26 @@
 """Kernels that can be built without their arithmetic, or without their memory accesses.
 
-The kernel's source says which is which, with the macros of ``parts.cuh``. The method is that of
+The kernel's source says which is which, with the macros of ``variants.cuh``. The method is that of
 Brodtkorb et al., section 6.5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Final, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
 from nqbench.errors import InfeasibleError
-from nqbench.facts import DeviceKind
-from nqbench.plan import KernelPlan, Outputs, Plan, ProgramPlan
-from nqbench.point import Level
-
-Part = Literal["full", "math_only", "memory_only"]
-PARTS: Final[tuple[Part, ...]] = get_args(Part)
+from nqbench.plan import KernelPlan, ProgramPlan
+from nqbench.workloads.base import VARIANTS, Variant
 
 
-@runtime_checkable
-class Separable(Protocol):
-    """A workload that can take a kernel apart. One that cannot has no such members."""
-
-    part_n: Mapping[DeviceKind, int]
-    """The size to take where none is asked for, by kind of device: one that fills it."""
-
-    def part(self, plan: Plan, part: Part) -> KernelPlan:
-        """The plan's main kernel alone, built as ``part``; ``full`` changes nothing but that.
-
-        The kernel finds the memory that it has at its first launch within the plan. Raises
-        ``InfeasibleError`` with the reason where arithmetic and memory cannot be told apart.
-        """
-
-    def part_answer(self, plan: KernelPlan, outputs: Outputs) -> int:
-        """One number out of the outputs of the ``full`` part, as ``Workload.answer``.
-
-        The other parts compute nothing of meaning, and are not asked.
-        """
-
-    def part_expected(self, factors: Mapping[str, Level]) -> int | None:
-        """The known right one, or ``None`` if nobody knows it."""
-
-
-@runtime_checkable
-class Inseparable(Protocol):
-    """A workload that knows why none of its kernels can be taken apart."""
-
-    inseparable: str
-    """The reason, as the rest of a sentence that begins with the system's name."""
-
-
-def part_options(part: Part) -> tuple[str, ...]:
-    """The compiler's option that builds a part; none for ``full``."""
-    return () if part == "full" else (f"-DNQBENCH_PART={PARTS.index(part)}",)
-
-
-def built_as(plan: KernelPlan, part: Part) -> KernelPlan:
-    """The same launch of the kernel, built as ``part``."""
-    return replace(plan, options=(*plan.options, *part_options(part)))
+def built_as(plan: KernelPlan, variant: Variant) -> KernelPlan:
+    """The same launch of the kernel, built as ``variant``; ``full`` needs no compiler option."""
+    number = VARIANTS.index(variant)
+    options = (f"-DNQBENCH_VARIANT={number}",) if number else ()
+    return replace(plan, options=(*plan.options, *options))
 
 
 def alone(
@@ -80,7 +40,7 @@ def alone(
     if kernel.device_launch:
         raise InfeasibleError(
             f"kernel {name} launches kernels itself, and only a kernel that does all of its work"
-            " can be taken apart"
+            " has variants"
         )
     arguments = tuple(a for a in kernel.arguments if isinstance(a, str | np.generic))
     if len(arguments) < len(kernel.arguments):

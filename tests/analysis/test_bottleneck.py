@@ -18,7 +18,7 @@ from nqbench.analysis.limits.bottleneck import (
     verdict_text,
 )
 from nqbench.errors import AnalysisError
-from nqbench.workloads.variants import PARTS
+from nqbench.workloads.base import VARIANTS
 
 ROUNDS = 5
 JITTER = (0.0, 0.004, -0.003, 0.002, -0.004)
@@ -30,7 +30,7 @@ def data_of(times: dict[str, float], own: float = 0.001, **about: Any) -> Datase
     import pandas as pd
 
     rows, points = [], []
-    for index, part in enumerate(PARTS):
+    for index, part in enumerate(VARIANTS):
         if part not in times:
             continue
         factors = {"n": 1024, "part": part}

@@ -18,7 +18,7 @@ from nqbench.compiler.occupancy import occupancy
 from nqbench.devices.models import load_model
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.measure.events import RunOutcome
-from nqbench.measure.parts import OfPart, matched
+from nqbench.measure.parts import OfVariant, matched
 from nqbench.plan import KernelPlan
 from nqbench.report.figures.bottleneck import PER_ROW, _rows
 from nqbench.report.figures.bottleneck import bottleneck as draw
@@ -26,8 +26,8 @@ from nqbench.report.figures.style import styled
 from nqbench.report.tables.bottleneck import bottleneck as tabulate
 from nqbench.study import Measure, ReportItem
 from nqbench.study.variants import PartsStudy, measure_parts, parts_study
+from nqbench.workloads.base import VARIANTS
 from nqbench.workloads.ceilings import WORKLOAD
-from nqbench.workloads.variants import PARTS
 from tests.parts_toy import TOY
 
 CEILINGS = WORKLOAD
@@ -116,9 +116,9 @@ def test_a_processor_has_no_kernel_to_take_apart(system: str) -> None:
 def test_points_differ_in_their_part_only() -> None:
     study = parts_study(["ceilings.fma"])
     points = study.expand(study, H100)
-    assert [p.factors["part"] for p in points] == list(PARTS)
+    assert [p.factors["part"] for p in points] == list(VARIANTS)
     assert len({str(p.configuration) for p in points}) == 1
-    assert points[0].n == CEILINGS.part_n["sim"], "the workload's own size where none is given"
+    assert points[0].n == CEILINGS.variant_n["sim"], "the workload's own size where none is given"
 
 
 def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
@@ -186,8 +186,8 @@ def test_unused_shared_memory_brings_occupancy_down() -> None:
 
 def test_only_the_full_part_has_an_answer() -> None:
     factors = CEILINGS.resolve({"n": 64}, "ceilings.fma", H100).factors
-    assert OfPart(CEILINGS, "full").expected(factors) == CEILINGS.expected(factors)
-    assert OfPart(CEILINGS, "math_only").expected(factors) is None
+    assert OfVariant(CEILINGS, "full").expected(factors) == CEILINGS.expected(factors)
+    assert OfVariant(CEILINGS, "math_only").expected(factors) is None
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.machine import Machine
 from nqbench.plan import Buffer, Kernel, Outputs, Plan, ProgramPlan, Variable
 from nqbench.point import Level, Point
-from nqbench.workloads.base import Factor, Resolved
+from nqbench.workloads.base import Workload
 
 SOURCE: Final = Path(__file__).with_name("programs.cu")
 HERE: Final = "tests.gpu.programs"
@@ -101,18 +101,10 @@ def fuses(machine: Machine, times: int) -> None:
         machine.launch("count", step=1)
 
 
-class Counting:
+class Counting(Workload):
     """The answer is 32 n: n launches of 32 threads that each count one."""
 
     name = f"{HERE}:COUNTING"
-    factors: Mapping[str, Factor] = {}
-    systems: Mapping[str, Mapping[str, Level]] = {}
-    host_systems: frozenset[str] = frozenset()
-
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
-        return Resolved(dict(given), {})
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         return program("fuses", FUSED, factors["n"])

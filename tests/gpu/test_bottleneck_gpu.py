@@ -9,7 +9,7 @@ import pytest
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.limits.bottleneck import BEYOND, Bottleneck, bottlenecks
-from nqbench.measure.parts import OfPart
+from nqbench.measure.parts import OfVariant
 from nqbench.measure.runner import run_study
 from nqbench.plan import KernelPlan
 from nqbench.report.figures.bottleneck import bottleneck as draw
@@ -17,7 +17,7 @@ from nqbench.report.figures.style import styled
 from nqbench.study import Measure, ReportItem
 from nqbench.study.variants import parts_study
 from nqbench.workloads import get
-from nqbench.workloads.variants import PARTS, Part
+from nqbench.workloads.base import VARIANTS, Variant
 from tests.measure.toy import ToyStudy
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def test_more_arithmetic_moves_the_bottleneck(taken_apart: Dataset) -> None:
     assert memory_many < 0.5 < math_many
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", VARIANTS)
 @pytest.mark.parametrize(
     ("system", "n"),
     [
@@ -86,9 +86,9 @@ def test_more_arithmetic_moves_the_bottleneck(taken_apart: Dataset) -> None:
         ("ceilings.read_l2", 4096),
     ],
 )
-def test_every_part_runs(device: CudaDevice, system: str, n: int, part: Part) -> None:
+def test_every_part_runs(device: CudaDevice, system: str, n: int, part: Variant) -> None:
     workload = get("ceilings" if system.startswith("ceilings") else "fitness")
-    taken = OfPart(workload, part)
+    taken = OfVariant(workload, part)
     factors = workload.resolve({"n": n}, system, device.facts).factors
     plan = taken.plan(factors, system, device.facts)
     assert isinstance(plan, KernelPlan)

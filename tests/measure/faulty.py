@@ -16,7 +16,7 @@ import numpy as np
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, HostPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
-from nqbench.workloads.base import Factor, Resolved
+from nqbench.workloads.base import Workload
 
 NAME: Final = "tests.measure.faulty:FAULTY"
 ANSWER: Final = 42
@@ -66,18 +66,12 @@ def abort() -> int:
     os.abort()
 
 
-class Faulty:
+class Faulty(Workload):
     """Its answer is always 42."""
 
     name = NAME
-    factors: Mapping[str, Factor] = {}
     systems: Mapping[str, Mapping[str, Level]] = {f"cpu.{name}": {} for name in HOST}
-    host_systems: frozenset[str] = frozenset(systems)
-
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
-        return Resolved(dict(given), {})
+    cpu_systems: frozenset[str] = frozenset(systems)
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         if system is not None:
@@ -97,9 +91,6 @@ class Faulty:
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         return ANSWER
-
-    def work(self, factors: Mapping[str, Level]) -> float:
-        return 1.0
 
 
 FAULTY = Faulty()

@@ -13,7 +13,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.machine import Machine
 from nqbench.plan import Buffer, HostPlan, HostResult, Kernel, Outputs, Plan, ProgramPlan, Variable
 from nqbench.point import Level, Point
-from nqbench.workloads.base import Factor, Resolved
+from nqbench.workloads.base import Factor, Workload
 
 NAME = "tests.measure.programs:PROGRAMS"
 SOURCE = Path(__file__).parents[1] / "devices" / "sim" / "kernels" / "steps.cu"
@@ -63,22 +63,17 @@ def _size(factors: Mapping[str, Level]) -> int:
     return n
 
 
-class Programs:
+class Programs(Workload):
     """One system on a GPU, one on the processor, whose names do not tell."""
 
     name = NAME
     factors: Mapping[str, Factor] = {"n": Factor("n", "steps", number=(1, 1000))}
     systems: Mapping[str, Mapping[str, Level]] = {"sums.launched": {}, "sums.serial": {}}
-    host_systems = frozenset({"sums.serial"})
-
-    def resolve(
-        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
-    ) -> Resolved:
-        return Resolved(dict(given), {})
+    cpu_systems = frozenset({"sums.serial"})
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         n, x = _size(factors), np.arange(LENGTH, dtype=np.int32)
-        if system in self.host_systems:
+        if system in self.cpu_systems:
             return HostPlan("tests.measure.programs:on_the_host", (x, n))
         grid, block = (-(-LENGTH // 32), 1, 1), (32, 1, 1)
         scale = ("x", "y", np.int32(LENGTH), Variable("a", "int32"))

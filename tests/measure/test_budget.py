@@ -231,9 +231,9 @@ def test_an_estimate_knows_the_workload_s_units_and_cores(monkeypatch: pytest.Mo
 
     monkeypatch.setattr("nqbench.measure.forecast.cpu_count", lambda: 4)
     plain = seconds()
-    monkeypatch.setattr(type(TOY), "parallel_systems", frozenset({"cpu.power"}), raising=False)
+    monkeypatch.setattr(type(TOY), "parallel_systems", frozenset({"cpu.power"}))
     parallel = seconds()
-    monkeypatch.setattr(type(TOY), "work_per_node", 1e6, raising=False)
+    monkeypatch.setattr(type(TOY), "core_work_per_s", 5e13)
     assert seconds() < parallel < plain
 
 

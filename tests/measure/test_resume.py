@@ -27,16 +27,18 @@ WORK = '''"""A workload whose files are edited."""
 from pathlib import Path
 
 from nqbench.plan import Buffer, HostPlan, KernelPlan
+from nqbench.workloads.base import Workload
 from resumed_workload.helper import THREADS
 
 OPTIONS = ()
 ENTRY = "good"
 
 
-class Work:
+class Work(Workload):
     """One kernel and one host program."""
 
-    host_systems = frozenset({"cpu.run", "cpu.walk"})
+    name = "work"
+    cpu_systems = frozenset({"cpu.run", "cpu.walk"})
 
     def plan(self, factors, system, device):
         """The plan."""
@@ -53,9 +55,6 @@ class Work:
 
     def expected(self, factors):
         return 42
-
-    def work(self, factors):
-        return 1.0
 
 
 WORK = Work()

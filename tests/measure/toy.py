@@ -14,7 +14,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, HostPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.study import Measure
-from nqbench.workloads.base import Factor, Resolved
+from nqbench.workloads.base import Factor, Resolved, Workload
 
 NAME = "tests.measure.toy:TOY"
 
@@ -51,7 +51,7 @@ def fails(n: int) -> int:
     raise ZeroDivisionError("a mistake in the host plan")
 
 
-class Toy:
+class Toy(Workload):
     """Two raised to n."""
 
     name = NAME
@@ -59,7 +59,7 @@ class Toy:
     systems: Mapping[str, Mapping[str, Level]] = {
         f"cpu.{name}": {} for name in ("power", "nap", "chatty", "quits", "fails")
     }
-    host_systems: frozenset[str] = frozenset(systems)
+    cpu_systems: frozenset[str] = frozenset(systems)
 
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts

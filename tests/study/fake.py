@@ -11,7 +11,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import HostPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.study import Study, expand, load_study
-from nqbench.workloads.base import Factor, Resolved
+from nqbench.workloads.base import Factor, Resolved, Workload
 
 SIM = DeviceFacts("test simulator", "sim", (9, 0), multiprocessors=4)
 CUDA = DeviceFacts("test GPU", "cuda", (9, 0), multiprocessors=132)
@@ -42,13 +42,13 @@ _DEFAULTS: Mapping[str, Level] = {
 
 
 @dataclass
-class FakeWorkload:
-    """Fits ``Workload``; ``asked`` counts the calls of ``resolve``."""
+class FakeWorkload(Workload):
+    """``asked`` counts the calls of ``resolve``."""
 
     name: str = "counting"
     factors: Mapping[str, Factor] = field(default_factory=lambda: {f.name: f for f in _FACTORS})
     systems: Mapping[str, Mapping[str, Level]] = field(default_factory=lambda: _SYSTEMS)
-    host_systems: frozenset[str] = frozenset({"cpu.plain"})
+    cpu_systems: frozenset[str] = frozenset({"cpu.plain"})
     asked: list[dict[str, Level]] = field(default_factory=list)
 
     def resolve(
@@ -91,12 +91,6 @@ class FakeWorkload:
 
     def answer(self, plan: Plan, outputs: Outputs) -> int:
         return 0
-
-    def expected(self, factors: Mapping[str, Level]) -> int | None:
-        return None
-
-    def work(self, factors: Mapping[str, Level]) -> float:
-        return 1.0
 
 
 def study_of(folder: Path, text: str) -> Study:

@@ -10,7 +10,7 @@ from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import PART, Point
 from nqbench.study import expand, load_study
-from nqbench.workloads.variants import PARTS
+from nqbench.workloads.base import VARIANTS
 
 GPU = DeviceFacts("GPU", "cuda", (9, 0), 132, shared_per_block_optin=232448)
 CPU = DeviceFacts("CPU", "cpu", (0, 0), 1)
@@ -39,7 +39,7 @@ def test_each_point_of_the_sweep_becomes_three(tmp_path: Path) -> None:
     whole = [p for p in found if p.sweep == "whole"]
     assert [p.factors.get(PART) for p in whole] == [None]
     taken = [p for p in found if p.system == "brodtkorb_part1.gpu_v1" and p.sweep == "parts"]
-    assert [p.factors[PART] for p in taken] == list(PARTS)
+    assert [p.factors[PART] for p in taken] == list(VARIANTS)
     assert len({str(p.configuration) for p in taken}) == 1
     assert not any(p.skip for p in taken)
 

@@ -114,7 +114,7 @@ def _host_systems(manifest: Row) -> frozenset[str]:
     from nqbench.workloads import get
 
     try:
-        return frozenset(getattr(get(_workload_name(manifest)), "host_systems", ()))
+        return get(_workload_name(manifest)).cpu_systems
     except StudyError:
         return frozenset()  # somebody's own workload: its records say where they ran
 

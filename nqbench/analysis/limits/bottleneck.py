@@ -19,7 +19,7 @@ from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
 from nqbench.point import PART
-from nqbench.workloads.variants import PARTS, Part
+from nqbench.workloads.base import VARIANTS, Variant
 
 Word = Literal["memory bound", "arithmetic bound", "balanced", "latency bound", "unclear"]
 
@@ -58,7 +58,7 @@ class Bottleneck:
     system: str
     n: int
     levels: Mapping[str, Level]
-    points: Mapping[Part, PointResult]
+    points: Mapping[Variant, PointResult]
     math: Estimate | None
     memory: Estimate | None
     both: Estimate | None
@@ -76,10 +76,10 @@ def bottlenecks(data: Dataset) -> list[Bottleneck]:
 
     Raises ``AnalysisError`` for a run that holds none.
     """
-    groups: dict[tuple[object, ...], dict[Part, PointResult]] = {}
+    groups: dict[tuple[object, ...], dict[Variant, PointResult]] = {}
     for point in data.points:
         part = point.levels.get(PART)
-        if part in PARTS:
+        if part in VARIANTS:
             rest = tuple(sorted((k, str(v)) for k, v in point.levels.items() if k != PART))
             place = (point.sweep, point.system, point.n, rest)
             groups.setdefault(place, {})[part] = point
@@ -97,7 +97,7 @@ def verdict_text(found: Bottleneck) -> str:
     return f"{found.system} at N = {found.n}: {found.judged.word}: {found.judged.reason}"
 
 
-def _bottleneck(points: Mapping[Part, PointResult]) -> Bottleneck:
+def _bottleneck(points: Mapping[Variant, PointResult]) -> Bottleneck:
     full = points["full"]
     times = {part: point.values(TIME) for part, point in points.items() if point.ok}
     math, memory, both = (_ratio(times, parts) for parts in (*_SINGLE, _BOTH))
@@ -115,11 +115,13 @@ def _bottleneck(points: Mapping[Part, PointResult]) -> Bottleneck:
     )
 
 
-_SINGLE: Final[tuple[tuple[Part, ...], ...]] = (("math_only",), ("memory_only",))
-_BOTH: Final[tuple[Part, ...]] = ("math_only", "memory_only")
+_SINGLE: Final[tuple[tuple[Variant, ...], ...]] = (("math_only",), ("memory_only",))
+_BOTH: Final[tuple[Variant, ...]] = ("math_only", "memory_only")
 
 
-def _ratio(times: Mapping[Part, Mapping[int, float]], parts: Sequence[Part]) -> Estimate | None:
+def _ratio(
+    times: Mapping[Variant, Mapping[int, float]], parts: Sequence[Variant]
+) -> Estimate | None:
     """Time of parts, one after the other, over that of the whole; paired by round."""
     if not all(times.get(part) for part in ("full", *parts)):
         return None
@@ -132,7 +134,7 @@ def _ratio(times: Mapping[Part, Mapping[int, float]], parts: Sequence[Part]) -> 
 
 
 def _judged(
-    points: Mapping[Part, PointResult],
+    points: Mapping[Variant, PointResult],
     math: Estimate | None,
     memory: Estimate | None,
     both: Estimate | None,
@@ -147,8 +149,8 @@ def _judged(
     return Judged(judged.word, f"{judged.reason}; {short}: judge it at a larger N too")
 
 
-def _missing(points: Mapping[Part, PointResult]) -> Iterator[str]:
-    for part in PARTS:
+def _missing(points: Mapping[Variant, PointResult]) -> Iterator[str]:
+    for part in VARIANTS:
         point = points.get(part)
         if point is None:
             yield f"{part} was not planned"

@@ -228,9 +228,7 @@ def show_systems(workloads: Sequence[Workload]) -> None:
 
 def show_system(workload: Workload, system: str) -> None:
     """One system in full."""
-    from nqbench.workloads.base import host_systems
-
-    if system in host_systems(workload):
+    if system in workload.cpu_systems:
         alone = "" if workload.systems[system] else " and takes no factor but n"
         console().print(escape(f"{system} runs on the host's CPU{alone}"))
     for name, level in workload.systems[system].items():

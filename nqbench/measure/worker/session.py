@@ -35,7 +35,7 @@ from nqbench.measure.sampling.warmup import TIME_SHARE, WarmUp, warm_up
 from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan, ProgramPlan
 from nqbench.point import COLD, HOT, L2, Point
 from nqbench.system.timing import timed
-from nqbench.workloads.base import FAULT, CountsItself, Explains, Workload
+from nqbench.workloads.base import FAULT, Workload
 
 __all__ = ["Block", "Session", "plain", "scalars"]
 
@@ -160,9 +160,8 @@ class Session:
                     (outputs, answer), reduce_s = timed(lambda: _reduce(workload, plan, prepared))
                 else:  # no phase of its own: once is enough
                     outputs, answer = _reduce(workload, plan, prepared)
-                if isinstance(workload, Explains):
-                    block.about |= workload.findings(plan, outputs)
-                if point.probed and isinstance(workload, CountsItself):
+                block.about |= workload.findings(plan, outputs)
+                if point.probed:
                     # Not the device's counters: those would count the instrumentation too.
                     block.counters = dict(workload.counters(plan, outputs))
                     block.ended_by = "probed"
@@ -238,7 +237,7 @@ class Session:
         return self.device
 
 
-def _reduce(workload: Workload, plan: Plan, prepared: Prepared) -> tuple[Outputs, int]:
+def _reduce(workload: Workload, plan: Plan, prepared: Prepared) -> tuple[Outputs, int | None]:
     """Copy the results back and combine them."""
     outputs = prepared.fetch()
     return outputs, workload.answer(plan, outputs)

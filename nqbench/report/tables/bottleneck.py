@@ -12,7 +12,7 @@ from nqbench.report.items import slug, source_of
 from nqbench.report.table import Cell, Column, Table
 from nqbench.report.tables.common import interval_note, plain
 from nqbench.study.report_items import ReportItem
-from nqbench.workloads.variants import PARTS
+from nqbench.workloads.base import VARIANTS
 
 COUNTED: Final = (
     "warp_instructions",
@@ -97,7 +97,7 @@ def _timed(data: Dataset, found: list[Bottleneck], title: str) -> Table:
 def _occupancies(found: Bottleneck) -> str:
     """Computed occupancy of the whole and its parts."""
     texts = []
-    for part in PARTS:
+    for part in VARIANTS:
         point = found.points.get(part)
         value = point.detail("occupancy_part") if point else None
         same = point is None or point.detail("occupancy_matched") in (None, 1)
@@ -116,7 +116,7 @@ def _counted(data: Dataset, found: list[Bottleneck], title: str) -> Table:
             *(plain(b.points[part].detail(name)) for name in COUNTED),
         )
         for b in found
-        for part in PARTS
+        for part in VARIANTS
         if part in b.points
     ]
     columns = (

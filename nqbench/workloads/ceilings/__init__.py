@@ -18,8 +18,8 @@ from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import Buffer, KernelPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.base import Factor, Resolved
-from nqbench.workloads.variants import Part, built_as
+from nqbench.workloads.base import Factor, Resolved, Variant, Workload
+from nqbench.workloads.variants import built_as
 
 SOURCE: Final = Path(__file__).with_name("ceilings.cu")
 PERIOD: Final = 256
@@ -34,10 +34,9 @@ LARGEST_STEPS: Final = 1 << 20
 """Results of the floating-point kernels stay whole numbers below 2^24, hence exact."""
 LARGEST_PASSES: Final = 1 << 12
 """Sums of as many words, each below ``PERIOD``, stay within 32 bits."""
-DEFAULTS: Final[Mapping[str, Level]] = {"operation": "copy", "steps": 0, "block_size": 256}
 
 
-class Ceilings:
+class Ceilings(Workload):
     """See ``workloads.base.Workload`` for what each member means."""
 
     name: str = "ceilings"
@@ -50,6 +49,7 @@ class Ceilings:
             Factor("block_size", "threads per block", number=(32, 1024), launch=True),
         )
     }
+    defaults: Mapping[str, Level] = {"operation": "copy", "steps": 0, "block_size": 256}
     systems: Mapping[str, Mapping[str, Level]] = {
         "ceilings.copy": {"operation": "copy", "steps": 0},
         "ceilings.read_l2": {"operation": "read", "steps": 32},
@@ -58,8 +58,8 @@ class Ceilings:
         "ceilings.int_add": {"operation": "int_add", "steps": 4096},
         "ceilings.logic": {"operation": "logic", "steps": 4096},
     }
-    host_systems: frozenset[str] = frozenset()
-    part_n: Mapping[DeviceKind, int] = {"cuda": 1 << 26, "sim": 1 << 12}
+    no_variants: str = ""
+    variant_n: Mapping[DeviceKind, int] = {"cuda": 1 << 26, "sim": 1 << 12}
 
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
@@ -67,7 +67,7 @@ class Ceilings:
         """Levels given, then those of the system, then the defaults."""
         if device.kind == "cpu":
             raise WrongDeviceError("ceilings are a GPU's; use --device sim or cuda:0")
-        levels = {**DEFAULTS, **(self.systems[system] if system else {}), **given}
+        levels = super().resolve(given, system, device).factors
         n, steps, size = (int(str(levels[name])) for name in ("n", "steps", "block_size"))
         reads = levels["operation"] == "read"
         if n % QUAD:
@@ -101,20 +101,12 @@ class Ceilings:
             about=derived,
         )
 
-    def part(self, plan: Plan, part: Part) -> KernelPlan:
+    def variant(self, plan: Plan, variant: Variant) -> KernelPlan:
         """The same kernel, built from the same source."""
         assert isinstance(plan, KernelPlan)
-        return built_as(plan, part)
+        return built_as(plan, variant)
 
-    def part_answer(self, plan: KernelPlan, outputs: Outputs) -> int:
-        """The full part is the plan's own kernel."""
-        return self.answer(plan, outputs)
-
-    def part_expected(self, factors: Mapping[str, Level]) -> int | None:
-        """The full part is the plan's own kernel."""
-        return self.expected(factors)
-
-    def answer(self, plan: Plan, outputs: Outputs) -> int:  # noqa: ARG002 (the protocol has it)
+    def answer(self, plan: Plan, outputs: Outputs) -> int:  # noqa: ARG002 (the signature)
         """The sum of all result words, as unsigned integers."""
         return int(np.sum(outputs["results"], dtype=np.uint64))
 

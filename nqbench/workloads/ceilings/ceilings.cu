@@ -1,5 +1,5 @@
 // What a GPU can do at most: one kernel that copies, and works on what it copies as long as asked.
-#include "../parts.cuh"
+#include "../variants.cuh"
 
 enum class Operation { copy, fma, float_add, int_add, logic };
 
@@ -44,7 +44,7 @@ __global__ void stream(unsigned quads, unsigned steps, unsigned a, unsigned b,
                        const uint4* __restrict__ in, uint4* __restrict__ out) {
     const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= quads) return;
-    const uint4 words = LOAD(in[i], part::stand_in<uint4>(i));
+    const uint4 words = LOAD(in[i], variant::stand_in<uint4>(i));
     STORE(out[i], ARITHMETIC(worked<O>(words, steps, a, b), words));
 }
 
@@ -58,7 +58,7 @@ __global__ void read(unsigned quads, unsigned passes, const uint4* __restrict__ 
 #pragma unroll 8
     for (unsigned k = 0; k < passes; ++k) {
         const unsigned place = (i + k * 37 * blockDim.x) & (quads - 1);
-        const uint4 words = LOAD(__ldcg(in + place), part::stand_in<uint4>(place));
+        const uint4 words = LOAD(__ldcg(in + place), variant::stand_in<uint4>(place));
         sum.x += words.x;
         sum.y += words.y;
         sum.z += words.z;

@@ -10,8 +10,8 @@ import numpy as np
 from nqbench.facts import DeviceFacts
 from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.base import Factor, Resolved
-from nqbench.workloads.counting.factors import CUDA_NAMES, FACTORS, NOT_APPLICABLE
+from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Workload
+from nqbench.workloads.counting.factors import CUDA_NAMES, FACTORS
 from nqbench.workloads.counting.known import SOLUTIONS, nodes
 from nqbench.workloads.counting.systems import SYSTEMS, is_host
 
@@ -21,17 +21,17 @@ FACTORS_OF_THE_KERNEL: Final = tuple(CUDA_NAMES)
 """Factors that select another instance of the kernel; the rest are numbers and launch settings."""
 
 
-class Counting:
+class Counting(Workload):
     """The counting workload; see ``workloads.base.Workload`` for what each member means."""
 
     name: str = "counting"
     factors: Mapping[str, Factor] = FACTORS
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
-    host_systems: frozenset[str] = frozenset(filter(is_host, SYSTEMS))
+    cpu_systems: frozenset[str] = frozenset(filter(is_host, SYSTEMS))
     parallel_systems: frozenset[str] = frozenset({"cpu.multicore"})
-    inseparable: str = (
-        "cannot be taken apart: its control flow depends on the words that it loads and stores, so"
-        " that without them it would search another tree"
+    no_variants: str = (
+        "has no variants without arithmetic or memory: its control flow depends on the words that"
+        " it loads and stores, so that without them it would search another tree"
     )
 
     def resolve(

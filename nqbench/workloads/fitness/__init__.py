@@ -10,29 +10,28 @@ import numpy as np
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.base import Factor, Resolved
-from nqbench.workloads.fitness.factors import FACTORS, NOT_APPLICABLE
+from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Variant, Workload
+from nqbench.workloads.fitness.factors import FACTORS
 from nqbench.workloads.fitness.schemes import SCHEMES, Scheme
-from nqbench.workloads.fitness.systems import HOST_SYSTEMS, SYSTEMS
-from nqbench.workloads.variants import Part
+from nqbench.workloads.fitness.systems import CPU_SYSTEMS, SYSTEMS
 
 __all__ = ["NOT_APPLICABLE", "WORKLOAD", "Fitness"]
 
 
-class Fitness:
+class Fitness(Workload):
     """The fitness workload; see ``workloads.base.Workload`` for what each member means."""
 
     name: str = "fitness"
     factors: Mapping[str, Factor] = FACTORS
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
-    host_systems: frozenset[str] = HOST_SYSTEMS
+    cpu_systems: frozenset[str] = CPU_SYSTEMS
     parallel_systems: frozenset[str] = frozenset(
         f"fitness_schemes.cpu_{scheme}" for scheme in ("threads", "tbb", "forkjoin")
     )
-    work_per_node: float = 300.0
-    """A core checks some 16 pairs of queens per ns (N = 20,000); it takes 20 ns for a node of
-    counting's search tree."""
-    part_n: Mapping[DeviceKind, int] = {"cuda": 10_000, "sim": 256}
+    core_work_per_s: float = 1.5e10
+    """A core checks some 16 pairs of queens per ns (N = 20,000)."""
+    no_variants: str = ""
+    variant_n: Mapping[DeviceKind, int] = {"cuda": 10_000, "sim": 256}
 
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
@@ -82,21 +81,17 @@ class Fitness:
 
         return plans.expected(factors)
 
-    def part(self, plan: Plan, part: Part) -> KernelPlan:
+    def variant(self, plan: Plan, variant: Variant) -> KernelPlan:
         """The main kernel of a scheme that evaluates boards on a GPU."""
-        from nqbench.workloads.fitness import parts
+        from nqbench.workloads.fitness import variants
 
-        return parts.part_of(plan, part)
+        return variants.variant_of(plan, variant)
 
-    def part_answer(self, plan: KernelPlan, outputs: Outputs) -> int:  # noqa: ARG002 (the protocol)
+    def variant_answer(self, plan: KernelPlan, outputs: Outputs) -> int:  # noqa: ARG002 (the signature)
         """Conflicts: the main kernel counts all of them."""
-        from nqbench.workloads.fitness import parts
+        from nqbench.workloads.fitness import variants
 
-        return parts.answer(outputs)
-
-    def part_expected(self, factors: Mapping[str, Level]) -> int | None:
-        """As of the whole evaluation."""
-        return self.expected(factors)
+        return variants.answer(outputs)
 
     def work(self, factors: Mapping[str, Level]) -> float:
         """Operations of one evaluation, up to a factor of the scheme."""

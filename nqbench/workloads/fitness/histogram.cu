@@ -3,14 +3,14 @@
 // Tally::arrival adds to the sum, for each queen, how many were counted on her diagonals before:
 // 0 + 1 + ... + (c-1) = c(c-1)/2, in whatever order they arrive, and the counters need not be
 // read again. Tally::final sums over the counters afterwards.
-#include "../parts.cuh"
+#include "../variants.cuh"
 #include "board.cuh"
 
 enum class Tally { arrival, final };
 
 // A counter as it was, one unit higher afterwards. Without memory: its number.
 __device__ inline unsigned count_one(unsigned* words, unsigned word, unsigned unit) {
-    if constexpr (part::math_only) return word;
+    if constexpr (variant::math_only) return word;
     return atomicAdd(words + word, unit);
 }
 
@@ -36,7 +36,7 @@ __device__ inline Total pairs_in(unsigned word) {
 template <int PerWord>
 __device__ inline Total count_four(const int* board, int n, int q, unsigned* words) {
     const int4 rows = LOAD(reinterpret_cast<const int4*>(board)[q],
-                           make_int4(part::scattered(q), q, part::scattered(~q), ~q));
+                           make_int4(variant::scattered(q), q, variant::scattered(~q), ~q));
     const int row[4] = {rows.x, rows.y, rows.z, rows.w};
     const unsigned other = 2 * (unsigned)n - 1;  // first counter of the falling diagonals
     Total met = 0;
@@ -94,7 +94,7 @@ __global__ void count_global(const int* __restrict__ boards, int n, int pitch, i
     if constexpr (How == Tally::arrival) {
         __shared__ Total partial[32];
         met = block_sum(met, partial);
-        if (threadIdx.x == 0 && met) part::atomic_add(conflicts + board, met);
+        if (threadIdx.x == 0 && met) variant::atomic_add(conflicts + board, met);
     }
 }
 

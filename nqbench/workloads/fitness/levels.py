@@ -11,7 +11,7 @@ from nqbench.system.suggest import suggestion
 from nqbench.workloads.fitness.boards import LEAST_VALID_N
 from nqbench.workloads.fitness.factors import FACTORS, MAX_N, NOT_APPLICABLE
 from nqbench.workloads.fitness.schemes import SCHEMES, Scheme
-from nqbench.workloads.fitness.systems import HOST_SYSTEMS, SYSTEMS
+from nqbench.workloads.fitness.systems import CPU_SYSTEMS, SYSTEMS
 from nqbench.workloads.levels import check_level
 
 Levels = dict[str, Level]
@@ -40,7 +40,7 @@ def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
         raise StudyError("a point of workload fitness needs a system or a scheme; name one of them")
     scheme = SCHEMES[str(asked)]
     if scheme.place == "host":
-        home = next(name for name in HOST_SYSTEMS if SYSTEMS[name]["scheme"] == asked)
+        home = next(name for name in CPU_SYSTEMS if SYSTEMS[name]["scheme"] == asked)
         raise InfeasibleError(
             f"scheme: {asked} runs on the processor, which only a system says; write system: {home}"
             " in place of the scheme",

@@ -1,14 +1,14 @@
 // The paper's schemes that compare pairs of queens (sections 2.5 to 2.7).
-#include "../parts.cuh"
+#include "../variants.cuh"
 #include "board.cuh"
 
-// A pair of queens as a thread of its own compares them. Taken apart (parts.cuh), neither part
+// A pair of queens as a thread of its own compares them. Of its variants (variants.cuh) neither
 // counts: hardly any pair of a board conflicts, so that the kernel hardly writes.
 __device__ inline void compare(const int* __restrict__ board, int i, int j, Total* conflicts) {
-    const int a = LOAD(board[i], part::scattered(i)), b = LOAD(board[j], part::scattered(j));
-    if constexpr (part::full) {
+    const int a = LOAD(board[i], variant::scattered(i)), b = LOAD(board[j], variant::scattered(j));
+    if constexpr (variant::full) {
         if (conflict(a, b, j - i)) atomicAdd(conflicts, 1ull);
-    } else if (part::unforeseen(ARITHMETIC(int(conflict(a, b, j - i)), a + b))) {
+    } else if (variant::unforeseen(ARITHMETIC(int(conflict(a, b, j - i)), a + b))) {
         atomicAdd(conflicts, 1ull);
     }
 }
@@ -18,7 +18,7 @@ __global__ void fine1(const int* __restrict__ board, const int2* __restrict__ pa
                       long long count, Total* conflicts) {
     const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (thread >= count) return;
-    const int2 pair = LOAD(pairs[thread], part::stand_in<int2>(thread));
+    const int2 pair = LOAD(pairs[thread], variant::stand_in<int2>(thread));
     compare(board, pair.x, pair.y, conflicts);
 }
 
@@ -42,15 +42,15 @@ enum class Atomics { per_conflict, per_thread, per_warp };
 // Taken apart, a thread adds once: on a board at random it finds about one conflict.
 template <Atomics Add>
 __global__ void coarse(const int* __restrict__ board, int n, Total* conflicts) {
-    constexpr bool at_once = Add == Atomics::per_conflict && part::full;
+    constexpr bool at_once = Add == Atomics::per_conflict && variant::full;
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     Total found = 0;
     if (i < n) {
-        const int own = LOAD(board[i], part::scattered(i));
-        if constexpr (part::memory_only) found = own;
+        const int own = LOAD(board[i], variant::scattered(i));
+        if constexpr (variant::memory_only) found = own;
         for (int j = i + 1; j < n; ++j) {
-            const int other = LOAD(board[j], part::scattered(j));
-            if constexpr (part::memory_only) {
+            const int other = LOAD(board[j], variant::scattered(j));
+            if constexpr (variant::memory_only) {
                 found += other;
                 continue;
             }
@@ -62,9 +62,9 @@ __global__ void coarse(const int* __restrict__ board, int n, Total* conflicts) {
         }
     }
     if constexpr (!at_once && Add != Atomics::per_warp)
-        if (found) part::atomic_add(conflicts, found);
+        if (found) variant::atomic_add(conflicts, found);
     if constexpr (Add == Atomics::per_warp) {
         const Total sum = warp_sum(found);
-        if (threadIdx.x % 32 == 0 && sum) part::atomic_add(conflicts, sum);
+        if (threadIdx.x % 32 == 0 && sum) variant::atomic_add(conflicts, sum);
     }
 }

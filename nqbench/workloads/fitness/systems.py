@@ -27,7 +27,7 @@ SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
     }
 )
 
-HOST_SYSTEMS: Final = frozenset(
+CPU_SYSTEMS: Final = frozenset(
     name for name, levels in SYSTEMS.items() if SCHEMES[str(levels["scheme"])].place == "host"
 )
 """They run on the processor, whatever the device."""

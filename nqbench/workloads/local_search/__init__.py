@@ -8,21 +8,21 @@ from typing import Final
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.base import Factor, Resolved
-from nqbench.workloads.local_search.factors import FACTORS, HOST_SYSTEMS, NOT_APPLICABLE, SYSTEMS
-from nqbench.workloads.variants import Part
+from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Variant, Workload
+from nqbench.workloads.local_search.factors import CPU_SYSTEMS, FACTORS, SYSTEMS
 
 __all__ = ["NOT_APPLICABLE", "WORKLOAD", "LocalSearch"]
 
 
-class LocalSearch:
+class LocalSearch(Workload):
     """The local-search workload; see ``workloads.base.Workload`` for each member."""
 
     name: str = "local_search"
     factors: Mapping[str, Factor] = FACTORS
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
-    host_systems: frozenset[str] = HOST_SYSTEMS
-    part_n: Mapping[DeviceKind, int] = {"cuda": 2_000, "sim": 128}
+    cpu_systems: frozenset[str] = CPU_SYSTEMS
+    no_variants: str = ""
+    variant_n: Mapping[DeviceKind, int] = {"cuda": 2_000, "sim": 128}
 
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
@@ -62,24 +62,24 @@ class LocalSearch:
 
         return results.expected(factors)
 
-    def part(self, plan: Plan, part: Part) -> KernelPlan:
+    def variant(self, plan: Plan, variant: Variant) -> KernelPlan:
         """The evaluation kernel alone, at the tour that a search starts from."""
-        from nqbench.workloads.local_search import parts
+        from nqbench.workloads.local_search import variants
 
-        return parts.part_of(plan, part)
+        return variants.variant_of(plan, variant)
 
-    def part_answer(self, plan: KernelPlan, outputs: Outputs) -> int:  # noqa: ARG002 (the protocol)
+    def variant_answer(self, plan: KernelPlan, outputs: Outputs) -> int:  # noqa: ARG002 (the signature)
         """The best change found, as the bits of a single-precision number."""
-        from nqbench.workloads.local_search import parts
+        from nqbench.workloads.local_search import variants
 
-        return parts.answer(outputs)
+        return variants.answer(outputs)
 
-    def part_expected(self, factors: Mapping[str, Level]) -> int | None:
+    def variant_expected(self, factors: Mapping[str, Level]) -> int | None:
         """The same of the first move of ``reference.reference_search``."""
-        from nqbench.workloads.local_search import parts
+        from nqbench.workloads.local_search import variants
 
         n, seed = int(str(factors["n"])), int(str(factors["seed"]))
-        return parts.expected(str(factors["instance"]), n, seed, "quadratic")
+        return variants.expected(str(factors["instance"]), n, seed, "quadratic")
 
     def work(self, factors: Mapping[str, Level]) -> float:
         """Moves looked at, if the search does not stop before its last iteration."""

@@ -170,7 +170,7 @@ def _versions() -> dict[str, Mapping[str, Level]]:
 
 CPU_MAPPED: Final = "brodtkorb_part1.cpu_mapped"
 CPU_TWO_LOOPS: Final = "brodtkorb_part1.cpu_two_loops"
-HOST_SYSTEMS: Final = frozenset({CPU_MAPPED, CPU_TWO_LOOPS})
+CPU_SYSTEMS: Final = frozenset({CPU_MAPPED, CPU_TWO_LOOPS})
 
 SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
     {

@@ -2,7 +2,7 @@
 // memory, one block that chooses and applies. Every version is one setting of the template arguments.
 #pragma once
 
-#include "../parts.cuh"
+#include "../variants.cuh"
 #include "distance.cuh"
 #include "mapping.cuh"
 
@@ -24,7 +24,7 @@ __global__ void evaluation(const unsigned* tour, const float2* cities, unsigned 
     const unsigned step = M == Moves::consecutive ? 1 : threads;
     const unsigned end = M == Moves::consecutive ? min(first + share, moves) : moves;
     const auto city = [=](unsigned position) {
-        return LOAD(cities[tour[position]], part::stand_in<float2>(position));
+        return LOAD(cities[tour[position]], variant::stand_in<float2>(position));
     };
     const Index<P> positions(n);
 
@@ -38,7 +38,7 @@ __global__ void evaluation(const unsigned* tour, const float2* cities, unsigned 
         }
         const float delta = ARITHMETIC(cost_change(move.x, move.y, n, city),
                                        coordinates(move.x, move.y, n, city));
-        if constexpr (part::memory_only) {
+        if constexpr (variant::memory_only) {
             best += delta;
         } else if (delta < best) {
             best = delta;

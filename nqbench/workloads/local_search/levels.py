@@ -13,9 +13,9 @@ from nqbench.workloads.levels import check_level, number
 from nqbench.workloads.local_search.factors import (
     APPLY_SIZES,
     AUTO_ITERATIONS,
+    CPU_SYSTEMS,
     FACTORS,
     GENERAL,
-    HOST_SYSTEMS,
     KERNEL_DEFAULTS,
     MAX_ITERATIONS,
     MAX_N,
@@ -61,19 +61,19 @@ def resolve_levels(given: Mapping[str, Level], system: str | None, device: Devic
     levels: Levels = dict.fromkeys(FACTORS, NOT_APPLICABLE) | own
     for name, level in explicit.items():
         if name != "n" and name not in own:
-            who = system if system in HOST_SYSTEMS else f"kernel: {own['kernel']}"
+            who = system if system in CPU_SYSTEMS else f"kernel: {own['kernel']}"
             raise InfeasibleError(f"{name}: {level} means nothing to {who}; leave {name} out", name)
         levels[name] = level
     if levels["iterations"] == "auto":
         levels["iterations"] = min(AUTO_ITERATIONS * n, MAX_ITERATIONS)
     levels["instance"] = with_digest(str(levels["instance"]), n)
-    if system not in HOST_SYSTEMS:
+    if system not in CPU_SYSTEMS:
         _settle_kernel(levels, system, device)
     return levels
 
 
 def _defaults(explicit: Mapping[str, Level], system: str | None) -> Levels:
-    if system in HOST_SYSTEMS:
+    if system in CPU_SYSTEMS:
         return {**GENERAL, **SYSTEMS[str(system)]}
     own = SYSTEMS[system] if system else {}
     kernel = str(explicit.get("kernel", own.get("kernel", "indexed")))
@@ -86,7 +86,7 @@ def _settle_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> N
         raise WrongDeviceError(
             f"{system or 'a point of the factor space'} is a GPU kernel and device {device.name} is"
             " the host's CPU; use a GPU (--device cuda:0), a simulator, or one of the systems"
-            f" {', '.join(sorted(HOST_SYSTEMS))}"
+            f" {', '.join(sorted(CPU_SYSTEMS))}"
         )
     size, limit = number(levels, "block_size"), device.max_threads_per_block
     if size > limit:

@@ -22,8 +22,8 @@ from nqbench.plan import (
 from nqbench.point import Level
 from nqbench.workloads.levels import number
 from nqbench.workloads.local_search.factors import (
+    CPU_SYSTEMS,
     CPU_TWO_LOOPS,
-    HOST_SYSTEMS,
     MAPPING_CODES,
     THRESHOLD,
 )
@@ -52,7 +52,7 @@ def make_plan(given: Mapping[str, Level], system: str | None, device: DeviceFact
     instance = load_instance(source, n, seed)
     about = derived(levels, device) | {"n": n, "seed": seed, "instance": source}
     about[INPUT] = f"{source} seed {seed}"  # what tells it from plans of the same shape
-    if system in HOST_SYSTEMS:
+    if system in CPU_SYSTEMS:
         return _host_plan(instance, levels, system, about)
     if levels["kernel"] == "indexed":
         return _indexed(instance, levels, device, about)

@@ -8,7 +8,7 @@
 // choose the move.
 #pragma once
 
-#include "../parts.cuh"
+#include "../variants.cuh"
 #include "distance.cuh"
 
 constexpr unsigned long long NO_BEST = ~0ull;
@@ -81,13 +81,13 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
     for (int i = 0; i < X; ++i) taken[i] = rough_removal(own[i], own[i + 1], own[i + 2]);
 #pragma unroll
     for (int i = 0; i < X + 2; ++i) {
-        last[i] = rough_distance(own[i], LOAD(tile.place[tile.first], part::stand_in<float2>(tile.y)));
-        here[i] = rough_distance(own[i], LOAD(tile.place[tile.first + 1], part::stand_in<float2>(tile.y + 1)));
+        last[i] = rough_distance(own[i], LOAD(tile.place[tile.first], variant::stand_in<float2>(tile.y)));
+        here[i] = rough_distance(own[i], LOAD(tile.place[tile.first + 1], variant::stand_in<float2>(tile.y + 1)));
     }
     unsigned long long best = NO_BEST;
     float limit = __fadd_ru(bound, tile.slack);
     float sum = 0.0f;  // of all that is read, where there is no arithmetic
-    if constexpr (part::memory_only) {
+    if constexpr (variant::memory_only) {
 #pragma unroll
         for (int i = 0; i < X + 2; ++i) sum += own[i].x + own[i].y;
         const float2 before = tile.place[tile.first], at = tile.place[tile.first + 1];
@@ -96,9 +96,9 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
     // Whether a move of the row may be the best one.
     const auto step = [&](float(&last)[X + 2], float(&here)[X + 2], float(&next)[X + 2], unsigned row) {
         const unsigned y = tile.y + row;
-        const float2 beyond = LOAD(tile.place[row + 2], part::stand_in<float2>(y));
-        const float given = LOAD(tile.taken[row], part::stand_in<float>(y));
-        if constexpr (part::memory_only) {
+        const float2 beyond = LOAD(tile.place[row + 2], variant::stand_in<float2>(y));
+        const float given = LOAD(tile.taken[row], variant::stand_in<float>(y));
+        if constexpr (variant::memory_only) {
             sum += beyond.x + beyond.y + given;
             return false;
         }
@@ -116,7 +116,7 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
             }
             least = i ? fminf(least, rough) : rough;
         }
-        if constexpr (part::math_only) sum = fminf(sum, __fsub_rn(least, given));
+        if constexpr (variant::math_only) sum = fminf(sum, __fsub_rn(least, given));
         return !(least > __fadd_ru(limit, given));  // also if there is a NaN
     };
     // Three rows at a time, so that the arrays change their roles and nothing is moved, and that the
@@ -125,7 +125,7 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
         const unsigned first = step(last, here, next, row);
         const unsigned second = step(here, next, last, row + 1);
         const unsigned third = step(next, last, here, row + 2);
-        if constexpr (part::full) {
+        if constexpr (variant::full) {
             const unsigned rows = first | second << 1 | third << 2;
             if (__any_sync(EVERYONE, rows)) {  // seldom: see `hints`
                 best = least_of_warp(min(best, look_closely<X>(tile, row, rows, bound)));
@@ -134,7 +134,7 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
             }
         }
     }
-    if constexpr (!part::full) return part::bits(sum);
+    if constexpr (!variant::full) return variant::bits(sum);
     return best;
 }
 
@@ -157,17 +157,17 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
     const unsigned x = block_x + threadIdx.x * X;
     float2 own[X + 2];  // positions x - 1 .. x + X; beyond the tour anything, never used
 #pragma unroll
-    for (int i = 0; i < X + 2; ++i) own[i] = LOAD(places[min(x - 1 + i, n - 1)], part::stand_in<float2>(x + i));
+    for (int i = 0; i < X + 2; ++i) own[i] = LOAD(places[min(x - 1 + i, n - 1)], variant::stand_in<float2>(x + i));
     const unsigned long long known = LOAD(*static_cast<volatile unsigned long long*>(best), NO_BEST);
     // Two rows more than there are, of which no vote comes, so that groups may begin anywhere.
     for (unsigned i = threadIdx.x; i < rows + GROUP + 1; i += blockDim.x) {
         const unsigned position = y - 1 + i;
-        STORE(place[i], LOAD(places[position < n ? position : position - n], part::stand_in<float2>(y + i)));
+        STORE(place[i], LOAD(places[position < n ? position : position - n], variant::stand_in<float2>(y + i)));
     }
     if (stopped) return;  // asked for only here, so that nothing above waits for the answer
     __syncthreads();
     for (unsigned i = threadIdx.x; i < rows + GROUP - 1; i += blockDim.x) {
-        const auto at = [=](unsigned k) { return LOAD(place[k], part::stand_in<float2>(y + k)); };
+        const auto at = [=](unsigned k) { return LOAD(place[k], variant::stand_in<float2>(y + k)); };
         STORE(taken[i], ARITHMETIC(i < rows ? rough_removal(at(i), at(i + 1), at(i + 2)) : -FAR,
                                    at(i).x + at(i).y + at(i + 1).x + at(i + 1).y + at(i + 2).x + at(i + 2).y));
     }
@@ -182,8 +182,8 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
     const float bound = fminf(threshold, delta_of(known));
     const bool clear = y >= warp_x + 32 * X + 1;
     const unsigned long long key = clear ? scan<X, true>(tile, own, bound) : scan<X, false>(tile, own, bound);
-    if constexpr (!part::full) {
-        if (part::unforeseen(key)) atomicMin(best, key);
+    if constexpr (!variant::full) {
+        if (variant::unforeseen(key)) atomicMin(best, key);
         return;
     }
     if (key == NO_BEST || threadIdx.x % 32) return;

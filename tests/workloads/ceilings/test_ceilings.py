@@ -11,17 +11,17 @@ from nqbench.devices.registry import open_device
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
+from nqbench.workloads.base import VARIANTS, Variant
 from nqbench.workloads.ceilings import OPERATIONS, WORKLOAD
-from nqbench.workloads.variants import PARTS, Part, Separable
 
 SIM = open_device("sim:mini")
 N = 4096
 
 
-def plan_of(operation: str, steps: int, part: Part = "full", n: int = N) -> KernelPlan:
+def plan_of(operation: str, steps: int, part: Variant = "full", n: int = N) -> KernelPlan:
     given: dict[str, Level] = {"n": n, "operation": operation, "steps": steps, "block_size": 96}
     factors = WORKLOAD.resolve(given, None, SIM.facts).factors
-    return WORKLOAD.part(WORKLOAD.plan(factors, None, SIM.facts), part)
+    return WORKLOAD.variant(WORKLOAD.plan(factors, None, SIM.facts), part)
 
 
 def counted(plan: KernelPlan) -> dict[str, int | float]:
@@ -39,7 +39,7 @@ def test_answers(operation: str, n: int) -> None:
         prepared.launch()
         outputs = prepared.fetch()
     assert WORKLOAD.answer(plan, outputs) == WORKLOAD.expected(factors)
-    assert WORKLOAD.part_answer(plan, outputs) == WORKLOAD.part_expected(factors)
+    assert WORKLOAD.variant_answer(plan, outputs) == WORKLOAD.variant_expected(factors)
 
 
 def test_every_step_matters() -> None:
@@ -50,8 +50,8 @@ def test_every_step_matters() -> None:
         assert len(set(expected)) == 3, operation
 
 
-def test_it_is_separable() -> None:
-    assert isinstance(WORKLOAD, Separable)
+def test_it_has_variants() -> None:
+    assert not WORKLOAD.no_variants
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -84,7 +84,7 @@ def test_full_is_the_plan_itself() -> None:
     factors = WORKLOAD.resolve({"n": N}, "ceilings.fma", SIM.facts).factors
     plan = WORKLOAD.plan(factors, "ceilings.fma", SIM.facts)
     assert isinstance(plan, KernelPlan)
-    assert [len(WORKLOAD.part(plan, part).options) for part in PARTS] == [0, 1, 1]
+    assert [len(WORKLOAD.variant(plan, part).options) for part in VARIANTS] == [0, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD, limits
 from nqbench.workloads.fitness.boards import random_board
 from nqbench.workloads.fitness.gpu_plans import pair_list
-from nqbench.workloads.fitness.systems import HOST_SYSTEMS, SYSTEMS
+from nqbench.workloads.fitness.systems import CPU_SYSTEMS, SYSTEMS
 from tests.workloads.counting.facts import GPU, HOST
 from tests.workloads.fitness.evaluating import OWN, PAPER
 
@@ -169,9 +169,9 @@ def test_kernels_need_a_gpu() -> None:
 
 
 def test_host_systems_are_those_of_the_processor() -> None:
-    assert f"{PAPER}.cpu_tbb" in HOST_SYSTEMS
-    assert f"{PAPER}.gpu_coarse" not in HOST_SYSTEMS
-    assert WORKLOAD.host_systems == HOST_SYSTEMS
+    assert f"{PAPER}.cpu_tbb" in CPU_SYSTEMS
+    assert f"{PAPER}.gpu_coarse" not in CPU_SYSTEMS
+    assert WORKLOAD.cpu_systems == CPU_SYSTEMS
 
 
 def test_all_pairs_once_in_order() -> None:

@@ -11,17 +11,17 @@ from nqbench.compiler.compile import compile_ptx
 from nqbench.devices.registry import open_device
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan
+from nqbench.workloads.base import VARIANTS, Variant
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.variants import PARTS, Part, Separable
 
 SIM = open_device("sim:mini")
 PAIRWISE = ("gpu_fine1", "gpu_fine2", "gpu_coarse")
 N = 96
 
 
-def part(system: str, part: Part, /, n: int = N, **more: Any) -> KernelPlan:
+def part(system: str, part: Variant, /, n: int = N, **more: Any) -> KernelPlan:
     factors = WORKLOAD.resolve({"n": n, **more}, system, SIM.facts).factors
-    return WORKLOAD.part(WORKLOAD.plan(factors, system, SIM.facts), part)
+    return WORKLOAD.variant(WORKLOAD.plan(factors, system, SIM.facts), part)
 
 
 def counted(plan: KernelPlan) -> dict[str, int | float]:
@@ -46,7 +46,7 @@ def test_the_whole_still_counts(system: str, more: dict[str, Any]) -> None:
         for _ in range(2):  # what a launch has counted must not add to the next
             prepared.launch()
             outputs = prepared.fetch()
-            assert WORKLOAD.part_answer(plan, outputs) == WORKLOAD.part_expected(factors)
+            assert WORKLOAD.variant_answer(plan, outputs) == WORKLOAD.variant_expected(factors)
 
 
 @pytest.mark.parametrize(("system", "more"), CASES)
@@ -60,7 +60,7 @@ def test_math_only_reads_nothing(system: str, more: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("system", [f"fitness_schemes.{name}" for name in PAIRWISE])
 def test_pairwise_parts_keep_what_they_should(system: str) -> None:
-    full, math, memory = (counted(part(system, p)) for p in PARTS)
+    full, math, memory = (counted(part(system, p)) for p in VARIANTS)
     loads = full["global_requests"] - full["global_atomics"]
     assert memory["global_requests"] - memory["global_atomics"] == loads > 0
     # The arithmetic is about a pair's subtraction, absolute value and comparison: what stands in
@@ -74,7 +74,9 @@ def test_coarse_without_arithmetic_is_shorter() -> None:
 
 
 def test_histogram_keeps_its_atomics() -> None:
-    full, math, memory = (counted(part("fitness.histogram", p, counters="shared")) for p in PARTS)
+    full, math, memory = (
+        counted(part("fitness.histogram", p, counters="shared")) for p in VARIANTS
+    )
     assert math["shared_atomics"] == 0
     assert memory["shared_atomics"] == full["shared_atomics"] > 0
     assert memory["global_requests"] == full["global_requests"]
@@ -93,5 +95,5 @@ def test_what_is_not_taken_apart(system: str, more: dict[str, Any], said: str) -
         part(system, "full", 16, **more)
 
 
-def test_it_is_separable() -> None:
-    assert isinstance(WORKLOAD, Separable)
+def test_it_has_variants() -> None:
+    assert not WORKLOAD.no_variants

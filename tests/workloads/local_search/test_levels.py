@@ -52,7 +52,7 @@ def test_the_paper_s_numbers() -> None:
 
 def test_a_resolved_point_resolves_to_itself() -> None:
     for system in WORKLOAD.systems:
-        device = HOST if system in WORKLOAD.host_systems else GPU
+        device = HOST if system in WORKLOAD.cpu_systems else GPU
         once = WORKLOAD.resolve({"n": 70}, system, device)
         assert WORKLOAD.resolve(once.factors, system, device) == once
         assert set(once.factors) == set(WORKLOAD.factors)

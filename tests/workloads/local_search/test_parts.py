@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 import nqbench.workloads
 from nqbench.devices.registry import open_device
 from nqbench.plan import Buffer, KernelPlan
+from nqbench.workloads.base import VARIANTS
 from nqbench.workloads.local_search.slack import slack
-from nqbench.workloads.variants import PARTS, built_as
+from nqbench.workloads.variants import built_as
 
 SOURCE = Path(nqbench.workloads.__file__).parent / "local_search" / "local_search.cu"
 SIM = open_device("sim:mini")
@@ -125,10 +126,10 @@ def test_the_whole_finds_the_best_move() -> None:
 def test_parts_keep_what_they_should(name: str) -> None:
     found = {}
     plan = informed(PLANS[name]) if name == "tiled" else PLANS[name]
-    for part in PARTS:
+    for part in VARIANTS:
         with SIM.prepare(built_as(plan, part)) as prepared:
             found[part] = prepared.launch().counters or {}
-    full, math, memory = (found[part] for part in PARTS)
+    full, math, memory = (found[part] for part in VARIANTS)
     assert math["global_requests"] == math["shared_requests"] == 0
     # The whole looks at the best move twice, and with it at others of its warp.
     twice = 0.005 if name == "tiled" else 0

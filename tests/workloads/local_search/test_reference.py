@@ -93,7 +93,7 @@ def test_ties_go_to_the_first_in_the_order_of_the_mapping(tmp_path: Path, mappin
     assert not np.array_equal(tours["quadratic"], tours["rectangle"])
 
 
-@pytest.mark.parametrize("system", sorted(WORKLOAD.host_systems))
+@pytest.mark.parametrize("system", sorted(WORKLOAD.cpu_systems))
 def test_host_systems(system: str) -> None:
     factors = WORKLOAD.resolve({"n": 60, "iterations": 25}, system, HOST).factors
     plan = WORKLOAD.plan(factors, system, HOST)

@@ -88,4 +88,4 @@ def test_a_changed_program_or_kernel_is_measured_again() -> None:
     sources = workload_sources("local_search", host=False)
     assert sources is not None
     names = {file.name for file in sources.files()}
-    assert {"program.py", "cpu.py", "tiled.cuh", "local_search.cu", "parts.cuh"} <= names
+    assert {"program.py", "cpu.py", "tiled.cuh", "local_search.cu", "variants.cuh"} <= names

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from nqbench.workloads.local_search.parts import part_of
 
 from nqbench.devices.base import Device
 from nqbench.devices.registry import open_device
@@ -15,12 +16,11 @@ from nqbench.plan import KernelPlan, Outputs, ProgramPlan
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
-from nqbench.workloads.local_search.parts import part_of
 from nqbench.workloads.local_search.reference import reference_search
 from nqbench.workloads.variants import alone
 from tests.workloads.local_search.facts import LINE_CITIES, write_line
 
-KERNELS = [system for system in WORKLOAD.systems if system not in WORKLOAD.host_systems]
+KERNELS = [system for system in WORKLOAD.systems if system not in WORKLOAD.cpu_systems]
 
 
 @pytest.fixture(scope="module")

@@ -133,7 +133,7 @@ def wrong_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     for file in SOURCE.parent.glob("*.cu*"):
         shutil.copy(file, folder)
-    shutil.copy(SOURCE.parent.parent / "parts.cuh", folder.parent)
+    shutil.copy(SOURCE.parent.parent / "variants.cuh", folder.parent)
     tiled = folder / "tiled.cuh"
     text = tiled.read_text()
     assert text.count(ROOT) == 1

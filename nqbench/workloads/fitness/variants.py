@@ -1,4 +1,4 @@
-"""The fitness kernels taken apart into arithmetic and memory (``nqbench bottleneck``)."""
+"""Variants of the fitness kernels without arithmetic or memory (``nqbench bottleneck``)."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import numpy as np
 
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan, Outputs, Plan, ProgramPlan
+from nqbench.workloads.base import Variant
 from nqbench.workloads.fitness.boards import combined
 from nqbench.workloads.fitness.programs import CONFLICTS
-from nqbench.workloads.variants import Part, alone, built_as
+from nqbench.workloads.variants import alone, built_as
 
 COUNTERS = "counters"
 
 
-def part_of(plan: Plan, part: Part) -> KernelPlan:
-    """The main kernel of a scheme, built as ``part``; its conflicts start at zero.
+def variant_of(plan: Plan, variant: Variant) -> KernelPlan:
+    """The main kernel of a scheme, built as ``variant``; its conflicts start at zero.
 
-    Raises ``InfeasibleError`` for a search, for a scheme on the processor, and where another
+    Raises ``InfeasibleError`` for a search, for a scheme on the CPU, and where another
     kernel finishes the count.
     """
     if not isinstance(plan, ProgramPlan) or plan.about.get("task") != "evaluate":
         raise InfeasibleError(
-            "a search, or a scheme on the processor, is not taken apart; name a GPU scheme that"
-            " evaluates a board, such as fitness_schemes.gpu_coarse"
+            "only a GPU scheme that evaluates a board has variants without arithmetic or memory,"
+            " such as fitness_schemes.gpu_coarse; a search or a CPU scheme has none"
         )
     if "sum" in plan.kernels:
         raise InfeasibleError(
@@ -32,7 +33,7 @@ def part_of(plan: Plan, part: Part) -> KernelPlan:
         )
     main = next(iter(plan.kernels))
     kernel = alone(plan, main, cleared=(CONFLICTS, COUNTERS), outputs=(CONFLICTS,))
-    return built_as(kernel, part)
+    return built_as(kernel, variant)
 
 
 def answer(outputs: Outputs) -> int:

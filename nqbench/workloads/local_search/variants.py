@@ -1,6 +1,6 @@
-"""The evaluation kernels taken apart into arithmetic and memory (``nqbench bottleneck``).
+"""Variants of the evaluation kernels without arithmetic or memory (``nqbench bottleneck``).
 
-What is taken apart is the first evaluation of a search: of the start tour. Ours begin it with a
+They do the first evaluation of a search: of the start tour. Ours begin it with a
 best known change, as every later one does: that of the best move but for the last bit, so that
 they still have to find it.
 """
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan, Outputs, Plan, ProgramPlan
+from nqbench.workloads.base import Variant
 from nqbench.workloads.local_search.factors import THRESHOLD
 from nqbench.workloads.local_search.plans import NO_BEST
 from nqbench.workloads.local_search.reference import reference_search
 from nqbench.workloads.local_search.results import LEXICOGRAPHIC
-from nqbench.workloads.variants import Part, alone, built_as
+from nqbench.workloads.variants import alone, built_as
 
 EVALUATION: Final = "evaluation"
 DELTAS: Final = "deltas"
@@ -29,18 +30,18 @@ HINTS: Final = "hints"
 _SIGN: Final = np.uint32(0xFFFFFFFF)
 
 
-def part_of(plan: Plan, part: Part) -> KernelPlan:
-    """The evaluation kernel of a search, built as ``part``.
+def variant_of(plan: Plan, variant: Variant) -> KernelPlan:
+    """The evaluation kernel of a search, built as ``variant``.
 
-    Raises ``InfeasibleError`` for a search on the processor, and for the kernel that applies the
+    Raises ``InfeasibleError`` for a search on the CPU, and for the kernel that applies the
     moves itself.
     """
     if not isinstance(plan, ProgramPlan):
-        raise InfeasibleError("a search on the processor has no kernel to take apart")
+        raise InfeasibleError("a search on the CPU has no kernel to build without memory accesses")
     if plan.kernels[EVALUATION].entry.startswith("evaluation_resident"):
         raise InfeasibleError(
-            "local_search.resident applies the move within its evaluation kernel; take"
-            " local_search.fused apart, whose evaluation is the same"
+            "local_search.resident applies the move within its evaluation kernel; measure"
+            " local_search.fused, whose evaluation is the same"
         )
     kernel = alone(plan, EVALUATION, cleared=(INVALID, HINTS), outputs=(DELTAS, BEST, INVALID))
     about = plan.about
@@ -50,7 +51,7 @@ def part_of(plan: Plan, part: Part) -> KernelPlan:
         else b
         for b in kernel.buffers
     )
-    return built_as(replace(kernel, buffers=buffers), part)
+    return built_as(replace(kernel, buffers=buffers), variant)
 
 
 def _known(instance: str, n: int, seed: int) -> NDArray[np.uint64]:

@@ -1,7 +1,7 @@
-// A kernel taken apart: what is arithmetic and what is memory, for `nqbench bottleneck`.
+// Variants of a kernel: without memory accesses and without arithmetic, for `nqbench bottleneck`.
 //
 // A kernel that includes this file and writes its accesses and its arithmetic with the macros below
-// can be built three times, by -DNQBENCH_PART:
+// can be built three times, by -DNQBENCH_VARIANT:
 //   0  full         as if the macros were not there
 //   1  math_only    loads are replaced by values made from indices; what would be stored is compared
 //                   with a word that the compiler cannot know, and stored only if it matches (never)
@@ -9,17 +9,17 @@
 // The method is that of Brodtkorb et al., section 6.5.
 #pragma once
 
-#ifndef NQBENCH_PART
-#define NQBENCH_PART 0
+#ifndef NQBENCH_VARIANT
+#define NQBENCH_VARIANT 0
 #endif
 
-namespace part {
-constexpr bool full = NQBENCH_PART == 0;
-constexpr bool math_only = NQBENCH_PART == 1;
-constexpr bool memory_only = NQBENCH_PART == 2;
-}  // namespace part
+namespace variant {
+constexpr bool full = NQBENCH_VARIANT == 0;
+constexpr bool math_only = NQBENCH_VARIANT == 1;
+constexpr bool memory_only = NQBENCH_VARIANT == 2;
+}  // namespace variant
 
-#if NQBENCH_PART
+#if NQBENCH_VARIANT
 // Zero, but the host could write to it: the compiler has to assume that it did. A constant is read
 // as a kernel argument is, so that no variant needs another signature than the full kernel.
 __constant__ unsigned nqbench_never = 0;
@@ -27,7 +27,7 @@ __constant__ unsigned nqbench_never = 0;
 constexpr unsigned nqbench_never = 0;
 #endif
 
-namespace part {
+namespace variant {
 
 // Values in place of loaded ones. They differ from index to index: a constant would let the compiler
 // compute the arithmetic beforehand, or once for all passes of a loop. One logic operation each at
@@ -83,19 +83,19 @@ template <class T, class V> __device__ __forceinline__ void atomic_add(T* target
     if (wanted(value)) atomicAdd(target, T(value));
 }
 
-}  // namespace part
+}  // namespace variant
 
 // LOAD(place, stand_in)    reads `place`; math_only: the second, which must not be a constant
 // STORE(target, value)     writes a value; math_only: if it matches what no value matches
 // ARITHMETIC(result, sum)  the first; memory_only: the second, in which all that was loaded is added
-#if NQBENCH_PART == 1
+#if NQBENCH_VARIANT == 1
 #define LOAD(place, stand_in) (stand_in)
 #else
 #define LOAD(place, stand_in) (place)
 #endif
-#if NQBENCH_PART == 2
+#if NQBENCH_VARIANT == 2
 #define ARITHMETIC(result, sum) (sum)
 #else
 #define ARITHMETIC(result, sum) (result)
 #endif
-#define STORE(target, value) part::store(target, value)
+#define STORE(target, value) variant::store(target, value)
