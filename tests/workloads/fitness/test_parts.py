@@ -85,8 +85,8 @@ def test_histogram_keeps_its_atomics() -> None:
 @pytest.mark.parametrize(
     ("system", "more", "said"),
     [
-        ("fitness_schemes.cpu_serial", {}, "not taken apart"),
-        ("fitness_schemes.sa_gpu", {}, "not taken apart"),
+        ("fitness_schemes.cpu_serial", {}, "only a GPU scheme that evaluates"),
+        ("fitness_schemes.sa_gpu", {}, "only a GPU scheme that evaluates"),
         ("fitness.histogram", {"counters": "global", "tally": "final"}, "tally=arrival"),
     ],
 )
