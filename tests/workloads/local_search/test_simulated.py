@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from nqbench.workloads.local_search.parts import part_of
 
 from nqbench.devices.base import Device
 from nqbench.devices.registry import open_device
@@ -17,6 +16,7 @@ from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
 from nqbench.workloads.local_search.reference import reference_search
+from nqbench.workloads.local_search.variants import variant_of
 from nqbench.workloads.variants import alone
 from tests.workloads.local_search.facts import LINE_CITIES, write_line
 
@@ -165,7 +165,7 @@ def test_the_stated_operations_of_a_move_are_about_those_counted(
     given, slack = COUNTED[system]
     resolved = WORKLOAD.resolve({"n": 1000, "iterations": 1, **given}, system, simulator.facts)
     plan = WORKLOAD.plan(resolved.factors, system, simulator.facts)
-    with simulator.prepare(part_of(plan, "full")) as prepared:
+    with simulator.prepare(variant_of(plan, "full")) as prepared:
         counted = (prepared.launch().counters or {})["float_operations"]
     per_move = counted / moves_of(1000)
     stated = float(resolved.derived["operations_per_move"])
