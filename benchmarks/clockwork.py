@@ -48,7 +48,13 @@ class Clockwork(Workload):
         out = Buffer("out", "uint64", 1, output=True)
         entry, about = f"tick<{n}>", {"n": n, "answer": 2**n}
         return KernelPlan(
-            Path("clockwork.cu"), entry, ("out",), (out,), (1, 1, 1), (32, 1, 1), about=about
+            Path("clockwork.cu"),
+            entry,
+            ("out",),
+            buffers=(out,),
+            grid=(1, 1, 1),
+            block=(32, 1, 1),
+            about=about,
         )
 
     def answer(self, plan: Plan, outputs: Outputs) -> int:

@@ -7,12 +7,15 @@ test, unchanged. Nothing here imports a device or a workload.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nqbench.facts import DeviceFacts
 
 INPUT: Final = "input"
 """Key of a plan's ``about`` that names its data where plans of equal shape differ in them: a replay
@@ -50,48 +53,6 @@ class Buffer:
         return self.length * np.dtype(self.dtype).itemsize
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KernelPlan:
-    """A kernel launch: source, instance, memory and geometry.
-
-    ``entry`` is a C++ name expression (a template instance) inside ``source``;
-    ``shared_bytes`` is the dynamic shared memory per block, ``static_shared_bytes`` what the kernel
-    declares itself; ``split_s`` is the host time spent on making the input (seconds).
-    ``about`` carries resolved numbers worth recording (jobs, depth, blocks, ...).
-    ``device_launch``: it launches kernels itself (see ``Kernel``).
-    """
-
-    source: Path
-    entry: str
-    arguments: tuple[Argument, ...]
-    buffers: tuple[Buffer, ...]
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int = 0
-    static_shared_bytes: int = 0
-    options: tuple[str, ...] = ()
-    cache: CachePreference = "default"
-    split_s: float = 0.0
-    about: Mapping[str, int | float | str] = field(default_factory=dict)
-    device_launch: bool = False
-    pending_launches: int = 0
-
-    @property
-    def title(self) -> str:
-        """What messages call it: the kernel's instance."""
-        return self.entry
-
-    @property
-    def threads(self) -> int:
-        """Threads in the whole grid."""
-        return int(np.prod(self.grid)) * int(np.prod(self.block))
-
-    @property
-    def device_bytes(self) -> int:
-        """Device memory that the buffers take, pristine copies of restored ones included."""
-        return sum(b.nbytes * (2 if b.restore else 1) for b in self.buffers)
-
-
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A scalar argument that a program gives at each launch; ``dtype`` as numpy names it."""
@@ -102,11 +63,14 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """One kernel of a program; the fields are those of ``KernelPlan``.
+    """One kernel: source, instance, arguments and geometry.
 
-    ``arguments`` may hold ``Variable``. ``device_launch`` marks a kernel that launches kernels
-    itself (dynamic parallelism): it is linked with the device runtime. Of these, so many
-    ``pending_launches`` may wait to start or end at a time (0: the driver's own limit, 2048).
+    ``entry`` is a C++ name expression (a template instance) inside ``source``; ``arguments`` of a
+    program's kernel may hold ``Variable``. ``shared_bytes`` is the dynamic shared memory per block,
+    ``static_shared_bytes`` what the kernel declares itself. ``device_launch`` marks a kernel that
+    launches kernels itself (dynamic parallelism): it is linked with the device runtime. Of these,
+    so many ``pending_launches`` may wait to start or end at a time (0: the driver's own limit,
+    2048).
     """
 
     source: Path
@@ -123,37 +87,110 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class KernelPlan(Kernel):
+    """One launch of one kernel, and the memory it works on.
+
+    ``split_s`` is the CPU time spent on making the input (seconds). ``about`` carries resolved
+    numbers worth recording (jobs, depth, blocks, ...).
+    """
+
+    arguments: tuple[Argument, ...]
+    _: KW_ONLY
+    buffers: tuple[Buffer, ...] = ()
+    split_s: float = 0.0
+    about: Mapping[str, int | float | str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What messages call it: the kernel's instance."""
+        return self.entry
+
+    @property
+    def threads(self) -> int:
+        """Threads in the whole grid."""
+        return int(np.prod(self.grid)) * int(np.prod(self.block))
+
+    @property
+    def device_bytes(self) -> int:
+        """Device memory that the buffers take, pristine copies of restored ones included."""
+        return _device_bytes(self.buffers)
+
+
+class ProgramContext(Protocol):
+    """What a program may ask of the place where it runs: a GPU and the simulator both offer it.
+
+    Names are those of the plan's buffers and kernels. Every operation is queued in order; only
+    ``download`` and ``synchronize`` wait. In a run that is split into phases every operation waits
+    for its end: a kernel counts under its own name (by device events), the rest under ``allocate``,
+    ``transfer``, ``reduce`` and ``free`` (by the clock). A timed run has none of this.
+    """
+
+    facts: DeviceFacts
+
+    def allocate(self, *names: str) -> None:
+        """Allocate buffers that are ``per_run``; the others exist already."""
+
+    def free(self, *names: str) -> None:
+        """Free buffers that are ``per_run``."""
+
+    def upload(self, name: str, data: NDArray[Any] | None = None) -> None:
+        """Copy ``data`` (default: the plan's) into the start of a buffer."""
+
+    def clear(self, name: str) -> None:
+        """Set every byte of a buffer to zero."""
+
+    def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
+        """Queue a kernel; ``variables`` gives each of its ``Variable`` arguments."""
+
+    def download(self, name: str, count: int | None = None) -> NDArray[Any]:
+        """The first ``count`` elements (default: all) of a buffer, once all before is done."""
+
+    def synchronize(self) -> None:
+        """Wait until everything queued is done."""
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Work of the CPU that counts under this name in a run that is split into phases."""
+
+    def group(self, name: str) -> AbstractContextManager[None]:
+        """A phase of everything inside, operations too, which count under their own names as well.
+
+        ``name`` is one of the plan's ``groups``. The last operation inside must be one that waits
+        (``download`` or ``synchronize``), and groups do not contain one another.
+        """
+
+    def keep(self, name: str, value: NDArray[Any]) -> None:
+        """Add an array to the outputs of this run (beside the output buffers)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ProgramPlan:
-    """Launches with host work between them; one run of the whole program is one sample.
+    """Launches with CPU work between them; one run of the whole program is one sample.
 
     ``kernels`` by name, the main one first; a kernel's name is also the name of its phase.
-    ``program`` is ``"package.module:function"``, called as ``function(machine, *arguments)`` with a
-    ``nqbench.machine.Machine``: the same function drives a GPU and the simulator.
-    ``groups`` are phases of the whole of what it does inside ``machine.group(name)``.
+    ``name`` is what messages and digests call the program and outlives a move of its function.
+    ``function`` is where to find it, ``"package.module:function"``; it is called as
+    ``function(context, *arguments)`` with a :class:`ProgramContext`, so that the same function
+    drives a GPU and the simulator. ``groups`` are the names it gives to ``context.group``.
     """
 
     kernels: Mapping[str, Kernel]
     buffers: tuple[Buffer, ...]
-    program: str
+    name: str
+    function: str
     arguments: tuple[Any, ...] = ()
     split_s: float = 0.0
     about: Mapping[str, int | float | str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
 
     @property
-    def title(self) -> str:
-        """What messages call it: the program's function."""
-        return self.program
-
-    @property
     def device_bytes(self) -> int:
         """Device memory that the buffers take, pristine copies of restored ones included."""
-        return sum(b.nbytes * (2 if b.restore else 1) for b in self.buffers)
+        return _device_bytes(self.buffers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HostResult:
-    """What a host function may return in place of a bare answer.
+class CpuResult:
+    """What the function of a CPU plan may return in place of a bare answer.
 
     ``phases`` are seconds by name (``vocabulary.PHASES``), or a function that finds them out: it is
     called after the timed calls, once. ``outputs`` go to ``Workload.answer``.
@@ -165,30 +202,31 @@ class HostResult:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HostPlan:
-    """A computation on the host: an importable function and its arguments.
+class CpuPlan:
+    """A computation on the CPU: an importable function and its arguments.
 
-    ``function`` is ``"package.module:name"``; it returns the answer as an ``int``, or a
-    ``HostResult``. ``arguments`` are numbers, words or arrays. ``warm_up`` are the arguments of a
-    short first call that compiles it.
+    ``name`` is what messages and digests call it and outlives a move of the function.
+    ``function`` is where to find it, ``"package.module:function"``; it returns the answer as an
+    ``int``, or a ``CpuResult``. ``arguments`` are numbers, words or arrays. ``warm_up`` are the
+    arguments of a short first call that compiles it.
     """
 
+    name: str
     function: str
     arguments: tuple[Any, ...]
     warm_up: tuple[Any, ...] = ()
     about: Mapping[str, int | float | str] = field(default_factory=dict)
 
-    @property
-    def title(self) -> str:
-        """What messages call it: the function."""
-        return self.function
+
+Plan = KernelPlan | ProgramPlan | CpuPlan
 
 
-Plan = KernelPlan | ProgramPlan | HostPlan
-
-
-def kernels_of(plan: Plan) -> Mapping[str, KernelPlan | Kernel]:
+def kernels_of(plan: Plan) -> Mapping[str, Kernel]:
     """What a plan's compiler must see, by name; a single kernel is called ``kernel``."""
-    if isinstance(plan, HostPlan):
+    if isinstance(plan, CpuPlan):
         return {}
     return plan.kernels if isinstance(plan, ProgramPlan) else {"kernel": plan}
+
+
+def _device_bytes(buffers: tuple[Buffer, ...]) -> int:
+    return sum(b.nbytes * (2 if b.restore else 1) for b in buffers)

@@ -13,7 +13,7 @@ from nqbench.compiler.occupancy import occupancy
 from nqbench.devices.models import load_model, model_names
 from nqbench.errors import CompileError, StudyError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Kernel, KernelPlan
+from nqbench.plan import Kernel
 from nqbench.system.suggest import suggestion
 
 _ENTRY: Final = re.compile(r"Compiling entry function '([^']+)'")
@@ -101,7 +101,7 @@ def resources_of(compiled: Compiled) -> Resources:
 
 
 def static_report(
-    plans: Sequence[tuple[str, KernelPlan | Kernel]],
+    plans: Sequence[tuple[str, Kernel]],
     archs: Sequence[str],
     workers: int | None = None,
     listener: Progress | None = None,
@@ -127,12 +127,12 @@ def static_report(
     ]
 
 
-def _request(plan: KernelPlan | Kernel, arch: str) -> CompileRequest:
+def _request(plan: Kernel, arch: str) -> CompileRequest:
     return CompileRequest("cubin", plan.source, plan.entry, arch, plan.options, plan.device_launch)
 
 
 def _row(
-    label: str, plan: KernelPlan | Kernel, facts: DeviceFacts, result: Compiled | CompileError
+    label: str, plan: Kernel, facts: DeviceFacts, result: Compiled | CompileError
 ) -> StaticRow:
     block_size = math.prod(plan.block)
     if isinstance(result, CompileError):

@@ -87,7 +87,7 @@ class Prepared(ABC):
     def fetch(self) -> Outputs:
         """Copy the output buffers to the host. Arrays have shape ``(length,)``.
 
-        A ``HostPlan`` gives ``{"answer": array([value])}``.
+        A ``CpuPlan`` gives ``{"answer": array([value])}``.
         """
 
     def known_answer(self) -> int | None:
@@ -147,7 +147,7 @@ class Device(ABC):
     deterministic: bool = False
     """Whether a second measurement of a point can only repeat the first."""
 
-    host_plans: bool = False
+    cpu_plans: bool = False
     """Whether it runs CPU plans itself; a session otherwise runs them on the ``cpu`` device."""
 
     ramp_s: float = 0.0

@@ -13,19 +13,19 @@ from nqbench.devices.base import Device, Launch, Prepared, Resources
 from nqbench.devices.program import find_function
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import HostPlan, HostResult, Outputs, Plan
+from nqbench.plan import CpuPlan, CpuResult, Outputs, Plan
 from nqbench.system.cpu import cpu_count, cpu_model
 from nqbench.system.versions import installed
 
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-HostFunction = Callable[..., int | HostResult]
+HostFunction = Callable[..., int | CpuResult]
 
 
 class CpuDevice(Device):
-    """Runs ``HostPlan`` functions in this process, timed by the monotonic clock."""
+    """Runs ``CpuPlan`` functions in this process, timed by the monotonic clock."""
 
     spec = "cpu"
-    host_plans = True
+    cpu_plans = True
 
     def __init__(self) -> None:
         self.facts = DeviceFacts(
@@ -47,9 +47,9 @@ class CpuDevice(Device):
 
         Raises ``DeviceError`` for a GPU kernel or a function that cannot be found.
         """
-        if not isinstance(plan, HostPlan):
+        if not isinstance(plan, CpuPlan):
             raise DeviceError(
-                f"{plan.title} needs a GPU and cannot run on the cpu device;"
+                f"{plan.name} needs a GPU and cannot run on the cpu device;"
                 " use cuda:0 or sim, or a system of the processor (nqbench kernels)"
             )
         function = find_function(plan.function)
@@ -69,14 +69,14 @@ class CpuPrepared(Prepared):
         self.resources: Resources = {}
         self._function = function
         self._arguments = arguments
-        self._result: HostResult | None = None
+        self._result: CpuResult | None = None
 
     def launch(self, timeout_s: float | None = None) -> Launch:  # noqa: ARG002 (a call cannot be interrupted)
         """Call the function. A running call cannot be ended from here: the runner does that."""
         started = time.perf_counter()
         result = self._function(*self._arguments)
         kernel_s = time.perf_counter() - started
-        self._result = result if isinstance(result, HostResult) else HostResult(int(result))
+        self._result = result if isinstance(result, CpuResult) else CpuResult(int(result))
         return Launch(kernel_s)
 
     def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:  # noqa: ARG002

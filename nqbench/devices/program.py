@@ -23,7 +23,7 @@ def find_function(path: str) -> Callable[..., Any]:
     try:
         return cast(Callable[..., Any], getattr(importlib.import_module(module_name), name))
     except (ImportError, AttributeError, ValueError) as error:
-        raise DeviceError(f"host function {path} cannot be loaded: {error}") from error
+        raise DeviceError(f"function {path} cannot be loaded: {error}") from error
 
 
 def check_kernels(plan: ProgramPlan) -> None:
@@ -32,11 +32,11 @@ def check_kernels(plan: ProgramPlan) -> None:
     A kernel's name is also that of its phase, and stands behind ``@`` in names of counters.
     """
     if not plan.kernels:
-        raise DeviceError(f"{plan.title} has no kernels; give its plan at least one")
+        raise DeviceError(f"{plan.name} has no kernels; give its plan at least one")
     for name in plan.kernels:
         if name in RESERVED or not name.isidentifier():
             raise DeviceError(
-                f"{plan.title} calls a kernel {name!r}; take a plain word that is none of the"
+                f"{plan.name} calls a kernel {name!r}; take a plain word that is none of the"
                 f" phases {', '.join(RESERVED)}"
             )
 
@@ -45,7 +45,7 @@ def check_group(plan: ProgramPlan, name: str) -> None:
     """Raise ``DeviceError`` for a group that the plan does not have."""
     if name not in plan.groups:
         raise DeviceError(
-            f"{plan.title} groups operations as {name!r}; add it to its plan's groups"
+            f"{plan.name} groups operations as {name!r}; add it to its plan's groups"
             f" ({_listed(dict.fromkeys(plan.groups), 'none so far')})"
         )
 
@@ -54,7 +54,7 @@ def kernel_of(plan: ProgramPlan, name: str) -> Kernel:
     """A kernel by its name. Raises ``DeviceError`` with the names there are."""
     if name not in plan.kernels:
         raise DeviceError(
-            f"{plan.title} launches kernel {name!r}; the plan has {', '.join(plan.kernels)}"
+            f"{plan.name} launches kernel {name!r}; the plan has {', '.join(plan.kernels)}"
         )
     return plan.kernels[name]
 
@@ -66,10 +66,10 @@ def buffer_of(plan: ProgramPlan, name: str, *, per_run: bool = False) -> Buffer:
     """
     found = {b.name: b for b in plan.buffers}
     if name not in found:
-        raise DeviceError(f"{plan.title} uses buffer {name!r}; the plan has {', '.join(found)}")
+        raise DeviceError(f"{plan.name} uses buffer {name!r}; the plan has {', '.join(found)}")
     if per_run and not found[name].per_run:
         raise DeviceError(
-            f"{plan.title} allocates or frees buffer {name!r}, which is there all the time;"
+            f"{plan.name} allocates or frees buffer {name!r}, which is there all the time;"
             " make it per_run"
         )
     return found[name]
@@ -83,11 +83,11 @@ def contents(plan: ProgramPlan, buffer: Buffer, data: NDArray[Any] | None) -> ND
     values = buffer.data if data is None else data
     if values is None:
         raise DeviceError(
-            f"{plan.title} uploads buffer {buffer.name!r} without data, and the plan has none"
+            f"{plan.name} uploads buffer {buffer.name!r} without data, and the plan has none"
         )
     if values.size > buffer.length:
         raise DeviceError(
-            f"{plan.title} uploads {values.size} elements into buffer {buffer.name!r} of"
+            f"{plan.name} uploads {values.size} elements into buffer {buffer.name!r} of"
             f" {buffer.length}"
         )
     return np.ascontiguousarray(values, dtype=buffer.dtype).reshape(-1)
@@ -98,7 +98,7 @@ def elements(plan: ProgramPlan, buffer: Buffer, count: int | None) -> int:
     wanted = buffer.length if count is None else count
     if not 0 <= wanted <= buffer.length:
         raise DeviceError(
-            f"{plan.title} downloads {wanted} elements of buffer {buffer.name!r}, which has"
+            f"{plan.name} downloads {wanted} elements of buffer {buffer.name!r}, which has"
             f" {buffer.length}"
         )
     return wanted

@@ -23,7 +23,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import (
     INPUT,
     Argument,
-    HostPlan,
+    CpuPlan,
     Kernel,
     KernelPlan,
     Outputs,
@@ -47,8 +47,8 @@ def fingerprint(plan: Plan) -> str:
     run can be replayed after the kernel file was edited; a plan whose data are chosen apart from
     their size names them (``about["input"]``).
     """
-    if isinstance(plan, HostPlan):
-        parts: object = [plan.function, [_argument(a) for a in plan.arguments]]
+    if isinstance(plan, CpuPlan):
+        parts: object = [plan.name, [_argument(a) for a in plan.arguments]]
     elif isinstance(plan, ProgramPlan):
         parts = _program_parts(plan)
     else:
@@ -73,7 +73,7 @@ def _kernel_parts(plan: KernelPlan) -> object:
 
 def _program_parts(plan: ProgramPlan) -> object:
     return [
-        plan.program,
+        plan.name,
         [_argument(a) for a in plan.arguments],
         [[name, _launch_parts(kernel)] for name, kernel in plan.kernels.items()],
         [[b.name, b.dtype, b.length] for b in plan.buffers],
@@ -128,7 +128,7 @@ class _Recorded:
 class ReplayDevice(Device):
     """Answers with the samples, counters and answers of a run folder."""
 
-    host_plans = True
+    cpu_plans = True
     """Baselines on the processor are replayed too."""
 
     def __init__(self, path: Path | str) -> None:
@@ -158,7 +158,7 @@ class ReplayDevice(Device):
         found = self._plans.get(fingerprint(plan))
         if found is None:
             raise DeviceError(
-                f"{self.path} holds no successful block of {plan.title};"
+                f"{self.path} holds no successful block of {plan.name};"
                 " replay the study that made it, or measure this point on a real device"
             )
         return ReplayPrepared(found.of_round(self._round))

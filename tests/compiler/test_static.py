@@ -69,7 +69,15 @@ def plan(
     cache: CachePreference = "default",
 ) -> KernelPlan:
     return KernelPlan(
-        source, entry, (), (), (1, 1, 1), (block, 1, 1), shared, options=options, cache=cache
+        source,
+        entry,
+        (),
+        buffers=(),
+        grid=(1, 1, 1),
+        block=(block, 1, 1),
+        shared_bytes=shared,
+        options=options,
+        cache=cache,
     )
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from nqbench.devices.cpu import CpuDevice
 from nqbench.errors import DeviceError
-from nqbench.plan import HostPlan, KernelPlan
+from nqbench.plan import CpuPlan, KernelPlan
 from tests.measure.toy import TOY
 
 CALLS: list[tuple[int, ...]] = []
 
 
 def noted(*arguments: int) -> int:
-    """A host function that notes how it was called."""
+    """A function that notes how it was called."""
     CALLS.append(arguments)
     return sum(arguments)
 
@@ -21,7 +21,7 @@ def noted(*arguments: int) -> int:
 def test_it_warms_up_once_and_then_calls_with_the_plan_s_arguments() -> None:
     CALLS.clear()
     device = CpuDevice()
-    plan = HostPlan("tests.devices.test_cpu:noted", (3, 4), warm_up=(1, 1))
+    plan = CpuPlan("noted", "tests.devices.test_cpu:noted", (3, 4), warm_up=(1, 1))
     for _ in range(2):
         with device.prepare(plan) as prepared:
             launch = prepared.launch()
@@ -33,7 +33,9 @@ def test_it_warms_up_once_and_then_calls_with_the_plan_s_arguments() -> None:
 
 def test_answers_beyond_32_bits_survive() -> None:
     largest = 234907967154122528  # the solutions for 27 queens
-    with CpuDevice().prepare(HostPlan("tests.devices.test_cpu:noted", (largest,))) as prepared:
+    with CpuDevice().prepare(
+        CpuPlan("noted", "tests.devices.test_cpu:noted", (largest,))
+    ) as prepared:
         prepared.launch()
         assert int(prepared.fetch()["answer"][0]) == largest
 
@@ -49,11 +51,11 @@ def test_a_gpu_kernel_is_refused_in_a_sentence() -> None:
 @pytest.mark.parametrize("path", ["no.such.module:f", "tests.devices.test_cpu:absent"])
 def test_a_function_that_is_not_there_is_said(path: str) -> None:
     with pytest.raises(DeviceError, match="cannot be loaded"):
-        CpuDevice().prepare(HostPlan(path, ()))
+        CpuDevice().prepare(CpuPlan("lost", path, ()))
 
 
 def test_nothing_can_be_fetched_before_a_call() -> None:
-    prepared = CpuDevice().prepare(HostPlan("tests.devices.test_cpu:noted", ()))
+    prepared = CpuDevice().prepare(CpuPlan("noted", "tests.devices.test_cpu:noted", ()))
     with pytest.raises(DeviceError, match="not called yet"):
         prepared.fetch()
 

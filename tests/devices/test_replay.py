@@ -11,7 +11,7 @@ import pytest
 from nqbench.devices.replay import ReplayDevice, facts_from_json, fingerprint
 from nqbench.errors import DeviceError, StoreError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, HostPlan, KernelPlan
+from nqbench.plan import Buffer, CpuPlan, KernelPlan
 from nqbench.runs.folder import load
 from tests.measure.test_runner import NOISY, measure, sizes
 from tests.measure.toy import TOY, point
@@ -74,8 +74,8 @@ def test_launches_return_the_samples_of_their_round_in_order(recorded: Path) -> 
 def test_an_unknown_plan_is_refused(recorded: Path) -> None:
     with pytest.raises(DeviceError, match=r"holds no successful block of toy<11, plain>"):
         ReplayDevice(recorded).prepare(kernel(11))
-    with pytest.raises(DeviceError, match=r"of tests\.measure\.toy:power"):
-        ReplayDevice(recorded).prepare(HostPlan("tests.measure.toy:power", (99,)))
+    with pytest.raises(DeviceError, match=r"of power"):
+        ReplayDevice(recorded).prepare(CpuPlan("power", "tests.measure.toy:power", (99,)))
 
 
 def test_it_keeps_answers_not_outputs(recorded: Path) -> None:

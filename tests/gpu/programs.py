@@ -10,8 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from nqbench.facts import DeviceFacts
-from nqbench.machine import Machine
-from nqbench.plan import Buffer, Kernel, Outputs, Plan, ProgramPlan, Variable
+from nqbench.plan import Buffer, Kernel, Outputs, Plan, ProgramContext, ProgramPlan, Variable
 from nqbench.point import Level, Point
 from nqbench.workloads.base import Workload
 
@@ -34,7 +33,7 @@ def program(name: str, kernels: Mapping[str, Kernel], *arguments: Any) -> Progra
         Buffer("reals", "float32", THREADS * BLOCKS, zero=True, output=True),
         Buffer("big", "uint8", BIG, per_run=True),
     )
-    return ProgramPlan(kernels, buffers, f"{HERE}:{name}", arguments)
+    return ProgramPlan(kernels, buffers, name, f"{HERE}:{name}", arguments)
 
 
 WAIT: Final = {"wait": kernel("wait", Variable("ns", "uint64"))}
@@ -54,51 +53,51 @@ def nested(n: int) -> dict[str, Kernel]:
     return {"parent": kernel(entry, "out", np.int32(n), threads=threads, device_launch=True)}
 
 
-def waits(machine: Machine, times: int, ns: int) -> None:
+def waits(context: ProgramContext, times: int, ns: int) -> None:
     for _ in range(times):
-        machine.launch("wait", ns=ns)
+        context.launch("wait", ns=ns)
 
 
-def launches(machine: Machine, times: int) -> None:
+def launches(context: ProgramContext, times: int) -> None:
     for step in range(times):
-        machine.launch("empty", step=step)
+        context.launch("empty", step=step)
 
 
-def asks(machine: Machine, times: int) -> None:
+def asks(context: ProgramContext, times: int) -> None:
     """The host looks at a word after each launch, as a search does that stops when it is done."""
     for _ in range(times):
-        machine.launch("count", step=1)
-        seen = machine.download("out", 1)
-    machine.keep("seen", seen)
+        context.launch("count", step=1)
+        seen = context.download("out", 1)
+    context.keep("seen", seen)
 
 
-def mixed(machine: Machine, seconds: float) -> None:
+def mixed(context: ProgramContext, seconds: float) -> None:
     """One of everything that has a phase."""
-    machine.allocate("big")
-    machine.clear("big")
-    machine.upload("out", np.zeros(4096, np.int32))
+    context.allocate("big")
+    context.clear("big")
+    context.upload("out", np.zeros(4096, np.int32))
     for step in range(3):
-        machine.launch("count", step=step)
-    with machine.phase("decide"):
+        context.launch("count", step=step)
+    with context.phase("decide"):
         time.sleep(seconds)
-    machine.keep("seen", machine.download("out", 1))
-    machine.free("big")
+    context.keep("seen", context.download("out", 1))
+    context.free("big")
 
 
-def strays(machine: Machine) -> None:
-    machine.launch("count", step=1)
-    machine.launch("stray")
-    machine.download("out", 1)
+def strays(context: ProgramContext) -> None:
+    context.launch("count", step=1)
+    context.launch("stray")
+    context.download("out", 1)
 
 
-def once(machine: Machine) -> None:
-    machine.launch("parent")
+def once(context: ProgramContext) -> None:
+    context.launch("parent")
 
 
-def fuses(machine: Machine, times: int) -> None:
+def fuses(context: ProgramContext, times: int) -> None:
     for _ in range(times):
-        machine.launch("fused")
-        machine.launch("count", step=1)
+        context.launch("fused")
+        context.launch("count", step=1)
 
 
 class Counting(Workload):

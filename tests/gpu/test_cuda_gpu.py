@@ -34,7 +34,9 @@ def plan(
     block: int = 32,
     **more: Any,
 ) -> KernelPlan:
-    return KernelPlan(source, entry, arguments, buffers, (1, 1, 1), (block, 1, 1), **more)
+    return KernelPlan(
+        source, entry, arguments, buffers=buffers, grid=(1, 1, 1), block=(block, 1, 1), **more
+    )
 
 
 def test_identity_is_complete(device: CudaDevice) -> None:

@@ -40,7 +40,9 @@ def sweep(kernels: Path) -> KernelPlan:
         Buffer("sum", "uint64", 1, zero=True, output=True),
     )
     arguments = ("data", "sum", np.int32(WORDS))
-    return KernelPlan(kernels, "sweep", arguments, buffers, (256, 1, 1), (256, 1, 1))
+    return KernelPlan(
+        kernels, "sweep", arguments, buffers=buffers, grid=(256, 1, 1), block=(256, 1, 1)
+    )
 
 
 def test_a_held_launch_contains_no_launch_latency(device: CudaDevice, kernels: Path) -> None:

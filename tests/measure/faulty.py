@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, HostPlan, KernelPlan, Outputs, Plan
+from nqbench.plan import Buffer, CpuPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.workloads.base import Workload
 
@@ -75,7 +75,7 @@ class Faulty(Workload):
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         if system is not None:
-            return HostPlan(f"tests.measure.faulty:{system.partition('.')[2]}", ())
+            return CpuPlan(system, f"tests.measure.faulty:{system.partition('.')[2]}", ())
         fault = str(factors["fault"])
         buffers = [Buffer("out", "uint64", 1, zero=True, output=True)]
         if fault == "greedy":
@@ -83,11 +83,17 @@ class Faulty(Workload):
         entry = {"refused": "refused<1>", "greedy": "good"}.get(fault, fault)
         threads = 1024 if fault == "heavy" else 32
         return KernelPlan(
-            SOURCE, entry, ("out",), tuple(buffers), (1, 1, 1), (threads, 1, 1), about={"n": 1}
+            SOURCE,
+            entry,
+            ("out",),
+            buffers=tuple(buffers),
+            grid=(1, 1, 1),
+            block=(threads, 1, 1),
+            about={"n": 1},
         )
 
     def answer(self, plan: Plan, outputs: Outputs) -> int:
-        return int(outputs["answer" if isinstance(plan, HostPlan) else "out"][0])
+        return int(outputs["answer" if isinstance(plan, CpuPlan) else "out"][0])
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         return ANSWER

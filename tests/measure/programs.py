@@ -10,8 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.facts import DeviceFacts
-from nqbench.machine import Machine
-from nqbench.plan import Buffer, HostPlan, HostResult, Kernel, Outputs, Plan, ProgramPlan, Variable
+from nqbench.plan import (
+    Buffer,
+    CpuPlan,
+    CpuResult,
+    Kernel,
+    Outputs,
+    Plan,
+    ProgramContext,
+    ProgramPlan,
+    Variable,
+)
 from nqbench.point import Level, Point
 from nqbench.workloads.base import Factor, Workload
 
@@ -20,32 +29,32 @@ SOURCE = Path(__file__).parents[1] / "devices" / "sim" / "kernels" / "steps.cu"
 LENGTH = 100
 
 
-def steps(machine: Machine, count: int) -> None:
+def steps(context: ProgramContext, count: int) -> None:
     """The program."""
-    machine.allocate("sum")
-    machine.clear("sum")
+    context.allocate("sum")
+    context.clear("sum")
     for a in range(count):
-        machine.launch("scale", a=a)
-    machine.launch("add_up")
-    machine.keep("total", machine.download("sum"))
-    machine.free("sum")
+        context.launch("scale", a=a)
+    context.launch("add_up")
+    context.keep("total", context.download("sum"))
+    context.free("sum")
 
 
-def on_the_host(x: NDArray[np.int32], count: int) -> HostResult:
+def on_the_host(x: NDArray[np.int32], count: int) -> CpuResult:
     """The same on the processor; it says where its time went."""
     y = 1 + sum(range(count)) * x
     phases = {"evaluation": 1.0, "total": 5.0}
-    return HostResult(int(y.sum()), phases, {"total": np.array([y.sum()])})
+    return CpuResult(int(y.sum()), phases, {"total": np.array([y.sum()])})
 
 
-def tells_later(late_s: float) -> HostResult:
+def tells_later(late_s: float) -> CpuResult:
     """What it says of its phases takes longer than its computation."""
 
     def phases() -> Mapping[str, float]:
         time.sleep(late_s)
         return {"evaluation": late_s}
 
-    return HostResult(1, phases)
+    return CpuResult(1, phases)
 
 
 calls: list[tuple[int, NDArray[np.generic]]] = []
@@ -74,7 +83,7 @@ class Programs(Workload):
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         n, x = _size(factors), np.arange(LENGTH, dtype=np.int32)
         if system in self.cpu_systems:
-            return HostPlan("tests.measure.programs:on_the_host", (x, n))
+            return CpuPlan("on_the_host", "tests.measure.programs:on_the_host", (x, n))
         grid, block = (-(-LENGTH // 32), 1, 1), (32, 1, 1)
         scale = ("x", "y", np.int32(LENGTH), Variable("a", "int32"))
         return ProgramPlan(
@@ -87,6 +96,7 @@ class Programs(Workload):
                 Buffer("y", "int32", LENGTH, np.ones(LENGTH), restore=True, output=True),
                 Buffer("sum", "int64", 1, per_run=True),
             ),
+            "steps",
             "tests.measure.programs:steps",
             (n,),
             about={"answer": self.expected(factors)},

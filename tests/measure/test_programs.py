@@ -19,7 +19,7 @@ from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.worker.precompile import compile_point
 from nqbench.measure.worker.session import Session
 from nqbench.measure.workload import runs_on_host
-from nqbench.plan import HostPlan, ProgramPlan
+from nqbench.plan import CpuPlan, ProgramPlan
 from nqbench.runs.folder import load
 from nqbench.workloads import names
 from tests.measure.programs import PROGRAMS, calls, point
@@ -120,7 +120,7 @@ def test_groups_are_sums_and_bear_no_waits_of_the_run_that_tells_them() -> None:
 
 
 def test_a_host_function_hands_over_its_answer_and_nothing_else_is_counted() -> None:
-    plan, block = HostPlan("math:perm", (3,)), Block("cpu", value_s=2e-6)
+    plan, block = CpuPlan("perm", "math:perm", (3,)), Block("cpu", value_s=2e-6)
     with CpuDevice().prepare(plan) as prepared:
         prepared.launch()
         phases = phases_of(plan, prepared, block, reduce_s=4e-5, timeout_s=None)
@@ -129,7 +129,7 @@ def test_a_host_function_hands_over_its_answer_and_nothing_else_is_counted() -> 
 
 
 def test_phases_may_be_found_out_after_the_timed_calls() -> None:
-    plan = HostPlan("tests.measure.programs:tells_later", (0.3,))
+    plan = CpuPlan("tells_later", "tests.measure.programs:tells_later", (0.3,))
     with CpuDevice().prepare(plan) as prepared:
         assert (prepared.launch().kernel_s or 1.0) < 0.3
         assert prepared.phases() == {"evaluation": 0.3}
@@ -140,7 +140,7 @@ def test_other_arguments_are_warmed_up_too() -> None:
     device = CpuDevice()
     x = np.zeros(3)
     for warm in ((1, x), (1, x + 1), (2, x), (2, np.zeros(4)), (2, np.zeros(3, np.int32))):
-        device.prepare(HostPlan("tests.measure.programs:recorded", (9, x), warm)).close()
+        device.prepare(CpuPlan("recorded", "tests.measure.programs:recorded", (9, x), warm)).close()
     assert [(first, second.size) for first, second in calls] == [(1, 3), (2, 3), (2, 4), (2, 3)]
 
 
@@ -182,14 +182,14 @@ def test_the_fingerprint_tells_programs_apart() -> None:
     for change in ({"entry": "total"}, {"block": (64, 1, 1)}, {"options": ("-lineinfo",)}):
         changed = {**kernels, "scale": replace(kernels["scale"], **change)}
         prints.add(fingerprint(replace(first, kernels=changed)))
-    prints.add(fingerprint(replace(first, program="tests.measure.programs:on_the_host")))
+    prints.add(fingerprint(replace(first, name="on_the_host")))
     assert len(prints) == 6
     assert fingerprint(program(8)) in prints
 
 
 def test_arrays_enter_the_fingerprint_by_type_and_shape() -> None:
     def told(x: Any) -> str:
-        return fingerprint(HostPlan("a:b", (x, 3)))
+        return fingerprint(CpuPlan("b", "a:b", (x, 3)))
 
     assert told(np.zeros(4)) == told(np.ones(4))
     assert len({told(np.zeros(4)), told(np.zeros(5)), told(np.zeros(4, np.float32)), told(4)}) == 4

@@ -26,7 +26,7 @@ WORK = '''"""A workload whose files are edited."""
 
 from pathlib import Path
 
-from nqbench.plan import Buffer, HostPlan, KernelPlan
+from nqbench.plan import Buffer, CpuPlan, KernelPlan
 from nqbench.workloads.base import Workload
 from resumed_workload.helper import THREADS
 
@@ -43,11 +43,11 @@ class Work(Workload):
     def plan(self, factors, system, device):
         """The plan."""
         if system is not None:
-            return HostPlan("resumed_workload.host:run", ())
+            return CpuPlan("run", "resumed_workload.host:run", ())
         out = Buffer("out", "uint64", 1, output=True)
         return KernelPlan(
-            Path(__file__).with_name("kernel.cu"), ENTRY, ("out",), (out,), (1, 1, 1),
-            (THREADS, 1, 1), options=OPTIONS, about={"answer": 42},
+            Path(__file__).with_name("kernel.cu"), ENTRY, ("out",), buffers=(out,), grid=(1, 1, 1),
+            block=(THREADS, 1, 1), options=OPTIONS, about={"answer": 42},
         )
 
     def answer(self, plan, outputs):

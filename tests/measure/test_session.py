@@ -104,7 +104,9 @@ def test_a_kernel_that_does_not_compile_is_found_before_anything_is_launched(
     def plan(self: Any, *arguments: Any) -> Plan:
         made = original(self, *arguments)
         assert isinstance(made, KernelPlan)
-        return KernelPlan(source, "toy", ("out",), made.buffers, made.grid, made.block)
+        return KernelPlan(
+            source, "toy", ("out",), buffers=made.buffers, grid=made.grid, block=made.block
+        )
 
     monkeypatch.setattr(type(TOY), "plan", plan)
     facts = Session("fake").hello()["facts"]

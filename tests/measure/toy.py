@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, HostPlan, KernelPlan, Outputs, Plan
+from nqbench.plan import Buffer, CpuPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.study import Measure
 from nqbench.workloads.base import Factor, Resolved, Workload
@@ -70,7 +70,7 @@ class Toy(Workload):
         n = factors["n"]
         assert isinstance(n, int)
         if system is not None:
-            return HostPlan(f"tests.measure.toy:{system.partition('.')[2]}", (n,))
+            return CpuPlan(system, f"tests.measure.toy:{system.partition('.')[2]}", (n,))
         return KernelPlan(
             source=Path("toy.cu"),
             entry=f"toy<{n}, {factors.get('flavour', 'plain')}>",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import HostPlan, Outputs, Plan
+from nqbench.plan import CpuPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.study import Study, expand, load_study
 from nqbench.workloads.base import Factor, Resolved, Workload
@@ -87,7 +87,7 @@ class FakeWorkload(Workload):
         return Resolved(levels, {"jobs": 10**depth, "shared_bytes": shared})
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
-        return HostPlan("math:factorial", (5,))
+        return CpuPlan("factorial", "math:factorial", (5,))
 
     def answer(self, plan: Plan, outputs: Outputs) -> int:
         return 0

@@ -26,8 +26,8 @@ PINNED_BYTES: Final = 1 << 16
 stages copies. Above it a copy takes longer than what a synchronous call costs."""
 
 
-class CudaMachine:
-    """``nqbench.machine.Machine`` on a GPU, for a timed run: it measures nothing itself."""
+class CudaContext:
+    """``nqbench.plan.ProgramContext`` on a GPU, for a timed run: it measures nothing itself."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class CudaMachine:
         left = self.release()
         if left:
             raise DeviceError(
-                f"{self._plan.title} ends without freeing {', '.join(left)}, which it allocated"
+                f"{self._plan.name} ends without freeing {', '.join(left)}, which it allocated"
             )
 
     def release(self) -> list[str]:
@@ -72,41 +72,41 @@ class CudaMachine:
         return left
 
     def allocate(self, *names: str) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         for name in names:
             buffer_of(self._plan, name, per_run=True)
             if name in self._memory.allocations:
-                raise DeviceError(f"{self._plan.title} allocates buffer {name!r} twice")
+                raise DeviceError(f"{self._plan.name} allocates buffer {name!r} twice")
             self._memory.allocate(name)
             self._point(name, int(self._memory.allocations[name]))
 
     def free(self, *names: str) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         for name in names:
             buffer_of(self._plan, name, per_run=True)
             self._here(name)
             self._free(name)
 
     def upload(self, name: str, data: NDArray[Any] | None = None) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         values = contents(self._plan, buffer_of(self._plan, name), data)
         target = self._here(name)
         if values.nbytes:
             self._cuda.memcpy_htod(target, values)
 
     def clear(self, name: str) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         buffer_of(self._plan, name)
         self._here(name)
         self._memory.clear(name)
 
     def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
-        """See ``Machine``. Raises ``LaunchTimeout`` once the run has outlasted its limit."""
+        """See ``ProgramContext``. Raises ``LaunchTimeout`` once the run has outlasted its limit."""
         found = self._kernel(kernel)
         found.loaded.queue(found.arguments(variables))
 
     def download(self, name: str, count: int | None = None) -> NDArray[Any]:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         buffer = buffer_of(self._plan, name)
         wanted = elements(self._plan, buffer, count)
         source = self._here(name)
@@ -120,20 +120,20 @@ class CudaMachine:
         return typed.copy()
 
     def synchronize(self) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         self._wait()
 
-    def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 (see Machine)
-        """See ``Machine``; a timed run tells no phases apart."""
+    def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 (see ProgramContext)
+        """See ``ProgramContext``; a timed run tells no phases apart."""
         return self._no_phase
 
     def group(self, name: str) -> AbstractContextManager[None]:
-        """See ``Machine``; a timed run has none."""
+        """See ``ProgramContext``; a timed run has none."""
         check_group(self._plan, name)
         return self._no_phase
 
     def keep(self, name: str, value: NDArray[Any]) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         self.kept[name] = np.array(value)
 
     def _kernel(self, name: str) -> ProgramKernel:
@@ -157,14 +157,14 @@ class CudaMachine:
 
     def _late(self) -> Exception:
         after = f" (after a launch of {self.last})" if self.last else ""
-        return late(self._device, f"program {self._plan.title}{after}", self._timeout_s or 0.0)
+        return late(self._device, f"program {self._plan.name}{after}", self._timeout_s or 0.0)
 
     def _here(self, name: str) -> Any:
         """A buffer's allocation. Raises ``DeviceError`` if it has none at that time."""
         found = self._memory.allocations.get(name)
         if found is None:
             raise DeviceError(
-                f"{self._plan.title} uses buffer {name!r}, which is not allocated at that time"
+                f"{self._plan.name} uses buffer {name!r}, which is not allocated at that time"
             )
         return found
 

@@ -29,7 +29,7 @@ from nqbench.devices.cuda.query import (
     load_pycuda,
 )
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError
-from nqbench.plan import HostPlan, KernelPlan, Plan, ProgramPlan, kernels_of
+from nqbench.plan import CpuPlan, KernelPlan, Plan, ProgramPlan, kernels_of
 
 __all__ = ["CudaDevice", "CudaPrepared", "Gpu", "find_gpus", "gpu_facts", "gpu_identity"]
 
@@ -66,9 +66,10 @@ class CudaDevice(Device):
 
     def prepare(self, plan: Plan) -> CudaPrepared | CudaProgram:
         """Compile for this GPU, load, allocate, copy. Raises ``CompileError``, ``DeviceError``."""
-        if isinstance(plan, HostPlan):
+        if isinstance(plan, CpuPlan):
             raise DeviceError(
-                f"{plan.title} is a host function and cannot run on {self.spec}; use --device cpu"
+                f"{plan.name} is a computation for the CPU and cannot run on {self.spec};"
+                " use --device cpu"
             )
         compiled = {
             name: compile_cubin(

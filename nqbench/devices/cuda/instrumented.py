@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.devices.cuda.binding import ProgramKernel
-from nqbench.devices.cuda.context import CudaMachine
+from nqbench.devices.cuda.context import CudaContext
 from nqbench.devices.cuda.memory import DeviceMemory, Owner
 from nqbench.devices.program import check_group
 from nqbench.plan import ProgramPlan
 
 
-class SplitMachine(CudaMachine):
-    """A machine that waits after every operation and adds up how long each kind took."""
+class SplitContext(CudaContext):
+    """A context that waits after every operation and adds up how long each kind took."""
 
     def __init__(
         self,
@@ -33,37 +33,37 @@ class SplitMachine(CudaMachine):
         self._inside_s = 0.0  # of operations, which are no part of the phase that holds them
 
     def begin(self, timeout_s: float | None) -> None:
-        """See ``CudaMachine``."""
+        """See ``CudaContext``."""
         super().begin(timeout_s)
         self.phases, self._inside_s = {}, 0.0
 
     def allocate(self, *names: str) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         with self._counted("allocate"):
             super().allocate(*names)
 
     def free(self, *names: str) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         with self._counted("free"):
             super().free(*names)
 
     def upload(self, name: str, data: NDArray[Any] | None = None) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         with self._counted("transfer"):
             super().upload(name, data)
 
     def clear(self, name: str) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         with self._counted("transfer"):
             super().clear(name)
 
     def download(self, name: str, count: int | None = None) -> NDArray[Any]:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         with self._counted("reduce"):
             return super().download(name, count)
 
     def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
-        """See ``Machine``; the seconds are between two events around the kernel, held back."""
+        """See ``ProgramContext``; seconds are between two events around the kernel, held back."""
         started = time.perf_counter()
         found = self._kernel(kernel)
         elapsed, held = found.loaded.queue_timed(found.arguments(variables))
@@ -74,7 +74,7 @@ class SplitMachine(CudaMachine):
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """See ``Machine``; what the operations inside take counts under their own names."""
+        """See ``ProgramContext``; what the operations inside take counts under their own names."""
         started, inside_s = time.perf_counter(), self._inside_s
         try:
             yield
@@ -85,7 +85,7 @@ class SplitMachine(CudaMachine):
 
     @contextmanager
     def group(self, name: str) -> Iterator[None]:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         check_group(self._plan, name)
         started = time.perf_counter()
         try:
@@ -106,8 +106,8 @@ class SplitMachine(CudaMachine):
         self.phases[name] = self.phases.get(name, 0.0) + seconds
 
 
-class ProfiledMachine(CudaMachine):
-    """A machine with the profiler on during the first launch of each kernel."""
+class ProfiledContext(CudaContext):
+    """A context with the profiler on during the first launch of each kernel."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class ProfiledMachine(CudaMachine):
         self._on, self._off = on, off
 
     def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         if kernel in self.profiled:
             super().launch(kernel, **variables)
             return

@@ -15,7 +15,7 @@ from nqbench.devices.cuda.memory import Owner
 from nqbench.devices.cuda.query import FIRST_CARVEOUT_CAPABILITY
 from nqbench.devices.cuda.resources import resources
 from nqbench.errors import DeviceError
-from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan
+from nqbench.plan import Buffer, CachePreference, Kernel
 
 CARVEOUT_PERCENT: Final[Mapping[CachePreference, int]] = {
     "default": -1,  # the driver chooses
@@ -25,7 +25,7 @@ CARVEOUT_PERCENT: Final[Mapping[CachePreference, int]] = {
 """Share of the joint L1 and shared memory that is asked for shared memory; a hint to the driver."""
 
 
-def label_of(kernel: KernelPlan | Kernel) -> str:
+def label_of(kernel: Kernel) -> str:
     """What messages call a kernel: its instance and its geometry."""
     return f"kernel {kernel.entry} {kernel.grid}x{kernel.block}"
 
@@ -39,7 +39,7 @@ class LoadedKernel:
     def __init__(
         self,
         device: Owner,
-        kernel: KernelPlan | Kernel,
+        kernel: Kernel,
         compiled: Compiled,
         buffers: Sequence[Buffer],
     ) -> None:

@@ -10,8 +10,8 @@ from nqbench.compiler.compile import Compiled
 from nqbench.devices.base import Launch, Prepared
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.binding import ProgramKernel
-from nqbench.devices.cuda.context import CudaMachine
-from nqbench.devices.cuda.instrumented import ProfiledMachine, SplitMachine
+from nqbench.devices.cuda.context import CudaContext
+from nqbench.devices.cuda.instrumented import ProfiledContext, SplitContext
 from nqbench.devices.cuda.kernel import LoadedKernel
 from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, Owner
 from nqbench.devices.program import check_kernels, find_function
@@ -27,13 +27,13 @@ class CudaProgram(Prepared):
         """Raises ``DeviceError`` for a plan that cannot be loaded."""
         check_kernels(plan)
         self._device, self._plan = device, plan
-        self._label = f"program {plan.title}"
-        self._function = find_function(plan.program)
+        self._label = f"program {plan.name}"
+        self._function = find_function(plan.function)
         self._memory = DeviceMemory(device, self._label, plan.buffers)
         self._kernels: dict[str, ProgramKernel] = {}
         self._outputs: Outputs = {}
-        self._timed: CudaMachine | None = None
-        self._running: CudaMachine | None = None
+        self._timed: CudaContext | None = None
+        self._running: CudaContext | None = None
         self._closed = self._profiling = False
         try:
             with device.translated(f"preparing {self._label}"):
@@ -46,7 +46,7 @@ class CudaProgram(Prepared):
                         one.point(buffer, int(allocation))
                 self.transfer_s = self._memory.copy()
                 self._parts = (device, plan, self._kernels, self._memory)
-                self._timed = CudaMachine(*self._parts)
+                self._timed = CudaContext(*self._parts)
         except DeviceError:
             self.close()
             raise
@@ -66,10 +66,10 @@ class CudaProgram(Prepared):
 
     def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:
         """Run once more, waiting after every operation; see ``Prepared``."""
-        machine = SplitMachine(*self._parts)
-        elapsed_s = self._run(machine, timeout_s)
-        kernel_s = sum(s for name, s in machine.phases.items() if name in self._kernels)
-        return {**machine.phases, "kernel": kernel_s, "total": elapsed_s}
+        context = SplitContext(*self._parts)
+        elapsed_s = self._run(context, timeout_s)
+        kernel_s = sum(s for name, s in context.phases.items() if name in self._kernels)
+        return {**context.phases, "kernel": kernel_s, "total": elapsed_s}
 
     def profile_first_launches(self) -> None:
         """See ``Prepared``."""
@@ -78,7 +78,7 @@ class CudaProgram(Prepared):
     def flush_l2(self) -> NoReturn:
         """A run of many launches has no one moment to empty the cache in: refused."""
         raise InfeasibleError(
-            f"{self._plan.title} is a program of several launches, and only a single kernel can"
+            f"{self._plan.name} is a program of several launches, and only a single kernel can"
             " start with a cold L2 cache; measure with l2: hot",
             "l2",
         )
@@ -98,7 +98,7 @@ class CudaProgram(Prepared):
             ABANDONED.extend((self._kernels, timed, self._running))
         self._memory.close()
 
-    def _run(self, machine: CudaMachine, timeout_s: float | None) -> float:
+    def _run(self, context: CudaContext, timeout_s: float | None) -> float:
         """One run; seconds from an idle GPU to an idle GPU."""
         if self._closed:
             raise DeviceError(f"{self._label} is closed and cannot be launched")
@@ -108,29 +108,29 @@ class CudaProgram(Prepared):
             self._device.synchronize()
 
         def deed() -> str:
-            return f"{self._label}" + (f" (last launch: {machine.last})" if machine.last else "")
+            return f"{self._label}" + (f" (last launch: {context.last})" if context.last else "")
 
-        ended, self._running = False, machine
-        machine.begin(timeout_s)
+        ended, self._running = False, context
+        context.begin(timeout_s)
         try:
             with self._device.translated(deed):
                 started = time.perf_counter()
-                function(machine, *arguments)
-                machine.synchronize()
+                function(context, *arguments)
+                context.synchronize()
                 elapsed_s = time.perf_counter() - started
-                machine.end()
+                context.end()
                 ended = True
         finally:
             if not ended and not self._device.lost:
-                machine.release()
-        self._outputs = machine.kept
+                context.release()
+        self._outputs = context.kept
         return elapsed_s
 
     def _profile(self, timeout_s: float | None) -> Launch:
         on, off = cuda_driver.profiler_start, cuda_driver.profiler_stop
-        machine = ProfiledMachine(*self._parts, on=on, off=off)
-        elapsed_s = self._run(machine, timeout_s)
-        self.profiled = tuple(machine.profiled)
+        context = ProfiledContext(*self._parts, on=on, off=off)
+        elapsed_s = self._run(context, timeout_s)
+        self.profiled = tuple(context.profiled)
         return Launch(elapsed_s)
 
     def _resources(self) -> Mapping[str, int | float | str]:

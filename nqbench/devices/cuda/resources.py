@@ -11,7 +11,7 @@ from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.static import resources_of
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Kernel, KernelPlan
+from nqbench.plan import Kernel
 
 
 class Gpu(Protocol):
@@ -23,7 +23,7 @@ class Gpu(Protocol):
 
 def resources(
     gpu: Gpu,
-    plan: KernelPlan | Kernel,
+    plan: Kernel,
     compiled: Compiled,
     function: Any,
     carveout_percent: int,

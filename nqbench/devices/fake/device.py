@@ -28,7 +28,7 @@ from nqbench.devices.fake.sensor import FakeSensor
 from nqbench.devices.replay import fingerprint
 from nqbench.errors import CompileError, DeviceError, LaunchError
 from nqbench.facts import FAKE_NAME, DeviceFacts
-from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan, ProgramPlan, kernels_of
+from nqbench.plan import CpuPlan, KernelPlan, Outputs, Plan, ProgramPlan, kernels_of
 
 __all__ = ["FakeDevice", "FakeModel", "FakePrepared"]
 
@@ -113,7 +113,7 @@ class FakeDevice(Device):
 
     def prepare(self, plan: Plan) -> FakePrepared:
         """Take a kernel or a program. Raises ``DeviceError`` for a host plan, and as asked."""
-        if isinstance(plan, HostPlan):
+        if isinstance(plan, CpuPlan):
             raise DeviceError("the fake device takes kernels only; host plans run on the cpu")
         if self.hit("refuse", plan):
             main = next(iter(kernels_of(plan).values()))
@@ -203,7 +203,7 @@ class FakePrepared(Prepared):
     def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:
         """One more run of a program: its kernels share ``KERNELS_SHARE`` of the time evenly."""
         if not isinstance(self._plan, ProgramPlan):
-            raise DeviceError(f"{self._plan.title} is one kernel, which has no phases")
+            raise DeviceError(f"{self._plan.name} is one kernel, which has no phases")
         total_s = self.launch(timeout_s).kernel_s or 0.0
         kernel_s = KERNELS_SHARE * total_s
         names = self._plan.kernels
@@ -235,5 +235,5 @@ def answer_of(plan: KernelPlan | ProgramPlan) -> int:
 
     answer = get("counting").expected({"n": int(plan.about["n"])})
     if answer is None:
-        raise DeviceError(f"the fake device knows no answer for {plan.title}")
+        raise DeviceError(f"the fake device knows no answer for {plan.name}")
     return answer

@@ -1,4 +1,4 @@
-"""What a program sees of the simulator while it runs (``nqbench.machine.Machine``)."""
+"""What a program sees of the simulator while it runs (``nqbench.plan.ProgramContext``)."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class LoadedKernel:
         return Tally(self._run).lines(self._names)
 
 
-class SimMachine:
-    """``nqbench.machine.Machine`` over simulated memory; every operation is done at once."""
+class SimContext:
+    """``nqbench.plan.ProgramContext`` over simulated memory; every operation is done at once."""
 
     def __init__(
         self,
@@ -103,21 +103,21 @@ class SimMachine:
         left = sorted(own - self._absent)
         if left:
             raise DeviceError(
-                f"{self._plan.title} ends without freeing {', '.join(left)}, which it allocated"
+                f"{self._plan.name} ends without freeing {', '.join(left)}, which it allocated"
             )
 
     def allocate(self, *names: str) -> None:
-        """See ``Machine``; the contents are bytes that look wrong."""
+        """See ``ProgramContext``; the contents are bytes that look wrong."""
         for name in names:
             buffer_of(self._plan, name, per_run=True)
             if name not in self._absent:
-                raise DeviceError(f"{self._plan.title} allocates buffer {name!r} twice")
+                raise DeviceError(f"{self._plan.name} allocates buffer {name!r} twice")
             self._absent.remove(name)
             self._memory.show(name)
             self._memory.bytes_of(name)[:] = UNDEFINED_BYTE
 
     def free(self, *names: str) -> None:
-        """See ``Machine``; a kernel that still reaches the buffer is then at fault."""
+        """See ``ProgramContext``; a kernel that still reaches the buffer is then at fault."""
         for name in names:
             buffer_of(self._plan, name, per_run=True)
             self._here(name)
@@ -125,20 +125,20 @@ class SimMachine:
             self._memory.hide(name)
 
     def upload(self, name: str, data: NDArray[Any] | None = None) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         buffer = buffer_of(self._plan, name)
         values = contents(self._plan, buffer, data)
         self._here(name)
         self._memory.fill(name, values, buffer.dtype)
 
     def clear(self, name: str) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         buffer_of(self._plan, name)
         self._here(name)
         self._memory.bytes_of(name)[:] = 0
 
     def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
-        """See ``Machine``. Raises ``KernelFault`` and ``LaunchTimeout`` as a launch does."""
+        """See ``ProgramContext``. Raises ``KernelFault`` and ``LaunchTimeout`` as a launch does."""
         described = kernel_of(self._plan, kernel)
         arguments = launch_arguments(kernel, described, variables)
         loaded = self._kernels[kernel]
@@ -151,7 +151,7 @@ class SimMachine:
         self.steps += run.steps
 
     def download(self, name: str, count: int | None = None) -> NDArray[Any]:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         buffer = buffer_of(self._plan, name)
         wanted = elements(self._plan, buffer, count)
         self._here(name)
@@ -167,18 +167,18 @@ class SimMachine:
 
     @contextmanager
     def group(self, name: str) -> Iterator[None]:
-        """See ``Machine``; only the name is checked."""
+        """See ``ProgramContext``; only the name is checked."""
         check_group(self._plan, name)
         yield
 
     def keep(self, name: str, value: NDArray[Any]) -> None:
-        """See ``Machine``."""
+        """See ``ProgramContext``."""
         self.kept[name] = np.array(value)
 
     def _here(self, name: str) -> None:
         if name in self._absent:
             raise DeviceError(
-                f"{self._plan.title} uses buffer {name!r}, which is not allocated at that time"
+                f"{self._plan.name} uses buffer {name!r}, which is not allocated at that time"
             )
 
     def _left_s(self) -> float | None:
@@ -186,5 +186,5 @@ class SimMachine:
             return None
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise LaunchTimeout(f"{self._plan.title}: still running after {self._timeout_s:g} s")
+            raise LaunchTimeout(f"{self._plan.name}: still running after {self._timeout_s:g} s")
         return left

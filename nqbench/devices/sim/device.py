@@ -96,7 +96,7 @@ class SimDevice(Device):
             return SimProgram(self, plan)
         if not isinstance(plan, KernelPlan):
             raise DeviceError(
-                f"{self.spec} runs kernels; {plan.title} is a computation for the cpu device"
+                f"{self.spec} runs kernels; {plan.name} is a computation for the cpu device"
             )
         return SimPrepared(self, plan, load(self, plan))
 

@@ -15,13 +15,13 @@ from nqbench.devices.sim.program import Program, build
 from nqbench.devices.sim.ptx import Instruction, UnsupportedPtx
 from nqbench.devices.sim.rules import MAX_SHARED_BYTES
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
-from nqbench.plan import Kernel, KernelPlan
+from nqbench.plan import Kernel
 
 if TYPE_CHECKING:
     from nqbench.devices.sim.device import SimDevice
 
 
-def load(device: SimDevice, kernel: KernelPlan | Kernel) -> Program:
+def load(device: SimDevice, kernel: Kernel) -> Program:
     """Compile a kernel to PTX and to native code.
 
     Raises ``CompileError``, ``KernelFault`` for PTX that is not simulated, or ``DeviceError`` for a
@@ -40,7 +40,7 @@ def load(device: SimDevice, kernel: KernelPlan | Kernel) -> Program:
         raise KernelFault(f"kernel {kernel.entry}: the simulator does not know {error}") from error
 
 
-def geometry(device: SimDevice, kernel: KernelPlan | Kernel, program: Program) -> Geometry:
+def geometry(device: SimDevice, kernel: Kernel, program: Program) -> Geometry:
     """Check the launch against the model's limits, as a driver does. Raises ``LaunchError``."""
     facts = device.facts
     threads = int(np.prod(kernel.block))

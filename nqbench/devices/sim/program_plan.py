@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nqbench.devices.base import Launch, Prepared
 from nqbench.devices.program import check_kernels, find_function
-from nqbench.devices.sim.context import LoadedKernel, SimMachine
+from nqbench.devices.sim.context import LoadedKernel, SimContext
 from nqbench.devices.sim.counters import combined
 from nqbench.devices.sim.global_memory import GlobalMemory
 from nqbench.devices.sim.launching import geometry, load
@@ -26,7 +26,7 @@ class SimProgram(Prepared):
         """Raises what ``SimDevice.prepare`` raises."""
         check_kernels(plan)
         self.device, self.plan = device, plan
-        self.function = find_function(plan.program)
+        self.function = find_function(plan.function)
         programs = {name: load(device, kernel) for name, kernel in plan.kernels.items()}
         first, *others = programs.values()
         self.memory: GlobalMemory | None = GlobalMemory(first, plan.buffers, *others)
@@ -48,16 +48,16 @@ class SimProgram(Prepared):
         memory.renew(self.plan.buffers)
         for kernel in self.kernels.values():
             kernel.begin()
-        machine = SimMachine(self.device, self.plan, self.kernels, memory, timeout_s)
-        self.function(machine, *self.plan.arguments)
-        machine.close()
-        self._kept, self._ran = machine.kept, True
-        return Launch(None, self._counters(), self._detail(machine))
+        context = SimContext(self.device, self.plan, self.kernels, memory, timeout_s)
+        self.function(context, *self.plan.arguments)
+        context.close()
+        self._kept, self._ran = context.kept, True
+        return Launch(None, self._counters(), self._detail(context))
 
     def fetch(self) -> Outputs:
         """Copies of the output buffers, and what the program kept."""
         if not self._ran:
-            raise DeviceError(f"nothing to fetch: {self.plan.title} was not run yet")
+            raise DeviceError(f"nothing to fetch: {self.plan.name} was not run yet")
         lasting = tuple(b for b in self.plan.buffers if not b.per_run)
         return {**self._memory().outputs(lasting), **self._kept}
 
@@ -67,7 +67,7 @@ class SimProgram(Prepared):
 
     def _memory(self) -> GlobalMemory:
         if self.memory is None:
-            raise LaunchError(f"program {self.plan.title}: the plan was closed")
+            raise LaunchError(f"program {self.plan.name}: the plan was closed")
         return self.memory
 
     def _resources(self) -> dict[str, int | float | str]:
@@ -88,11 +88,11 @@ class SimProgram(Prepared):
             for what, value in one.items()
         }
 
-    def _detail(self, machine: SimMachine) -> dict[str, Any]:
+    def _detail(self, context: SimContext) -> dict[str, Any]:
         return {
             "order": self.device.order,
             "quantum": self.device.quantum,
-            "steps": machine.steps,
+            "steps": context.steps,
             "kernels": {
                 name: {"launches": kernel.launches, "lines": kernel.lines()}
                 for name, kernel in self.kernels.items()

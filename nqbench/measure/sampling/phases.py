@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from nqbench.devices.base import Prepared
 from nqbench.measure.sampling.measurement import Block
-from nqbench.plan import HostPlan, Plan, ProgramPlan
+from nqbench.plan import CpuPlan, Plan, ProgramPlan
 
 SUMS = ("kernel", "total", "other")
 """Phases that follow from the others: they are no part of a sum over phases."""
@@ -23,7 +23,7 @@ def whole_run(
     ``parts`` are seconds of one run that was told apart, the kernels' under their own names and
     together as ``kernel``; ``total_s`` is the sampled median. Waiting after every operation takes
     time of its own, so that the parts of a short run may exceed its total. ``groups`` are sums as
-    well (``Machine.group``).
+    well (``ProgramContext.group``).
     """
     own = {name: s for name, s in parts.items() if name not in (*SUMS, *kernels, *groups)}
     inside_s = sum(own.values()) + sum(parts.get(name, 0.0) for name in kernels)
@@ -65,7 +65,7 @@ def phases_of(
         parts = prepared.phases(timeout_s)
         before = {"split": plan.split_s} if plan.split_s else {}
         return {**before, **whole_run(parts, plan.kernels, value_s, plan.groups)}
-    if isinstance(plan, HostPlan):
+    if isinstance(plan, CpuPlan):
         told = prepared.phases()
         if told:
             return {"kernel": value_s, **whole_run(_scaled(told, value_s), (), value_s)}

@@ -32,7 +32,7 @@ from nqbench.measure.sampling.statistics import median_rank
 from nqbench.measure.sampling.telemetry import Watch, sensor_of, summary, throttled
 from nqbench.measure.sampling.timer import Beat, Timer
 from nqbench.measure.sampling.warmup import TIME_SHARE, WarmUp, warm_up
-from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan, ProgramPlan
+from nqbench.plan import CpuPlan, KernelPlan, Outputs, Plan, ProgramPlan
 from nqbench.point import COLD, HOT, L2, Point
 from nqbench.system.timing import timed
 from nqbench.workloads.base import FAULT, Workload
@@ -106,12 +106,12 @@ class Session:
         with block.spending("plan"):
             plan = workload.plan(point.configuration, point.system, self.device.facts)
         device = self._device_of(plan)
-        if isinstance(plan, HostPlan):
+        if isinstance(plan, CpuPlan):
             block.device = "cpu"
         device.begin_round(request["round"])
         block.about = {**point.derived, **plan.about}
         cold = point.factors.get(L2) == COLD
-        if device.timed and not isinstance(plan, HostPlan):
+        if device.timed and not isinstance(plan, CpuPlan):
             block.about[L2] = COLD if cold else HOT
             plan = replace(plan, about={**plan.about, L2: block.about[L2]})
         block.about[FINGERPRINT] = fingerprint(plan)
@@ -230,7 +230,7 @@ class Session:
 
     def _device_of(self, plan: Plan) -> Device:
         """The session's device, or the processor for host plans that the device does not take."""
-        if isinstance(plan, HostPlan) and not self.device.host_plans:
+        if isinstance(plan, CpuPlan) and not self.device.cpu_plans:
             if self._host is None:
                 self._host = CpuDevice()
             return self._host

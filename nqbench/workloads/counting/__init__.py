@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from nqbench.facts import DeviceFacts
-from nqbench.plan import HostPlan, KernelPlan, Outputs, Plan
+from nqbench.plan import CpuPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Workload
 from nqbench.workloads.counting.factors import CUDA_NAMES, FACTORS
@@ -59,7 +59,7 @@ class Counting(Workload):
 
     def answer(self, plan: Plan, outputs: Outputs) -> int:
         """Solutions found: the sum of the results, which carry their weights already."""
-        name = "answer" if isinstance(plan, HostPlan) else "results"
+        name = "answer" if isinstance(plan, CpuPlan) else "results"
         return int(np.sum(outputs[name], dtype=np.uint64))
 
     def counters(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float]:

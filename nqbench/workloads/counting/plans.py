@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Argument, Buffer, HostPlan, KernelPlan
+from nqbench.plan import Argument, Buffer, CpuPlan, KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.counting import feasibility
 from nqbench.workloads.counting.configuration import Configuration
@@ -29,8 +29,8 @@ from nqbench.workloads.counting.probe import probe_buffers
 SOURCE: Final = Path(__file__).with_name("nqueens.cu")
 
 _HOST_FUNCTIONS: Final = {
-    "cpu.somers": "nqbench.workloads.counting.cpu:count_somers",
-    "cpu.multicore": "nqbench.workloads.counting.cpu:count_multicore",
+    "cpu.somers": ("counting.somers", "nqbench.workloads.counting.cpu:count_somers"),
+    "cpu.multicore": ("counting.multicore", "nqbench.workloads.counting.cpu:count_multicore"),
 }
 
 _ABSENT: Final = np.uint64(0)
@@ -133,8 +133,9 @@ def kernel_plan(given: Mapping[str, Level], system: str | None, device: DeviceFa
     )
 
 
-def host_plan(given: Mapping[str, Level], system: str) -> HostPlan:
+def host_plan(given: Mapping[str, Level], system: str) -> CpuPlan:
     """A host program as a plan."""
     n = resolve_host(given, system)["n"]
     assert isinstance(n, int)
-    return HostPlan(_HOST_FUNCTIONS[system], (n,), (LEAST_SPLIT_N,), {"n": n})
+    name, function = _HOST_FUNCTIONS[system]
+    return CpuPlan(name, function, (n,), (LEAST_SPLIT_N,), {"n": n})

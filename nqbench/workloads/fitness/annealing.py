@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import HostPlan, Outputs, Plan
+from nqbench.plan import CpuPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.fitness.annealing_chains import (
     chains_plan,
@@ -85,7 +85,7 @@ def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
     plan: Plan
     if levels["scheme"] == "sa_delta":
         rest = (key, *astuple(cooling))
-        return HostPlan(_DELTA, (n, *rest), (_WARM_N, *rest), about)
+        return CpuPlan("fitness.anneal_delta", _DELTA, (n, *rest), (_WARM_N, *rest), about)
     if levels["scheme"] == "sa_cpu":
         from nqbench.workloads.fitness import annealing_cpu
 

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.plan import HostPlan, HostResult
+from nqbench.plan import CpuPlan, CpuResult
 from nqbench.point import Level
 from nqbench.workloads.fitness import cpu
 from nqbench.workloads.fitness.annealing_cooling import Cooling
@@ -42,16 +42,17 @@ def settle_evaluator(levels: Levels) -> None:
     levels |= {name: own[name] for name in HOST_EVALUATOR_LEVELS}
 
 
-def host_plan(levels: Mapping[str, Level], key: int, cooling: Cooling) -> HostPlan:
+def host_plan(levels: Mapping[str, Level], key: int, cooling: Cooling) -> CpuPlan:
     """The search for resolved ``levels``; ``threads: auto`` is looked up, or measured first."""
     n, evaluator, schedule = number(levels, "n"), str(levels["evaluator"]), astuple(cooling)
     if evaluator in COMPILED:
         rest = (key, evaluator, *schedule)
-        return HostPlan(_HOST, (n, *rest), (_WARM_N, *rest))
+        return CpuPlan("fitness.anneal_full", _HOST, (n, *rest), (_WARM_N, *rest))
     one = cpu.host_plan(evaluator_levels(levels), np.arange(n, dtype=np.int32)[np.newaxis, :])
     setting = one.arguments[1] if len(one.arguments) > 1 else 0
     warm_up = astuple(replace(cooling, max_evaluations=_WARM_LIMIT))
-    return HostPlan(
+    return CpuPlan(
+        "fitness.anneal_in_threads",
         _HERE,
         (n, key, evaluator, setting, *schedule),
         (_WARM_N, key, evaluator, min(setting, 2), *warm_up),
@@ -61,7 +62,7 @@ def host_plan(levels: Mapping[str, Level], key: int, cooling: Cooling) -> HostPl
 
 def anneal_in_threads(
     n: int, key: int, evaluator: str, setting: int, *schedule: float
-) -> HostResult:
+) -> CpuResult:
     """The search, every board evaluated by several threads.
 
     ``setting``: the threads of ``cpu_threads``, the threshold of ``cpu_forkjoin``. Phases
@@ -82,7 +83,7 @@ def anneal_in_threads(
     ended = walk_measured(n, key, cooling_of(schedule), clocked)
     total = time.perf_counter() - began
     phases = {"evaluation": spent, "other": total - spent, "total": total}
-    return HostResult(ended.conflicts, phases, outputs_of(ended))
+    return CpuResult(ended.conflicts, phases, outputs_of(ended))
 
 
 def _evaluation(evaluator: str, setting: int) -> Callable[[NDArray[np.int32]], int]:

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.facts import DeviceFacts
-from nqbench.machine import Machine
-from nqbench.plan import ProgramPlan
+from nqbench.plan import ProgramContext, ProgramPlan
 from nqbench.workloads.fitness import gpu_plans
 from nqbench.workloads.fitness.annealing_cooling import Cooling, chain_key
 from nqbench.workloads.fitness.annealing_evaluators import evaluator_levels
@@ -44,21 +43,22 @@ def program_plan(levels: Levels, device: DeviceFacts) -> ProgramPlan:
     schedule = astuple(Cooling.from_levels(levels))
     return replace(
         base,
-        program=PROGRAM,
+        name="fitness.anneal",
+        function=PROGRAM,
         arguments=(n, key, schedule, *base.arguments),
         groups=(EVALUATION,),
     )
 
 
 def anneal(
-    machine: Machine, n: int, key: int, schedule: tuple[float, ...], *evaluation: Any
+    context: ProgramContext, n: int, key: int, schedule: tuple[float, ...], *evaluation: Any
 ) -> None:
     """The search; ``evaluation`` are the arguments of ``programs.evaluate``."""
 
     def evaluate(board: NDArray[np.int32]) -> int:
-        with machine.group(EVALUATION):
-            return int(conflicts_of(machine, board, *evaluation)[0])
+        with context.group(EVALUATION):
+            return int(conflicts_of(context, board, *evaluation)[0])
 
     ended = walk_measured(n, key, cooling_of(schedule), evaluate)
     for name, values in outputs_of(ended).items():
-        machine.keep(name, values)
+        context.keep(name, values)

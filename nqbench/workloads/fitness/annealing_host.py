@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.plan import HostResult, Outputs
+from nqbench.plan import CpuResult, Outputs
 from nqbench.workloads.fitness.annealing_cooling import (
     Cooling,
     Walk,
@@ -36,7 +36,7 @@ def walk_measured(n: int, key: int, cooling: Cooling, evaluate: Evaluate) -> Wal
     return Walk(board, conflicts, steps, int(state[walks.ACCEPTED]))
 
 
-def anneal_full(n: int, key: int, evaluator: str, *schedule: float) -> HostResult:
+def anneal_full(n: int, key: int, evaluator: str, *schedule: float) -> CpuResult:
     """``sa_cpu``: the paper's search. Phases ``evaluation``, ``other`` and ``total`` (seconds).
 
     ``schedule`` are the fields of ``Cooling``.
@@ -44,13 +44,13 @@ def anneal_full(n: int, key: int, evaluator: str, *schedule: float) -> HostResul
     from nqbench.workloads.fitness.annealing_full import full_walk  # numba: slow to import
 
     done = full_walk(n, key, cooling_of(schedule), evaluator)
-    return HostResult(done.ended.conflicts, done.phases, outputs_of(done.ended))
+    return CpuResult(done.ended.conflicts, done.phases, outputs_of(done.ended))
 
 
-def anneal_delta(n: int, key: int, *schedule: float) -> HostResult:
+def anneal_delta(n: int, key: int, *schedule: float) -> CpuResult:
     """``sa_delta``: the same walk, each proposal in constant time by the counts of diagonals."""
     ended = walk(n, key, cooling_of(schedule))
-    return HostResult(ended.conflicts, {}, outputs_of(ended))
+    return CpuResult(ended.conflicts, {}, outputs_of(ended))
 
 
 def cooling_of(schedule: Sequence[float]) -> Cooling:

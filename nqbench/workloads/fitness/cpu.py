@@ -12,7 +12,7 @@
 
 Operations and bytes of each are stated in ``traffic``. Every function takes boards as
 ``boards.Board`` (``int32``, values 0..n-1) and returns 64-bit counts. Nothing is compiled at
-import; the first call compiles (or loads from numba's cache), which ``HostPlan.warm_up`` keeps out
+import; the first call compiles (or loads from numba's cache), which ``CpuPlan.warm_up`` keeps out
 of the times.
 """
 
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError, WrongDeviceError
-from nqbench.plan import HostPlan, HostResult
+from nqbench.plan import CpuPlan, CpuResult
 from nqbench.point import Level
 from nqbench.system.cpu import cpu_count
 from nqbench.workloads.fitness.cpu_crew import run_in_threads
@@ -110,7 +110,7 @@ def histogram(board: NDArray[Any]) -> int:
     return int(histogram_conflicts(_fixed(board)))
 
 
-def histogram_batch(boards: NDArray[Any]) -> HostResult:
+def histogram_batch(boards: NDArray[Any]) -> CpuResult:
     """Conflicts of every board, shape ``(count, n)``; ``outputs["conflicts"]`` lists them."""
     from nqbench.workloads.fitness.cpu_histogram import each_of
     from nqbench.workloads.fitness.cpu_tbb import load_tbb
@@ -118,10 +118,10 @@ def histogram_batch(boards: NDArray[Any]) -> HostResult:
     load_tbb()  # so that cpu_tbb finds it if it runs later; any layer will do here
     groups = min(len(boards), BATCH_GROUPS_PER_CORE * cpu_count())
     each = each_of(_fixed(boards), groups)
-    return HostResult(int(each.sum()), outputs={"conflicts": each})
+    return CpuResult(int(each.sum()), outputs={"conflicts": each})
 
 
-def host_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> HostPlan:
+def host_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
     """The plan of a scheme of the processor; ``boards`` has shape ``(batch, n)``.
 
     ``threads: auto`` is looked up, and measured first if this machine has no entry. Raises
@@ -164,8 +164,8 @@ def check_packages(levels: Mapping[str, Level]) -> None:
 
 def _plan(
     function: str, arguments: tuple[Any, ...], warm_up: tuple[Any, ...], **about: int
-) -> HostPlan:
-    return HostPlan(f"{_MODULE}:{function}", arguments, warm_up, about)
+) -> CpuPlan:
+    return CpuPlan(f"fitness.{function}", f"{_MODULE}:{function}", arguments, warm_up, about)
 
 
 def _threads(level: Level, n: int) -> int:

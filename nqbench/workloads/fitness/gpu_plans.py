@@ -90,7 +90,8 @@ def make_plan(levels: Levels, boards: Board, device: DeviceFacts) -> ProgramPlan
     return ProgramPlan(
         kernels=layout.kernels,
         buffers=buffers,
-        program=PROGRAM,
+        name="fitness.evaluate",
+        function=PROGRAM,
         arguments=(
             layout.order,
             tuple(buffer.name for buffer in buffers) if per_call else (),

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import LaunchError
-from nqbench.machine import Machine
+from nqbench.plan import ProgramContext
 
 BOARD = "board"
 CONFLICTS = "conflicts"
 
 
 def evaluate(
-    machine: Machine,
+    context: ProgramContext,
     kernels: tuple[str, ...],
     per_call: tuple[str, ...],
     uploads: tuple[str, ...],
@@ -26,12 +26,12 @@ def evaluate(
 
     Keeps ``conflicts``: one 64-bit number per board.
     """
-    found = conflicts_of(machine, None, kernels, per_call, uploads, clears, nested)
-    machine.keep(CONFLICTS, found)
+    found = conflicts_of(context, None, kernels, per_call, uploads, clears, nested)
+    context.keep(CONFLICTS, found)
 
 
 def conflicts_of(
-    machine: Machine,
+    context: ProgramContext,
     candidate: NDArray[np.int32] | None,
     kernels: tuple[str, ...],
     per_call: tuple[str, ...],
@@ -45,16 +45,16 @@ def conflicts_of(
     ``LaunchError`` if there are any, since their comparisons are missing.
     """
     if per_call:
-        machine.allocate(*per_call)
+        context.allocate(*per_call)
     for name in uploads:
-        machine.upload(name, candidate if name == BOARD else None)
+        context.upload(name, candidate if name == BOARD else None)
     for name in clears:
-        machine.clear(name)
+        context.clear(name)
     for kernel in kernels:
-        machine.launch(kernel)
-    conflicts = machine.download(CONFLICTS)
+        context.launch(kernel)
+    conflicts = context.download(CONFLICTS)
     if per_call:
-        machine.free(*per_call)
+        context.free(*per_call)
     if nested:
         refused = int(conflicts[-1])
         conflicts = conflicts[:-1]

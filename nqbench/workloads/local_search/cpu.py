@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.plan import HostResult, Outputs
+from nqbench.plan import CpuResult, Outputs
 from nqbench.workloads.compiled import compiled
 from nqbench.workloads.local_search.mapping import is_valid, positions
 
@@ -90,7 +90,7 @@ def search(
     threshold: float,
     enumeration: str,
     mapping: int,
-) -> HostResult:
+) -> CpuResult:
     """Local search from ``start``, at most ``iterations`` moves.
 
     ``enumeration`` is ``numbers`` or ``loops``. Phases in seconds: ``evaluation``, ``apply``,
@@ -125,4 +125,4 @@ def search(
     }
     total_s = time.perf_counter() - started
     phases = {"evaluation": evaluation_s, "apply": apply_s, "total": total_s}
-    return HostResult(len(changes), phases, outputs)
+    return CpuResult(len(changes), phases, outputs)

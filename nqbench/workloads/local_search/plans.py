@@ -14,7 +14,7 @@ from nqbench.plan import (
     Argument,
     Buffer,
     CachePreference,
-    HostPlan,
+    CpuPlan,
     Kernel,
     Plan,
     ProgramPlan,
@@ -39,8 +39,11 @@ HINTS: Final = 32  # as there
 GROUP: Final = 3  # as there
 
 # Written out, so that the program's file is found to be part of what is measured.
-_ATTENDED: Final = "nqbench.workloads.local_search.program:iterate"
-_UNATTENDED: Final = "nqbench.workloads.local_search.program:iterate_unattended"
+_ATTENDED: Final = ("local_search.iterate", "nqbench.workloads.local_search.program:iterate")
+_UNATTENDED: Final = (
+    "local_search.iterate_unattended",
+    "nqbench.workloads.local_search.program:iterate_unattended",
+)
 _WARM_UP_N: Final = 5
 
 
@@ -111,12 +114,13 @@ def shared_bytes(levels: Mapping[str, Level]) -> int:
 
 def _host_plan(
     instance: Instance, levels: Levels, system: str | None, about: Mapping[str, int | float | str]
-) -> HostPlan:
+) -> CpuPlan:
     enumeration = "loops" if system == CPU_TWO_LOOPS else "numbers"
     mapping = MAPPING_CODES.get(str(levels["mapping"]), 0)
     small = load_instance("uniform", _WARM_UP_N, 1)
     iterations = number(levels, "iterations")
-    return HostPlan(
+    return CpuPlan(
+        "local_search.search",
         "nqbench.workloads.local_search.cpu:search",
         (instance.cities, instance.start, iterations, THRESHOLD, enumeration, mapping),
         (small.cities, small.start, 1, THRESHOLD, enumeration, mapping),
@@ -170,7 +174,7 @@ def _indexed(
     return ProgramPlan(
         {"evaluation": evaluation, "apply": apply},
         buffers,
-        _ATTENDED,
+        *_ATTENDED,
         (number(levels, "iterations"), THRESHOLD),
         about=about,
     )
@@ -211,7 +215,7 @@ def _tiled(
     if resident:
         buffers.append(Buffer("state", "uint32", STATE_WORDS, zero=True))
         arguments = (iterations, number(levels, "check_every"))
-        return ProgramPlan(kernels, tuple(buffers), _UNATTENDED, arguments, about=about)
+        return ProgramPlan(kernels, tuple(buffers), *_UNATTENDED, arguments, about=about)
     buffers.append(Buffer("deltas", "float32", 1))
     kernels["apply"] = Kernel(
         SOURCE,
@@ -220,4 +224,4 @@ def _tiled(
         (1, 1, 1),
         (HINTS, 1, 1),
     )
-    return ProgramPlan(kernels, tuple(buffers), _ATTENDED, (iterations, THRESHOLD), about=about)
+    return ProgramPlan(kernels, tuple(buffers), *_ATTENDED, (iterations, THRESHOLD), about=about)

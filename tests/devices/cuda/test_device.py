@@ -17,7 +17,7 @@ from nqbench.devices.cuda import query as cuda_query
 from nqbench.devices.cuda.device import CudaDevice, find_gpus
 from nqbench.devices.cuda.memory import ABANDONED
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError, LaunchTimeout
-from nqbench.plan import Buffer, HostPlan, KernelPlan
+from nqbench.plan import Buffer, CpuPlan, KernelPlan
 from nqbench.system.timing import REPEATS
 from tests.devices.cuda.fake_pycuda import Error, FakeDriver, LogicError, make_module
 
@@ -183,8 +183,8 @@ def test_too_much_shared_memory_names_the_limit(gpu: FakeDriver, plan: KernelPla
 
 
 def test_a_host_plan_is_refused(gpu: FakeDriver) -> None:
-    with pytest.raises(DeviceError, match=r"a:b is a host function.*--device cpu"):
-        CudaDevice(0).prepare(HostPlan("a:b", (8,)))
+    with pytest.raises(DeviceError, match=r"b is a computation for the CPU.*--device cpu"):
+        CudaDevice(0).prepare(CpuPlan("b", "a:b", (8,)))
 
 
 def test_memory_that_does_not_fit_is_a_sentence_and_is_freed(

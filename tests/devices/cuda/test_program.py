@@ -17,8 +17,7 @@ from nqbench.devices.cuda.context import PINNED_BYTES
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.program import CudaProgram
 from nqbench.errors import DeviceError, InfeasibleError, LaunchError, LaunchTimeout
-from nqbench.machine import Machine
-from nqbench.plan import Buffer, Kernel, ProgramPlan, Variable
+from nqbench.plan import Buffer, Kernel, ProgramContext, ProgramPlan, Variable
 from tests.devices.cuda.fake_pycuda import Error, FakeDriver, LogicError, OutOfMemory
 from tests.devices.cuda.test_device import ILLEGAL, gpu
 from tests.devices.sim.harness import device as simulator
@@ -35,7 +34,7 @@ ADDING = [*KERNELS_OF_STEPS][1]
 def plan(program: str, *arguments: Any, **more: Any) -> ProgramPlan:
     """The simulator's plan with a program of this module."""
     made = simulated_plan("steps", *arguments, **more)
-    return dataclasses.replace(made, program=f"{HERE}:{program}")
+    return dataclasses.replace(made, name=program, function=f"{HERE}:{program}")
 
 
 def words(memory: dict[int, bytearray], address: int, dtype: str = "int32") -> Any:
@@ -111,8 +110,8 @@ def test_the_time_is_of_the_whole_run_and_of_nothing_else(
     assert 0.01 <= kernel_s <= wall_s - 0.05
 
 
-def sleeps(machine: Machine) -> None:
-    machine.launch("scale", a=1)
+def sleeps(context: ProgramContext) -> None:
+    context.launch("scale", a=1)
     time.sleep(0.01)
 
 
@@ -142,13 +141,13 @@ def test_small_downloads_go_through_page_locked_memory(steps: FakeDriver) -> Non
         assert found["none"].shape == (0,)
 
 
-def downloads(machine: Machine, long: int) -> None:
-    first = machine.download("x", 3)
-    machine.upload("x", np.array([7]))
-    machine.keep("again", machine.download("x", 3))
-    machine.keep("first", first)
-    machine.keep("all", machine.download("long", long))
-    machine.keep("none", machine.download("x", 0))
+def downloads(context: ProgramContext, long: int) -> None:
+    first = context.download("x", 3)
+    context.upload("x", np.array([7]))
+    context.keep("again", context.download("x", 3))
+    context.keep("first", first)
+    context.keep("all", context.download("long", long))
+    context.keep("none", context.download("x", 0))
 
 
 def test_without_page_locked_memory_downloads_still_work(steps: FakeDriver) -> None:
@@ -209,22 +208,22 @@ def test_a_group_is_the_whole_of_what_happens_inside(steps: FakeDriver) -> None:
         program.launch()
 
 
-def groups(machine: Machine) -> None:
+def groups(context: ProgramContext) -> None:
     for _ in range(2):
-        with machine.group("evaluation"):
-            machine.upload("x")
-            with machine.phase("inner"):
+        with context.group("evaluation"):
+            context.upload("x")
+            with context.phase("inner"):
                 time.sleep(0.01)
-            machine.synchronize()
+            context.synchronize()
         time.sleep(0.01)
 
 
-def thinks(machine: Machine) -> None:
-    with machine.phase("outer"):
+def thinks(context: ProgramContext) -> None:
+    with context.phase("outer"):
         time.sleep(0.01)
-        with machine.phase("inner"):
+        with context.phase("inner"):
             time.sleep(0.01)
-            machine.upload("x")
+            context.upload("x")
         time.sleep(0.01)
 
 
@@ -286,56 +285,54 @@ def test_what_a_program_does_wrong_is_a_sentence(
     assert steps.memory == {}
 
 
-def early(machine: Machine) -> None:
-    machine.launch(ADDING)
+def early(context: ProgramContext) -> None:
+    context.launch(ADDING)
 
 
-def twice(machine: Machine) -> None:
-    machine.allocate("sum", "sum")
+def twice(context: ProgramContext) -> None:
+    context.allocate("sum", "sum")
 
 
-def leaves(machine: Machine) -> None:
-    machine.allocate("sum")
+def leaves(context: ProgramContext) -> None:
+    context.allocate("sum")
 
 
-def frees(machine: Machine) -> None:
-    machine.free("sum")
+def frees(context: ProgramContext) -> None:
+    context.free("sum")
 
 
-def lasting(machine: Machine) -> None:
-    machine.free("x")
+def lasting(context: ProgramContext) -> None:
+    context.free("x")
 
 
-def unknown(machine: Machine) -> None:
-    machine.launch("scales", a=1)
+def unknown(context: ProgramContext) -> None:
+    context.launch("scales", a=1)
 
 
-def no_value(machine: Machine) -> None:
-    machine.launch("scale")
+def no_value(context: ProgramContext) -> None:
+    context.launch("scale")
 
 
-def misnamed(machine: Machine) -> None:
-    machine.launch("scale", b=1)
+def misnamed(context: ProgramContext) -> None:
+    context.launch("scale", b=1)
 
 
-def too_large(machine: Machine) -> None:
-    machine.launch("scale", a=1 << 32)
+def too_large(context: ProgramContext) -> None:
+    context.launch("scale", a=1 << 32)
 
 
-def fraction(machine: Machine) -> None:
-    machine.launch("scale", a=0.5)
+def fraction(context: ProgramContext) -> None:
+    context.launch("scale", a=0.5)
 
 
-def too_much(machine: Machine) -> None:
-    machine.download("x", N + 1)
+def too_much(context: ProgramContext) -> None:
+    context.download("x", N + 1)
 
 
 def test_an_error_names_the_program_and_the_last_launch(steps: FakeDriver) -> None:
     with prepared(simulated_plan("steps", 1)) as program:
         steps.failures["memcpy_dtoh_async"] = LogicError("cuMemcpyDtoHAsync failed: invalid value")
-        with pytest.raises(
-            LaunchError, match=rf"test_program:steps \(last launch: {ADDING}\)"
-        ) as had:
+        with pytest.raises(LaunchError, match=rf"program steps \(last launch: {ADDING}\)") as had:
             program.launch()
         assert not had.value.fatal
         steps.failures.clear()
@@ -373,14 +370,14 @@ def test_a_run_that_outlasts_its_limit(steps: FakeDriver, program: str) -> None:
     assert steps.calls == []
 
 
-def waits(machine: Machine) -> None:
-    machine.launch("scale", a=1)
-    machine.synchronize()
+def waits(context: ProgramContext) -> None:
+    context.launch("scale", a=1)
+    context.synchronize()
 
 
-def goes_on(machine: Machine) -> None:
+def goes_on(context: ProgramContext) -> None:
     while True:
-        machine.launch("scale", a=1)
+        context.launch("scale", a=1)
 
 
 def test_memory_that_a_run_cannot_have_is_a_sentence(steps: FakeDriver) -> None:
@@ -438,9 +435,9 @@ __global__ void parent(int* y) { child<<<1, 32>>>(y); }
 """
 
 
-def parents(machine: Machine) -> None:
-    machine.launch("parent")
-    machine.launch("scale", a=1)
+def parents(context: ProgramContext) -> None:
+    context.launch("parent")
+    context.launch("scale", a=1)
 
 
 def test_a_program_that_cannot_be_found_or_is_closed(steps: FakeDriver) -> None:
@@ -465,8 +462,8 @@ def test_the_same_variable_may_stand_in_several_places(gpu: FakeDriver) -> None:
     assert all(isinstance(value, np.int32) for value in seen[0])
 
 
-def once(machine: Machine) -> None:
-    machine.launch("scale", a=np.int64(9))
+def once(context: ProgramContext) -> None:
+    context.launch("scale", a=np.int64(9))
 
 
 def test_a_launch_costs_the_host_little(steps: FakeDriver) -> None:
@@ -478,6 +475,6 @@ def test_a_launch_costs_the_host_little(steps: FakeDriver) -> None:
     assert best_s / 2000 < 50e-6  # 2 us where this was written, the pretended driver included
 
 
-def many(machine: Machine, count: int) -> None:
+def many(context: ProgramContext, count: int) -> None:
     for a in range(count):
-        machine.launch("scale", a=a)
+        context.launch("scale", a=a)

@@ -10,7 +10,7 @@ import pytest
 
 from nqbench.devices.fake.device import LONGEST_S, FakeDevice, FakeModel
 from nqbench.errors import CompileError, DeviceError, DeviceUnavailable, LaunchError
-from nqbench.plan import HostPlan, KernelPlan
+from nqbench.plan import CpuPlan, KernelPlan
 from tests.measure.toy import TOY
 
 
@@ -133,7 +133,7 @@ def test_a_bad_parameter_is_a_sentence(spec: str) -> None:
 def test_it_takes_kernels_only_and_has_no_outputs() -> None:
     device = FakeDevice()
     with pytest.raises(DeviceError, match="host plans run on the cpu"):
-        device.prepare(HostPlan("a:b", ()))
+        device.prepare(CpuPlan("b", "a:b", ()))
     with pytest.raises(DeviceError, match="no output buffers"):
         device.prepare(plan()).fetch()
 

@@ -113,5 +113,11 @@ def cuda(
         name if isinstance(array, np.ndarray) else array for name, array in arrays.items()
     )
     return KernelPlan(
-        KERNELS / source, entry, arguments, buffers, (grid, 1, 1), (block, 1, 1), dynamic
+        KERNELS / source,
+        entry,
+        arguments,
+        buffers=buffers,
+        grid=(grid, 1, 1),
+        block=(block, 1, 1),
+        shared_bytes=dynamic,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -179,7 +181,7 @@ def test_a_barrier_does_not_wait_for_threads_that_left() -> None:
 
 def test_grids_and_blocks_of_two_dimensions() -> None:
     plan = cuda("flow.cu", "axes", {"out": np.zeros(3 * 2 * 8 * 5, np.int32)})
-    plan = type(plan)(plan.source, plan.entry, plan.arguments, plan.buffers, (3, 2, 1), (8, 5, 1))
+    plan = dataclasses.replace(plan, grid=(3, 2, 1), block=(8, 5, 1))
     with device().prepare(plan) as prepared:
         prepared.launch()
         out = prepared.fetch()["out"].reshape(2, 3, 5, 8)

@@ -13,7 +13,7 @@ from nqbench.devices.sim import ORDERS, SimDevice
 from nqbench.devices.sim import program as program_module
 from nqbench.devices.sim.jit import Host
 from nqbench.errors import DeviceError, DeviceUnavailable, KernelFault, LaunchError
-from nqbench.plan import Buffer, HostPlan, KernelPlan
+from nqbench.plan import Buffer, CpuPlan, KernelPlan
 from nqbench.vocabulary import COUNTERS
 from tests.devices.sim.harness import KERNELS, RULES, cuda, device
 
@@ -159,7 +159,12 @@ def test_buffers_are_renewed_as_the_plan_says() -> None:
         data = None if how.get("zero") else np.full(32, 13, np.int32)
         buffer = Buffer("out", "int32", 32, data, output=True, **how)
         return KernelPlan(
-            KERNELS / "faults.cu", "divide", ("out",), (buffer,), (1, 1, 1), (32, 1, 1)
+            KERNELS / "faults.cu",
+            "divide",
+            ("out",),
+            buffers=(buffer,),
+            grid=(1, 1, 1),
+            block=(32, 1, 1),
         )
 
     def after_two(given: KernelPlan) -> int:
@@ -194,7 +199,7 @@ def test_a_launch_that_cannot_be_is_refused(change: dict[str, Any], words: str) 
 
 def test_host_plans_and_unknown_settings_are_refused() -> None:
     with pytest.raises(DeviceError, match="cpu device"):
-        device().prepare(HostPlan("a.b:c", (1,)))
+        device().prepare(CpuPlan("c", "a.b:c", (1,)))
     with pytest.raises(DeviceUnavailable, match="no simulator model"):
         SimDevice("gtx9999")
     with pytest.raises(DeviceError, match="warp order 'random' is not known"):

@@ -9,8 +9,7 @@ import pytest
 
 from nqbench.devices.sim import SimDevice
 from nqbench.errors import DeviceError, KernelFault, LaunchTimeout
-from nqbench.machine import Machine
-from nqbench.plan import Buffer, Kernel, ProgramPlan, Variable
+from nqbench.plan import Buffer, Kernel, ProgramContext, ProgramPlan, Variable
 from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS, plain_name
 from tests.devices.sim.harness import KERNELS, device
 
@@ -40,19 +39,21 @@ def plan(
         Buffer("sum", "int64", 1, per_run=True),
         Buffer("where", "int32", 8, zero=True, output=True),
     )
-    return ProgramPlan(kernels or KERNELS_OF_STEPS, buffers, f"{HERE}:{program}", arguments, **more)
+    return ProgramPlan(
+        kernels or KERNELS_OF_STEPS, buffers, program, f"{HERE}:{program}", arguments, **more
+    )
 
 
-def steps(machine: Machine, count: int) -> None:
+def steps(context: ProgramContext, count: int) -> None:
     """y = 1 + (0 + 1 + ... + count - 1) x, then its sum."""
-    machine.allocate("sum")
-    machine.clear("sum")
-    with machine.phase("evaluation"):
+    context.allocate("sum")
+    context.clear("sum")
+    with context.phase("evaluation"):
         for a in range(count):
-            machine.launch("scale", a=a)
-    machine.launch("add_up")
-    machine.keep("total", machine.download("sum"))
-    machine.free("sum")
+            context.launch("scale", a=a)
+    context.launch("add_up")
+    context.keep("total", context.download("sum"))
+    context.free("sum")
 
 
 def test_every_run_starts_anew_and_gives_the_same_counters() -> None:
@@ -92,9 +93,9 @@ def test_hundreds_of_launches_are_quick() -> None:
         assert int(prepared.fetch()["y"][3]) == 1 + 3 * (599 * 600 // 2)
 
 
-def remembers(machine: Machine) -> None:
+def remembers(context: ProgramContext) -> None:
     for place, name in enumerate(("one", "two", "one", "two", "one")):
-        machine.launch(name, place=place)
+        context.launch(name, place=place)
 
 
 def test_each_kernel_has_variables_of_its_own_that_last_for_a_run() -> None:
@@ -108,14 +109,14 @@ def test_each_kernel_has_variables_of_its_own_that_last_for_a_run() -> None:
             assert prepared.fetch()["where"].tolist() == [41, 8, 42, 9, 43, 0, 0, 0]
 
 
-def moves(machine: Machine) -> None:
-    machine.upload("x", np.array([7, 8]))
-    machine.upload("where", np.arange(8)[::-1])
-    first = machine.download("x", 3)
-    machine.upload("x")
-    machine.synchronize()
-    machine.keep("first", first)
-    machine.keep("x", machine.download("x"))
+def moves(context: ProgramContext) -> None:
+    context.upload("x", np.array([7, 8]))
+    context.upload("where", np.arange(8)[::-1])
+    first = context.download("x", 3)
+    context.upload("x")
+    context.synchronize()
+    context.keep("first", first)
+    context.keep("x", context.download("x"))
 
 
 def test_uploads_and_downloads() -> None:
@@ -134,14 +135,14 @@ def test_resources_are_those_of_each_kernel_and_plainly_of_the_first() -> None:
     assert found["resident_blocks@add_up"] == 4
 
 
-def early(machine: Machine) -> None:
-    machine.launch("add_up")
+def early(context: ProgramContext) -> None:
+    context.launch("add_up")
 
 
-def freed(machine: Machine) -> None:
-    machine.allocate("sum")
-    machine.free("sum")
-    machine.launch("add_up")
+def freed(context: ProgramContext) -> None:
+    context.allocate("sum")
+    context.free("sum")
+    context.launch("add_up")
 
 
 @pytest.mark.parametrize("program", ["early", "freed"])
@@ -153,21 +154,21 @@ def test_a_kernel_that_reaches_memory_not_allocated_is_at_fault(program: str) ->
         prepared.launch()
 
 
-def asks(machine: Machine, what: str) -> None:
+def asks(context: ProgramContext, what: str) -> None:
     deeds: dict[str, Any] = {
-        "no kernel": lambda: machine.launch("nothing"),
-        "no variable": lambda: machine.launch("scale"),
-        "another variable": lambda: machine.launch("scale", b=1),
-        "too large": lambda: machine.launch("scale", a=2**31),
-        "not whole": lambda: machine.launch("scale", a=1.5),
-        "no buffer": lambda: machine.clear("nothing"),
-        "too long": lambda: machine.upload("where", np.zeros(9)),
-        "no data": lambda: machine.upload("where"),
-        "too much": lambda: machine.download("where", 9),
-        "lasting": lambda: machine.allocate("x"),
-        "twice": lambda: machine.allocate("sum", "sum"),
-        "not there": lambda: machine.download("sum"),
-        "never freed": lambda: machine.allocate("sum"),
+        "no kernel": lambda: context.launch("nothing"),
+        "no variable": lambda: context.launch("scale"),
+        "another variable": lambda: context.launch("scale", b=1),
+        "too large": lambda: context.launch("scale", a=2**31),
+        "not whole": lambda: context.launch("scale", a=1.5),
+        "no buffer": lambda: context.clear("nothing"),
+        "too long": lambda: context.upload("where", np.zeros(9)),
+        "no data": lambda: context.upload("where"),
+        "too much": lambda: context.download("where", 9),
+        "lasting": lambda: context.allocate("x"),
+        "twice": lambda: context.allocate("sum", "sum"),
+        "not there": lambda: context.download("sum"),
+        "never freed": lambda: context.allocate("sum"),
     }
     deeds[what]()
 
@@ -198,9 +199,9 @@ def test_mistakes_of_a_program_are_said(what: str, sentence: str) -> None:
         prepared.launch()
 
 
-def forever(machine: Machine) -> None:
+def forever(context: ProgramContext) -> None:
     for _ in range(3):
-        machine.launch("endless")
+        context.launch("endless")
 
 
 def test_a_program_has_one_limit_for_all_its_launches() -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nqbench.devices.cpu import CpuDevice
 from nqbench.errors import InfeasibleError
-from nqbench.plan import HostPlan
+from nqbench.plan import CpuPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import (
     WORKLOAD,
@@ -267,7 +267,7 @@ def test_a_false_claim_is_a_wrong_answer(damage: str) -> None:
         "boards": board[np.newaxis], "conflicts": np.zeros(1, np.uint64),
         "steps": np.ones(1, np.uint32), "accepted": np.ones(1, np.uint32),
     }  # fmt: skip
-    plan = HostPlan("somewhere:else", (), about={"task": "anneal"})
+    plan = CpuPlan("else", "somewhere:else", (), about={"task": "anneal"})
     assert WORKLOAD.answer(plan, outputs) == annealing.FALSE_CLAIM
 
 

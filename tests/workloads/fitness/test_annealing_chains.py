@@ -9,7 +9,7 @@ from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.models import load_model
 from nqbench.devices.sim import SimDevice
 from nqbench.errors import WrongDeviceError
-from nqbench.plan import HostPlan
+from nqbench.plan import CpuPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import (
     WORKLOAD,
@@ -120,7 +120,7 @@ def test_chains_must_name_the_first_that_found_a_board(told: int, right: bool) -
         "conflicts": np.array([conflicts(lost), 0, 0], np.uint64),
         "steps": np.array([5, 7, 9], np.uint32), "accepted": np.ones(3, np.uint32),
     }  # fmt: skip
-    plan = HostPlan("somewhere:else", (), about={"task": "anneal"})
+    plan = CpuPlan("else", "somewhere:else", (), about={"task": "anneal"})
     assert WORKLOAD.answer(plan, outputs) == (0 if right else annealing.FALSE_CLAIM)
     assert WORKLOAD.findings(plan, outputs)["boards_found"] == 2  # whoever is named
 

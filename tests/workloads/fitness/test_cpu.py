@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.replay import fingerprint
 from nqbench.errors import DeviceError, WrongDeviceError
-from nqbench.plan import HostPlan, HostResult
+from nqbench.plan import CpuPlan, CpuResult
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD, cpu, cpu_forkjoin, cpu_tbb
 from nqbench.workloads.fitness.boards import (
@@ -107,7 +107,7 @@ def test_sums_over_rows_are_64_bit(scheme: Scheme) -> None:
 def test_a_batch_lists_the_conflicts_of_each_board(count: int) -> None:
     boards = make_batch("random", 97, 5, count)
     result = cpu.histogram_batch(boards)
-    assert isinstance(result, HostResult)
+    assert isinstance(result, CpuResult)
     each = [brute_force(board) for board in boards]
     assert result.outputs["conflicts"].tolist() == each
     assert result.answer == sum(each)
@@ -285,6 +285,6 @@ def test_a_replay_can_tell_boards_of_one_size_apart(tmp_path: Path) -> None:
 
 def test_plans_carry_arrays() -> None:
     plan = cpu.host_plan({"scheme": "cpu_histogram"}, make_batch("random", 30, 1, 3))
-    assert isinstance(plan, HostPlan)
+    assert isinstance(plan, CpuPlan)
     assert plan.arguments[0].shape == (3, 30)
     assert plan.function.endswith(":histogram_batch")

@@ -48,9 +48,9 @@ def root_error_plan(stride: int, blocks: int) -> KernelPlan:
         Path(__file__).with_name("root_error.cu"),
         "root_error",
         (np.uint32(stride), "worst"),
-        (Buffer("worst", "uint64", 1, zero=True, output=True),),
-        (blocks, 1, 1),
-        (256, 1, 1),
+        buffers=(Buffer("worst", "uint64", 1, zero=True, output=True),),
+        grid=(blocks, 1, 1),
+        block=(256, 1, 1),
     )
 
 

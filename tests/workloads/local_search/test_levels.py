@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
-from nqbench.plan import HostPlan, ProgramPlan
+from nqbench.plan import CpuPlan, ProgramPlan
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from tests.workloads.local_search.facts import GPU, HOST
@@ -160,7 +160,7 @@ def test_devices() -> None:
     with pytest.raises(WrongDeviceError, match=r"cpu_mapped, brodtkorb_part1\.cpu_two_loops"):
         WORKLOAD.resolve({"n": 9}, VERSIONS[0], HOST)
     for device in (GPU, HOST):
-        assert isinstance(WORKLOAD.plan({"n": 9}, "brodtkorb_part1.cpu_mapped", device), HostPlan)
+        assert isinstance(WORKLOAD.plan({"n": 9}, "brodtkorb_part1.cpu_mapped", device), CpuPlan)
 
 
 def test_plans_of_another_seed_are_told_apart() -> None:

@@ -41,15 +41,15 @@ def by_number(mapping: str) -> KernelPlan:
         SOURCE,
         f"evaluation<Moves::strided, Mapping::{mapping}>",
         ("tour", "cities", np.uint32(N), np.uint32(moves), "deltas", "moves", "invalid"),
-        (
+        buffers=(
             Buffer("tour", "uint32", N, data=tour()),
             Buffer("cities", "float32", 2 * N, data=cities().reshape(-1)),
             Buffer("deltas", "float32", threads, output=True),
             Buffer("moves", "uint32", threads, output=True),
             Buffer("invalid", "uint64", 1, zero=True, output=True),
         ),
-        (BLOCKS, 1, 1),
-        (BLOCK, 1, 1),
+        grid=(BLOCKS, 1, 1),
+        block=(BLOCK, 1, 1),
     )
 
 
@@ -67,13 +67,13 @@ def tiled() -> KernelPlan:
             "best",
             "hints",
         ),
-        (
+        buffers=(
             Buffer("places", "float32", 2 * N, data=places),
             Buffer("best", "uint64", 1, data=np.array([NO_BEST]), restore=True, output=True),
             Buffer("hints", "uint64", 32, zero=True),
         ),
-        (-(-(N - 2) // (BLOCK * COLUMNS)), -(-(N - 2) // ROWS), 1),
-        (BLOCK, 1, 1),
+        grid=(-(-(N - 2) // (BLOCK * COLUMNS)), -(-(N - 2) // ROWS), 1),
+        block=(BLOCK, 1, 1),
         shared_bytes=8 * (ROWS + 4) + 4 * (ROWS + 2),
     )
 

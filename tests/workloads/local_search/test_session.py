@@ -8,7 +8,7 @@ import pytest
 
 from nqbench.measure.identity.keys import workload_sources
 from nqbench.measure.worker.session import Session
-from nqbench.plan import HostPlan
+from nqbench.plan import CpuPlan
 from nqbench.point import PART, Level, Point
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.cpu import search
@@ -67,7 +67,7 @@ def test_a_part_with_a_mapping_that_fails_is_wrong() -> None:
 
 def test_phases_of_a_search_on_the_processor_fit_its_total() -> None:
     plan = make_plan({"n": 50, "iterations": 20}, "brodtkorb_part1.cpu_two_loops", HOST)
-    assert isinstance(plan, HostPlan)
+    assert isinstance(plan, CpuPlan)
     phases = search(*plan.arguments).phases
     assert isinstance(phases, dict)
     assert 0 < phases["evaluation"] + phases["apply"] <= phases["total"]
