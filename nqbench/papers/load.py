@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from nqbench.errors import Place, StudyError
 from nqbench.papers.schema import Paper
+from nqbench.study.packaged import papers_with
 from nqbench.system.suggest import listing, nearest, suggestion
 
 PUBLISHED: Final = "published.yaml"
@@ -35,25 +36,17 @@ class Marked:
         return StudyError(message, Place(self.path, self.lines.get(where, 1)))
 
 
-def experiments() -> Path:
-    """The folder of the papers: ``experiments`` here, else beside the package."""
-    here = Path("experiments")
-    return here if here.is_dir() else Path(__file__).parents[2] / "experiments"
-
-
 def paper_names() -> tuple[str, ...]:
-    """Names of the papers there are."""
-    return tuple(sorted(file.parent.name for file in experiments().glob(f"*/{PUBLISHED}")))
+    """Names of the papers there are: those in ``./experiments``, and those of nqbench."""
+    return tuple(sorted(papers_with(PUBLISHED)))
 
 
 def paper_folder(name: str) -> Path:
     """The folder of a paper. Raises ``StudyError`` with the nearest name for an unknown one."""
-    names = paper_names()
-    if name in names:
-        return experiments() / name
-    if not names:
-        raise StudyError(f"there are no papers in {experiments()}; run this in the project's root")
-    raise StudyError(f"there is no paper '{name}'; {suggestion(name, names)}")
+    found = papers_with(PUBLISHED)
+    if name not in found:
+        raise StudyError(f"there is no paper '{name}'; {suggestion(name, sorted(found))}")
+    return found[name]
 
 
 def load_paper(name: str) -> Paper:

@@ -13,19 +13,20 @@ from nqbench.study import axes, units
 from nqbench.study.entries import report_item
 from nqbench.study.messages import study_error
 from nqbench.study.model import KINDS, SWEEP_KEYS, Axis, Item, Measure, Study, Sweep
+from nqbench.study.packaged import find_study
 from nqbench.study.schema import MeasureFile, StudyFile, SweepKeys
 from nqbench.study.yaml_marks import KeyPath, Source, read
 from nqbench.system.suggest import listing, shown, suggestion
 
 
-def load_study(path: Path) -> Study:
-    """Read a study file.
+def load_study(path: Path | str) -> Study:
+    """Read a study file, or a study that comes with nqbench, by its name (``ablation``).
 
     Raises ``StudyError`` with file:line for the first mistake: unreadable file, YAML syntax, a key
     or type that the grammar does not know, an empty range, lists of unequal length under ``zip``, a
     report entry that does not exist, ... Names of factors and systems are checked by ``expand``.
     """
-    source = read(Path(path))
+    source = read(find_study(Path(path)))
     try:
         file = StudyFile.model_validate(source.data)
     except ValidationError as error:

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from nqbench.errors import StudyError
+from nqbench.study.model import NAME_RULE
 from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepFile, SweepKeys
 from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.suggest import listing, nearest, shown
@@ -39,10 +40,7 @@ def _sentence(path: KeyPath, item: Mapping[str, Any]) -> str:
             hint = "; put it in quotes" if quoted else ""
             return f"'{key}' takes text, not {_what(value)}{hint}"
         case "string_pattern_mismatch":
-            return (
-                f"'{key}' is {shown(value)}, but a name has letters, digits, '_', '-' and '.',"
-                " starts with a letter or digit and has at most 64 characters (it names a folder)"
-            )
+            return f"'{key}' is {shown(value)}, but {NAME_RULE}"
         case "int_type" | "int_parsing" | "int_from_float" | "int_parsing_size":
             return f"'{key}' takes a whole number, not {_what(value)}"
         case "greater_than_equal":

@@ -14,6 +14,11 @@ from nqbench.study.expressions import Expression
 from nqbench.study.report_items import ReportItem
 from nqbench.study.yaml_marks import KeyPath, Source
 
+NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+NAME_RULE: Final = (
+    "a name has letters, digits, '_', '-' and '.', starts with a letter or digit and has at most 64"
+    " characters (it names a folder)"
+)
 KINDS: Final[tuple[DeviceKind, ...]] = get_args(DeviceKind)
 
 

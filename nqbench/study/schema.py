@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
+from nqbench.study.model import NAME_PATTERN
 from nqbench.study.report_items import OF_KERNEL, OPTIONS, REPORT_KINDS, VALUES, kinds
 
-NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 MAX_ROUNDS: Final = 1000
 MAX_SAMPLES: Final = 1_000_000
 

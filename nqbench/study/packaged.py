@@ -1,0 +1,81 @@
+"""The studies and papers that come with nqbench, found by name from any folder.
+
+In a checkout they lie beside the package (``configs/``, ``experiments/``); a wheel carries copies.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, Literal
+
+from nqbench.errors import StudyError
+from nqbench.study.model import NAME_PATTERN, NAME_RULE
+from nqbench.system.suggest import nearest, shown
+
+STUDY: Final = "study.yaml"
+"""The study within the folder of a paper."""
+EXPERIMENTS: Final = Path("experiments")
+"""A folder of papers of one's own, where nqbench is started."""
+
+
+def packaged(name: Literal["configs", "experiments"]) -> Path:
+    """The folder of our studies, or of our papers: the checkout's, else the wheel's."""
+    package = Path(__file__).parents[1]
+    checkout = package.parent / name
+    is_checkout = (package.parent / "pyproject.toml").is_file() and checkout.is_dir()
+    return checkout if is_checkout else package / "_data" / name
+
+
+def papers_with(file: str) -> dict[str, Path]:
+    """The folder of every paper that has ``file``, by name; one of the same name in
+    ``./experiments`` comes first."""
+    found = [
+        path.parent
+        for folder in (packaged("experiments"), EXPERIMENTS)
+        for path in sorted(folder.glob(f"*/{file}"))
+    ]
+    return {folder.name: folder for folder in found}
+
+
+def studies() -> dict[str, Path]:
+    """Every study that can be run by its name, with its file: ours, then one for each paper."""
+    papers = {name: folder / STUDY for name, folder in papers_with(STUDY).items()}
+    return {file.stem: file for file in sorted(packaged("configs").glob("*.yaml"))} | papers
+
+
+def find_study(given: Path) -> Path:
+    """The file that is meant: a path as it is, a bare name as that of a packaged study.
+
+    Raises ``StudyError`` with the nearest name for a bare name that nothing has.
+    """
+    name = str(given)
+    if given.is_file() or given.suffix or given.name != name:
+        return given
+    known = studies()
+    if name in known:
+        return known[name]
+    close = nearest(name, known)
+    if close is None and given.exists():
+        return given
+    hint = f"did you mean '{close}'?" if close else f"nqbench's own are {', '.join(known)}"
+    raise StudyError(f"there is no study file {name}, nor a study of that name; {hint}")
+
+
+def write_template(name: str, path: Path) -> None:
+    """Write a commented study called ``name`` to start from.
+
+    Raises ``StudyError`` for a name that no folder of results can have, and if ``path`` exists or
+    cannot be written.
+    """
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise StudyError(f"{shown(name)} cannot be the name of a study; {NAME_RULE}")
+    text = files("nqbench.study").joinpath("template.yaml").read_text(encoding="utf-8")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text.replace("name: NAME", f"name: {name}", 1).replace("FILE", str(path)))
+    except FileExistsError as error:
+        raise StudyError(f"{path} exists; nothing was written: choose another name") from error
+    except OSError as error:
+        raise StudyError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,88 @@
+"""Studies and papers by name from any folder, and the study that `nqbench init` writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nqbench.devices.models import load_model
+from nqbench.errors import StudyError
+from nqbench.papers import load_paper, paper_folder
+from nqbench.study import expand, load_study, packaged
+from nqbench.study.packaged import find_study, studies, write_template
+from nqbench.study.schema import StudyFile, SweepFile
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_study_and_a_paper_by_name_from_any_folder(elsewhere: Path) -> None:
+    assert load_study("ablation").name == "ablation"
+    assert load_study("zhang2011").path == paper_folder("zhang2011") / "study.yaml"
+    assert load_paper("tanaka2011").id == "tanaka2011"
+
+
+def test_a_wheel_carries_them_too(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packaged, "__file__", str(elsewhere / "nqbench" / "study" / "packaged.py"))
+    (elsewhere / "configs").mkdir()  # of somebody else, beside an installed package
+    data = elsewhere / "nqbench" / "_data"
+    for file in (data / "configs" / "one.yaml", data / "experiments" / "two" / "study.yaml"):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    assert studies() == {
+        "one": data / "configs" / "one.yaml",
+        "two": data / "experiments" / "two" / "study.yaml",
+    }
+
+
+def test_what_is_here_comes_first(elsewhere: Path) -> None:
+    own = elsewhere / "experiments" / "zhang2011"
+    own.mkdir(parents=True)
+    (own / "study.yaml").touch()
+    assert find_study(Path("zhang2011")) == Path("experiments/zhang2011/study.yaml")
+    (elsewhere / "quick").touch()
+    assert find_study(Path("quick")) == Path("quick")
+    (elsewhere / "ablation").mkdir()
+    assert find_study(Path("ablation")).name == "ablation.yaml"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("ablatoin", "no study file ablatoin, nor a study of that name; did you mean 'ablation'"),
+        ("xyz", "nqbench's own are ablation, "),
+        ("ablation.yaml", "there is no study file ablation.yaml"),
+        ("configs/ablation", "there is no study file configs/ablation"),
+    ],
+)
+def test_a_wrong_name(elsewhere: Path, given: str, said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        load_study(given)
+
+
+def test_the_template_runs_and_names_every_key(elsewhere: Path) -> None:
+    file = elsewhere / "my-study.yaml"
+    write_template("my-study", file)
+    study = load_study(file)
+    assert (study.name, "my-study.yaml --dry-run" in study.text) == ("my-study", True)
+    points = expand(study, load_model("mini").facts)
+    assert {point.sweep for point in points} == {sweep.name for sweep in study.sweeps}
+    assert not any(point.skip for point in points)
+    for key in {*StudyFile.model_fields, *SweepFile.model_fields, *study.measure.as_json()}:
+        assert f"{key.removesuffix('_s')}:" in study.text, key
+
+
+def test_a_template_is_not_written_over_a_file_or_under_a_wrong_name(elsewhere: Path) -> None:
+    (elsewhere / "mine.yaml").write_text("mine")
+    with pytest.raises(StudyError, match="exists; nothing was written"):
+        write_template("mine", elsewhere / "mine.yaml")
+    with pytest.raises(StudyError, match="'a b' cannot be the name of a study; a name has"):
+        write_template("a b", elsewhere / "other.yaml")
+    with pytest.raises(StudyError, match="cannot be written: No such file"):
+        write_template("mine", elsewhere / "nowhere" / "mine.yaml")
+    assert (elsewhere / "mine.yaml").read_text() == "mine"
