@@ -27,7 +27,7 @@ def main() -> None:
         _prepare()
         _start()
     except KeyboardInterrupt:  # before or after typer, which turns it into an exit
-        sys.stderr.write("nqbench: interrupted; what was finished is kept\n")
+        sys.stderr.write("nqbench: interrupted; what was measured is kept\n")
         sys.exit(EXIT_INTERRUPTED)
 
 
@@ -68,13 +68,13 @@ def _say_unexpected(
         said = lacking(error)
     elif issubclass(kind, MemoryError):
         said = (
-            "there is not enough memory; what was finished is kept: close programs, lower n, or"
+            "there is not enough memory; what was measured is kept: close programs, lower n, or"
             " raise ulimit -v"
         )
     else:
         said = (
             f"{last_words(error)}; {UNEXPECTED.strip()} means a mistake in nqbench or in a workload"
-            f" of your own, and what was finished is kept: please report it with what {TRACEBACK}=1"
+            f" of your own, and what was measured is kept: please report it with what {TRACEBACK}=1"
             " shows"
         )
     sys.stderr.write(f"nqbench: {said}\n")

@@ -275,7 +275,9 @@ def main() -> None:
     except SystemExit as end:
         if end.code == EXIT_INTERRUPTED:  # Ctrl-C, which typer turns into this
             again = shlex.join(word for word in _command() if word != FRESH)  # it would start over
-            typer.echo(f"nqbench: interrupted; what was finished is kept; again: {again}", err=True)
+            typer.echo(
+                f"nqbench: interrupted; what was measured is kept; resume with: {again}", err=True
+            )
         raise
     except BrokenPipeError:
         # The reader went away (``nqbench ... | head``): nothing to say, and nowhere to say it.

@@ -46,7 +46,6 @@ class Budget:
         self._end = None if self.total_s is None else started + self.total_s
         self._compile_end = self.end - (1 - COMPILE_SHARE) * (self.total_s or 0.0)
         self._committed: dict[str, float] = {}
-        self._least = 1
         self.share_s = self.measure.budget_s / self.measure.rounds
 
     def left_s(self) -> float:
@@ -97,31 +96,6 @@ class Budget:
         if not task.exact:
             self._committed[task.key] = self.cost_s(task)
 
-    def begin_pass(self) -> None:
-        """Go on with what was left out: no time is kept for points that have their rounds.
-
-        From here on a point is taken up only if ``MIN_ROUNDS`` of it fit.
-        """
-        self._committed.clear()
-        self._least = min(MIN_ROUNDS, self.measure.rounds)
-        self._compile_end = self.end - (1 - COMPILE_SHARE) * self.left_s()
-
-    def fits_a_pass(self, task: Task) -> bool:
-        """Whether a point that was left out could be verified, and timed in ``MIN_ROUNDS``."""
-        launch_s = self.book.seen(task.point)
-        first_s = 0.0
-        if launch_s is not None:
-            if self.too_long_to_time(task):
-                return False
-        elif self.too_far(task):
-            return False
-        else:
-            predicted = self.book.predict(task.point)
-            launch_s = 0.0 if predicted is None else predicted[0]
-            first_s = self.worker_start_s + launch_s
-        rounds = min(MIN_ROUNDS, self.measure.rounds)
-        return first_s + rounds * (self.worker_start_s + self._block_s(launch_s)) <= self.left_s()
-
     def too_long_to_try(self, task: Task) -> str:
         """Why a point should not even be launched once; empty if it may."""
         left_s = self.left_s() - self._reserved_s()
@@ -135,7 +109,7 @@ class Budget:
         launch_s, from_n = predicted
         wanted_s = launch_s
         if not task.exact:
-            wanted_s += self._least * self._block_s(launch_s)
+            wanted_s += self._block_s(launch_s)
         if wanted_s > left_s:
             return (
                 f"one launch is predicted to take {_text(launch_s)} (from N={from_n}), for which"
@@ -180,7 +154,7 @@ class Budget:
         """How many rounds fit, and why some points (by key) have to be left out.
 
         With too little time the rounds are cut first, then the longest points are left out; a
-        single round is the last resort, which later passes do not take.
+        single round is the last resort.
         """
         rounds = self.measure.rounds
         if self._end is None or not tasks:
@@ -190,7 +164,7 @@ class Budget:
         round_s = self.worker_start_s + sum(costs.values())
         if round_s * rounds <= left_s:
             return rounds, {}
-        for least in (min(MIN_ROUNDS, rounds), self._least):
+        for least in (min(MIN_ROUNDS, rounds), 1):
             dropped = self._drop_longest(costs, least)
             if len(dropped) < len(costs):
                 break

@@ -27,8 +27,8 @@ class Rounds:
         self._seed = seed
         self._trouble: Counter[str] = Counter()
 
-    def run(self, tasks: Sequence[Task], what: str = "") -> None:
-        """All rounds, or as many as the budget has time for; ``what`` names a later pass."""
+    def run(self, tasks: Sequence[Task]) -> None:
+        """All rounds, or as many as the budget has time for."""
         if not tasks:
             return
         budget, listener = self._dispatch.budget, self._dispatch.listener
@@ -43,9 +43,9 @@ class Rounds:
             left_s = budget.left_s()
             # Predictions tend to be too long: as long as another round fits, there is another.
             if round_ > planned and longest_s >= left_s:
-                listener.message(f"--budget left time for {round_ - 1} of {total} rounds{what}")
+                listener.message(f"--budget left time for {round_ - 1} of {total} rounds")
                 return
-            if self._round(kept, round_, what):
+            if self._round(kept, round_):
                 longest_s = max(longest_s, left_s - budget.left_s())
 
     def order(self, tasks: Sequence[Task], round_: int) -> list[Task]:
@@ -54,7 +54,7 @@ class Rounds:
         random.Random(f"{self._seed}:{round_}").shuffle(shuffled)
         return shuffled
 
-    def _round(self, tasks: Sequence[Task], round_: int, what: str) -> bool:
+    def _round(self, tasks: Sequence[Task], round_: int) -> bool:
         """One round; whether anything was left to do in it."""
         pending = [
             (place, task)
@@ -65,7 +65,7 @@ class Rounds:
         if not pending:
             return False
         total = self._dispatch.measure.rounds
-        self._dispatch.listener.stage(f"round {round_} of {total}{what}", len(pending))
+        self._dispatch.listener.stage(f"round {round_} of {total}", len(pending))
         repeats: Counter[str] = Counter()
         with closing(self._dispatch.crews()) as workers:
             # It grows while the jobs are given out: throttled blocks join its end.

@@ -106,8 +106,7 @@ def _measure_all(
         if study.measure.counters == ncu.PROGRAM:
             ncu.collect(counted(tasks, study), dispatch.ledger, dispatch.listener)
     except KeyboardInterrupt:
-        dispatch.listener.message("interrupted: what was measured is kept; run again to go on")
-        return True
+        return True  # whoever shows the outcome says so, once
     return False
 
 
@@ -117,7 +116,6 @@ def _measure(
     """All stages. ``opened`` has the device already and does what comes first."""
     ready = stages.leave_out_infeasible(tasks)
     facts = hello["facts"] if str(hello["spec"]).startswith("cuda") else None
-    feasible = ready
     if facts is not None:
         ready = stages.compile(ready, facts)
     exact = [task for task in ready if task.exact]
@@ -131,7 +129,6 @@ def _measure(
         timed = stages.verify(timed, opened)
         opened.close()  # a round is a process of its own
     stages.rounds(timed)
-    stages.further([task for task in feasible if not task.exact], facts)
 
 
 def counted(tasks: Sequence[Task], study: StudyLike) -> Sequence[Task]:
@@ -173,11 +170,12 @@ def _tell_resume(records: Sequence[Record], tasks: Sequence[Task], listener: Lis
     kept = [record for record in records if record.key in keys]
     finished = sum(1 for record in newest(kept).values() if record.status == "ok")
     if finished:
-        listener.message(f"going on: {finished} blocks are already finished")
+        listener.message(f"resumed: {finished} measurements are already finished")
     if len(records) > len(kept):
         listener.message(
-            f"{len(records) - len(kept)} earlier records no longer apply (the study, the sources,"
-            " the device or a version changed): those points are measured again"
+            f"{len(records) - len(kept)} earlier records do not apply (an earlier nqbench made"
+            " them, or the study, the sources, the device or a version changed); what this study"
+            " asks for is measured again"
         )
 
 

@@ -84,37 +84,6 @@ class Stages:
         """Time every point once per round, each round in a fresh process and a fresh order."""
         self._rounds.run(tasks)
 
-    def further(self, tasks: Sequence[Task], facts: Mapping[str, Any] | None) -> None:
-        """Go on with points left out for want of the run's time, while there is some after all.
-
-        Predictions are careful, so that a budget is often not used up. Each pass compiles (with
-        ``facts``, where kernels are compiled ahead), verifies, and times as many of them as fit.
-        """
-        todo = self._left_out(tasks)
-        while todo:
-            self._budget.begin_pass()
-            name = f" of {len(todo)} points left out before"
-            self._dispatch.listener.message(f"--budget is not used up: going on with some{name}")
-            ready = todo if facts is None else self.compile(todo, facts)
-            self._rounds.run(self.verify(ready, None), name)
-            left = self._left_out(todo)
-            if len(left) == len(todo):
-                return  # what did not fit now will not fit in less time
-            todo = left
-
-    def _left_out(self, tasks: Sequence[Task]) -> list[Task]:
-        """Points without a finished block that were skipped and may yet fit."""
-        return [task for task in tasks if self._skipped(task) and self._budget.fits_a_pass(task)]
-
-    def _skipped(self, task: Task) -> bool:
-        """Whether a point was left out: first launch or first round."""
-        if self._budget.total_s is None:
-            return False
-        first, timed = self._ledger.latest(task, 0), self._ledger.latest(task, 1)
-        if first is not None and first.status == "skipped":
-            return True
-        return timed is not None and timed.status == "skipped"
-
     def _compile_jobs(
         self, tasks: Sequence[Task], facts: Mapping[str, Any], refused: set[str]
     ) -> Iterator[Job]:

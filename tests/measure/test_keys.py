@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nqbench.measure.identity import keys as keys_module
 from nqbench.measure.identity.environment import digest
-from nqbench.measure.identity.keys import Keys
-from nqbench.measure.identity.sources import Sources
+from nqbench.measure.identity.keys import Keys, workload_files
+from nqbench.measure.workload import find_workload
 from nqbench.point import Point
 from tests.measure.toy import point
 
@@ -21,6 +24,7 @@ HELLO: dict[str, Any] = {
     "facts": {"multiprocessors": 4},
     "host": {"name": "CPU", "governor": "performance"},
 }
+LIBRARIES = ("purelib", "platlib", "stdlib")
 PROTOCOL = {"target": 0.005, "samples": 10}
 
 
@@ -48,15 +52,53 @@ def test_point_protocol_driver_and_device_enter(other: str) -> None:
     assert other != key(point(8))
 
 
-def test_sources_and_versions_enter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_enter(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key(point(8))
-    with monkeypatch.context() as patch:
-        patch.setattr(Sources, "digest", lambda sources: "edited")
-        assert key(point(8)) != before
     with monkeypatch.context() as patch:
         patch.setattr(keys_module, "versions", lambda names: {"nvidia-cuda-nvrtc": "99"})
         assert key(point(8)) != before
+    with monkeypatch.context() as patch:
+        patch.setattr("nqbench.__version__", "99")
+        assert key(point(8)) != before
     assert key(point(8)) == before
+
+
+def names(workload: str, *, on_cpu: bool) -> set[str]:
+    """The names of a workload's files."""
+    return {path.name for path in workload_files(workload, on_cpu=on_cpu)}
+
+
+def test_a_workload_depends_on_its_folder_and_on_what_its_kernels_include() -> None:
+    found = names("local_search", on_cpu=False)
+    assert {"program.py", "cpu.py", "tiled.cuh", "local_search.cu", "parts.cuh"} <= found
+    assert not {"nqueens.cu", "base.py", "plan.py", "session.py"} & found
+    on_cpu = names("local_search", on_cpu=True)
+    assert on_cpu == {name for name in found if name.endswith(".py")}
+
+
+@pytest.fixture
+def lone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A workload in a module that is in no package, beside a kernel and a folder."""
+    (tmp_path / "kernel.cu").write_text('#include "below/a.cuh"\nint main();\n')
+    below = tmp_path / "below"
+    below.mkdir()
+    (below / "a.cuh").write_text('#include "b.cuh"\n#include "missing.cuh"\n')
+    (below / "b.cuh").write_text('#include "a.cuh"\n')
+    (below / "not_its_own.py").write_text("")
+    (tmp_path / "lone_workload.py").write_text("class Work:\n    pass\nWORK = Work()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    find_workload.cache_clear()
+    sys.modules.pop("lone_workload", None)
+
+
+def test_a_lone_module_depends_on_its_neighbours_unless_installed(
+    lone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "lone_workload:WORK"
+    assert names(name, on_cpu=False) == {"lone_workload.py", "kernel.cu", "a.cuh", "b.cuh"}
+    monkeypatch.setattr("sysconfig.get_paths", lambda: dict.fromkeys(LIBRARIES, lone))
+    assert names(name, on_cpu=False) == {"lone_workload.py"}
 
 
 def test_a_host_point_depends_on_the_host_only() -> None:

@@ -12,7 +12,6 @@ import pytest
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.replay import fingerprint
 from nqbench.facts import DeviceFacts
-from nqbench.measure.identity.keys import workload_sources
 from nqbench.measure.sampling.measurement import Block
 from nqbench.measure.sampling.phases import phases_of, whole_run
 from nqbench.measure.sampling.sampling import Policy
@@ -21,7 +20,6 @@ from nqbench.measure.worker.session import Session
 from nqbench.measure.workload import runs_on_host
 from nqbench.plan import CpuPlan, ProgramPlan
 from nqbench.runs.folder import load
-from nqbench.workloads import names
 from tests.measure.programs import PROGRAMS, calls, point
 from tests.measure.test_runner import measure
 
@@ -193,13 +191,3 @@ def test_arrays_enter_the_fingerprint_by_type_and_shape() -> None:
 
     assert told(np.zeros(4)) == told(np.ones(4))
     assert len({told(np.zeros(4)), told(np.zeros(5)), told(np.zeros(4, np.float32)), told(4)}) == 4
-
-
-def test_the_sources_of_programs_are_in_the_key() -> None:
-    for name in names():
-        sources = workload_sources(name, host=False)
-        assert sources is not None
-        files = set(sources.files())
-        folder = next(f.parent for f in files if f.parent.name == name)
-        kernels = [f for f in folder.iterdir() if f.suffix in (".cu", ".cuh")]
-        assert set(kernels) <= files

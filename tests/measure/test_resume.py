@@ -163,9 +163,13 @@ Change = Callable[[Bench], object]
 CHANGES: dict[str, tuple[Change, set[str]]] = {
     "kernel": (lambda b: b.edit("kernel.cu", "void good", "void __noinline__ good"), KERNELS),
     "include": (lambda b: b.edit("part.cuh", "TURNS 3", "TURNS 4"), KERNELS),
+    "comment in the kernel": (lambda b: b.edit("kernel.cu", "// about", "// more"), KERNELS),
     "option": (lambda b: b.edit("work.py", "OPTIONS = ()", "OPTIONS = ('-G',)"), ALL),
     "entry": (lambda b: b.edit("work.py", '"good"', '"better"'), ALL),
     "helper": (lambda b: b.edit("helper.py", "32", "64"), ALL),
+    "docstring": (lambda b: b.edit("work.py", "One kernel and", "Still one kernel and"), ALL),
+    "a module that only a level may need": (lambda b: b.edit("other.py", "1", "2"), ALL),
+    "nqbench": (lambda b: b.monkeypatch.setattr("nqbench.__version__", "99"), ALL),
     "host program": (lambda b: b.edit("host.py", "return 42", "return 40 + 2"), ALL),
     "architecture": (lambda b: b.hello("facts", compute_capability=[8, 0]), KERNELS),
     "driver": (lambda b: b.hello("identity", driver="999.1"), KERNELS),
@@ -195,10 +199,7 @@ def test_a_change_that_can_matter_measures_the_points_it_concerns(name: str, ben
 
 NEUTRAL: dict[str, Change] = {
     "nothing": lambda b: None,
-    "comment in the kernel": lambda b: b.edit("kernel.cu", "// about", "/* another */ // one"),
-    "layout of the kernel": lambda b: b.edit("kernel.cu", "__global__ ", "__global__\t  "),
-    "docstring": lambda b: b.edit("work.py", "One kernel and one", "Still one kernel and one"),
-    "module that is not imported": lambda b: b.edit("other.py", "1", "2"),
+    "a file written again": lambda b: b.edit("other.py", "UNUSED", "UNUSED"),
     "notes": lambda b: b.edit("notes.md", "notes", "more notes"),
     "the study's text": lambda b: setattr(b, "text", "name: resumed\nabout: other words\n"),
     "when a launch is given up": lambda b: b.measured(timeout_s=99.0),
@@ -239,7 +240,7 @@ def test_an_edit_while_the_kernel_is_measured_ends_the_run(bench: Bench) -> None
 
     bench.edit("part.cuh", "TURNS 3", "TURNS 4")
     study = ToyStudy(list(bench.points.values()), HOW, "resumed")
-    with pytest.raises(StoreError, match=r"changed while they were measured.*kept, run again"):
+    with pytest.raises(StoreError, match=r"changed while it was measured.*kept, run again"):
         run_study(
             study, "fake", bench.folder, isolate=False, listener=Editor(), expand=study.expand
         )

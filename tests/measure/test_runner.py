@@ -271,7 +271,7 @@ def test_a_finished_run_has_nothing_left_to_do(tmp_path: Path) -> None:
     assert (tmp_path / "r" / RECORDS).read_bytes() == before
     assert again.counts == first.counts
     assert listener.stages == []
-    assert listener.messages == ["going on: 8 blocks are already finished"]
+    assert listener.messages == ["resumed: 8 measurements are already finished"]
 
 
 def test_failed_points_are_tried_again_and_the_rest_is_kept(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_a_changed_protocol_is_a_new_measurement(tmp_path: Path) -> None:
     measure(tmp_path / "r", sizes(6))
     listener = Recorder()
     measure(tmp_path / "r", sizes(6), how=replace(QUICK, samples=8), listener=listener)
-    assert "4 earlier records no longer apply" in listener.messages[0]
+    assert "4 earlier records do not apply" in listener.messages[0]
     table = load(tmp_path / "r")
     assert len(table) == 4
     assert table.query("round > 0")["samples"].min() >= 8

@@ -79,7 +79,7 @@ def test_being_ended_keeps_what_was_measured(name: str, study: Path) -> None:
         run.send_signal(signal.Signals[name])
         _, error = run.communicate(timeout=60)
     assert run.returncode == 130, error
-    assert "interrupted; what was finished is kept; again: nqbench run" in error
+    assert "interrupted; what was measured is kept; resume with: nqbench run" in error
     assert "--fresh" not in error  # that would start over
     assert "Traceback" not in error
     found = read_records(out)

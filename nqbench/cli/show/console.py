@@ -169,7 +169,7 @@ def show_outcome(outcome: RunOutcome) -> None:
     for reason, number in Counter(outcome.skipped.values()).items():
         out.print(escape(f"skipped {number}: {reason}"), soft_wrap=True)
     counts = ", ".join(f"{number} {status}" for status, number in outcome.counts.items() if number)
-    ending = "interrupted; what was measured is kept" if outcome.interrupted else "done"
+    ending = "so far" if outcome.interrupted else "done"
     out.print(escape(f"{ending}: {counts or 'nothing measured'} in {duration(outcome.wall_s)}"))
     out.print(escape(f"records: {outcome.path}"), soft_wrap=True)
 

@@ -1,9 +1,13 @@
 """The identity of a measurement: a hash over everything that can change its number.
 
-A record whose key no longer occurs is not reused, so a point is measured again as soon as its
-kernel, the code that makes its input, its levels, the protocol, the device, the driver, the
-compiler or a version changes. What cannot matter does not: reports, other workloads, comments, the
-study's text, how many rounds there are, or when a launch would have been given up.
+A record whose key no longer occurs is not reused: a point is measured again as soon as its kernel,
+the code that makes its input, its levels, the protocol, the device, the driver, the compiler or a
+version changes. Reports, other workloads, the study's text, the number of rounds and the time limit
+of a launch do not enter.
+
+What is executed follows from a point's levels and its workload's code, so the files of the
+workload stand for it. (Making every plan and hashing that would be exact, but takes up to 22 s for
+a study of the largest boards on a GPU.) No module paths of nqbench's enter.
 """
 
 from __future__ import annotations
@@ -11,102 +15,80 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
 
+import nqbench
 from nqbench.errors import StoreError
-from nqbench.measure.identity.environment import source_hash, versions
-from nqbench.measure.identity.sources import Sources, bases_of, module_of
+from nqbench.measure.identity.environment import versions
 from nqbench.measure.workload import find_workload, runs_on_host
 from nqbench.point import Point
 
+KEY_VERSION: Final = 2
+"""Of the way keys are made; 1 hashed the Python modules of nqbench itself."""
 LENGTH: Final = 20  # hex digits: no collision among billions of points
-MEASURING: Final = ("nqbench.measure.worker.session",)
-"""The code between a request and a number, with all it imports except devices and workloads."""
-ELSEWHERE: Final = frozenset(
-    {"nqbench.devices", "nqbench.measure.workload", "nqbench.workloads", "nqbench.study"}
-)
-SAMPLING: Final = frozenset(
-    {
-        "nqbench.measure.sampling.sampling",
-        "nqbench.measure.sampling.statistics",
-        "nqbench.measure.sampling.timer",
-    }
-)
-"""Without influence where nothing is sampled."""
-DEVICE_MODULES: Final[Mapping[str, tuple[str, ...]]] = {
-    "cuda": ("nqbench.devices.cuda.device",),
-    "sim": ("nqbench.devices.sim", "nqbench.devices.sim.device"),
-    "cpu": ("nqbench.devices.cpu",),
-    "fake": ("nqbench.devices.fake.device",),
-    "replay": ("nqbench.devices.replay",),
-}
-NOT_OF_DEVICES: Final = frozenset({"nqbench.runs.folder", "nqbench.record", "nqbench.study"})
-"""What a replay reads with: its numbers are the recorded run's, whose digest is in the key."""
-BEYOND_WORKLOADS: Final = frozenset({"nqbench.study", "nqbench.measure", "nqbench.devices"})
-"""A workload gives plans, whoever asks for them and wherever they run."""
 COMPILERS: Final = (
     *("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc-cu13"),
     *("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
     *("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"),
     "pycuda",
 )
+CPU_COMPILERS: Final = ("numba", "llvmlite", "numpy")
+"""They make the jobs of a kernel (its ``split`` phase), run the simulator and the baselines."""
+CPU_LIBRARIES: Final = ("tbb",)
+"""They take part in some baselines only."""
 CONTENTS: Final = "_sha256"
 """Ending of a derived number that stands for a user's file: its name is a level, its contents are
 not."""
-HOST_COMPILERS: Final = ("numba", "llvmlite", "numpy")
-"""They make the jobs of a kernel (its ``split`` phase), run the simulator and the baselines."""
-HOST_LIBRARIES: Final = ("tbb",)
-"""They take part in some baselines only."""
+KERNEL_SUFFIXES: Final = (".cu", ".cuh")
+NOT_DEFINING: Final = frozenset({"builtins", "abc", "typing", "nqbench.workloads.base"})
+"""Modules of base classes that have no part in a plan."""
+
+_INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
 class Keys:
     """Makes the keys of one run's points, and knows whether they still hold."""
 
     def __init__(self, hello: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
-        """``hello`` is how a worker introduced its device; ``protocol`` how blocks are sampled.
+        """``hello`` is how a worker introduced its device; ``protocol`` how it is sampled.
 
         A deterministic device is not sampled, so the protocol does not enter its keys.
         """
-        self._digests: dict[Sources, str] = {}
-        family = str(hello["spec"]).partition(":")[0]
-        exact = bool(hello["deterministic"])
-        self._device = _hash(
-            {
-                "identity": hello["identity"],
-                "facts": hello["facts"],
-                "sources": self._all(measuring_sources(family, exact=exact)),
-                "versions": versions((*COMPILERS, *HOST_COMPILERS)),
-                "protocol": {} if exact else protocol,
-            }
-        )
-        self._host = _hash(
-            {
-                "identity": hello["host"],
-                "sources": self._all(measuring_sources("cpu", exact=False)),
-                "versions": {
-                    **versions((*HOST_COMPILERS, *HOST_LIBRARIES)),
-                    "python": platform.python_version(),
-                },
-                "protocol": protocol,
-            }
-        )
+        self._sources: dict[tuple[str, bool], WorkloadFiles] = {}
+        self._device = {
+            "identity": hello["identity"],
+            "facts": hello["facts"],
+            "versions": versions((*COMPILERS, *CPU_COMPILERS)),
+            "protocol": {} if hello["deterministic"] else dict(protocol),
+        }
+        self._cpu = {
+            "identity": hello["host"],
+            "versions": versions((*CPU_COMPILERS, *CPU_LIBRARIES)),
+            "python": platform.python_version(),
+            "protocol": dict(protocol),
+        }
 
     def of(self, point: Point) -> str:
-        """The key of a point; differs between sweeps, so that each keeps its own blocks."""
-        host = runs_on_host(point)
-        sources = workload_sources(point.workload, host=host)
+        """The key of a point; differs between sweeps, so that each keeps its own records."""
+        on_cpu = runs_on_host(point)
         parts = {
+            "key_version": KEY_VERSION,
+            "nqbench": nqbench.__version__,
             "sweep": point.sweep,
             "workload": point.workload,
-            "workload_sources": source_hash() if sources is None else self._digest(sources),
+            "sources": self._files(point.workload, on_cpu).digest,
             "system": point.system,
             "factors": dict(point.factors),
-            "where": self._host if host else self._device,
+            "contents": {k: v for k, v in point.derived.items() if k.endswith(CONTENTS)},
+            "where": self._cpu if on_cpu else self._device,
         }
-        # Only where there are any, so that the keys of all other points stay as they are.
-        contents = {name: v for name, v in point.derived.items() if name.endswith(CONTENTS)}
-        return _hash({**parts, **contents})
+        text = json.dumps(parts, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
     def check(self) -> None:
         """Raise ``StoreError`` if a source has changed since the keys were made.
@@ -114,42 +96,112 @@ class Keys:
         Each round is a new process that reads the sources anew: what it measures from then on
         would be stored under the key of something else.
         """
-        if any(sources.digest() != digest for sources, digest in self._digests.items()):
+        if any(files.changed() for files in self._sources.values()):
             raise StoreError(
-                "the sources of the kernels or of the measuring code were changed while they were"
-                " measured; the blocks before are kept, run again to measure the changed version"
+                "the sources of the workload were changed while it was measured; the measurements"
+                " before are kept, run again to measure the changed version"
             )
 
-    def _all(self, several: Iterable[Sources]) -> list[str]:
-        return [self._digest(sources) for sources in several]
-
-    def _digest(self, sources: Sources) -> str:
-        if sources not in self._digests:
-            self._digests[sources] = sources.digest()
-        return self._digests[sources]
+    def _files(self, workload: str, on_cpu: bool) -> WorkloadFiles:
+        wanted = (workload, on_cpu)
+        if wanted not in self._sources:
+            self._sources[wanted] = WorkloadFiles(workload, on_cpu=on_cpu)
+        return self._sources[wanted]
 
 
-def _hash(parts: Mapping[str, Any]) -> str:
-    text = json.dumps(parts, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+class WorkloadFiles:
+    """The Python files in a workload's folder and, unless ``on_cpu``, its kernels and all that
+    these include. ``digest`` is a hash of their names and bytes at the start."""
+
+    def __init__(self, workload: str, *, on_cpu: bool) -> None:
+        self._workload = workload
+        self._on_cpu = on_cpu
+        self._stamps = self._stamp()
+        self.digest = _digest(self._stamps)
+
+    def changed(self) -> bool:
+        """Whether any of them differs from the start. Quick as long as no file is touched."""
+        stamps = self._stamp()
+        if stamps == self._stamps:
+            return False
+        if _digest(stamps) != self.digest:
+            return True
+        self._stamps = stamps  # written again, but the same
+        return False
+
+    def _stamp(self) -> dict[Path, tuple[int, int]]:
+        """Time of the last change and size of each file."""
+        return {path: _stat(path) for path in workload_files(self._workload, on_cpu=self._on_cpu)}
 
 
-def measuring_sources(family: str, *, exact: bool) -> tuple[Sources, Sources]:
-    """The code that measures, and the device's; ``exact`` if nothing is sampled."""
-    elsewhere = ELSEWHERE | SAMPLING if exact else ELSEWHERE
-    return (
-        Sources(MEASURING, elsewhere),
-        Sources(DEVICE_MODULES[family], NOT_OF_DEVICES | {"nqbench.workloads"}),
-    )
+def workload_files(name: str, *, on_cpu: bool) -> list[Path]:
+    """The files that a workload's plans follow from, in a fixed order.
 
-
-def workload_sources(name: str, *, host: bool) -> Sources | None:
-    """The workload's module and all it imports, with the kernels in its folder unless ``host``.
-
-    ``None`` for a workload that was typed in somewhere: there is no file to go by.
+    Those in the folders of the modules that define it (:func:`_folder`). A workload without a file
+    (typed in somewhere) has none.
     """
-    module = module_of(find_workload(name))
-    if module is None or module.__file__ is None:
-        return None
-    kernels: Literal["folder", "none"] = "none" if host else "folder"
-    return Sources((module.__name__,), BEYOND_WORKLOADS, bases_of(module), kernels)
+    workload = find_workload(name)
+    modules = {base.__module__ for base in type(workload).__mro__} - NOT_DEFINING
+    if ":" in name:
+        modules.add(name.partition(":")[0])
+    found = sorted({path for module in modules for path in _folder(module)})
+    python = [path for path in found if path.suffix == ".py"]
+    if on_cpu:
+        return python
+    kernels = [path for path in found if path.suffix in KERNEL_SUFFIXES]
+    return python + sorted(_with_includes(kernels))
+
+
+def _folder(name: str) -> Iterable[Path]:
+    """What is in a module's folder, and below it if the module is part of a package.
+
+    A lone module in a folder of installed libraries stands for itself.
+    """
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None:
+        return ()
+    own = Path(file).resolve()
+    if sys.modules[name].__package__:
+        return own.parent.rglob("*")
+    installed = {Path(sysconfig.get_paths()[kind]) for kind in ("purelib", "platlib", "stdlib")}
+    return (own,) if own.parent in installed else own.parent.iterdir()
+
+
+def _with_includes(starts: Iterable[Path]) -> set[Path]:
+    """Kernel sources and what they include with quotes, from wherever."""
+    found: set[Path] = set()
+    waiting = list(starts)
+    while waiting:
+        path = waiting.pop().resolve()
+        if path not in found and path.is_file():
+            found.add(path)
+            waiting += [path.parent / name for name in _includes(path)]
+    return found
+
+
+def _includes(path: Path) -> Iterator[str]:
+    for name in _INCLUDE.findall(_read(path)):
+        yield name.decode(errors="surrogateescape")
+
+
+def _digest(files: Iterable[Path]) -> str:
+    total = hashlib.sha256()
+    for path in files:
+        total.update(path.name.encode(errors="surrogateescape") + b"\0" + _read(path) + b"\0")
+    return total.hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    """The bytes of a file; none if it is gone, as it may be while an editor replaces it."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _stat(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0)
+    return found.st_mtime_ns, found.st_size

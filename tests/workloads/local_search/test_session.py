@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from nqbench.measure.identity.keys import workload_sources
 from nqbench.measure.worker.session import Session
 from nqbench.plan import CpuPlan
 from nqbench.point import PART, Level, Point
@@ -82,10 +81,3 @@ def test_what_a_record_tells(system: str) -> None:
     assert about["moves_evaluated"] == 4 * about["moves_per_iteration"] == 4 * 39 * 38 // 2
     assert about["final_length"] < about["start_length"]
     assert str(about["final_solution_hash"]) == block["answer"]
-
-
-def test_a_changed_program_or_kernel_is_measured_again() -> None:
-    sources = workload_sources("local_search", host=False)
-    assert sources is not None
-    names = {file.name for file in sources.files()}
-    assert {"program.py", "cpu.py", "tiled.cuh", "local_search.cu", "variants.cuh"} <= names
