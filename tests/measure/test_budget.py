@@ -155,11 +155,11 @@ def test_a_run_with_a_budget_ends_in_time_and_says_what_is_missing(tmp_path: Pat
 
 def test_a_kernel_that_hangs_does_not_outlast_the_budget(tmp_path: Path) -> None:
     started = time.monotonic()
-    outcome = measure(tmp_path / "r", sizes(8, 9), "fake:hang=9", isolate=True, budget_s=12.0)
-    assert time.monotonic() - started < 12.0 + END_SLACK_S
+    outcome = measure(tmp_path / "r", sizes(8, 9), "fake:hang=9", isolate=True, budget_s=20.0)
+    assert time.monotonic() - started < 20.0 + END_SLACK_S
     assert outcome.counts == {"ok": 1, "skipped": 1}  # time was kept for the one before it
     [reason] = outcome.skipped.values()
-    assert "--budget 12 s was used up while this point was under way" in reason
+    assert "--budget 20 s was used up while this point was under way" in reason
     assert list(load(tmp_path / "r").query("n == 9")["status"]) == ["skipped"]
 
 
