@@ -70,10 +70,22 @@ def names(workload: str, *, on_cpu: bool) -> set[str]:
 
 def test_a_workload_depends_on_its_folder_and_on_what_its_kernels_include() -> None:
     found = names("local_search", on_cpu=False)
-    assert {"program.py", "cpu.py", "tiled.cuh", "local_search.cu", "parts.cuh"} <= found
+    assert {"program.py", "cpu.py", "tiled.cuh", "local_search.cu", "variants.cuh"} <= found
     assert not {"nqueens.cu", "base.py", "plan.py", "session.py"} & found
     on_cpu = names("local_search", on_cpu=True)
     assert on_cpu == {name for name in found if name.endswith(".py")}
+
+
+LONE = """
+from nqbench.workloads.base import Workload
+
+
+class Work(Workload):
+    plan = answer = None
+
+
+WORK = Work()
+"""
 
 
 @pytest.fixture
@@ -85,7 +97,7 @@ def lone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (below / "a.cuh").write_text('#include "b.cuh"\n#include "missing.cuh"\n')
     (below / "b.cuh").write_text('#include "a.cuh"\n')
     (below / "not_its_own.py").write_text("")
-    (tmp_path / "lone_workload.py").write_text("class Work:\n    pass\nWORK = Work()\n")
+    (tmp_path / "lone_workload.py").write_text(LONE)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
     find_workload.cache_clear()
