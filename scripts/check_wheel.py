@@ -28,7 +28,7 @@ COMMANDS: Final = (
 def main() -> int:
     """Exit code 0 if every command does what it should; 1 with the first that does not."""
     with tempfile.TemporaryDirectory(prefix="nqbench-wheel-") as folder:
-        command = install(build(Path(folder) / "dist"), Path(folder) / "venv")
+        command = install(build(ROOT / "dist"), Path(folder) / "venv")
         empty = Path(folder) / "empty"
         empty.mkdir()
         return 0 if all(run(command, empty, *expected) for expected in COMMANDS) else 1
@@ -37,7 +37,7 @@ def main() -> int:
 def build(into: Path) -> Path:
     """The wheel of this checkout."""
     call(sys.executable, "-m", "build", "--wheel", "--outdir", str(into), str(ROOT))
-    (wheel,) = into.glob("*.whl")
+    wheel = max(into.glob("*.whl"), key=lambda file: file.stat().st_mtime)
     say(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB")
     return wheel
 
