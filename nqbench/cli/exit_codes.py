@@ -1,8 +1,12 @@
-"""Exit codes of the commands; 0 is success."""
+"""Exit codes of the commands, and what leads to each; 0 is success. Scripts depend on them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
+
+from nqbench.errors import AnalysisError, InterchangeError, StoreError, StudyError
 
 if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
@@ -10,7 +14,7 @@ if TYPE_CHECKING:
 EXIT_FAILED: Final = 1
 """A point or a limit failed, or a gate was hit."""
 EXIT_WRONG: Final = 2
-"""The request or what it names cannot be used."""
+"""The command line is wrong, or what it names cannot be used; nothing was run."""
 EXIT_INTERRUPTED: Final = 130
 """Ended by Ctrl-C or a signal; what was finished is kept."""
 
@@ -18,9 +22,17 @@ EXIT_INTERRUPTED: Final = 130
 def exit_code(outcome: RunOutcome) -> int:
     """The exit code of a command that measured a study.
 
-    A run all of whose points were skipped is no success: each has a good reason, and still there
-    is no number.
+    A run all of whose points were skipped is a failure: there is a reason for each, but no number.
     """
     if outcome.interrupted:
         return EXIT_INTERRUPTED
     return EXIT_FAILED if outcome.failures or not outcome.counts.get("ok", 0) else 0
+
+
+@contextmanager
+def wrong_request() -> Iterator[None]:
+    """Unusable runs end with ``EXIT_WRONG``: ``EXIT_FAILED`` is for a gate or a limit."""
+    try:
+        yield
+    except (AnalysisError, StoreError, InterchangeError) as error:
+        raise StudyError(str(error)) from error

@@ -1,12 +1,12 @@
 """Results of other programs, in and out.
 
-``open_results`` reads whatever ``compare`` is given: a run folder, an nvbench JSON file, or a
+``open_runs`` reads whatever ``compare`` is given: a run folder, an nvbench JSON file, or a
 folder of such files (one per process, each a round). ``export_run`` writes a run for others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -40,15 +40,31 @@ def open_results(path: Path) -> Dataset:
     return load_dataset(path)
 
 
-def export_run(run: Path, form: str, out: Path | None) -> str:
-    """Text of a run in another format; files beside ``out`` are written where the format has them.
+def open_runs(paths: Sequence[Path]) -> list[Dataset]:
+    """Results to be compared. Raises ``StudyError`` where one is given twice, ``StoreError``."""
+    resolved = [Path(path).resolve() for path in paths]
+    if len(set(resolved)) < len(resolved):
+        raise StudyError("the same run is given twice: a run equals itself; give another one")
+    return [open_results(path) for path in paths]
 
-    Raises ``StudyError`` for an unknown format, ``StoreError`` and ``AnalysisError`` for a run that
-    cannot be read or has nothing that the format holds.
+
+def export_run(run: Path, form: str, out: Path | None) -> str:
+    """Text of a run in another format, written to ``out`` where that is given.
+
+    Files beside ``out`` are written where the format has them. Raises ``StudyError`` for an unknown
+    format, ``StoreError`` and ``AnalysisError`` for a run that cannot be read or has nothing that
+    the format holds, and for an ``out`` that cannot be written.
     """
     if form not in FORMATS:
         raise StudyError(f"no export format is called {form!r}; known: {', '.join(FORMATS)}")
-    return FORMATS[form](run, out)
+    text = FORMATS[form](run, out)
+    if out is not None:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise StoreError(f"{out} cannot be written: {error.strerror}") from error
+    return text
 
 
 def _nvbench(run: Path, out: Path | None) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
-from nqbench.analysis.compare.devices import RankCorrelation, Reversal
+from nqbench.analysis.compare.devices import RankCorrelation
 from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.model import Block, Compared, Comparison
+from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.statistics import ALPHA
 from nqbench.analysis.data.estimate import CONFIDENCE
 from nqbench.analysis.data.quantities import HOST_TIME, Quantity
@@ -25,23 +25,6 @@ QUIET: Final = ("same", "equal")
 ON_HOST: Final = "CPU time: whole programs on the host, whatever its GPU"
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """All that one ``compare`` found: each side against the reference, and between devices."""
-
-    comparisons: tuple[Comparison, ...]
-    ranks: tuple[RankCorrelation, ...]
-    reversals: tuple[Reversal, ...]
-    command: str
-    several_devices: bool
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What to know about the numbers, each sentence once."""
-        said = dict.fromkeys(note for c in self.comparisons for note in c.notes)
-        return tuple(said)
-
-
 def tables_of(findings: Findings) -> list[Table]:
     """Every table: a summary first, then points, then what could not be compared."""
     tables = [_summary(findings)]
@@ -55,6 +38,14 @@ def tables_of(findings: Findings) -> list[Table]:
     if findings.reversals:
         tables.append(_reversals(findings))
     return tables
+
+
+def rendered(findings: Findings, form: str) -> str:
+    """Every table in one format, one after the other. Raises ``StudyError`` for an unknown one."""
+    from nqbench.report.exporters import exporter
+
+    chosen = exporter(form)
+    return "\n".join(chosen.render(table) for table in tables_of(findings))
 
 
 def sentences(findings: Findings) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from nqbench.analysis.compare.request import Findings
 from nqbench.errors import AnalysisError
-from nqbench.report.comparison import Findings, sentences, source_of, tables_of
+from nqbench.report.comparison import sentences, source_of, tables_of
 from nqbench.report.exporters import exporter
 from nqbench.report.exporters.markdown import body, escape
 from nqbench.report.figures.comparison import ratios

@@ -7,7 +7,7 @@ were two runs. A known difference is put in by lengthening one side's times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,10 +22,12 @@ from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, StudyError
+from nqbench.runs.layout import local_folder
 from nqbench.selftest.statistics import MOST_FALSE, Finding, Rate, SelfTest, right
 from nqbench.selftest.trials import Trial
 
 if TYPE_CHECKING:
+    from nqbench.measure.events import Listener
     from nqbench.study import Study
 
 STUDY: Final = Path(__file__).with_name("study.yaml")
@@ -51,9 +53,37 @@ def study() -> Study:
 
 
 def times(spec: str) -> None:
-    """Raise ``StudyError`` for a device that counts: said before 48 points are run in vain."""
+    """Raise ``StudyError`` for a device that counts: said before 48 points are run for nothing."""
     if spec.partition(":")[0] == "sim":
         raise StudyError(f"{spec} {UNTIMED}")
+
+
+def run_self_test(
+    spec: str,
+    out: Path | None = None,
+    *,
+    budget_s: float | None = None,
+    listener: Listener | None = None,
+    command: Sequence[str] = (),
+) -> tuple[SelfTest, Path]:
+    """Measure the A/A study on a device; what it says, and the run's folder.
+
+    Raises ``StudyError`` for a device that does not time.
+    """
+    from nqbench.measure.runner import run_study
+
+    times(spec)
+    same_twice = study()
+    outcome = run_study(
+        same_twice,
+        spec,
+        out or local_folder(same_twice.name, spec),
+        fresh=True,
+        budget_s=budget_s,
+        listener=listener,
+        command=command,
+    )
+    return judge_run(outcome.path), outcome.path
 
 
 def judge_run(run: Path) -> SelfTest:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from nqbench.point import HOT, Level
 from nqbench.study.expressions import Expression
 from nqbench.study.report_items import ReportItem
 from nqbench.study.yaml_marks import KeyPath, Source
+from nqbench.system.text import printable
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 NAME_RULE: Final = (
@@ -158,7 +158,7 @@ class Study:
             {"name": self.name} | {key: written[key] for key in SWEEP_KEYS if key in written}
         ]
         return {
-            "file": os.fsencode(self.path.name).decode("utf-8", "backslashreplace"),
+            "file": printable(self.path.name),
             "name": self.name,
             "about": self.about,
             "workload": self.workload,

@@ -17,6 +17,7 @@ from nqbench.measure.parts import check_variants
 from nqbench.point import PART, Level, Point
 from nqbench.study import Measure
 from nqbench.system.suggest import suggestion
+from nqbench.workloads import find_system
 from nqbench.workloads.base import VARIANTS, Factor, Workload
 
 if TYPE_CHECKING:
@@ -100,8 +101,6 @@ def parts_study(
     Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a system of the processor
     and for one whose workload does not tell arithmetic from memory.
     """
-    from nqbench.cli.measuring import find_system
-
     names = [word for word in words if "=" not in word]
     if not names:
         raise StudyError("bottleneck needs a system; `nqbench kernels` lists them")

@@ -7,10 +7,10 @@ from typing import Final, cast
 
 from nqbench.errors import StudyError
 from nqbench.point import MEASURING
-from nqbench.system.suggest import suggestion
+from nqbench.system.suggest import nearest, suggestion
 from nqbench.workloads.base import Workload
 
-__all__ = ["get", "launch_factors", "names"]
+__all__ = ["find_system", "get", "launch_factors", "names", "with_systems"]
 
 _NAMES: Final = ("counting", "fitness", "local_search", "ceilings")
 
@@ -32,3 +32,20 @@ def launch_factors(name: str) -> tuple[str, ...]:
     measuring. A workload that is not installed here (of somebody's recorded run) has the latter."""
     factors = get(name).factors.values() if name in _NAMES else ()
     return (*(factor.name for factor in factors if factor.launch), *MEASURING)
+
+
+def with_systems() -> list[Workload]:
+    """The workloads that have named systems."""
+    return [workload for name in _NAMES if (workload := get(name)).systems]
+
+
+def find_system(name: str) -> tuple[Workload, str]:
+    """The workload that has the system ``name``. Raises ``StudyError`` with the nearest one."""
+    workloads = with_systems()
+    for workload in workloads:
+        if name in workload.systems:
+            return workload, name
+    known = [system for workload in workloads for system in workload.systems]
+    close = nearest(name, known)
+    hint = f"did you mean {close!r}? " if close else ""
+    raise StudyError(f"no system {name!r}: {hint}`nqbench kernels` lists them")

@@ -8,11 +8,12 @@ import pytest
 
 from nqbench.analysis.compare.match import labels, telling
 from nqbench.analysis.compare.model import Comparison
+from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import compare_levels, compare_runs
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.errors import AnalysisError, StudyError
-from nqbench.report.comparison import Findings, point_label, quantity_label, tables_of
+from nqbench.report.comparison import point_label, quantity_label, tables_of
 from tests.analysis.builder import MINI, Builder, factorial, truth_s
 
 NAMES = ("old", "new")

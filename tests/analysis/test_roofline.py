@@ -203,14 +203,14 @@ def test_the_command(runs: dict[str, Path], tmp_path: Path) -> None:
 
 
 def test_no_ceilings_beside_the_run(runs: dict[str, Path], tmp_path: Path) -> None:
-    from nqbench.cli.ceilings import roofline
+    from nqbench.report.roofline_files import write_roofline
 
     alone = tmp_path / "run"
     copytree(runs["kernels"], alone)
     with pytest.raises(StudyError, match=r"nqbench run configs/ceilings\.yaml"):
-        roofline([alone], None, (), None, ())
+        write_roofline([alone])
     with pytest.raises(NqbenchError, match="nowhere"):
-        roofline([tmp_path / "nowhere"], runs["ceilings"], (), None, ())
+        write_roofline([tmp_path / "nowhere"], runs["ceilings"])
 
 
 def program(block: Mapping[str, object], *, timed: bool) -> Dataset:

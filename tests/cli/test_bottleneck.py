@@ -11,8 +11,6 @@ from typer.testing import CliRunner
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.limits.bottleneck import Bottleneck, Judged, bottlenecks
-from nqbench.cli import ceilings as bottleneck_actions
-from nqbench.cli import measuring as actions
 from nqbench.cli.app import app
 from nqbench.compiler.occupancy import occupancy
 from nqbench.devices.models import load_model
@@ -24,6 +22,7 @@ from nqbench.report.figures.bottleneck import PER_ROW, _rows
 from nqbench.report.figures.bottleneck import bottleneck as draw
 from nqbench.report.figures.style import styled
 from nqbench.report.tables.bottleneck import bottleneck as tabulate
+from nqbench.report.writer import findings_of
 from nqbench.study import Measure, ReportItem
 from nqbench.study.variants import PartsStudy, measure_parts, parts_study
 from nqbench.workloads.base import VARIANTS
@@ -134,8 +133,7 @@ def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
     assert requests["memory_only"] == requests["full"] != 0
     (found,) = bottlenecks(data)
     assert "needs a GPU" in found.judged.reason
-    written = actions.report([outcome.path], tmp_path / "report", ("md",))
-    assert any("needs a GPU" in sentence for sentence in written.findings)
+    assert any("needs a GPU" in sentence for sentence in findings_of([outcome.path]))
 
 
 def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
@@ -202,7 +200,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_nothing_measured_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = RunOutcome(tmp_path, {"skipped": 3}, (), {"a": "does not fit"}, 0.1, False)
-    monkeypatch.setattr(bottleneck_actions, "measure", lambda *_, **__: outcome)
+    monkeypatch.setattr("nqbench.measure.runner.run_study", lambda *_, **__: outcome)
     done = CliRunner().invoke(app, ["bottleneck", "ceilings.copy", "-d", "sim:mini"])
     assert done.exit_code == 1
     assert "done: 3 skipped" in done.output

@@ -75,7 +75,7 @@ def test_run_leaves_records_and_tables(tmp_path: Path) -> None:
 def test_dry_run_runs_nothing(tmp_path: Path) -> None:
     shown = nqbench("run", str(write(tmp_path, TINY)), "--device", "sim", "--dry-run", cwd=tmp_path)
     assert shown.returncode == 0
-    assert "1 points to measure" in shown.stdout
+    assert "1 point to measure" in shown.stdout
     assert not (tmp_path / "results").exists()
 
 
@@ -195,7 +195,7 @@ def test_systems_of_every_workload_are_listed() -> None:
     for name in ("workload: counting", "workload: fitness", "fitness_schemes.cpu_threads"):
         assert name in shown
     described = nqbench("kernels", "fitness_schemes.cpu_threads").stdout
-    assert "runs on the host's CPU\n" in described
+    assert "runs on the CPU\n" in described
     assert "threads = auto" in described
 
 

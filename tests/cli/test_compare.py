@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from nqbench.analysis.compare.request import Gate, parse_percentage
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.cli.app import app
-from nqbench.cli.comparing import Gate, parse_gate, percentage
 from nqbench.errors import NqbenchError, StudyError
 from nqbench.measure.runner import run_study
 from nqbench.study import load_study
@@ -160,7 +160,7 @@ def test_one_format_goes_to_standard_output(runs: Path) -> None:
         (["old", "nothing"], "does not exist; give a run folder"),
         (["old", "slow", "--by", "memory=a,b"], "--by compares within one run, but 2 are given"),
         (["old", "--by", "memory=global"], "needs a factor and two levels"),
-        (["old", "slow", "--margin", "wide"], "--margin 'wide' is no share"),
+        (["old", "slow", "--margin", "wide"], "--margin 'wide' is not a percentage"),
         (["old", "slow", "--margin", "100%"], "--margin 1 is no margin"),
         (["old", "slow", "--fail-on", "faster"], "write slower or differs"),
         (["old", "slow", "--out", "/proc/nowhere"], "cannot be written to /proc/nowhere"),
@@ -223,9 +223,9 @@ def test_a_self_test_that_makes_no_sense(runs: Path, words: list[str], message: 
 
 
 def test_gates_and_percentages() -> None:
-    assert parse_gate("slower") == Gate("slower", 0.0)
-    assert parse_gate("differs:0.5%") == Gate("differs", 0.005)
-    assert percentage("1%", "--margin") == 0.01
+    assert Gate.parse("slower") == Gate("slower", 0.0)
+    assert Gate.parse("differs:0.5%") == Gate("differs", 0.005)
+    assert parse_percentage("1%", "--margin") == 0.01
     for text in ("2", "", "-2%", "nan%"):
-        with pytest.raises(StudyError, match=f"--fail-on slower: '{text}' is no share"):
-            parse_gate(f"slower:{text}")
+        with pytest.raises(StudyError, match=f"--fail-on slower: '{text}' is not a percentage"):
+            Gate.parse(f"slower:{text}")

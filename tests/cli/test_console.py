@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from nqbench.cli.show import console as terminal
-from nqbench.cli.show.progress import RichListener
+from nqbench.cli.show import progress
+from nqbench.cli.show.progress import PlainListener, RichListener
 from nqbench.cli.show.tables import print_fitting
 
 NAMES = ["system", "memory", "layout", "assignment", "block_size"]
@@ -21,10 +21,7 @@ ROWS = [
 
 def shown(width: int) -> str:
     out = Console(file=io.StringIO(), width=width, force_terminal=False)
-    table = Table(title="kernels", caption="all of them")
-    for name in NAMES:
-        table.add_column(name)
-    print_fitting(out, table, NAMES, ROWS)
+    print_fitting(out, Table(title="kernels"), NAMES, ROWS, "all of them")
     assert isinstance(out.file, io.StringIO)
     return out.file.getvalue()
 
@@ -50,7 +47,7 @@ def test_a_wide_terminal_gets_a_table_and_a_narrow_one_paragraphs() -> None:
 def test_a_step_before_the_first_stage_says_nothing() -> None:
     """Points that are skipped before anything starts belong to no stage."""
     out = Console(file=io.StringIO(), width=80)
-    listener = terminal.PlainListener(out)
+    listener = PlainListener(out)
     listener.advanced()
     assert isinstance(out.file, io.StringIO)
     assert out.file.getvalue() == ""
@@ -59,8 +56,8 @@ def test_a_step_before_the_first_stage_says_nothing() -> None:
 def test_progress_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bar that still redraws itself writes over what is printed next, and hides the cursor."""
     out = Console(file=io.StringIO(), force_terminal=True, width=80)
-    monkeypatch.setattr(terminal, "console", lambda stderr=False: out)
-    opened = terminal.progress()
+    monkeypatch.setattr(progress, "console", lambda stderr=False: out)
+    opened = progress.progress()
     listener = opened.__enter__()
     assert isinstance(listener, RichListener)
     listener.stage("compile", 3)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from nqbench.cli import papers as cli_papers
+from nqbench.cli import reproduce as cli_papers
 from nqbench.cli.app import app
 from nqbench.errors import NothingRuns
 
@@ -77,7 +77,7 @@ def test_reproduce_runs_reports_and_judges(project: Path) -> None:
     again = nqbench("reproduce", "zhang2011", "other", "--recorded", cwd=project)
     assert again.returncode == 0, again.stderr
     assert (project / "plots" / "local" / "papers" / "zhang2011" / "paper.md").exists()
-    assert "other was never run here" in again.stderr
+    assert "there is no run of other here" in again.stderr
     once = nqbench("reproduce", "zhang2011", "--recorded", "--out", "elsewhere", cwd=project)
     assert once.returncode == 0, once.stderr
     assert (project / "elsewhere" / "paper.md").exists()

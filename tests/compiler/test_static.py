@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from nqbench.cli.measuring import static_rows
 from nqbench.compiler.compile import compile_cubin, compile_ptx
 from nqbench.compiler.static import resources_of, static_report
 from nqbench.errors import CompileError, StudyError
+from nqbench.measure.static import static_rows
 from nqbench.plan import CachePreference, KernelPlan
-from nqbench.study import load_study
+from nqbench.study import expand, load_study
 
 SOURCE = """\
 template <int N>
@@ -216,6 +217,6 @@ def test_every_kernel_of_a_program_has_a_row(tmp_path: Path) -> None:
         "name: s\nworkload: fitness\nn: {cuda: [10]}\n"
         "systems: [fitness_schemes.gpu_coarse, fitness_schemes.cpu_serial]\n"
     )
-    rows = static_rows(load_study(study), ["sm_90"], None)
+    rows = static_rows(partial(expand, load_study(study)), ["sm_90"])
     assert [row.label.rpartition(" ")[2] for row in rows] == ["@coarse"]
     assert all(row.registers for row in rows)

@@ -1,25 +1,27 @@
-"""What ``nqbench doctor`` shows: one line per finding, and under it the command that mends it."""
+"""What ``doctor`` shows: a line per finding, and under it the command that fixes it."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich.markup import escape
 
-from nqbench.cli.show.console import console
+from nqbench.cli.show.console import console, say
 from nqbench.doctor import FEATURES, Report, Row
 
-STYLES = {"ok": "green", "warning": "yellow", "missing": "red"}
+STYLES: Final = {"ok": "green", "warning": "yellow", "missing": "red"}
 
 
 def show_doctor(report: Report) -> None:
-    """All rows in order, then one sentence about the device at hand."""
-    out = console()
-    out.print(escape(f"device: {report.device} ({report.why})"), soft_wrap=True)
+    """All rows in order, then one sentence about the chosen device."""
+    say(f"device: {report.device} ({report.why})")
     width = max(len(row.name) for row in report.rows)
     lacking = report.lacking
+    out = console()
     for row in report.rows:
         for line in _lines(row, width, needed=row in lacking):
             out.print(line, soft_wrap=True)
-    out.print(escape(report.summary()), soft_wrap=True)
+    say(report.summary())
 
 
 def _lines(row: Row, width: int, *, needed: bool) -> list[str]:

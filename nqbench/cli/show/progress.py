@@ -1,11 +1,13 @@
-"""The live progress display of a terminal."""
+"""Progress while something is measured or compiled: live bars on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -16,7 +18,67 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from nqbench.cli.show.console import PlainListener, point_text
+from nqbench.cli.show.console import console, say
+
+PLAIN_INTERVAL_S: Final = 10.0
+"""Seconds between two progress lines in a log: often enough to see life, rare enough to read."""
+
+
+@contextmanager
+def progress() -> Iterator[PlainListener]:
+    """A display that fits the terminal; it ends, however its block ends."""
+    out = console(stderr=True)
+    listener = RichListener(out) if out.is_terminal else PlainListener(out)
+    try:
+        yield listener
+    finally:
+        listener.finished(None)
+
+
+def point_text(record: Any) -> str:
+    """A record's point in a few words."""
+    point = record.point
+    name = point.get("system") or point.get("sweep")
+    return f"{name} N={point['factors'].get('n')}"
+
+
+def failure_text(record: Any) -> str:
+    """A failed record in one line."""
+    return f"{record.status}: {point_text(record)}: {record.reason}"
+
+
+class PlainListener:
+    """Progress as plain lines, at most one every ``PLAIN_INTERVAL_S`` seconds per stage."""
+
+    def __init__(self, out: Console) -> None:
+        self.out = out
+        self.stage_name = ""
+        self.total = 0
+        self.done = 0
+        self.last = 0.0
+
+    def stage(self, name: str, total: int) -> None:
+        """A new stage of ``total`` steps begins."""
+        self.stage_name, self.total, self.done = name, total, 0
+        self.last = time.monotonic()
+        self.message(f"{name}: {total}")
+
+    def advanced(self, record: Any = None) -> None:
+        """One step of the stage is done; a failed record is named at once."""
+        self.done += 1
+        if record is not None and record.status not in ("ok", "skipped"):
+            self.message(f"  {failure_text(record)}")
+        now = time.monotonic()
+        if self.total and now - self.last >= PLAIN_INTERVAL_S:
+            self.last = now
+            self.message(f"  {self.stage_name}: {self.done} of {self.total}")
+
+    def message(self, text: str) -> None:
+        """A sentence for the user."""
+        say(text, self.out)
+
+    def finished(self, outcome: Any) -> None:
+        """The run is over; the caller shows the outcome."""
 
 
 class RichListener(PlainListener):
@@ -25,7 +87,7 @@ class RichListener(PlainListener):
     def __init__(self, out: Console) -> None:
         super().__init__(out)
         self.progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -38,19 +100,14 @@ class RichListener(PlainListener):
         """Start a bar; the previous one stays as a finished line."""
         if self.task is None:
             self.progress.start()
-        self.task = self.progress.add_task(escape(name), total=total)
+        self.task = self.progress.add_task(name, total=total)
 
     def advanced(self, record: Any = None) -> None:
         """Move the bar; a failed record is named at once."""
         if self.task is not None:
             self.progress.advance(self.task)
         if record is not None and record.status not in ("ok", "skipped"):
-            text = f"{record.status}: {point_text(record)}: {record.reason}"
-            self.progress.console.print(escape(text))
-
-    def message(self, text: str) -> None:
-        """A sentence above the bars."""
-        self.progress.console.print(escape(text))
+            self.message(failure_text(record))
 
     def finished(self, outcome: Any) -> None:  # noqa: ARG002 - the listener protocol names it
         """Stop redrawing."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv as csv_module
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -12,7 +15,11 @@ from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 
+from nqbench.cli.show.console import console, say
+
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from nqbench.report.table import Table as ReportTable
 
 UNBOUND_WIDTH: Final = 10_000
@@ -21,15 +28,23 @@ INDENT: Final = 4
 
 
 def print_fitting(
-    out: Console, table: Table, names: Sequence[str], rows: Sequence[Sequence[str]]
+    out: Console,
+    table: Table,
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    caption: str = "",
 ) -> None:
-    """Print ``rows`` in ``table``, which has its columns, title and caption but no rows yet.
+    """Print ``rows`` in ``table``, which has its look but no columns and rows yet.
 
     Where the terminal is too narrow for the words of a line, each row becomes a paragraph under
     its first cell: rich would drop the columns that do not fit.
     """
+    for index, name in enumerate(names):
+        table.add_column(escape(name), no_wrap=index == 0, overflow="fold")
     for row in rows:
         table.add_row(*map(escape, row))
+    if caption:
+        table.caption = escape(caption)
     unbound = out.options.update(width=UNBOUND_WIDTH)
     if Measurement.get(out, unbound, table).minimum <= out.width:
         out.print(table)
@@ -37,22 +52,37 @@ def print_fitting(
     if table.title:
         out.print(table.title)
     for row in rows:
-        out.print(escape(row[0] or "-"), soft_wrap=True)
+        say(row[0] or "-", out)
         pairs = [f"{name}={cell}" for name, cell in zip(names[1:], row[1:], strict=True) if cell]
         if pairs:
             out.print(Padding(escape(", ".join(pairs)), (0, 0, 0, INDENT)))
-    if table.caption:
-        out.print(table.caption)
+    if caption:
+        say(caption, out)
 
 
-def show_table(out: Console, table: ReportTable) -> None:
+def show_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A plain table."""
+    print_fitting(console(), Table(box=SIMPLE_HEAD), names, rows)
+
+
+def show_rows(rows: Sequence[DataclassInstance], *, csv: bool = False) -> None:
+    """Dataclasses of one type as a table, a column per field; or as comma-separated values."""
+    names = [field.name for field in fields(rows[0])]
+    cells = [[_cell(getattr(row, name)) for name in names] for row in rows]
+    if csv:
+        csv_module.writer(sys.stdout).writerows([names, *cells])
+    else:
+        show_table(names, cells)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def show_report_table(table: ReportTable) -> None:
     """A table of a report, with its source and notes."""
-    names = [column.heading for column in table.columns]
-    made = Table(box=SIMPLE_HEAD)
-    for index, name in enumerate(names):
-        made.add_column(escape(name), no_wrap=index == 0, overflow="fold")
-    out.print(escape(table.title))
-    out.print(escape(str(table.source)))
-    print_fitting(out, made, names, list(table.texts()))
+    say(table.title)
+    say(str(table.source))
+    show_table([column.heading for column in table.columns], list(table.texts()))
     for note in table.notes:
-        out.print(escape(note), soft_wrap=True)
+        say(note)

@@ -1,48 +1,32 @@
-"""What ``claims`` and ``reproduce`` do, without printing."""
+"""Papers from recorded runs: the verdict tables of given runs, and the pages of every run there is.
+
+Nothing is measured here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
+from nqbench.analysis.claims.judge import ENUMERATED, Verdict, judge
+from nqbench.analysis.claims.runs import Observed, observe, papers_of
 from nqbench.errors import StudyError
-
-if TYPE_CHECKING:
-    from nqbench.analysis.claims.judge import Verdict
-    from nqbench.analysis.claims.runs import Observed
-    from nqbench.papers.schema import Paper
-    from nqbench.report.papers.write import PaperReport
-    from nqbench.report.table import Table
-
-STUDY: Final = "study.yaml"
-RESULTS: Final = Path("results")
-KINDS: Final = ("reference", "local")
-"""Runs that are part of the project, and a user's own: each get a folder under ``plots``."""
+from nqbench.papers import load_paper
+from nqbench.papers.schema import Paper
+from nqbench.report.papers.verdict_table import claims_table
+from nqbench.report.papers.write import PaperReport, joint_source, write_paper
+from nqbench.report.table import Table
+from nqbench.report.writer import default_out
+from nqbench.runs.layout import KINDS, PLOTS, RESULTS, recorded_runs
 
 
-def study_of(paper: str) -> Path:
-    """The study that runs a paper again. Raises ``StudyError`` for an unknown paper."""
-    from nqbench.papers import paper_folder
+def claims_tables(runs: Sequence[Path], paper: str | None, *, full: bool = False) -> list[Table]:
+    """The verdict tables of runs: one for each paper that they are about.
 
-    return paper_folder(paper) / STUDY
-
-
-def claims(
-    runs: Sequence[Path], paper: str | None, *, full: bool = False
-) -> list[tuple[Table, list[Verdict]]]:
-    """The verdict tables of runs: one per paper that they speak about.
-
-    Raises ``StudyError`` (no paper's run, unknown paper, runs that say nothing about the paper
-    asked for) and ``StoreError`` (no run).
+    ``full`` lets deterministic counts walk large trees. Raises ``StudyError`` (no paper's run,
+    unknown paper, runs that have nothing of the paper asked for) and ``StoreError`` (not a run).
     """
-    from dataclasses import replace
-
-    from nqbench.analysis.claims.judge import judge
-    from nqbench.analysis.claims.runs import observe, papers_of
-    from nqbench.report.papers.verdict_table import claims_table
-    from nqbench.report.papers.write import joint_source
-
     observed = [observe(run) for run in runs]
     found = []
     for one in papers_of(observed, paper):
@@ -52,18 +36,16 @@ def claims(
         strangers = [said for run in mine if (said := _of_another_study(one, run))]
         if len(strangers) == len(mine) and not any(map(_rests_on_a_run, verdicts)):
             raise StudyError("; ".join(strangers))
-        found.append((replace(table, notes=(*strangers, *table.notes)), verdicts))
+        found.append(replace(table, notes=(*strangers, *table.notes)))
     return found
 
 
 def _rests_on_a_run(verdict: Verdict) -> bool:
-    from nqbench.analysis.claims.judge import ENUMERATED
-
     return verdict.device != ENUMERATED and verdict.word != "not measured"
 
 
 def _of_another_study(paper: Paper, run: Observed) -> str:
-    """What a run of another study has of a paper; nothing to say of the paper's own run."""
+    """What a run of another study has of a paper; empty for the paper's own run."""
     if run.data.name == paper.id:
         return ""
     spoken_of = {paper.system(system.id) for system in paper.systems if system.system}
@@ -79,22 +61,15 @@ def _of_another_study(paper: Paper, run: Observed) -> str:
 def report_paper(
     name: str, runs: Sequence[Path], out: Path | None, *, full: bool = False
 ) -> PaperReport:
-    """Write a paper's tables, figures and verdicts from runs."""
-    from nqbench.analysis.claims.runs import observe
-    from nqbench.papers import load_paper
-    from nqbench.report import default_out
-    from nqbench.report.papers import write_paper
-
-    paper: Paper = load_paper(name)
-    return write_paper(
-        paper, [observe(run) for run in runs], out or default_out(runs[0]), full=full
-    )
+    """Write a paper's tables, figures and verdicts from runs, by default beside their reports."""
+    observed = [observe(run) for run in runs]
+    return write_paper(load_paper(name), observed, out or default_out(runs[0]), full=full)
 
 
 def report_recorded(
     names: Sequence[str], out: Path | None = None, *, full: bool = False
 ) -> list[PaperReport]:
-    """Write papers again from every run of them under ``results``; nothing is run.
+    """Write papers again from every run of them under ``results``.
 
     ``out`` is for one paper; where it has runs of both kinds each gets a folder there. Papers
     without a run are left out. Raises ``StudyError`` where there is none at all.
@@ -103,7 +78,7 @@ def report_recorded(
     for name in names:
         kinds = {kind: runs for kind in KINDS if (runs := recorded_runs(name, kind))}
         for kind, runs in kinds.items():
-            folder = Path("plots") / kind / "papers" / name
+            folder = PLOTS / kind / "papers" / name
             if out is not None:
                 folder = out / kind if len(kinds) > 1 else out
             reports.append(report_paper(name, runs, folder, full=full))
@@ -118,9 +93,3 @@ def report_recorded(
 def never_run(names: Sequence[str]) -> list[str]:
     """Papers without a run under ``results``."""
     return [name for name in names if not any(recorded_runs(name, kind) for kind in KINDS)]
-
-
-def recorded_runs(name: str, kind: str) -> list[Path]:
-    """Run folders of a paper's study under ``results/KIND/DEVICE``."""
-    found = (RESULTS / kind).glob(f"*/{name}/manifest.json")
-    return sorted(manifest.parent for manifest in found)

@@ -1,32 +1,31 @@
-"""What ``claims`` and ``reproduce`` print."""
+"""What ``claims`` and ``reproduce`` show: verdicts."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table as RichTable
 
 from nqbench.analysis.claims.judge import ENUMERATED
-from nqbench.cli.show.console import console
+from nqbench.cli.show.console import console, say
 
 if TYPE_CHECKING:
     from nqbench.report.papers.write import PaperReport
     from nqbench.report.table import Table
 
-COLOURS = {"holds": "green", "fails": "red", "unclear": "yellow", "not measured": "dim"}
-SHOWN = ("claim", "verdict", "measured", "paper", "remark")
+COLOURS: Final = {"holds": "green", "fails": "red", "unclear": "yellow", "not measured": "dim"}
+SHOWN: Final = ("claim", "verdict", "measured", "paper", "remark")
 """Columns that fit a terminal; the statement and the device are in the written table."""
 
 
 def show_claims(table: Table) -> None:
     """The verdict table."""
-    out = console()
     names = [column.name for column in table.columns]
-    out.print(escape(table.title))
-    out.print(escape(str(table.source)))
+    say(table.title)
+    say(str(table.source))
     devices = {row[names.index("device")] for row in table.rows} - {ENUMERATED}
     shown = [*SHOWN[:2], *(("device",) if len(devices) > 1 else ()), *SHOWN[2:]]
     made = RichTable(box=SIMPLE_HEAD)
@@ -38,16 +37,15 @@ def show_claims(table: Table) -> None:
         texts = [escape(cells[name]) for name in shown]
         texts[1] = f"[{colour}]{texts[1]}[/{colour}]" if colour else texts[1]
         made.add_row(*texts)
-    out.print(made)
+    console().print(made)
     for note in table.notes:
-        out.print(escape(note))
+        say(note)
 
 
 def show_paper(report: PaperReport) -> None:
     """The page, the number of files beside it, and the verdicts in one line."""
-    out = console()
     page, *others = report.paths
-    out.print(escape(str(page)), soft_wrap=True)
-    out.print(f"{len(others)} tables and figures beside it")
+    say(str(page))
+    say(f"{len(others)} tables and figures beside it")
     counts = Counter(verdict.word for verdict in report.verdicts)
-    out.print(", ".join(f"{number} {word}" for word, number in counts.items()))
+    say(", ".join(f"{number} {word}" for word, number in counts.items()))

@@ -1,0 +1,161 @@
+"""One comparison as it is asked for: runs with the first of them, or levels of a factor in one run.
+
+Also what ``--fail-on`` means: which verdicts, from which size on, are a regression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nqbench.analysis.compare.devices import (
+    RankCorrelation,
+    Reversal,
+    rank_correlations,
+    reversals,
+)
+from nqbench.analysis.compare.model import Comparison
+from nqbench.analysis.compare.runs import compare_levels, compare_runs
+from nqbench.analysis.compare.statistics import DEFAULT_MARGIN
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.quantities import HOST_TIME
+from nqbench.errors import StudyError
+
+GATES: Final = {"slower": "time", "differs": "counter"}
+"""What ``--fail-on`` takes, and the kind of quantity that it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All that one comparison found: each side against the reference, and between devices."""
+
+    comparisons: tuple[Comparison, ...]
+    ranks: tuple[RankCorrelation, ...]
+    reversals: tuple[Reversal, ...]
+    command: str
+    several_devices: bool
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about the numbers, each sentence once."""
+        said = dict.fromkeys(note for c in self.comparisons for note in c.notes)
+        return tuple(said)
+
+
+def compare_datasets(
+    runs: Sequence[Dataset],
+    names: Sequence[str] = (),
+    *,
+    by: str | None = None,
+    margin: float = DEFAULT_MARGIN,
+    value: str | None = None,
+    command: str = "",
+) -> Findings:
+    """Compare runs with the first of them, or, with ``by``, levels of a factor within one run.
+
+    ``names`` call the runs where their devices do not tell them apart; ``by`` is written
+    ``FACTOR=REFERENCE,LEVEL...``; differences up to ``margin`` (a ratio minus 1) count as the same.
+    Raises ``StudyError`` for a request that makes no sense, ``AnalysisError`` for runs that cannot
+    be compared.
+    """
+    if by is not None:
+        if len(runs) != 1:
+            raise StudyError(f"--by compares within one run, but {len(runs)} are given")
+        factor, reference, others = parse_levels(by)
+        within = [
+            compare_levels(runs[0], factor, (reference, level), margin=margin, value=value)
+            for level in others
+        ]
+        return Findings(tuple(within), (), (), command, several_devices=False)
+    if len(runs) < 2:
+        raise StudyError(
+            "a comparison needs two runs, or one run and two levels of a factor:"
+            " --by system=zhang2011.low_divergence,zhang2011.pool_distributed"
+        )
+    called = run_names(runs, names)
+    found = [
+        compare_runs(runs[0], run, (called[0], name), margin=margin, value=value)
+        for run, name in zip(runs[1:], called[1:], strict=True)
+    ]
+    return _with_devices(runs, called, tuple(found), command)
+
+
+def run_names(runs: Sequence[Dataset], names: Sequence[str]) -> list[str]:
+    """What to call each run: its device where that tells the runs apart, else its own name."""
+    devices = [run.device_short for run in runs]
+    if len(set(devices)) == len(devices):
+        return devices
+    return list(names) or [f"{device} ({i})" for i, device in enumerate(devices, 1)]
+
+
+def _with_devices(
+    runs: Sequence[Dataset], names: Sequence[str], found: tuple[Comparison, ...], command: str
+) -> Findings:
+    """Add what several devices say about each other."""
+    if len({run.device for run in runs}) < 2:
+        return Findings(found, (), (), command, several_devices=False)
+    # Ranks and reversals are of what GPUs do; their CPUs may differ too.
+    shown = list(dict.fromkeys(b.quantity for c in found for b in c.blocks))
+    shown = [what for what in shown if what != HOST_TIME]
+    ranks = [r for what in shown for r in rank_correlations(runs, names, what)]
+    turned = [r for what in shown for r in reversals(runs, names, what)]
+    return Findings(found, tuple(ranks), tuple(turned), command, several_devices=True)
+
+
+def parse_levels(by: str) -> tuple[str, str, list[str]]:
+    """``memory=global,shared`` as factor, reference, other levels. Raises ``StudyError``."""
+    factor, _, text = by.partition("=")
+    levels = [level.strip() for level in text.split(",") if level.strip()]
+    if len(levels) < 2 or len(set(levels)) < len(levels):
+        raise StudyError(
+            f"--by {by!r} needs a factor and two levels or more, the reference first:"
+            " --by memory=global,shared"
+        )
+    return factor.strip(), levels[0], levels[1:]
+
+
+def parse_percentage(text: str, option: str) -> float:
+    """``1%`` as 0.01. Raises ``StudyError``, also for a bare number: its unit would be a guess."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if not match:
+        raise StudyError(f"{option} {text!r} is not a percentage; write 1% or 0.5%, for example")
+    return float(match[1]) / 100
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """When a comparison fails: at a verdict whose ratio is off by at least ``threshold``."""
+
+    verdict: str
+    threshold: float = 0.0
+
+    @classmethod
+    def parse(cls, text: str) -> Gate:
+        """``slower``, ``slower:2%``, ``differs``, ``differs:1%``. Raises ``StudyError``."""
+        verdict, colon, threshold = text.partition(":")
+        if verdict not in GATES:
+            known = " or ".join(GATES)
+            raise StudyError(f"--fail-on {text!r} is not known; write {known}, e.g. slower:2%")
+        if not colon:
+            return cls(verdict)
+        return cls(verdict, parse_percentage(threshold, f"--fail-on {verdict}:"))
+
+    def hits(self, comparison: Comparison) -> int:
+        """Points that break it. Raises ``StudyError`` where nothing could ever break it."""
+        kind = GATES[self.verdict]
+        rows = [row for row in comparison.rows if row.quantity.kind == kind]
+        if not rows:
+            other = "differs" if self.verdict == "slower" else "slower"
+            what = "no times, only counts" if self.verdict == "slower" else "no counts, only times"
+            raise StudyError(
+                f"--fail-on {self.verdict}: {comparison.names[1]} and {comparison.names[0]} have"
+                f" {what}; use --fail-on {other}"
+            )
+        return sum(row.verdict == self.verdict and self._far(row.ratio.value) for row in rows)
+
+    def _far(self, ratio: float) -> bool:
+        if self.verdict == "slower":
+            return ratio >= 1 + self.threshold
+        return abs(ratio - 1) >= self.threshold

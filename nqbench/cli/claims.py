@@ -1,0 +1,29 @@
+"""The command ``claims``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nqbench.cli.options import Full, Runs
+
+
+def claims(
+    runs: Runs,
+    paper: Annotated[
+        str | None, typer.Option("--paper", help="Whose claims; default: the runs' own papers.")
+    ] = None,
+    full: Full = False,
+) -> None:
+    """Judge every claim of a paper by recorded runs (exit code 0 whatever the verdicts)."""
+    from nqbench.cli.show.claims import show_claims
+    from nqbench.cli.show.console import note
+    from nqbench.cli.show.outcome import note_incomplete
+    from nqbench.report.papers.recorded import claims_tables
+
+    if full:
+        note("walking the large trees where they are not known yet: minutes, once")
+    note_incomplete(runs)
+    for table in claims_tables(runs, paper, full=full):
+        show_claims(table)

@@ -1,0 +1,23 @@
+"""The command ``count``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nqbench.cli.measuring import choose
+from nqbench.cli.options import Device
+
+
+def count(
+    n: Annotated[int, typer.Argument(metavar="N", help="Board size, 1 to 27.")],
+    device: Device = "auto",
+) -> None:
+    """Count the solutions for N queens by the fastest verified path."""
+    from nqbench.solve.count import check_size, count_solutions
+
+    check_size(n)  # before a word on devices
+    result = count_solutions(n, choose(device))
+    typer.echo(f"a({result.n}) = {result.value}")
+    typer.echo(result.how)

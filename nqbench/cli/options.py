@@ -1,0 +1,57 @@
+"""Arguments and options that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from nqbench.errors import StudyError
+from nqbench.system.text import printable
+
+FRESH: Final = "--fresh"
+
+Config = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="A study file (YAML), or a packaged study's name.")
+]
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
+Device = Annotated[str, typer.Option("--device", "-d", help="auto, cuda:0, sim:NAME or cpu.")]
+RunFolder = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Run folder; default: results/local/...")
+]
+OutFolder = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Folder for tables, figures and the page.")
+]
+Fresh = Annotated[
+    bool, typer.Option(FRESH, help="Start over instead of resuming (old records are kept).")
+]
+Budget = Annotated[
+    str | None, typer.Option("--budget", help="Time for the whole run: 90s, 10m, 1h.")
+]
+Formats = Annotated[
+    list[str] | None, typer.Option("--format", "-f", help="md, csv, tex, html; repeatable.")
+]
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Let deterministic counts walk large trees (minutes, once)."),
+]
+Json = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
+
+
+def budget_seconds(text: str | None) -> float | None:
+    """``--budget`` in seconds: a duration as in a study, ``10m`` or ``1m30s``."""
+    from nqbench.study import duration_s
+
+    if text is None:
+        return None
+    try:
+        return duration_s(text)
+    except StudyError as error:
+        raise StudyError(f"--budget: {error.message}") from error
+
+
+def command_line() -> list[str]:
+    """The command as a user would type it again, fit for a UTF-8 file."""
+    return ["nqbench", *map(printable, sys.argv[1:])]

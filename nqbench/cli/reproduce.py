@@ -1,0 +1,98 @@
+"""The command ``reproduce``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nqbench.cli import measuring
+from nqbench.cli.exit_codes import EXIT_INTERRUPTED, exit_code
+from nqbench.cli.options import Budget, Device, Full, budget_seconds
+
+
+def reproduce(
+    papers: Annotated[list[str], typer.Argument(metavar="PAPER...", help="Papers by name.")],
+    device: Device = "auto",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write into (one paper only).")
+    ] = None,
+    budget: Budget = None,
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="Run nothing: use every run under results/.")
+    ] = False,
+    full: Full = False,
+) -> None:
+    """Run a paper's experiments again; write its tables, figures and verdicts."""
+    from nqbench.errors import NothingRuns
+    from nqbench.papers import paper_folder
+
+    _check(papers, device, out, budget, recorded)
+    for name in papers:
+        paper_folder(name)  # a wrong name is said before anything is run
+    if recorded:
+        _from_records(papers, out, full)
+        return
+    worst, left_out = 0, 0
+    for name in papers:
+        try:
+            worst = max(worst, _reproduce(name, device, out, budget, full))
+        except NothingRuns as error:
+            left_out += 1
+            if left_out == len(papers):
+                raise
+            _note(f"{name} is left out: {error}")
+        if worst == EXIT_INTERRUPTED:  # whoever stops one paper does not want the next
+            break
+    if worst:
+        raise typer.Exit(worst)
+
+
+def _check(
+    papers: list[str], device: str, out: Path | None, budget: str | None, recorded: bool
+) -> None:
+    """Refuse options that have no meaning together."""
+    from nqbench.errors import StudyError
+
+    if out is not None and len(papers) > 1:
+        raise StudyError("--out takes one paper; leave it out for several")
+    if recorded and (device != "auto" or budget is not None):
+        given = "--budget" if device == "auto" else "--device"
+        raise StudyError(
+            f"--recorded runs nothing, so that {given} has no meaning; drop one of them"
+        )
+
+
+def _from_records(papers: list[str], out: Path | None, full: bool) -> None:
+    from nqbench.cli.show.claims import show_paper
+    from nqbench.report.papers.recorded import never_run, report_recorded
+
+    for report in report_recorded(papers, out, full=full):
+        show_paper(report)
+    for name in never_run(papers):
+        _note(f"there is no run of {name} here: `nqbench reproduce {name}` makes one")
+
+
+def _reproduce(name: str, device: str, out: Path | None, budget: str | None, full: bool) -> int:
+    """One paper; the exit code of ``run``."""
+    from nqbench.cli.show.claims import show_paper
+    from nqbench.papers import paper_folder
+    from nqbench.report import default_out, write_report
+    from nqbench.report.papers.recorded import report_paper
+    from nqbench.study import load_study
+
+    budget_s = budget_seconds(budget)
+    study = load_study(paper_folder(name) / "study.yaml")
+    outcome = measuring.measure(study, measuring.choose(device), budget_s=budget_s)
+    if outcome.counts.get("ok", 0):
+        # The study's own tables, beside the paper's.
+        write_report([outcome.path], out or default_out(outcome.path))
+        show_paper(report_paper(name, [outcome.path], out, full=full))
+    return exit_code(outcome)
+
+
+def _note(sentence: str) -> None:
+    from nqbench.cli.show.console import note
+
+    note(sentence)

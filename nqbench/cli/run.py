@@ -1,0 +1,49 @@
+"""The command ``run``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nqbench.cli.exit_codes import EXIT_INTERRUPTED, exit_code
+from nqbench.cli.measuring import choose, measure
+from nqbench.cli.measuring import report as write_report
+from nqbench.cli.options import Budget, Config, Device, Fresh, RunFolder, budget_seconds
+
+
+def run(
+    config: Config,
+    device: Device = "auto",
+    out: RunFolder = None,
+    fresh: Fresh = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the points and an estimate; run nothing.")
+    ] = False,
+    budget: Budget = None,
+    no_report: Annotated[
+        bool, typer.Option("--no-report", help="Measure only; draw nothing.")
+    ] = False,
+) -> None:
+    """Measure a study and write its tables and figures."""
+    from nqbench.study import load_study
+
+    budget_s = budget_seconds(budget)
+    study = load_study(config)
+    spec = choose(device)
+    if dry_run:
+        from nqbench.cli.show.points import show_points
+        from nqbench.devices.registry import facts_for
+        from nqbench.measure.forecast import estimate
+        from nqbench.study import expand
+
+        points = expand(study, facts_for(spec)[0])
+        show_points(points, estimate(points, study, spec))
+        return
+    outcome = measure(study, spec, out=out, fresh=fresh, budget_s=budget_s)
+    if outcome.interrupted:  # whoever stops a run does not want to wait for its figures
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if not no_report and outcome.counts.get("ok", 0):
+        write_report([outcome.path])
+    if code := exit_code(outcome):
+        raise typer.Exit(code)

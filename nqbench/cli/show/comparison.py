@@ -1,0 +1,49 @@
+"""What ``compare`` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from nqbench.analysis.compare.model import Compared, Comparison
+from nqbench.analysis.compare.request import Findings
+from nqbench.analysis.wording import ratio
+from nqbench.cli.show.console import say
+from nqbench.cli.show.outcome import show_paths
+from nqbench.cli.show.tables import show_table
+from nqbench.report.comparison import changed, difference, point_label, quantity_label, sentences
+
+MAX_ROWS: Final = 30
+"""Points listed on a screen, the largest changes; files hold all of them."""
+
+
+def show_comparison(findings: Findings, paths: Sequence[Path]) -> None:
+    """The points that changed, what came out in words, and the files."""
+    rows = changed(findings)
+    if rows:
+        _show_changes(findings, rows[:MAX_ROWS])
+        if len(rows) > MAX_ROWS:
+            say(f"... and {len(rows) - MAX_ROWS} more; --out FOLDER writes all of them")
+    for sentence in sentences(findings):
+        say(sentence, bullet="* ")
+    for note in findings.notes:
+        say(note)
+    show_paths(paths)
+
+
+def _show_changes(findings: Findings, rows: Sequence[tuple[Comparison, Compared]]) -> None:
+    several = len(findings.comparisons) > 1
+    heads = ["point", *(["compared"] if several else []), "quantity", "verdict", "ratio", "remark"]
+    cells = [
+        [
+            point_label(comparison, row),
+            *([comparison.names[1]] if several else []),
+            quantity_label(row),
+            row.verdict,
+            ratio(row.ratio),
+            difference(row) if row.quantity.kind == "counter" else row.reason,
+        ]
+        for comparison, row in rows
+    ]
+    show_table(heads, cells)

@@ -1,0 +1,48 @@
+"""What a run came to, and what its report says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from nqbench.cli.show.console import duration, note, say
+from nqbench.cli.show.progress import failure_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nqbench.measure.events import RunOutcome
+
+
+def show_outcome(outcome: RunOutcome) -> None:
+    """Counts, every failure with its reason, the folder."""
+    for failure in outcome.failures:
+        say(failure_text(failure))
+    for reason, number in Counter(outcome.skipped.values()).items():
+        say(f"skipped {number}: {reason}")
+    counts = ", ".join(f"{number} {status}" for status, number in outcome.counts.items() if number)
+    ending = "so far" if outcome.interrupted else "done"
+    say(f"{ending}: {counts or 'nothing measured'} in {duration(outcome.wall_s)}")
+    say(f"records: {outcome.path}")
+
+
+def show_report(paths: Iterable[Path], findings: Iterable[str]) -> None:
+    """The path of each thing written, then the findings in words."""
+    show_paths(paths)
+    for finding in findings:
+        say(finding, bullet="* ")
+
+
+def show_paths(paths: Iterable[Path]) -> None:
+    """A line for each file."""
+    for path in paths:
+        say(str(path))
+
+
+def note_incomplete(runs: Iterable[Path]) -> None:
+    """A sentence for every run whose records end too early: what is shown of it is not all."""
+    from nqbench.runs.reading import incomplete
+
+    for sentence in filter(None, map(incomplete, runs)):
+        note(sentence)

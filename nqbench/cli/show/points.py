@@ -1,0 +1,49 @@
+"""The points of a dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from nqbench.cli.show.console import console, duration, say
+from nqbench.cli.show.tables import print_fitting
+from nqbench.point import telling, text, varied
+from nqbench.workloads import launch_factors
+
+if TYPE_CHECKING:
+    from nqbench.point import Point
+
+
+def show_points(points: Sequence[Point], estimate_s: float | None) -> None:
+    """A table per sweep, and how long the points may take."""
+    for sweep in dict.fromkeys(p.sweep for p in points):
+        _show_sweep(sweep, [p for p in points if p.sweep == sweep])
+    skipped = sum(1 for p in points if p.skip)
+    measured = len(points) - skipped
+    said = f"{measured} point{'' if measured == 1 else 's'} to measure, {skipped} skipped"
+    if estimate_s is not None:
+        said += f"; estimated time {duration(estimate_s)}"
+    say(said)
+
+
+def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
+    first = points[0].factors
+    same = {k for k in first if len({text(p.factors.get(k, "-")) for p in points}) == 1}
+    fixed = ", ".join(f"{k}={text(v)}" for k, v in first.items() if k in same and v != "-")
+    columns = {"system": [p.system or "" for p in points]}
+    columns |= {name: [text(p.factors.get(name, "-")) for p in points] for name in _told(points)}
+    columns["jobs"] = [str(p.derived.get("jobs", "")) for p in points]
+    columns["skipped because"] = [p.skip for p in points]
+    used = {name: cells for name, cells in columns.items() if any(cells)}
+    title = f"{sweep}: {len(points)} point{'' if len(points) == 1 else 's'}"
+    rows = list(zip(*used.values(), strict=True))
+    print_fitting(console(), Table(title=title, title_justify="left"), list(used), rows, fixed)
+
+
+def _told(points: Sequence[Point]) -> list[str]:
+    """The factors that tell the points apart, less those that the systems' names already say."""
+    if not all(point.system for point in points):
+        return varied(points)
+    return ["n", *telling(points, launch_factors(points[0].workload))]

@@ -1,0 +1,49 @@
+"""Compiler resources of a study's kernels, for chips that need not be here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nqbench.compiler.static import check_archs, static_report
+from nqbench.devices.models import load_model
+from nqbench.plan import ProgramPlan, kernels_of
+from nqbench.point import labels
+from nqbench.workloads import get, launch_factors
+
+if TYPE_CHECKING:
+    from nqbench.compiler.static import Progress, StaticRow
+    from nqbench.facts import DeviceFacts
+    from nqbench.plan import Plan
+    from nqbench.point import Point
+
+
+def static_rows(
+    points_on: Callable[[DeviceFacts], Iterable[Point]],
+    archs: Sequence[str],
+    listener: Progress | None = None,
+) -> list[StaticRow]:
+    """One row for each kernel and architecture; ``points_on`` expands the study for a device.
+
+    The kernels of a program have a row each, called ``LABEL @KERNEL``. Raises ``StudyError`` for
+    an architecture without a model, ``DeviceUnavailable`` without a compiler.
+    """
+    rows: list[StaticRow] = []
+    for arch in check_archs(archs):
+        # A chip's model file describes a simulated device; here it stands for the chip itself.
+        facts = replace(load_model(arch).facts, kind="cuda")
+        points = [point for point in points_on(facts) if not point.skip]
+        launch = launch_factors(points[0].workload) if points else ()
+        plans = [
+            (f"{label} @{name}" if isinstance(plan, ProgramPlan) else label, kernel)
+            for label, point in zip(labels(points, launch), points, strict=True)
+            for plan in (_plan(point, facts),)
+            for name, kernel in kernels_of(plan).items()
+        ]
+        rows += static_report(plans, [arch], listener=listener)
+    return rows
+
+
+def _plan(point: Point, facts: DeviceFacts) -> Plan:
+    return get(point.workload).plan(point.configuration, point.system, facts)

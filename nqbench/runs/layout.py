@@ -1,0 +1,28 @@
+"""Where runs live: ``results/reference`` for those of the project, ``results/local`` for a user's.
+
+Each run has the folder ``DEVICE/STUDY`` there; its report goes to the same place under ``plots``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from nqbench.runs.reading import MANIFEST
+
+RESULTS: Final = Path("results")
+PLOTS: Final = Path("plots")
+KINDS: Final = ("reference", "local")
+"""Runs that are part of the project, and a user's own."""
+
+
+def local_folder(study: str, spec: str) -> Path:
+    """Where a user's run of a study on a device goes: ``results/local/DEVICE/STUDY``."""
+    return RESULTS / "local" / re.sub(r"[^\w.-]+", "-", spec) / study
+
+
+def recorded_runs(study: str, kind: str) -> list[Path]:
+    """Every run of a study under ``results/KIND/DEVICE``, in order of the devices' names."""
+    found = (RESULTS / kind).glob(f"*/{study}/{MANIFEST}")
+    return sorted(manifest.parent for manifest in found)
