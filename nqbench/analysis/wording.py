@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final
 
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import CONFIDENCE, Estimate
-from nqbench.analysis.factorial.effects import Effect
-
-NEARLY_ALL: Final = 0.01
-"""Ratio of counts below which a percentage that is gone reads better than the ratio."""
 
 _TIME_UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
@@ -57,42 +52,6 @@ def describe(point: PointResult, factors: tuple[str, ...]) -> str:
         if point.level(f) != "-"
     ]
     return ", ".join(words) or point.system or point.sweep
-
-
-def effect_basis(effect: Effect) -> str:
-    """How many pairs an effect rests on, or which model."""
-    if effect.method == "least squares":
-        return "least squares over all combinations"
-    plural = "" if effect.pairs == 1 else "s"
-    return f"{effect.method} over {effect.pairs} otherwise equal pair{plural}"
-
-
-def elsewhere(best: Effect, others: Sequence[Effect]) -> str:
-    """What the same change does at the other sizes; unclear is not the same as opposite."""
-    sizes: dict[str, list[str]] = {}
-    for effect in others:
-        if not effect.ratio.differs_from(1):
-            kind = "without a clear effect"
-        elif (effect.ratio.value - 1) * (best.ratio.value - 1) > 0:
-            kind = "and in the same direction"
-        else:
-            kind = "but in the opposite direction"
-        sizes.setdefault(kind, []).append(str(effect.n))
-    return "".join(f", {kind} at N={', '.join(where)}" for kind, where in sizes.items())
-
-
-def effect_says(effect: Effect) -> str:
-    """``is 2.310 times as fast`` or ``multiplies the bank conflicts by 0.4300``."""
-    estimate, what = effect.ratio, effect.quantity
-    if estimate.value == 0:
-        return f"brings the {what.label} to 0"
-    if what.kind == "counter" and estimate.value < NEARLY_ALL:
-        return f"removes {100 * (1 - estimate.value):.6g}% of the {what.label}"
-    if what.kind == "time":
-        if estimate.value < 1:
-            return f"is {ratio(estimate.inverse())} times as fast"
-        return f"takes {ratio(estimate)} times as long"
-    return f"multiplies the {what.label} by {ratio(estimate)}"
 
 
 def _fixed(value: float, digits: int = 4) -> str:

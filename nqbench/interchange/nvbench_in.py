@@ -53,13 +53,13 @@ def read_files(paths: Sequence[Path]) -> Dataset:
         for point in file.points:
             key = _identity(point)
             # Rounds that nqbench exported keep their numbers; a process of nvbench is a round.
-            blocks = point.blocks if len(rounds) == 1 else _renumber(point, number)
+            blocks = point.measurements if len(rounds) == 1 else _renumber(point, number)
             earlier = found.get(key)
             if earlier is None or not earlier.ok:
                 found[key] = _with_blocks(point, blocks)
             elif point.ok:
-                found[key] = _with_blocks(point, {**earlier.blocks, **blocks})
-    count = max((len(p.blocks) for p in found.values()), default=0)
+                found[key] = _with_blocks(point, {**earlier.measurements, **blocks})
+    count = max((len(p.measurements) for p in found.values()), default=0)
     manifest = {
         "device": {
             "spec": rounds[0].spec,
@@ -169,7 +169,7 @@ def _point(name: str, state: Mapping[str, Any], place: Place, statistics: set[st
         timed=True,
         status=status,
         reason=reason,
-        blocks=blocks,
+        measurements=blocks,
     )
 
 
@@ -227,11 +227,11 @@ def _renumber(point: PointResult, number: int) -> dict[int, Mapping[str, Any]]:
     """One file as one round: of several rounds in it, their geometric mean stands for it."""
     if not point.ok:
         return {}
-    if len(point.blocks) == 1:
-        return {number: next(iter(point.blocks.values()))}
-    logs = [math.log(block["value_s"]) for block in point.blocks.values()]
+    if len(point.measurements) == 1:
+        return {number: next(iter(point.measurements.values()))}
+    logs = [math.log(block["value_s"]) for block in point.measurements.values()]
     return {number: {"value_s": math.exp(math.fsum(logs) / len(logs))}}
 
 
 def _with_blocks(point: PointResult, blocks: Mapping[int, Mapping[str, Any]]) -> PointResult:
-    return replace(point, blocks=dict(sorted(blocks.items())))
+    return replace(point, measurements=dict(sorted(blocks.items())))

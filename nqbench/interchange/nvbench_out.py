@@ -79,7 +79,7 @@ def _meta(data: Dataset) -> dict[str, Any]:
     return {
         "argv": data.command.split(),
         "version": {"json": version, "nqbench": {"string": __version__}},
-        "about": f"exported by nqbench; {data.manner}",
+        "about": f"exported by nqbench; {data.provenance}",
         SPEC: data.spec,
     }
 

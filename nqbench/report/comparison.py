@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from nqbench.analysis.compare.devices import RankCorrelation
 from nqbench.analysis.compare.match import labels
-from nqbench.analysis.compare.model import Block, Compared, Comparison
 from nqbench.analysis.compare.request import Findings
+from nqbench.analysis.compare.runs import Compared, Comparison, Section
 from nqbench.analysis.compare.statistics import ALPHA
 from nqbench.analysis.data.estimate import CONFIDENCE
 from nqbench.analysis.data.quantities import HOST_TIME, Quantity
@@ -30,7 +30,7 @@ def tables_of(findings: Findings) -> list[Table]:
     tables = [_summary(findings)]
     for index, comparison in enumerate(findings.comparisons, 1):
         which = str(index) if len(findings.comparisons) > 1 else ""
-        tables += [_points(findings, comparison, b, which) for b in comparison.blocks]
+        tables += [_points(findings, comparison, b, which) for b in comparison.sections]
         if comparison.missing:
             tables.append(_missing(findings, comparison, which))
     if findings.ranks:
@@ -52,14 +52,14 @@ def sentences(findings: Findings) -> list[str]:
     """What came out, in words: one sentence per comparison and quantity, then the reversals."""
     said = []
     for comparison in findings.comparisons:
-        for block in comparison.blocks:
-            counts = ", ".join(f"{n} {_plural(v, n)}" for v, n in block.counts.items() if n)
+        for section in comparison.sections:
+            counts = ", ".join(f"{n} {_plural(v, n)}" for v, n in section.counts.items() if n)
             mean = ""
-            if block.overall is not None:
-                mean = f"; geometric mean of the ratios {ratio_text(block.overall)}"
+            if section.overall is not None:
+                mean = f"; geometric mean of the ratios {ratio_text(section.overall)}"
             said.append(
-                f"{comparison.names[1]} against {comparison.names[0]}, {block.quantity.label}"
-                f" of {len(block.rows)} points: {counts}{mean}."
+                f"{comparison.names[1]} against {comparison.names[0]}, {section.quantity.label}"
+                f" of {len(section.rows)} points: {counts}{mean}."
             )
         if comparison.missing:
             first, many = comparison.missing[0], comparison.unmatched
@@ -103,7 +103,7 @@ def file_part(what: Quantity) -> str:
 def source_of(findings: Findings, comparison: Comparison) -> Source:
     """Where the numbers of a comparison come from."""
     devices = list(dict.fromkeys(side.device for side in comparison.sides))
-    manners = list(dict.fromkeys(side.manner for side in comparison.sides))
+    manners = list(dict.fromkeys(side.provenance for side in comparison.sides))
     return Source(" and ".join(devices), "; ".join(manners), findings.command)
 
 
@@ -130,7 +130,7 @@ def _all(findings: Findings) -> Source:
 
 def _summary(findings: Findings) -> Table:
     verdicts = list(
-        dict.fromkeys(v for c in findings.comparisons for b in c.blocks for v in b.counts)
+        dict.fromkeys(v for c in findings.comparisons for b in c.sections for v in b.counts)
     )
     columns = (
         Column("compared"),
@@ -150,16 +150,16 @@ def _summary(findings: Findings) -> Table:
             b.overall,
         )
         for c in findings.comparisons
-        for b in c.blocks
+        for b in c.sections
     )
     return Table("summary", "Comparison", columns, rows, _all(findings), findings.notes)
 
 
-def _points(findings: Findings, comparison: Comparison, block: Block, which: str) -> Table:
-    what = block.quantity
+def _points(findings: Findings, comparison: Comparison, section: Section, which: str) -> Table:
+    what = section.quantity
     kind: Literal["time", "number"] = "time" if what.kind == "time" else "number"
     timed = what.kind == "time"
-    names = labels([r.pair.first for r in block.rows])
+    names = labels([r.pair.first for r in section.rows])
     columns = (
         Column("point"),
         Column(comparison.names[0], kind, spread=timed),
@@ -179,10 +179,10 @@ def _points(findings: Findings, comparison: Comparison, block: Block, which: str
             _p_text(row) if timed else difference(row),
             row.reason,
         )
-        for row in block.rows
+        for row in section.rows
     )
     title = f"{what.label}: {comparison.names[1]} against {comparison.names[0]}"
-    notes = (*_meaning(comparison, block), *comparison.notes)
+    notes = (*_meaning(comparison, section), *comparison.notes)
     name = slug("points", which, file_part(what))
     return Table(name, title, columns, rows, source_of(findings, comparison), notes)
 
@@ -201,10 +201,10 @@ def _p_text(row: Compared) -> str:
     return "" if math.isnan(row.p) else f"{row.p:.2g}"
 
 
-def _meaning(comparison: Comparison, block: Block) -> tuple[str, ...]:
-    if block.quantity.kind == "counter":
+def _meaning(comparison: Comparison, section: Section) -> tuple[str, ...]:
+    if section.quantity.kind == "counter":
         return ("Counts compare exactly; ratio: compared over reference",)
-    host = (ON_HOST,) if block.quantity == HOST_TIME else ()
+    host = (ON_HOST,) if section.quantity == HOST_TIME else ()
     return (
         *host,
         f"ratio: compared over reference, below 1 is faster; brackets: {CONFIDENCE:.0%} interval",

@@ -60,11 +60,11 @@ def _drawings(findings: Findings) -> list[tuple[Drawing, Source]]:
         for index, comparison in enumerate(findings.comparisons, 1):
             which = str(index) if len(findings.comparisons) > 1 else ""
             source = source_of(findings, comparison)
-            for block in comparison.blocks:
-                if block.counts.get("equal") == len(block.rows):
+            for section in comparison.sections:
+                if section.counts.get("equal") == len(section.rows):
                     continue
                 try:
-                    found.append((ratios(comparison, block, source, which), source))
+                    found.append((ratios(comparison, section, source, which), source))
                 except AnalysisError:
                     continue  # counts of zero have no ratio; the table has them
     return found

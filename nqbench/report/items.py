@@ -45,8 +45,8 @@ def _item(entry: Mapping[str, Any]) -> ReportItem:
 def source_of(data: Dataset, *, host: bool = False) -> Source:
     """Device, manner and command of a run, or of its CPU baselines."""
     if host:
-        return Source(data.host, data.host_manner, data.command)
-    return Source(data.device, data.manner, data.command)
+        return Source(data.host, data.host_provenance, data.command)
+    return Source(data.device, data.provenance, data.command)
 
 
 def sizes_of(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nqbench.analysis.claims.runs import observe
 from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.observed import observe
 from nqbench.analysis.limits.ceilings import FOLDER, ceilings_of
 from nqbench.analysis.limits.roofline import roof_points
 from nqbench.errors import StudyError

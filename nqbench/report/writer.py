@@ -13,7 +13,7 @@ from typing import Final
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.factorial.findings import findings
+from nqbench.analysis.findings import findings
 from nqbench.errors import AnalysisError, StoreError, StudyError
 from nqbench.report.exporters import exporter
 from nqbench.report.figures import FIGURES

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nqbench.analysis.compare.match import Matched
-from nqbench.analysis.compare.model import Comparison
-from nqbench.analysis.compare.runs import compare_levels, compare_runs
+from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs
 from nqbench.analysis.compare.statistics import ALPHA
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset, PointResult
@@ -141,7 +140,7 @@ def _within(data: Dataset, pair: Matched, effect: float) -> list[Trial]:
 def _between(data: Dataset, pair: Matched, effect: float) -> list[Trial]:
     """The odd rounds of one against the even rounds of the other."""
     first, second = _half(pair.first, 1), _half(_longer(pair.second, effect), 0)
-    if not first.blocks or not second.blocks:
+    if not first.measurements or not second.measurements:
         return []
     runs = [replace(data, points=(p,)) for p in (first, second)]
     return _trials(compare_runs(runs[0], runs[1], HALVES), effect)
@@ -152,15 +151,16 @@ def _trials(comparison: Comparison, truth: float) -> list[Trial]:
 
 
 def _half(point: PointResult, rest: int) -> PointResult:
-    return replace(point, blocks={r: b for r, b in point.blocks.items() if r % 2 == rest})
+    chosen = {r: row for r, row in point.measurements.items() if r % 2 == rest}
+    return replace(point, measurements=chosen)
 
 
 def _longer(point: PointResult, factor: float) -> PointResult:
     """The point with every time multiplied: what a slower kernel would have given."""
-    blocks: dict[int, Mapping[str, Any]] = {
-        r: {**block, "value_s": block["value_s"] * factor} for r, block in point.blocks.items()
+    slower: dict[int, Mapping[str, Any]] = {
+        r: {**row, "value_s": row["value_s"] * factor} for r, row in point.measurements.items()
     }
-    return replace(point, blocks=blocks)
+    return replace(point, measurements=slower)
 
 
 def _notes(data: Dataset, together: Comparison, pairs: list[Matched]) -> tuple[str, ...]:
@@ -174,7 +174,7 @@ def _notes(data: Dataset, together: Comparison, pairs: list[Matched]) -> tuple[s
         if row.ratio.low is not None and row.ratio.high is not None
     ]
     notes = [
-        f"{len(pairs)} pairs of identical points in {data.rounds} rounds ({data.manner})",
+        f"{len(pairs)} pairs of identical points in {data.rounds} rounds ({data.provenance})",
         f"the pairs share the luck of {data.rounds} rounds, so the bounds of their rates are"
         " somewhat too narrow",
     ]
@@ -183,7 +183,7 @@ def _notes(data: Dataset, together: Comparison, pairs: list[Matched]) -> tuple[s
             f"noise between rounds {np.median(scatter):.2%} (median), half-width of the paired"
             f" intervals {np.median(halves):.2%} (median), {max(halves):.2%} (largest)"
         )
-    mean = together.blocks[0].overall
+    mean = together.sections[0].overall
     if mean is not None and mean.low is not None and mean.high is not None:
         notes.append(
             f"geometric mean of all ratios {mean.value:.5f} [{mean.low:.5f}, {mean.high:.5f}]"

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.analysis.compare.model import Compared
-from nqbench.analysis.compare.runs import compare_levels, compare_runs
+from nqbench.analysis.compare.runs import Compared, compare_levels, compare_runs
 from nqbench.analysis.compare.statistics import DEFAULT_MARGIN
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset, PointResult

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.analysis.claims import counts as claims_counts
-from nqbench.analysis.claims.bootstrap import RESAMPLES, Draws, resampled
+from nqbench.analysis.claims import functions
+from nqbench.analysis.claims.bootstrap import RESAMPLES, Resamples, resampled
 from nqbench.analysis.claims.judge import FAILS, HOLDS, Verdict, judge
-from nqbench.analysis.claims.points import NotMeasured, main_point
-from nqbench.analysis.claims.runs import Observed
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
 from tests.analysis.builder import MINI, Builder, counters_of
@@ -79,7 +79,7 @@ def fixed(first: list[float], second: list[float]) -> Observed:
 
 
 def test_the_share_is_that_of_all_draws() -> None:
-    """Two rounds with ratios 1.1 and 0.9: true only if the first is drawn twice, so 1 in 4."""
+    """Two rounds with ratios 1.1 and 0.9: true only if the first is resampled twice, so 1 in 4."""
     found = verdict({"expr": RATIO, "expect": "value > 1"}, fixed([1.1, 0.9], [1.0, 1.0]))
     (size,) = found.sizes
     assert size.share == pytest.approx(0.25, abs=0.03)
@@ -100,16 +100,16 @@ def test_rounds_are_drawn_jointly() -> None:
 
 def test_draws_add_up_and_repeat() -> None:
     run = two(1.2, 1.0).data
-    draws = Draws.of([run])
-    assert draws.times.sum() == RESAMPLES
-    assert draws.count - 1 <= 126  # multisets of 5 out of 5
-    assert (draws.weights[0][1:].sum(axis=1) == 5).all()
-    assert (Draws.of([run]).times == draws.times).all()
+    resamples = Resamples.of([run])
+    assert resamples.times.sum() == RESAMPLES
+    assert resamples.count - 1 <= 126  # multisets of 5 out of 5
+    assert (resamples.weights[0][1:].sum(axis=1) == 5).all()
+    assert (Resamples.of([run]).times == resamples.times).all()
 
 
 @pytest.mark.parametrize(("rounds", "most"), [(3, 0.07), (5, 0.07), (8, 0.07)])
 def test_equal_systems_are_rarely_told_apart(rounds: int, most: float) -> None:
-    """5% is meant; drawn plainly, three rounds would decide in 25% of the cases."""
+    """5% is meant; resampled plainly, three rounds would decide in 25% of the cases."""
     random = np.random.default_rng(5)
     weights = random.multinomial(rounds, [1 / rounds] * rounds, RESAMPLES).astype(float)
     decided = plain = 0
@@ -205,7 +205,7 @@ def test_the_best_configuration() -> None:
 
 
 def test_the_best_time_is_that_of_one_configuration() -> None:
-    """Twenty equal configurations: a minimum in each draw would lie below the truth."""
+    """Twenty equal configurations: a minimum in each resample would lie below the truth."""
     builder = Builder(rounds=5, noise=0.02)
     for i in range(20):
         own = levels(15, block_size=32, pool_size=64 * (i + 1))
@@ -220,10 +220,10 @@ def test_the_best_time_is_that_of_one_configuration() -> None:
     assert value.low < value.value < value.high
     least = 'min(times("pool_distributed")) / time("low_divergence")'
     other = verdict({"expr": least, "expect": "value < 1"}, named(builder, "zhang2011"))
-    drawn = other.sizes[0].value
-    assert isinstance(drawn, Estimate)
-    assert drawn.high is not None
-    assert drawn.high < value.high
+    resampled = other.sizes[0].value
+    assert isinstance(resampled, Estimate)
+    assert resampled.high is not None
+    assert resampled.high < value.high
 
 
 def test_a_claim_about_old_cards_says_why() -> None:
@@ -273,7 +273,7 @@ def test_the_simulator_does_not_judge_times_but_counters() -> None:
     assert not beside.simulated, "the simulated run has no row of its own"
     free = 'counter("shared_no_conflict", "bank_conflicts")'
     found = verdict({"expr": free, "expect": "value == 0", "n": ["18"]}, run)
-    assert (found.word, found.manner) == ("holds", "simulated")
+    assert (found.word, found.provenance) == ("holds", "simulated")
     assert "simulated at N=13, while the paper has N=18" in found.reason
     assert isinstance(found.sizes[0].value, Estimate)
     assert found.sizes[0].value.exact
@@ -291,7 +291,7 @@ def test_counters_of_a_gpu_come_from_a_profiler() -> None:
 def test_counts_need_no_run() -> None:
     claim = {"expr": 'count("jobs", depth=N-11, encoding="masks")', "expect": "value == 7432"}
     found = verdict(claim, named(zhang(), "zhang2011"))
-    assert (found.word, found.manner) == ("holds", "exact")
+    assert (found.word, found.provenance) == ("holds", "exact")
     assert found.device == "enumerated on the host"
 
 
@@ -300,11 +300,11 @@ def test_a_long_count_comes_from_an_instrumented_kernel() -> None:
     builder = zhang(sizes=(18,))
     given = {"N": 18, "system": "zhang2011.low_divergence"}
     with pytest.raises(NotMeasured, match="--full"):
-        claims_counts.count("iterations_total", given)
+        functions.count("iterations_total", given)
     row = dict(builder.rows[-1]) | levels(18, probe="iterations", encoding="masks")
     row |= {"symmetry": "mirror", "system": "zhang2011.low_divergence", "value_s": float("nan")}
     builder.rows.append(row | {"iterations_total": 48243000000.0, "key": "probe"})
-    value, note = claims_counts.count("iterations_total", given, [named(builder, "zhang2011")])
+    value, note = functions.count("iterations_total", given, [named(builder, "zhang2011")])
     assert value == 48243000000.0
     assert "instrumented kernel" in note
 

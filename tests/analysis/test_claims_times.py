@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nqbench.analysis.claims.judge import judge
-from nqbench.analysis.claims.runs import Observed, observed
-from nqbench.analysis.claims.times import TOTAL, in_times_of, time_of
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import TOTAL, Observed, in_times_of, observed, time_of
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper

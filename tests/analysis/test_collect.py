@@ -1,4 +1,4 @@
-"""From blocks to points: which blocks count, what a failed point is, the order of points."""
+"""From measurements to points: which of them count, what a failed point is, the order of points."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def test_a_point_is_the_combination_of_its_rounds() -> None:
     assert point.ok
     assert (point.n, point.levels) == (15, {"memory": "shared"})
     assert sorted(point.values(TIME)) == [1, 2, 3]
-    blocks = [row["value_s"] for row in builder.rows[1:]]
+    values = [row["value_s"] for row in builder.rows[1:]]
     estimate = point.estimate(TIME)
     assert estimate is not None
-    assert min(blocks) < estimate.value < max(blocks)
+    assert min(values) < estimate.value < max(values)
 
 
 def test_one_wrong_answer_condemns_the_point() -> None:
@@ -47,17 +47,17 @@ def test_a_crashed_round_is_said_but_costs_only_itself() -> None:
     builder.rows[2] |= {"status": "crashed", "reason": "signal 9", "value_s": None}
     (point,) = collect(builder.frame()).points
     assert point.ok
-    assert sorted(point.blocks) == [1, 3]
+    assert sorted(point.measurements) == [1, 3]
     assert "signal 9" in point.reason
 
 
-def test_a_throttled_block_does_not_count() -> None:
+def test_a_throttled_measurement_does_not_count() -> None:
     builder, _ = one_point()
     builder.rows[1] |= {"status": "throttled", "value_s": 9.0}
     (point,) = collect(builder.frame()).points
     assert point.ok
-    assert sorted(point.blocks) == [2, 3]
-    assert point.reason == "1 throttled block(s) left out"
+    assert sorted(point.measurements) == [2, 3]
+    assert point.reason == "1 measurement throttled and left out"
 
 
 def test_verified_only_is_not_a_result() -> None:
@@ -76,12 +76,12 @@ def test_planned_but_skipped_or_never_reached() -> None:
     assert unreached.status == "unfinished"
 
 
-def test_blocks_of_an_older_key_do_not_count() -> None:
+def test_measurements_of_an_older_key_do_not_count() -> None:
     builder, _ = one_point()
     for row in builder.rows[:2]:
         row["key"] = "old"
     (point,) = collect(builder.frame()).points
-    assert sorted(point.blocks) == [2, 3]
+    assert sorted(point.measurements) == [2, 3]
 
 
 def test_the_order_of_lines_changes_nothing() -> None:
@@ -96,7 +96,7 @@ def test_the_order_of_lines_changes_nothing() -> None:
 def test_a_simulated_point_has_counters_and_no_time() -> None:
     data = collect(factorial(MINI, (10,)).frame())
     point = data.points[0]
-    assert data.manner == "simulated"
+    assert data.provenance == "simulated"
     assert point.estimate(TIME) is None
     estimate = point.estimate(quantity("warp_instructions"))
     assert estimate is not None
@@ -145,7 +145,7 @@ def test_command_names_no_folder_of_the_program(command: list[str], shown: str) 
 
 def test_the_fake_device_never_says_measured() -> None:
     data = Dataset("x", {"device": {"spec": "fake:seed=1", "kind": "cuda"}}, (), 5)
-    assert "not measured" in data.manner
+    assert "not measured" in data.provenance
 
 
 def test_swept_factors_come_from_the_study() -> None:
@@ -171,8 +171,8 @@ def test_levels_stand_in_the_order_of_the_study() -> None:
     assert data.order("factorial", "assignment")[0] == "one_per_thread"
 
 
-def test_a_block_of_an_unfinished_round_does_not_lengthen_the_run() -> None:
-    """A run stopped in its fourth round: one of its points has a block more than the others."""
+def test_a_measurement_of_an_unfinished_round_does_not_lengthen_the_run() -> None:
+    """A run stopped in its fourth round: one of its points has one more than the others."""
     builder = Builder(H100, rounds=3)
     for memory in ("shared", "global", "local"):
         builder.time("s", {"n": 15, "memory": memory}, 0.5)

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from nqbench.analysis.compare.match import labels, telling
-from nqbench.analysis.compare.model import Comparison
 from nqbench.analysis.compare.request import Findings
-from nqbench.analysis.compare.runs import compare_levels, compare_runs
+from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.errors import AnalysisError, StudyError
@@ -49,7 +48,7 @@ def test_two_runs_of_a_changed_program() -> None:
     assert not same & {"faster", "slower"}
     assert found.design == "welch"
     assert any("the two sessions" in note for note in found.notes)
-    mean = found.blocks[0].overall
+    mean = found.sections[0].overall
     assert mean is not None
     truth = (1.05**0.5) * (0.9 ** (1 / 3))
     assert mean.low is not None
@@ -60,8 +59,8 @@ def test_two_runs_of_a_changed_program() -> None:
 def test_levels_within_a_run_are_paired_by_round() -> None:
     found = compare_levels(run(factorial()), "loop", ("branchy", "irrc"))
     assert found.design == "paired"
-    assert found.blocks[0].counts == {"faster": 24, "slower": 0, "same": 0, "unclear": 0}
-    mean = found.blocks[0].overall
+    assert found.sections[0].counts == {"faster": 24, "slower": 0, "same": 0, "unclear": 0}
+    mean = found.sections[0].overall
     assert mean is not None
     assert mean.value == pytest.approx(0.9, rel=2e-3)
 
@@ -98,7 +97,7 @@ def test_programs_of_the_host_are_no_part_of_what_the_gpus_differ_by() -> None:
             builder.time("s", {"n": 15, "block_size": block}, 0.1, "zhang2011.low_divergence")
         builder.time("s", {"n": 15}, host_s, "cpu.somers")
     found = compare_runs(run(sides[0]), run(sides[1]), NAMES)
-    kernels, host = found.blocks
+    kernels, host = found.sections
     assert (kernels.quantity.label, len(kernels.rows)) == ("kernel time", 2)
     assert (host.quantity.label, len(host.rows)) == ("CPU time", 1)
     assert kernels.overall is not None
@@ -140,7 +139,7 @@ def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
     one, two = factorial(MINI, sizes=(10,)), factorial(MINI, sizes=(10,))
     two.rows[3]["warp_instructions"] += 1
     found = compare_runs(run(one), run(two), NAMES)
-    blocks = {block.quantity.name: block for block in found.blocks}
+    blocks = {block.quantity.name: block for block in found.sections}
     assert blocks["warp_instructions"].counts == {"equal": 23, "differs": 1}
     assert blocks["lane_efficiency"].counts == {"equal": 24, "differs": 0}
     assert not any(row.ratio.bounded for row in found.rows)
@@ -154,7 +153,7 @@ def test_a_count_from_zero_differs_without_a_ratio() -> None:
     row = next(row for row in found.rows if row.verdict == "differs")
     assert row.first.value == 0
     assert row.ratio.value == float("inf")
-    assert found.blocks[0].overall is None
+    assert found.sections[0].overall is None
 
 
 def test_times_and_counts_never_share_a_column() -> None:
@@ -164,7 +163,7 @@ def test_times_and_counts_never_share_a_column() -> None:
 
 def test_invented_times_stand_apart_from_measured_ones() -> None:
     fake = {"spec": "fake:seed=1", "kind": "cuda", "facts": {"name": "fake"}}
-    with pytest.raises(StudyError, match="invented by the test device"):
+    with pytest.raises(StudyError, match="synthetic"):
         compare_runs(run(factorial()), run(factorial(fake)), NAMES)
 
 

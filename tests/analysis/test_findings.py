@@ -6,7 +6,7 @@ import pytest
 
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.quantities import quantity
-from nqbench.analysis.factorial.findings import COUNTERS_TOLD, extremes, findings
+from nqbench.analysis.findings import COUNTERS_TOLD, extremes, findings
 from tests.analysis.builder import (
     H100,
     MINI,

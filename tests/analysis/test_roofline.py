@@ -10,10 +10,10 @@ from shutil import copytree
 import pytest
 from typer.testing import CliRunner
 
-from nqbench.analysis.claims.runs import Observed, observe
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed, observe
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.limits.ceilings import Ceiling, Ceilings, Kind, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
@@ -171,8 +171,8 @@ def test_a_configuration_of_several_sweeps_is_one_kernel(runs: dict[str, Path]) 
     roof = ceilings_of(load_dataset(runs["ceilings"]))
     plain = observe(runs["kernels"])
     points = plain.data.points
-    blocks = {r: {**block, "key": "other"} for r, block in points[1].blocks.items()}
-    other = replace(points[1], levels={**points[1].levels, "block_size": 1}, blocks=blocks)
+    blocks = {r: {**block, "key": "other"} for r, block in points[1].measurements.items()}
+    other = replace(points[1], levels={**points[1].levels, "block_size": 1}, measurements=blocks)
     twice = replace(plain, data=replace(plain.data, points=(*points, points[1], other)))
     row = {"key": points[1].detail("key"), "dram_bytes": 4096.0, "fp32_operations": 64.0,
            "integer_thread_instructions": 32.0}  # fmt: skip

@@ -108,7 +108,7 @@ def test_workloads_are_not_mixed(runs: Path, tmp_path: Path) -> None:
 def test_a_replay_of_invented_times_stays_invented(runs: Path, tmp_path: Path) -> None:
     study = load_study(runs / "small.yaml")
     again = run_study(study, f"replay:{runs / 'old'}", tmp_path / "r", isolate=False).path
-    assert load_dataset(again).manner == load_dataset(runs / "old").manner
+    assert load_dataset(again).provenance == load_dataset(runs / "old").provenance
     assert call("compare", runs / "old", again)[0] == 0
 
 

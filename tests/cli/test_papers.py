@@ -63,7 +63,7 @@ def test_reproduce_runs_reports_and_judges(project: Path) -> None:
     assert done.returncode == 0, done.stderr
     page = next(line for line in done.stdout.splitlines() if line.endswith("paper.md"))
     text = (project / page).read_text(encoding="utf-8")
-    assert "invented by the fake test device" in text
+    assert "synthetic, made by the fake test device" in text
     assert "table 4: shared memory with no bank conflict" in text
     assert (project / page).with_name("report.md").exists()
     run = next(project.glob("results/local/*/zhang2011"))

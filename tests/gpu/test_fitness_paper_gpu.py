@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from nqbench.analysis.claims.judge import judge
-from nqbench.analysis.claims.runs import Observed, observe
+from nqbench.analysis.data.observed import Observed, observe
 from nqbench.analysis.data.quantities import quantity
 from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
@@ -90,7 +90,7 @@ def total_s(run: Observed, system: str, n: int) -> float:
 def test_phases_of_a_call_add_up(run: Observed) -> None:
     """Allocation, transfers and the kernel of the coarse scheme are parts of its whole call."""
     (row,) = [
-        p.blocks[1]
+        p.measurements[1]
         for p in run.data.points
         if p.system == f"{PAPER}.gpu_coarse" and p.n == 1000 and p.sweep == "schemes"
     ]

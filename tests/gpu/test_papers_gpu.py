@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from nqbench.analysis.claims.judge import judge
-from nqbench.analysis.claims.runs import Observed, observe
+from nqbench.analysis.data.observed import Observed, observe
 from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.schema import Paper

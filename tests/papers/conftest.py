@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.data.observed import Observed
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
 from tests.papers.fitness_runs import run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nqbench.analysis.claims.runs import Observed, observed
+from nqbench.analysis.data.observed import Observed, observed
 from nqbench.papers import load_paper
 from nqbench.report.table import Table
 from tests.analysis.builder import H100, Builder

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nqbench.analysis.claims.runs import Observed, observed
+from nqbench.analysis.data.observed import Observed, observed
 from nqbench.papers.schema import Paper
 from tests.analysis.builder import H100, Builder
 

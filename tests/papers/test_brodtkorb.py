@@ -8,9 +8,9 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from nqbench.analysis.claims.judge import Verdict, judge
-from nqbench.analysis.claims.runs import Observed
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.limits.device_limits import flops_per_s, ideal_instruction_byte_ratio
+from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.limits.ceilings import flops_per_s, ideal_instruction_byte_ratio
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_folder, read_paper
 from nqbench.papers.schema import Paper
@@ -85,7 +85,7 @@ def test_a_failure_is_judged_without_rounds(paper: Paper) -> None:
     made.fail("processor", levels(10_000, 1), "wrong", "moves", f"{PAPER}.cpu_mapped")
     found = {v.claim.id: v for v in judge(paper, [named(made, PAPER)])}
     for name in ("mapping_fails_10000", "v7_still_fails", "v8_works"):
-        assert (found[name].word, found[name].manner) == ("holds", "simulated")
+        assert (found[name].word, found[name].provenance) == ("holds", "simulated")
     assert "counts and does not time" in found["v5_apply_faster"].reason
 
 
@@ -255,7 +255,7 @@ def test_sectors_of_a_simulated_run_are_those_of_all_requests() -> None:
     counted = {"global_sectors": 30.0, "global_requests": 4.0}
 
     def read(_: str, name: str) -> float:
-        from nqbench.analysis.claims.points import NotMeasured
+        from nqbench.analysis.data.select import NotMeasured
 
         if name not in counted:
             raise NotMeasured(name)

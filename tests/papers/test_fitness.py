@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from nqbench.analysis.claims.judge import Verdict, judge
-from nqbench.analysis.claims.points import NotMeasured
-from nqbench.analysis.claims.runs import Observed
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.select import NotMeasured
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_folder, read_paper
 from nqbench.papers.formula import parse

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.analysis.claims.runs import Observed
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.limits.ceilings import ceilings_beside
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from nqbench.analysis.claims import counts as claims_counts
+from nqbench.analysis.claims import functions
 from nqbench.analysis.claims.judge import judge
-from nqbench.analysis.claims.points import NotMeasured
-from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.select import NotMeasured
 from nqbench.errors import AnalysisError
 from nqbench.facts import DeviceFacts
 from nqbench.papers import load_paper, paper_folder
@@ -121,7 +121,7 @@ def runs() -> dict[str, Observed]:
 def test_a_complete_run_answers_every_claim(
     paper: str, runs: dict[str, Observed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims_counts, "count", lambda *a, **k: (7432, ""))
+    monkeypatch.setattr(functions, "count", lambda *a, **k: (7432, ""))
     found = {v.claim.id: v for v in judge(load_paper(paper), [runs[paper]])}
     silent = {name: v for name, v in found.items() if v.word == "not measured"}
     assert {name: v.reason for name, v in silent.items() if name not in ALLOWED[paper]} == {}
@@ -135,7 +135,7 @@ def test_a_complete_run_answers_every_claim(
 def test_a_complete_run_fills_every_table_and_figure(
     paper: str, runs: dict[str, Observed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims_counts, "count", lambda *a, **k: (7432, ""))
+    monkeypatch.setattr(functions, "count", lambda *a, **k: (7432, ""))
     loaded, run = load_paper(paper), runs[paper]
     for table in loaded.tables:
         made = twin(loaded, table, run)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.analysis.claims.counters import counter_of
-from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.claims.functions import counter_of
 from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.table import Table

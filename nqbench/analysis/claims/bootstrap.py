@@ -1,12 +1,13 @@
-"""Resampling of rounds: the same draw of rounds for every point of a run.
+"""Bootstrap over rounds: the rounds of a run are resampled, the same ones for every point.
 
-A claim compares points that were measured round by round. Drawing whole rounds keeps what a round
-does to all of them together.
+A claim compares points that were measured round by round. Resampling whole rounds keeps what a
+round does to all of them together.
 
-Few rounds, drawn plainly, vary too little: two equal systems would be told apart in 25% of runs of
-three rounds and 16% of runs of five (4,000 simulated runs each), where 5% is meant. So what a draw
-changes is widened by the factor between Student's t and the normal quantile (``widening``), which
-brings both to 5 to 6%, the error of a t test, and makes intervals agree with those of the tables.
+With few rounds a plain bootstrap varies too little: it would tell two equal systems apart in 25% of
+runs of three rounds and 16% of runs of five (4,000 simulated runs each), where 5% is meant. So the
+spread of the resamples is widened by the factor between Student's t and the normal quantile
+(``widening``). That brings both to 5 to 6%, the error of a t test, and makes intervals agree with
+those of the tables.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from nqbench.analysis.data.estimate import CONFIDENCE, quantile
 from nqbench.analysis.data.quantities import TIME, Quantity
 
 RESAMPLES: Final = 2000
-"""Draws of a verdict: the 2.5% limits then rest on 50 draws each."""
+"""For a verdict: each 2.5% limit then rests on 50 of them."""
 SEED: Final = 2011
-"""The draws are part of the analysis: the same records give the same verdict."""
+"""The resamples are part of the analysis: the same records give the same verdict."""
 Column = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
-    """Distinct draws with how often each came up.
+class Resamples:
+    """The distinct resamples, and how often each came up.
 
-    ``weights``  one array per run, shape ``(draws + 1, rounds)``: how often each round is in the
-                 draw; row 0 is all rounds once, for the value itself
     ``rounds``   the round numbers of each run, in the order of the columns
-    ``times``    shape ``(draws,)``; sums to :data:`RESAMPLES`
+    ``weights``  one array per run, shape ``(distinct + 1, rounds)``: how often the resample has
+                 each round; row 0 has every round once, for the value itself
+    ``times``    how often each came up, shape ``(distinct,)``; sums to :data:`RESAMPLES`
     """
 
     rounds: tuple[tuple[int, ...], ...]
@@ -46,33 +47,33 @@ class Draws:
 
     @property
     def count(self) -> int:
-        """Distinct draws, the first row (all rounds) included."""
+        """Distinct resamples, the first row (all rounds) included."""
         return len(self.times) + 1
 
     @classmethod
-    def of(cls, runs: Sequence[Dataset], *, resamples: int = RESAMPLES, seed: int = SEED) -> Draws:
-        """Draw rounds for each run; the rounds of different runs are independent.
+    def of(cls, runs: Sequence[Dataset], *, size: int = RESAMPLES, seed: int = SEED) -> Resamples:
+        """Resample the rounds of each run; those of different runs are independent.
 
-        Five rounds have 126 different draws: each is worked out once and counted as often as it
-        came up. A run with one round cannot be resampled and has no draws at all.
+        Five rounds have 126 distinct resamples: each is evaluated once and counted as often as it
+        came up. A run with one round cannot be resampled: there are none.
         """
         random = np.random.default_rng(seed)
         rounds = tuple(_rounds(data) for data in runs)
         if not rounds or any(len(r) < 2 for r in rounds):
             ones = tuple(np.ones((1, max(1, len(r)))) for r in rounds)
             return cls(rounds, ones, np.zeros(0, dtype=np.int64))
-        drawn = [random.multinomial(len(r), np.full(len(r), 1 / len(r)), resamples) for r in rounds]
-        distinct, times = np.unique(np.hstack(drawn), axis=0, return_counts=True)
+        counts = [random.multinomial(len(r), np.full(len(r), 1 / len(r)), size) for r in rounds]
+        distinct, times = np.unique(np.hstack(counts), axis=0, return_counts=True)
         edges = np.cumsum([len(r) for r in rounds])[:-1]
         parts = np.split(distinct, edges, axis=1)
         weights = tuple(np.vstack([np.ones(part.shape[1]), part]) for part in parts)
         return cls(rounds, weights, times)
 
     def values(self, run: int, point: PointResult, what: Quantity = TIME) -> Column:
-        """A point's value in every draw, shape ``(count,)``: geometric mean of the drawn rounds,
-        its distance from that of all rounds widened.
+        """A point's value in every resample, shape ``(count,)``: the geometric mean of its rounds,
+        with the distance from that of all rounds widened.
 
-        A point that lacks a drawn round uses the others; where none is left, all it has.
+        A point that lacks a round of the resample uses the others; where none is left, all it has.
         """
         found = point.values(what)
         known = np.array([r in found for r in self.rounds[run]])
@@ -94,7 +95,7 @@ def resampled(logs: Column, weights: NDArray[np.float64], rounds: int) -> Column
 
 
 def widening(rounds: int) -> float:
-    """How much wider a draw of ``rounds`` rounds has to be for intervals that cover.
+    """How much wider resamples of ``rounds`` rounds have to spread for intervals that cover.
 
     The standard deviation of resampled means is too small by sqrt((rounds - 1) / rounds), and its
     normal quantile stands where Student's belongs.

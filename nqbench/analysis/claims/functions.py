@@ -1,34 +1,43 @@
-"""The functions that claims call, over recorded runs: one draw of rounds at a time."""
+"""The functions that claims call, over recorded runs: one resample of rounds at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.analysis.claims import counts as claims_counts
-from nqbench.analysis.claims.bootstrap import Draws
-from nqbench.analysis.claims.counters import configuration, counter_of
-from nqbench.analysis.claims.points import (
+from nqbench.analysis.claims.bootstrap import Resamples
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.observed import Observed, probe_value, profile_value
+from nqbench.analysis.data.quantities import TIME, Quantity, quantity
+from nqbench.analysis.data.select import (
     NotMeasured,
+    best_point,
     check_timed,
     configurations,
     described,
     finished,
+    main_point,
+    paper_of,
     remedy,
     timed_points,
 )
-from nqbench.analysis.claims.runs import Observed, probe_value
-from nqbench.analysis.data.dataset import Dataset, PointResult
-from nqbench.analysis.data.quantities import TIME, Quantity, quantity
-from nqbench.analysis.limits.device_limits import device_number
+from nqbench.analysis.limits.ceilings import device_number
+from nqbench.errors import AnalysisError
 from nqbench.papers.formula import DEVICE
 from nqbench.papers.schema import Paper
-from nqbench.vocabulary import PROBE_COUNTERS, of_kernel
+from nqbench.vocabulary import (
+    PROBE_COUNTERS,
+    PROFILER_COUNTERS,
+    is_counter,
+    of_kernel,
+    plain_name,
+)
 
 TOO_OLD: Final = "cannot run kernels of a compiler that is kept up today (it needs Turing or later)"
 """CUDA 13 compiles for compute capability 7.5 and up, the papers' devices are Tesla and Fermi."""
@@ -40,10 +49,13 @@ _FINAL: Final = "both"
 
 Column = NDArray[np.float64]
 
+FULL: Final = "nqbench claims RUN --full"
+"""The command that walks the large trees."""
+
 
 @dataclass(eq=False)
 class Values:
-    """What a claim may read. ``at`` is the draw that the functions answer for; 0: all rounds.
+    """What a claim may read. ``at`` is the resample that the functions answer for; 0: all rounds.
 
     ``run`` is the index of the run in question among ``runs``; ``n`` the size (``N``); ``full``
     lets counts walk trees for minutes; ``notes`` collects where values come from.
@@ -51,7 +63,7 @@ class Values:
 
     paper: Paper
     runs: Sequence[Observed]
-    draws: Draws
+    resamples: Resamples
     run: int = 0
     n: int = 0
     at: int = 0
@@ -113,7 +125,7 @@ class Values:
     def best(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> float:  # noqa: N803 (the language's name)
         """Kernel seconds of the configuration that is fastest over all rounds.
 
-        Picking it in each draw anew would give the least of many noisy values: too good a one.
+        Picking it in each resample anew would give the least of many noisy values: too good a one.
         """
         _, columns = self._all(system, N, hw, levels)
         return float(min(columns, key=lambda column: column[0])[self.at])
@@ -223,7 +235,7 @@ class Values:
         if "system" in given:
             given["system"] = self.paper.system(given["system"])
         workload = self.paper.workload
-        value, note = claims_counts.count(name, given, self.runs, full=self.full, workload=workload)
+        value, note = count(name, given, self.runs, full=self.full, workload=workload)
         if note:
             self.notes[note] = None
         return value
@@ -269,7 +281,7 @@ class Values:
             point = configuration(data, full, size, config, levels)
             if not point.values(what):
                 raise NotMeasured(f"the run has no {what.label} of {full}")
-            self._kept[key] = self.draws.values(index, point, what)
+            self._kept[key] = self.resamples.values(index, point, what)
         return float(self._kept[key][self.at])
 
     def _all(
@@ -281,6 +293,110 @@ class Values:
         key = ("all", index, full, size, tuple(sorted(levels.items())))
         if key not in self._kept:
             points = timed_points(data, full, size, levels)
-            self._kept[key] = points, [self.draws.values(index, p) for p in points]
+            self._kept[key] = points, [self.resamples.values(index, p) for p in points]
         found: tuple[list[PointResult], list[Column]] = self._kept[key]
         return found
+
+
+def counter_of(run: Observed, point: PointResult, name: str) -> float:
+    """A counter or resource of a point. Raises :class:`NotMeasured` where it was not counted."""
+    if is_counter(name):
+        estimate = point.estimate(quantity(name))
+        if estimate is not None:
+            return estimate.value
+        found = profile_value(run, point, name)
+        if found is not None:
+            return found
+        raise NotMeasured(
+            f"{name} is counted in the simulator"
+            f" (nqbench reproduce {paper_of(run.data, point.system)} --device sim)"
+            " or by Nsight Compute (`counters: ncu` under `measure` in the study)"
+        )
+    if plain_name(name)[0] in PROFILER_COUNTERS:
+        found = profile_value(run, point, name)
+        if found is not None:
+            return found
+        raise NotMeasured(
+            f"{name} is counted by Nsight Compute alone (`counters: ncu` under `measure` in the"
+            " study, on a GPU)"
+        )
+    value = point.detail(name)
+    if value is None:
+        raise NotMeasured(f"the run has no {name} of {point.system} N={point.n}")
+    return float(value)
+
+
+def first_counted(run: Observed, system: str, n: int, name: str) -> float:
+    """A counter or resource of the first configuration of a system that has it.
+
+    Raises :class:`NotMeasured` with the reason of the first configuration where none has.
+    """
+    reasons = []
+    for point in finished(configurations(run.data, system, n), run.data):
+        try:
+            return counter_of(run, point, name)
+        except NotMeasured as error:
+            reasons.append(error)
+    raise reasons[0]
+
+
+def configuration(
+    data: Dataset, system: str, n: int, config: str, levels: Mapping[str, Any]
+) -> PointResult:
+    """The configuration that ``config`` picks: ``fastest``, ``highest_occupancy``, main."""
+    if config == "fastest":
+        return best_point(data, system, n, levels)
+    if config == "highest_occupancy":
+        ok = finished(configurations(data, system, n, levels), data)
+        known = [p for p in ok if p.detail("occupancy") is not None]
+        if not known:
+            raise NotMeasured(
+                f"the run has no occupancy of {system}; a GPU's compiler reports it",
+                f"nqbench reproduce {paper_of(data, system)} --device cuda:0",
+            )
+        return max(known, key=lambda p: float(p.detail("occupancy")))
+    if config:
+        raise NotMeasured(f"config {config!r} is neither fastest nor highest_occupancy")
+    return main_point(data, system, n, levels)
+
+
+def count(
+    name: str,
+    parameters: Mapping[str, Any],
+    runs: Sequence[Observed] = (),
+    *,
+    full: bool = False,
+    workload: str = "counting",
+) -> tuple[Any, str]:
+    """A count by name, and where it comes from if that is not the host's enumeration.
+
+    ``parameters`` are those of ``nqbench.workloads.WORKLOAD.counts.count``; ``full`` walks trees
+    that take minutes. Raises :class:`NotMeasured` where neither knows, ``StudyError`` for a name
+    that does not exist.
+    """
+    found = _probed(name, parameters, runs)
+    if found is not None:
+        return found
+    counts = import_module(f"nqbench.workloads.{workload}.counts")
+    try:
+        return counts.count(name, full=full, **parameters), ""
+    except AnalysisError as error:
+        raise NotMeasured(
+            f"counting {name} at N={parameters.get('N')} walks the whole tree: `{FULL}` does it"
+            " once (minutes), and so does a run of the study on a GPU"
+        ) from error
+
+
+def _probed(
+    name: str, parameters: Mapping[str, Any], runs: Sequence[Observed]
+) -> tuple[float, str] | None:
+    stat = parameters.get("stat")
+    counter = f"{name}_{stat}" if stat else name
+    if counter not in PROBE_COUNTERS or "system" not in parameters:
+        return None
+    for run in runs:
+        depth = parameters.get("depth", "own")
+        found = probe_value(run, str(parameters["system"]), int(parameters["N"]), counter, depth)
+        if found is not None:
+            return found, f"counted by the instrumented kernel on {run.data.device_short}"
+    return None

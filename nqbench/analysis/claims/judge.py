@@ -1,6 +1,6 @@
 """Verdicts: does what a paper says hold in these runs?
 
-Each claim is worked out for every draw of rounds (``claims_draws``). At one size at least 97.5%
+Each claim is evaluated for every resample of the rounds (``bootstrap``). At one size at least 97.5%
 true is ``holds``, at most 2.5% ``fails``, else ``unclear``; over several sizes all must hold, and
 any failure fails. Deterministic counts are judged directly.
 """
@@ -13,12 +13,11 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from nqbench.analysis.claims.bootstrap import RESAMPLES, Draws
+from nqbench.analysis.claims.bootstrap import RESAMPLES, Resamples
 from nqbench.analysis.claims.functions import TOO_OLD, Values
-from nqbench.analysis.claims.points import NotMeasured
-from nqbench.analysis.claims.runs import Observed, timed_runs
-from nqbench.analysis.claims.times import in_times_of
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed, in_times_of, timed_runs
+from nqbench.analysis.data.select import NotMeasured
 from nqbench.errors import StudyError
 from nqbench.papers.formula import OF_TIME, UNDRAWN, Formula, evaluate, parse
 from nqbench.papers.schema import Claim, Paper
@@ -26,7 +25,7 @@ from nqbench.papers.schema import Claim, Paper
 Word = Literal["holds", "fails", "unclear", "not measured"]
 HOLDS: Final = 0.975
 FAILS: Final = 0.025
-"""Shares of the draws: a two-sided 95% statement, as for every interval shown."""
+"""Shares of the resamples: a two-sided 95% statement, as for every interval shown."""
 BOUNDS: Final = (100 * FAILS, 100 * HOLDS)
 ENUMERATED: Final = "enumerated on the host"
 """Device of a count that needs no run."""
@@ -36,8 +35,8 @@ ENUMERATED: Final = "enumerated on the host"
 class SizeVerdict:
     """What came out at one size.
 
-    ``value``   an estimate (bounds: the middle 95% of the draws), or text for what is no number
-    ``share``   share of the draws in which the claim is true; ``None`` without a verdict
+    ``value``   an estimate (bounds: the middle 95% of the resamples), or text for what is no number
+    ``share``   share of the resamples in which the claim is true; ``None`` without a verdict
     ``paper``   the paper's value at this size, as printed
     ``command`` what would measure it, where it was not
     """
@@ -57,7 +56,7 @@ class Verdict:
 
     claim: Claim
     device: str
-    manner: str
+    provenance: str
     word: Word
     sizes: tuple[SizeVerdict, ...]
     reason: str = ""
@@ -65,7 +64,7 @@ class Verdict:
     @property
     def simulated(self) -> bool:
         """Whether it rests on simulated counters."""
-        return self.manner == "simulated"
+        return self.provenance == "simulated"
 
 
 def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list[Verdict]:
@@ -76,18 +75,18 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
     cannot judge. ``full`` lets counts walk large trees, which takes minutes once.
     """
     runs = [in_times_of(paper, run) for run in runs]
-    own = {i: Draws.of([run.data]) for i, run in enumerate(runs)}
+    own = {i: Resamples.of([run.data]) for i, run in enumerate(runs)}
     timed = timed_runs(runs) or runs
     verdicts: list[Verdict] = []
     for claim in paper.claims:
         form = _form(claim)
         if _enumerated(form):
             verdicts.append(
-                _verdict(claim, form, Values(paper, runs, Draws.of([]), full=full), None)
+                _verdict(claim, form, Values(paper, runs, Resamples.of([]), full=full), None)
             )
         elif _across(form):
             among = timed if form.names & OF_TIME else runs
-            joint = Draws.of([run.data for run in among])
+            joint = Resamples.of([run.data for run in among])
             verdicts.append(_verdict(claim, form, Values(paper, among, joint), among[0]))
         else:
             verdicts += _worth_a_row(
@@ -142,18 +141,20 @@ def _across(form: _Form) -> bool:
 
 
 def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) -> Verdict:
-    device, manner = (ENUMERATED, "exact") if run is None else (run.data.device, run.data.manner)
+    device, provenance = (
+        (ENUMERATED, "exact") if run is None else (run.data.device, run.data.provenance)
+    )
     if claim.kind == "reported_only" and claim.today is None:
         reason = "reported by the paper without a test; it is about another program"
-        return Verdict(claim, device, manner, "not measured", (), reason)
+        return Verdict(claim, device, provenance, "not measured", (), reason)
     across = _across(form)
     if across and len(values.runs) > 1:
         device = "; ".join(dict.fromkeys(r.data.device_short for r in values.runs))
     if form.devices > 1 and len(set(values.names["devices"])) < form.devices:
         reason = f"it compares devices: give runs of {form.devices}, nqbench claims RUN RUN"
-        return Verdict(claim, device, manner, "not measured", (), reason)
+        return Verdict(claim, device, provenance, "not measured", (), reason)
     if across and form.devices < 2 and (missing := _absent(form, values)):
-        return Verdict(claim, device, manner, "not measured", (), missing)
+        return Verdict(claim, device, provenance, "not measured", (), missing)
     sizes = list(claim.n) if run is None or claim.n else run.sizes
     if not claim.n and not form.sized:
         sizes = [0]  # one value over all sizes: asked once, at none in particular
@@ -168,7 +169,7 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
         found = tuple(size for size in found if size.word != "not measured") or found
     word, reason = _combine(found)
     notes = [reason, form.note, moved, *values.notes, _contradiction(claim)]
-    return Verdict(claim, device, manner, word, found, "; ".join(n for n in notes if n))
+    return Verdict(claim, device, provenance, word, found, "; ".join(n for n in notes if n))
 
 
 def _absent(form: _Form, values: Values) -> str:
@@ -206,8 +207,8 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
     paper = claim.published(n)
     try:
         results = []
-        for draw in range(values.draws.count):
-            values.at = draw
+        for resample in range(values.resamples.count):
+            values.at = resample
             value = evaluate(form.expr, values.functions, values.names)
             results.append((value, _true(form, values, value)))
     except NotMeasured as error:
@@ -218,16 +219,16 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
     finally:
         values.at = 0
     exact = not form.names & (OF_TIME - UNDRAWN)
-    shown = _shown([v for v, _ in results], values.draws, exact)
+    shown = _shown([v for v, _ in results], values.resamples, exact)
     if form.expect is None:
         return SizeVerdict(n, "not measured", shown, paper=paper, reason="shown, nothing to judge")
     if exact:
         true = results[0][1]
         return SizeVerdict(n, "holds" if true else "fails", shown, float(true), paper)
-    if values.draws.count == 1:
+    if values.resamples.count == 1:
         reason = "one round: without a second one there is no verdict on a time"
         return SizeVerdict(n, "unclear", shown, None, paper, reason)
-    share = float(np.dot([t for _, t in results[1:]], values.draws.times) / RESAMPLES)
+    share = float(np.dot([t for _, t in results[1:]], values.resamples.times) / RESAMPLES)
     word: Word = "holds" if share >= HOLDS else "fails" if share <= FAILS else "unclear"
     return SizeVerdict(n, word, shown, share, paper)
 
@@ -238,22 +239,22 @@ def _true(form: _Form, values: Values, value: Any) -> bool:
     return bool(evaluate(form.expect, values.functions, values.names | {"value": value}))
 
 
-def _shown(found: Sequence[Any], draws: Draws, exact: bool) -> Estimate | str:
-    """A number with the middle 95% of its draws; anything else as text."""
+def _shown(found: Sequence[Any], resamples: Resamples, exact: bool) -> Estimate | str:
+    """A number with the middle 95% of its resamples; anything else as text."""
     first = found[0]
     if isinstance(first, bool):
-        if exact or draws.count == 1:
+        if exact or resamples.count == 1:
             return str(first)
-        share = float(np.dot([bool(v) for v in found[1:]], draws.times) / RESAMPLES)
-        return f"{first} ({100 * share:.3g}% of draws true)"
+        share = float(np.dot([bool(v) for v in found[1:]], resamples.times) / RESAMPLES)
+        return f"{first} ({100 * share:.3g}% of resamples true)"
     if isinstance(first, list):
         return "[" + ", ".join(_item(v) for v in first) + "]"
     value = float(first)
-    if exact or draws.count == 1:
+    if exact or resamples.count == 1:
         return Estimate(value, exact=exact)
-    drawn = np.repeat(np.array(found[1:], dtype=float), draws.times)
-    low, high = np.percentile(drawn, BOUNDS)
-    rounds = min(len(r) for r in draws.rounds)
+    resampled = np.repeat(np.array(found[1:], dtype=float), resamples.times)
+    low, high = np.percentile(resampled, BOUNDS)
+    rounds = min(len(r) for r in resamples.rounds)
     return Estimate(value, float(low), float(high), rounds)
 
 

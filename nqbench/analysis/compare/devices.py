@@ -20,8 +20,7 @@ from nqbench.analysis.compare.statistics import ALPHA, adjusted, paired
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import CONFIDENCE, Estimate, quantile
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.analysis.factorial.effects import effects
-from nqbench.analysis.factorial.findings import NOTEWORTHY
+from nqbench.analysis.factorial.effects import NOTEWORTHY, effects
 from nqbench.analysis.wording import ratio as ratio_text
 from nqbench.errors import AnalysisError
 

@@ -16,8 +16,7 @@ from nqbench.analysis.compare.devices import (
     rank_correlations,
     reversals,
 )
-from nqbench.analysis.compare.model import Comparison
-from nqbench.analysis.compare.runs import compare_levels, compare_runs
+from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs
 from nqbench.analysis.compare.statistics import DEFAULT_MARGIN
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import HOST_TIME
@@ -97,7 +96,7 @@ def _with_devices(
     if len({run.device for run in runs}) < 2:
         return Findings(found, (), (), command, several_devices=False)
     # Ranks and reversals are of what GPUs do; their CPUs may differ too.
-    shown = list(dict.fromkeys(b.quantity for c in found for b in c.blocks))
+    shown = list(dict.fromkeys(b.quantity for c in found for b in c.sections))
     shown = [what for what in shown if what != HOST_TIME]
     ranks = [r for what in shown for r in rank_correlations(runs, names, what)]
     turned = [r for what in shown for r in reversals(runs, names, what)]

@@ -7,11 +7,11 @@ Ratios are second over first: below 1 the second side takes less.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from nqbench.analysis.compare.match import Matched, Matching, Missing, match_levels, match_runs
-from nqbench.analysis.compare.model import Block, Compared, Comparison, Verdict
 from nqbench.analysis.compare.statistics import (
     ALPHA,
     DEFAULT_MARGIN,
@@ -29,6 +29,76 @@ from nqbench.errors import AnalysisError, StudyError
 
 EVENT_DEVICES: Final = ("cuda", "nvbench")
 """Devices whose kernel times come from CUDA events."""
+Verdict = Literal["faster", "slower", "same", "unclear", "equal", "differs"]
+TIME_VERDICTS: Final[tuple[Verdict, ...]] = ("faster", "slower", "same", "unclear")
+COUNT_VERDICTS: Final[tuple[Verdict, ...]] = ("equal", "differs")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """One quantity of one pair of points.
+
+    ``ratio``   second over first
+    ``p``       corrected for all points; NaN for counts and where there is no interval
+    ``reason``  why a verdict is ``unclear``
+    """
+
+    pair: Matched
+    quantity: Quantity
+    first: Estimate
+    second: Estimate
+    ratio: Estimate
+    verdict: Verdict
+    p: float = math.nan
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Section:
+    """All points under one quantity, with the geometric mean over them (``None``: undefined)."""
+
+    quantity: Quantity
+    rows: tuple[Compared, ...]
+    overall: Estimate | None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of points per verdict, the verdicts that occur not at all included."""
+        names = TIME_VERDICTS if self.quantity.kind == "time" else COUNT_VERDICTS
+        return {name: sum(row.verdict == name for row in self.rows) for name in names}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Two runs, or two levels of one factor in one run.
+
+    ``names``   what the two sides are called, the reference first
+    ``sides``   the runs (the same one twice, for two levels)
+    ``design``  ``paired`` by round within one run, ``welch`` between runs
+    """
+
+    names: tuple[str, str]
+    sides: tuple[Dataset, Dataset]
+    design: Literal["paired", "welch"]
+    margin: float
+    sections: tuple[Section, ...]
+    missing: tuple[Missing, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def rows(self) -> Iterable[Compared]:
+        """Every compared quantity of every pair."""
+        return (row for section in self.sections for row in section.rows)
+
+    @property
+    def matched(self) -> int:
+        """Pairs of points that were compared."""
+        return len({id(row.pair) for row in self.rows})
+
+    @property
+    def unmatched(self) -> int:
+        """Points that were not compared, each counted once."""
+        return sum(not entry.again for entry in self.missing)
 
 
 def compare_runs(
@@ -68,7 +138,7 @@ def compare_levels(
 
 
 def check_kinds(runs: Sequence[Dataset], names: Sequence[str]) -> None:
-    """Raise ``StudyError`` where times and counts, or real and invented ones, would mix."""
+    """Raise ``StudyError`` where times and counts, or real and synthetic ones, would mix."""
     kinds = [_kind(data) for data in runs]
     for kind, name in zip(kinds[1:], names[1:], strict=True):
         if kind != kinds[0]:
@@ -119,21 +189,21 @@ def _compare(
     value: str | None,
 ) -> Comparison:
     check_margin(margin)
-    blocks = []
+    sections = []
     for what in _quantities(sides, matching.pairs, value):
         usable = [p for p in matching.pairs if p.first.values(what) and p.second.values(what)]
         if usable and what.kind == "time":
-            blocks += _times(usable, sides, what, design, margin)
+            sections += _times(usable, sides, what, design, margin)
         elif usable:
-            blocks.append(_counts(usable, what))
-    if not blocks:
+            sections.append(_counts(usable, what))
+    if not sections:
         why = f"; e.g. {_example(matching.missing[0])}" if matching.missing else ""
         what_text = f" with a {value}" if value else ""
         raise AnalysisError(
             f"{names[0]} and {names[1]} have no finished point in common{what_text}{why}"
         )
-    notes = (*matching.notes, *_notes(sides, design, blocks))
-    return Comparison(names, sides, design, margin, tuple(blocks), matching.missing, notes)
+    notes = (*matching.notes, *_notes(sides, design, sections))
+    return Comparison(names, sides, design, margin, tuple(sections), matching.missing, notes)
 
 
 def _example(missing: Missing) -> str:
@@ -157,7 +227,7 @@ def _times(
     what: Quantity,
     design: Literal["paired", "welch"],
     margin: float,
-) -> list[Block]:
+) -> list[Section]:
     """Kernels and, apart, programs of the host: no GPU changed what those take.
 
     Verdicts are corrected for all points together.
@@ -179,15 +249,15 @@ def _times(
         )
         for pair, c, (verdict, p) in zip(pairs, contrasts, judge(contrasts, margin), strict=True)
     )
-    blocks = []
+    sections = []
     for part in (what, HOST_TIME) if what == TIME else (what,):
         own = [i for i, row in enumerate(rows) if row.quantity is part]
         if own:
             firsts, seconds = zip(*(values[i] for i in own), strict=True)
             mean = overall(firsts, seconds, same_run=same_run, step_s=step_s)
             held = tuple(rows[i] for i in own)
-            blocks.append(Block(part, held, mean.estimate() if mean else None))
-    return blocks
+            sections.append(Section(part, held, mean.estimate() if mean else None))
+    return sections
 
 
 def _on_host(pair: Matched, what: Quantity) -> bool:
@@ -209,7 +279,7 @@ def _why_unclear(c: Contrast, margin: float) -> str:
     return "the interval holds 1 and reaches beyond the margin; more rounds would narrow it"
 
 
-def _counts(pairs: Sequence[Matched], what: Quantity) -> Block:
+def _counts(pairs: Sequence[Matched], what: Quantity) -> Section:
     rows = []
     for pair in pairs:
         one, two = _estimate(pair.first, what), _estimate(pair.second, what)
@@ -218,7 +288,7 @@ def _counts(pairs: Sequence[Matched], what: Quantity) -> Block:
     logs = [math.log(r.ratio.value) for r in rows if 0 < r.ratio.value < math.inf]
     complete = len(logs) == len(rows)  # a count of zero has no geometric mean
     mean = Estimate(math.exp(math.fsum(logs) / len(logs)), exact=True) if complete else None
-    return Block(what, tuple(rows), mean)
+    return Section(what, tuple(rows), mean)
 
 
 def _exact_ratio(one: Estimate, two: Estimate) -> Estimate:
@@ -235,14 +305,16 @@ def _estimate(point: PointResult, what: Quantity) -> Estimate:
 
 def _kind(data: Dataset) -> str:
     what = "counters" if data.simulated else "times"
-    if data.invented:
-        return f"invented by the test device ({what})"
+    if data.synthetic:
+        return f"synthetic ({what})"
     return f"simulated ({what})" if data.simulated else f"measured ({what})"
 
 
-def _notes(sides: tuple[Dataset, Dataset], design: str, blocks: Sequence[Block]) -> tuple[str, ...]:
+def _notes(
+    sides: tuple[Dataset, Dataset], design: str, sections: Sequence[Section]
+) -> tuple[str, ...]:
     notes = []
-    if any(block.quantity.kind == "time" for block in blocks):
+    if any(section.quantity.kind == "time" for section in sections):
         if design == "paired":
             notes.append("Paired by round: what a round did to both sides cancels.")
         else:
@@ -257,7 +329,7 @@ def _notes(sides: tuple[Dataset, Dataset], design: str, blocks: Sequence[Block])
                 f"{means[0]} reports means of its samples, the other run medians: outliers make"
                 " the former larger."
             )
-    if any(block.quantity.kind == "counter" for block in blocks):
+    if any(section.quantity.kind == "counter" for section in sections):
         notes.append(
             "Counters are deterministic: they are equal or they differ, without intervals."
         )

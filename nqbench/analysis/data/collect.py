@@ -1,4 +1,4 @@
-"""From a frame of blocks to the points that it speaks about."""
+"""From the measurements of a run to its points."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def load_dataset(run: Path | str) -> Dataset:
 
 
 def collect(frame: pd.DataFrame, name: str = "") -> Dataset:
-    """Read a frame of blocks as ``store.load`` makes it, with the manifest in ``frame.attrs``.
+    """Read a frame as ``runs.frame`` makes it, with the manifest in ``frame.attrs``.
 
-    The manifest's points give the order and say what was planned; blocks find their point by key,
-    so that two sweeps that hold the same point share its blocks. Without planned points, rows that
+    The manifest's points give the order and say what was planned. Measurements find their point by
+    key, so that two sweeps that hold the same point share them. Without planned points, rows that
     agree in sweep, system and all factors make a point.
     """
     manifest: Mapping[str, Any] = frame.attrs.get("manifest", {})
@@ -42,8 +42,10 @@ def collect(frame: pd.DataFrame, name: str = "") -> Dataset:
     else:
         points = _grouped(rows, _workload_factors(manifest, frame.columns), simulated)
     timed = any(p.timed and p.ok for p in points)
-    # What most points have: a run that was stopped has one block more for a few of them.
-    rounds = statistics.mode(len(p.blocks) for p in points if p.timed and p.ok) if timed else 0
+    # What most points have: a run that was stopped has one measurement more for a few of them.
+    rounds = (
+        statistics.mode(len(p.measurements) for p in points if p.timed and p.ok) if timed else 0
+    )
     study = manifest.get("study", {})
     study_name = study.get("name", "") if isinstance(study, Mapping) else str(study)
     return Dataset(name or study_name or "run", manifest, tuple(points), rounds)
@@ -65,9 +67,9 @@ def _planned(
     for point in planned:
         levels = _levels(point["factors"])
         place = (str(point["sweep"]), str(point.get("system") or ""))
-        blocks = by_key.get(str(point.get("key", "")), [])
-        if blocks:
-            points.append(_settle(place, levels, blocks, simulated))
+        measurements = by_key.get(str(point.get("key", "")), [])
+        if measurements:
+            points.append(_settle(place, levels, measurements, simulated))
         else:
             skip = str(point.get("skip") or "")
             points.append(_unrun(place, levels, skip, host=place[1] in hosts))
@@ -146,17 +148,18 @@ def _unrun(
         timed=False,
         status="skipped" if skip else "unfinished",
         reason=skip or "planned, but the run ended before it; run the study again to resume",
-        blocks={},
+        measurements={},
     )
 
 
 def _settle(
     place: tuple[str, str], levels: Mapping[str, Level], rows: Sequence[Row], simulated: bool
 ) -> PointResult:
-    """Decide what a point's blocks amount to.
+    """Decide what a point's measurements amount to.
 
-    Only blocks of the newest key count (an older key measured something else). One wrong answer
-    condemns the point: its other blocks cannot be trusted either. Throttled blocks do not count.
+    Only measurements of the newest key count (an older key measured something else). One wrong
+    answer condemns the point: its other measurements cannot be trusted either. Throttled ones do
+    not count.
     """
     last = rows[-1]
     rows = [r for r in rows if r.get("key") == last.get("key")]
@@ -172,12 +175,12 @@ def _settle(
         timed=timed,
         status=status,
         reason=reason,
-        blocks=dict(sorted(good.items())) if status == "ok" else {},
+        measurements=dict(sorted(good.items())) if status == "ok" else {},
     )
 
 
 def _verdict(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
-    """Status of a point and its reason, from the statuses of its blocks."""
+    """Status of a point and its reason, from the statuses of its measurements."""
     bad = [r for r in rows if r["status"] not in {"ok", "throttled"}]
     wrong = [r for r in bad if r["status"] == "wrong"]
     if wrong:
@@ -185,24 +188,29 @@ def _verdict(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
         return "wrong", str(wrong[-1].get("reason") or answer)
     slowed = sum(r["status"] == "throttled" for r in rows)
     if any_good:
-        lost = (
-            [f"{len(bad)} block(s) lost: {bad[-1]['status']}: {bad[-1]['reason']}"] if bad else []
-        )
-        lost += [f"{slowed} throttled block(s) left out"] if slowed else []
+        lost = []
+        if bad:
+            lost = [f"{_count(len(bad), 'lost')}: {bad[-1]['status']}: {bad[-1]['reason']}"]
+        if slowed:
+            lost.append(_count(slowed, "throttled and left out"))
         return "ok", "; ".join(lost)
     if bad:
         return str(bad[-1]["status"]), str(bad[-1].get("reason") or "no reason recorded")
     if slowed:
-        return "throttled", str(rows[-1].get("reason") or "every block was throttled")
+        return "throttled", str(rows[-1].get("reason") or "every measurement was throttled")
     if any(int(r["round"]) > 0 and r.get("value_s") == 0 for r in rows):
         return "unfinished", (
-            "its blocks took 0 s: shorter than the clock can tell; give the kernel more work"
+            "its measurements took 0 s: shorter than the clock can tell; give the kernel more work"
         )
-    return "unfinished", "verified, but no block was timed; run the study again to resume"
+    return "unfinished", "verified, but no measurement was timed; run the study again to resume"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} measurement{'' if number == 1 else 's'} {what}"
 
 
 def _complete(row: Mapping[str, Any], timed: bool) -> bool:
-    """Whether a block says something: a time after round 0, or counters."""
+    """Whether a measurement says something: a time after round 0, or counters."""
     if timed:
         value = row.get("value_s")
         return int(row["round"]) > 0 and not missing(value) and float(value or 0) > 0

@@ -1,6 +1,6 @@
-"""A run as analysis sees it: its manifest and its points, each with the blocks that count.
+"""A run as analysis sees it: its manifest and its points, each with the measurements that count.
 
-frame of blocks (store.load) -> Dataset (collect.py) -> PointResult -> Estimate
+measurements (runs) -> Dataset (collect) -> PointResult -> Estimate
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class PointResult:
 
     ``levels``  every factor that applies, ``n`` excluded
     ``host``    the point ran on the CPU: a baseline, timed also beside a simulated run
-    ``timed``   its blocks carry times (a simulated kernel's carry counters only)
+    ``timed``   its measurements carry times (a simulated kernel's carry counters only)
     ``status``  a word of ``vocabulary.STATUSES``, or ``unfinished`` (verified or planned only)
-    ``blocks``  the rows that count, by round; empty unless ``status`` is ``ok``
+    ``measurements``  those that count, by round, as rows; empty unless ``status`` is ``ok``
     """
 
     sweep: str
@@ -42,7 +42,7 @@ class PointResult:
     timed: bool
     status: str
     reason: str
-    blocks: Mapping[int, Mapping[str, Any]]
+    measurements: Mapping[int, Mapping[str, Any]]
 
     @property
     def ok(self) -> bool:
@@ -63,7 +63,7 @@ class PointResult:
             return {}
         if what.kind == "counter" and (self.host or self.timed):
             return {}
-        found = {r: what.of(row) for r, row in sorted(self.blocks.items())}
+        found = {r: what.of(row) for r, row in sorted(self.measurements.items())}
         return {r: v for r, v in found.items() if math.isfinite(v)}
 
     def estimate(self, what: Quantity) -> Estimate | None:
@@ -73,7 +73,7 @@ class PointResult:
 
     def detail(self, column: str) -> Any:
         """A recorded fact of the point (registers, jobs, ...), or ``None``."""
-        for row in self.blocks.values():
+        for row in self.measurements.values():
             value = row.get(column)
             if not missing(value):
                 return value
@@ -119,19 +119,19 @@ class Dataset:
         return str(self._device.get("spec")) if self.simulated else self.device
 
     @property
-    def invented(self) -> bool:
+    def synthetic(self) -> bool:
         """Whether the test device made the times up, also where they were replayed since."""
         facts = self._device.get("facts") or {}
         return self.spec.startswith("fake") or facts.get("name") == FAKE_NAME
 
     @property
-    def manner(self) -> str:
+    def provenance(self) -> str:
         """``simulated`` or ``measured``, with the number of rounds."""
         if self.simulated:
             return "simulated"
-        if self.invented:
-            return "invented by the fake test device, not measured"
-        return self.host_manner
+        if self.synthetic:
+            return "synthetic, made by the fake test device, not measured"
+        return self.host_provenance
 
     @property
     def host(self) -> str:
@@ -140,7 +140,7 @@ class Dataset:
         return f"{host.get('name') or 'host CPU'} (cpu)"
 
     @property
-    def host_manner(self) -> str:
+    def host_provenance(self) -> str:
         """Baselines are always measured, also beside a simulated run."""
         return f"measured, {self.rounds} round{'' if self.rounds == 1 else 's'}"
 

@@ -24,6 +24,9 @@ MATCHED_SHARE: Final = 0.5
 """Below this share of matched pairs, pairs would speak for a corner of the design only: a model of
 all main effects is fitted to every combination instead, and the table says so."""
 
+NOTEWORTHY: Final = 1.02
+"""Smallest factor that is told: that exact counts differ by parts per million is true and idle."""
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:

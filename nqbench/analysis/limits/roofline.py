@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nqbench.analysis.claims.runs import Observed, profile_value
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult, missing
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed, profile_value
 from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.analysis.limits.ceilings import STUDY, Ceilings, Kind
 from nqbench.errors import AnalysisError
@@ -145,8 +145,7 @@ def _main_kernel(point: PointResult) -> tuple[str, Estimate | None]:
 
     ``None`` for the time where the program's phases were not recorded.
     """
-    columns = {str(c) for row in point.blocks.values() for c, v in row.items() if not missing(v)}
-    names = sorted({plain_name(c)[1] for c in columns} - {""})
+    names = sorted({plain_name(column)[1] for column in _columns(point)} - {""})
     times = {name: point.estimate(_phase(name)) for name in names}
     known = {name: time.value for name, time in times.items() if time is not None}
     if not known:
@@ -222,8 +221,13 @@ def _point(
 
 def _is_program(point: PointResult) -> bool:
     """Whether several kernels, or launches, make one sample."""
-    return any("@" in str(column) for row in point.blocks.values() for column, value in row.items()
-               if not missing(value))  # fmt: skip
+    return any("@" in column for column in _columns(point))
+
+
+def _columns(point: PointResult) -> set[str]:
+    """What was recorded of a point."""
+    rows = point.measurements.values()
+    return {str(name) for row in rows for name, value in row.items() if not missing(value)}
 
 
 def _same(one: PointResult, two: PointResult) -> bool:

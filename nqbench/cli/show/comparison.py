@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from nqbench.analysis.compare.model import Compared, Comparison
 from nqbench.analysis.compare.request import Findings
+from nqbench.analysis.compare.runs import Compared, Comparison
 from nqbench.analysis.wording import ratio
 from nqbench.cli.show.console import say
 from nqbench.cli.show.outcome import show_paths

@@ -7,7 +7,7 @@ from textwrap import shorten
 from typing import Final
 
 from nqbench.analysis.compare.match import labels
-from nqbench.analysis.compare.model import Block, Comparison
+from nqbench.analysis.compare.runs import Comparison, Section
 from nqbench.analysis.data.estimate import CONFIDENCE
 from nqbench.analysis.data.quantities import HOST_TIME
 from nqbench.errors import AnalysisError
@@ -40,18 +40,18 @@ LOOKS: Final = {
 """Colour and marker by verdict: either tells it."""
 
 
-def ratios(comparison: Comparison, block: Block, source: Source, which: str = "") -> Drawing:
+def ratios(comparison: Comparison, section: Section, source: Source, which: str = "") -> Drawing:
     """One dot per point, the largest change on top. Raises ``AnalysisError`` without a ratio."""
-    usable = [row for row in block.rows if 0 < row.ratio.value < math.inf]
+    usable = [row for row in section.rows if 0 < row.ratio.value < math.inf]
     if not usable:
-        raise AnalysisError(f"no point has a ratio of {block.quantity.label} that can be drawn")
+        raise AnalysisError(f"no point has a ratio of {section.quantity.label} that can be drawn")
     ranked = sorted(usable, key=lambda row: -abs(math.log(row.ratio.value)))[:MOST_ROWS]
-    names = labels([row.pair.first for row in block.rows])
+    names = labels([row.pair.first for row in section.rows])
     figure = new_figure(1.3 + _ROW_IN * max(len(ranked), 4))
     ax = figure.subplots()
     shown = [b for row in ranked for b in (row.ratio.value, row.ratio.low, row.ratio.high) if b]
     ratio_axis(ax, shown)
-    if block.quantity.kind == "time":
+    if section.quantity.kind == "time":
         low, high = 1 / (1 + comparison.margin), 1 + comparison.margin
         ax.axvspan(low, high, color="#009E73", alpha=0.12, linewidth=0)
     for verdict, (colour, marker) in LOOKS.items():
@@ -70,19 +70,19 @@ def ratios(comparison: Comparison, block: Block, source: Source, which: str = ""
             )
     ax.set_yticks(range(len(ranked)), [names[row.pair.first] for row in ranked], fontsize=6.5)
     ax.set_ylim(len(ranked) - 0.5, -0.5)
-    ax.set_xlabel(f"{block.quantity.label}, compared / reference")
+    ax.set_xlabel(f"{section.quantity.label}, compared / reference")
     legend(figure, ax)
     cut = f" (of {len(usable)}, the largest changes)" if len(ranked) < len(usable) else ""
     subtitle = f"{len(ranked)} points{cut}"
-    if block.quantity.kind == "time":
+    if section.quantity.kind == "time":
         subtitle += f"; whiskers: {CONFIDENCE:.0%} interval; band: margin {comparison.margin:.1%}"
     sides = " against ".join(
         shorten(n, LONGEST_NAME, placeholder="...") for n in comparison.names[::-1]
     )
-    if block.quantity == HOST_TIME:
+    if section.quantity == HOST_TIME:
         subtitle += f"\n{ON_HOST}"
     subtitle += f"\n{sides}"
-    name = slug("ratios", which, file_part(block.quantity))
-    title = f"Ratio of {block.quantity.label} per point"
+    name = slug("ratios", which, file_part(section.quantity))
+    title = f"Ratio of {section.quantity.label} per point"
     alt = f"Dot plot of the ratios of {len(ranked)} points."
     return finish(figure, name, title, source, alt=alt, subtitle=subtitle)

@@ -42,7 +42,7 @@ Series = Mapping[str, Sequence[PointResult]]
 def scaling(data: Dataset, item: ReportItem) -> list[Drawing]:
     """One figure; a column per family (the part of a system's name before its dot)."""
     sweep = sweep_of(data, item)
-    points = [p for p in data.select(sweep, item.n) if p.ok and p.blocks]
+    points = [p for p in data.select(sweep, item.n) if p.ok and p.measurements]
     hosts = [p for p in points if p.host]
     if item.value:
         shown: tuple[Quantity, ...] = (quantity(item.value),)

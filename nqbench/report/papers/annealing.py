@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.claims.runs import Observed
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import Estimate, combine
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nqbench.analysis.claims.points import no_time
-from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.select import no_time
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import Known, PaperFigure, PaperTable

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nqbench.analysis.claims.points import NotMeasured, best_point
-from nqbench.analysis.claims.runs import Observed
-from nqbench.analysis.claims.times import time_of
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed, time_of
 from nqbench.analysis.data.quantities import TIME, Quantity
+from nqbench.analysis.data.select import NotMeasured, best_point
 from nqbench.analysis.wording import time as time_text
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure

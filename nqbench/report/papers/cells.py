@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nqbench.analysis.claims.points import (
+from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
+from nqbench.analysis.data.estimate import Estimate, combine
+from nqbench.analysis.data.quantities import TIME, Quantity, quantity
+from nqbench.analysis.data.select import (
     NotMeasured,
     best_point,
     check_timed,
     launch_text,
     main_point,
 )
-from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
-from nqbench.analysis.data.estimate import Estimate, combine
-from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable, Ratio, Series
 

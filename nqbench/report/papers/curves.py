@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from nqbench.analysis.claims.points import (
+from nqbench.analysis.data.dataset import PointResult, point_ratio
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed, timed_runs
+from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.select import (
     NotMeasured,
     best_point,
     main_point,
     no_time,
     timed_points,
 )
-from nqbench.analysis.claims.runs import Observed, timed_runs
-from nqbench.analysis.data.dataset import PointResult, point_ratio
-from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.quantities import TIME
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure, Series
 from nqbench.report.figures.scale import value_axis

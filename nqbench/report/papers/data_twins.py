@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NoReturn
 
-from nqbench.analysis.claims.points import (
+from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
+from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.select import (
     NotMeasured,
     best_point,
     launch_text,
@@ -17,9 +20,6 @@ from nqbench.analysis.claims.points import (
     timed_points,
     timed_s,
 )
-from nqbench.analysis.claims.runs import Observed
-from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
-from nqbench.analysis.data.quantities import TIME
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import DataFile, PaperTable
 from nqbench.report.items import slug, source_of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nqbench.analysis.claims.bootstrap import Draws
+from nqbench.analysis.claims.bootstrap import Resamples
 from nqbench.analysis.claims.functions import Values
-from nqbench.analysis.claims.points import NotMeasured
-from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.select import NotMeasured
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
@@ -21,7 +21,7 @@ def divergence(paper: Paper, table: PaperTable, run: Observed) -> Table:
     A simulated run has smaller boards than the paper: its largest one that was counted is taken.
     Raises ``AnalysisError`` where the run counted nothing of the kind.
     """
-    values = Values(paper, (run,), Draws.of([run.data]))
+    values = Values(paper, (run,), Resamples.of([run.data]))
     sizes = list(reversed(run.sizes)) if run.data.simulated else list(table.sizes)
     rows = []
     reasons: dict[str, None] = {}

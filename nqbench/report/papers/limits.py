@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.claims.runs import Observed
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
-from nqbench.analysis.limits.ceilings import ceilings_beside
-from nqbench.analysis.limits.device_limits import bytes_per_s, integers_per_s
+from nqbench.analysis.limits.ceilings import bytes_per_s, ceilings_beside, integers_per_s
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure
 from nqbench.report.figures.log_axis import sizes_axis

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from nqbench.analysis.claims.points import NotMeasured, main_point
-from nqbench.analysis.claims.runs import Observed
 from nqbench.analysis.data.dataset import PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
+from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
 from nqbench.report.items import slug, source_of

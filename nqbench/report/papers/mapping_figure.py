@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.data.observed import Observed
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure
 from nqbench.report.figures.style import COLOURS, Drawing, finish, new_figure

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
-from nqbench.analysis.claims.counts import count
-from nqbench.analysis.claims.points import (
+from nqbench.analysis.claims.functions import count
+from nqbench.analysis.data.dataset import Dataset, point_ratio
+from nqbench.analysis.data.observed import Observed, probe_value
+from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.select import (
     NotMeasured,
     configurations,
     launch_text,
@@ -15,9 +18,6 @@ from nqbench.analysis.claims.points import (
     timed_points,
     timed_s,
 )
-from nqbench.analysis.claims.runs import Observed, probe_value
-from nqbench.analysis.data.dataset import Dataset, point_ratio
-from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable

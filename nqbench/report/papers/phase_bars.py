@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.claims.points import NotMeasured, main_point, no_time
-from nqbench.analysis.claims.runs import Observed
 from nqbench.analysis.data.dataset import PointResult
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.data.select import NotMeasured, main_point, no_time
 from nqbench.analysis.wording import time as time_text
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.claims.counters import first_counted
-from nqbench.analysis.claims.points import NotMeasured
-from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.claims.functions import first_counted
+from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.select import NotMeasured
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure

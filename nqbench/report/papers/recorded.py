@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nqbench.analysis.claims.judge import ENUMERATED, Verdict, judge
-from nqbench.analysis.claims.runs import Observed, observe, papers_of
+from nqbench.analysis.data.observed import Observed, observe, papers_of
 from nqbench.errors import StudyError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nqbench.analysis.claims.points import NotMeasured, main_point
-from nqbench.analysis.claims.runs import Observed
 from nqbench.analysis.data.dataset import point_ratio
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure
 from nqbench.report.figures.log_axis import sizes_axis

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from nqbench.analysis.claims.counters import first_counted
-from nqbench.analysis.claims.points import NotMeasured
-from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.claims.functions import first_counted
 from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
-from nqbench.analysis.limits.device_limits import bytes_per_s, fp32_per_s, roots_per_s
+from nqbench.analysis.data.select import NotMeasured
+from nqbench.analysis.limits.ceilings import bytes_per_s, fp32_per_s, roots_per_s
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
 from nqbench.report.items import slug, source_of

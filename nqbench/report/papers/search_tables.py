@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from nqbench.analysis.claims.counters import first_counted
-from nqbench.analysis.claims.points import NotMeasured, main_point
-from nqbench.analysis.claims.runs import Observed
+from nqbench.analysis.claims.functions import first_counted
 from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import Counterpart, PaperTable, Series

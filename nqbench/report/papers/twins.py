@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from nqbench.analysis.claims.runs import Observed
-from nqbench.analysis.claims.times import TOTALS
+from nqbench.analysis.data.observed import TOTALS, Observed
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable

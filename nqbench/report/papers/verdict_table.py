@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from nqbench.analysis.claims.bootstrap import RESAMPLES
 from nqbench.analysis.claims.judge import SizeVerdict, Verdict
-from nqbench.analysis.claims.times import TOTALS
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import TOTALS
 from nqbench.analysis.wording import number, ratio
 from nqbench.papers.schema import Paper
 from nqbench.report.items import slug
@@ -80,7 +80,7 @@ def details_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> 
     columns = (
         *(Column("claim"), Column("device"), Column("N"), Column("verdict")),
         *(Column("value", "ratio", spread=True), Column("other value")),
-        *(Column("share of draws true", "number"), Column("paper")),
+        *(Column("share of resamples true", "number"), Column("paper")),
         *(Column("expr"), Column("expect"), Column("remark")),
     )
     title = f"Claims of {paper.title}, by size"
@@ -89,7 +89,7 @@ def details_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> 
 
 def device_text(verdict: Verdict) -> str:
     """Device, marked where it is simulated."""
-    mark = f" ({verdict.manner})" if verdict.simulated else ""
+    mark = f" ({verdict.provenance})" if verdict.simulated else ""
     return f"{verdict.device}{mark}"
 
 

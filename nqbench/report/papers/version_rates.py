@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.claims.runs import Observed
 from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, quantity
-from nqbench.analysis.limits.device_limits import fp32_per_s, roots_per_s
+from nqbench.analysis.limits.ceilings import fp32_per_s, roots_per_s
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure
 from nqbench.report.figures.style import (

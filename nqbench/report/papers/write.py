@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.analysis.claims.judge import Verdict, judge
-from nqbench.analysis.claims.runs import Observed, timed_runs
-from nqbench.analysis.claims.times import in_times_of
+from nqbench.analysis.data.observed import Observed, in_times_of, timed_runs
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure

@@ -85,6 +85,6 @@ def _row(
         values = [v for v in point.values(phase).values() if v > 0]
         cells.append(combine(values).value if values else None)
     if timed:
-        samples = [int(row.get("samples") or 0) for row in point.blocks.values()]
-        cells += [len(point.blocks) or None, sum(samples) or None]
+        samples = [int(row.get("samples") or 0) for row in point.measurements.values()]
+        cells += [len(point.measurements) or None, sum(samples) or None]
     return (*cells, point.status)

@@ -17,18 +17,15 @@ from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import Quantity, quantity
 from nqbench.analysis.factorial.design import swept_factors
-from nqbench.analysis.factorial.effects import Effect, Interaction, effects, interactions
-from nqbench.analysis.limits.bottleneck import bottlenecks, verdict_text
-from nqbench.analysis.wording import (
-    describe,
-    effect_basis,
-    effect_says,
-    elsewhere,
-    interval_note,
-    number,
-    ratio,
-    time,
+from nqbench.analysis.factorial.effects import (
+    NOTEWORTHY,
+    Effect,
+    Interaction,
+    effects,
+    interactions,
 )
+from nqbench.analysis.limits.bottleneck import bottlenecks, verdict_text
+from nqbench.analysis.wording import describe, interval_note, number, ratio, time
 from nqbench.errors import AnalysisError
 from nqbench.point import PART
 
@@ -44,8 +41,8 @@ COUNTERS_TOLD: Final = (
 """Counters that findings of a simulated run speak about: how full warps are, conflicts, work,
 traffic. Said one by one, because no single one is the cost."""
 
-NOTEWORTHY: Final = 1.02
-"""Smallest factor that is told: that exact counts differ by parts per million is true and idle."""
+NEARLY_ALL: Final = 0.01
+"""Ratio of counts below which a percentage that is gone reads better than the ratio."""
 
 NO_CHANGE: Final = ("system", "seed")
 """Factors that are no change to a kernel: a name for many at once, and chance."""
@@ -130,11 +127,11 @@ def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
     if not clear:
         return _no_effect(data, sweep, what, here)
     best = max(clear, key=lambda e: _strength(e.ratio))
-    also = elsewhere(best, [e for e in found if _same_change(e, best) and e.n != largest])
+    also = _elsewhere(best, [e for e in found if _same_change(e, best) and e.n != largest])
     return (
         f"Strongest factor for {what.label}: {best.factor}. {best.level} instead of {best.base}"
-        f" {effect_says(best)}{also}"
-        f" ({_where(data, sweep, largest)}; {effect_basis(best)}; {interval_note(best.ratio)})."
+        f" {_effect_says(best)}{also}"
+        f" ({_where(data, sweep, largest)}; {_effect_basis(best)}; {interval_note(best.ratio)})."
     )
 
 
@@ -261,4 +258,40 @@ def _same_change(one: Effect, two: Effect) -> bool:
 
 
 def _where(data: Dataset, sweep: str, n: int) -> str:
-    return f"N={n}, sweep {sweep}, {data.device_short}, {data.manner}"
+    return f"N={n}, sweep {sweep}, {data.device_short}, {data.provenance}"
+
+
+def _effect_basis(effect: Effect) -> str:
+    """How many pairs an effect rests on, or which model."""
+    if effect.method == "least squares":
+        return "least squares over all combinations"
+    plural = "" if effect.pairs == 1 else "s"
+    return f"{effect.method} over {effect.pairs} otherwise equal pair{plural}"
+
+
+def _elsewhere(best: Effect, others: Sequence[Effect]) -> str:
+    """What the same change does at the other sizes; unclear is not the same as opposite."""
+    sizes: dict[str, list[str]] = {}
+    for effect in others:
+        if not effect.ratio.differs_from(1):
+            kind = "without a clear effect"
+        elif (effect.ratio.value - 1) * (best.ratio.value - 1) > 0:
+            kind = "and in the same direction"
+        else:
+            kind = "but in the opposite direction"
+        sizes.setdefault(kind, []).append(str(effect.n))
+    return "".join(f", {kind} at N={', '.join(where)}" for kind, where in sizes.items())
+
+
+def _effect_says(effect: Effect) -> str:
+    """``is 2.310 times as fast`` or ``multiplies the bank conflicts by 0.4300``."""
+    estimate, what = effect.ratio, effect.quantity
+    if estimate.value == 0:
+        return f"brings the {what.label} to 0"
+    if what.kind == "counter" and estimate.value < NEARLY_ALL:
+        return f"removes {100 * (1 - estimate.value):.6g}% of the {what.label}"
+    if what.kind == "time":
+        if estimate.value < 1:
+            return f"is {ratio(estimate.inverse())} times as fast"
+        return f"takes {ratio(estimate)} times as long"
+    return f"multiplies the {what.label} by {ratio(estimate)}"

@@ -1,15 +1,18 @@
-"""Runs as claims see them: the points, the instrumented points, and which paper's device it is."""
+"""Runs as claims and papers' pages see them: the points, what instrumented kernels and profilers
+counted, which paper's device it is, and whose time the paper prints."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult, missing
+from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.errors import StudyError
 from nqbench.papers.load import load_paper, paper_names
 from nqbench.system.suggest import listing
@@ -74,7 +77,7 @@ def observe(run: Path | str) -> Observed:
 
 
 def observed(frame: pd.DataFrame, path: Path) -> Observed:
-    """A run from its frame of blocks."""
+    """A run from its frame of measurements."""
     import pandas as pd
 
     ok = frame["status"] == "ok"
@@ -150,3 +153,42 @@ def _own_depth(row: Mapping[str, Any], n: int) -> int:
 
 def _word(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower().replace("nvidia", "").replace("geforce", ""))
+
+
+TOTAL: Final = Quantity(TIME.name, "total time", TIME.columns, TIME.kind, TIME.unit)
+"""``TIME`` of a run that :func:`in_times_of` has turned to totals."""
+TOTALS: Final = (
+    "times are totals here as they are in the paper: split, transfers, kernel and reduction"
+)
+"""For the notes of tables."""
+
+
+def in_times_of(paper: Paper, run: Observed) -> Observed:
+    """The run with the times that the paper's own are to be set against.
+
+    A paper that times the whole computation pays for its CPU part too: six rows of jobs instead of
+    five speed up its kernel and slow down its split, so that kernel times alone would reverse that
+    verdict. For such a paper the time of a point is the ``total`` of each measurement; a
+    measurement without one has no time. Phases stay what they are, and so do CPU programs and
+    programs of several kernels, whose time is whole anyway.
+    """
+    if paper.timed != "total":
+        return run
+    points = tuple(_whole(point) for point in run.data.points)
+    return replace(run, data=replace(run.data, points=points))
+
+
+def time_of(paper: Paper) -> Quantity:
+    """What the times of a paper's page are, in words and unit."""
+    return TOTAL if paper.timed == "total" else TIME
+
+
+def _whole(point: PointResult) -> PointResult:
+    if point.host or not point.timed:
+        return point
+    measurements = {round_: _with_total(row) for round_, row in point.measurements.items()}
+    return replace(point, measurements=measurements)
+
+
+def _with_total(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**row, "value_s": row.get("total_s", math.nan)}
