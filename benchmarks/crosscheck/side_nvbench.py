@@ -24,7 +24,7 @@ from nqbench.plan import Outputs
 
 TIMEOUT_S: Final = 5.0
 """Longest measuring of one kernel; nvbench's own 15 s would only add samples."""
-LEAST_SAMPLES: Final = 5
+MIN_SAMPLES: Final = 5
 
 
 def time_cases(cases: Sequence[Case], index: int) -> dict[str, dict[str, Any]]:
@@ -46,7 +46,7 @@ def time_cases(cases: Sequence[Case], index: int) -> dict[str, dict[str, Any]]:
         digests[case.name] = hashlib.sha256(compiled.image).hexdigest()
         registered = bench.register(_benchmark(job, compiled, index, failures))
         registered.set_name(case.name)
-        registered.set_min_samples(LEAST_SAMPLES)
+        registered.set_min_samples(MIN_SAMPLES)
         registered.set_timeout(TIMEOUT_S)
     with tempfile.TemporaryDirectory(prefix="nqbench-nvbench-") as folder:
         path = Path(folder) / "nvbench.json"

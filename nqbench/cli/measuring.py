@@ -10,8 +10,8 @@ from nqbench.cli.options import command_line
 
 if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
+    from nqbench.measure.run_state import StudyLike
     from nqbench.measure.runner import Expand
-    from nqbench.measure.study import StudyLike
 
 
 def choose(device: str) -> str:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from nqbench.measure.forecast import WORKER_START_S, TimeBook, block_s
-from nqbench.measure.run_state import Task
-from nqbench.measure.study import MeasureLike
+from nqbench.measure.run_state import MeasureLike, Task
 
 SLACK: Final = 3.0
 """A prediction from another size is trusted to this factor: only what exceeds it is left out."""

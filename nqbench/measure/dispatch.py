@@ -8,14 +8,13 @@ from typing import Any, Protocol
 
 from nqbench.measure.budget import Budget
 from nqbench.measure.events import Listener
-from nqbench.measure.run_state import Ledger, Task
+from nqbench.measure.run_state import MeasureLike, RunState, Task
 from nqbench.measure.sampling.sampling import Policy
-from nqbench.measure.study import MeasureLike
 from nqbench.measure.worker.pool import Job, Workers
 from nqbench.record import Record
 
 
-class Crews(Protocol):
+class WorkerFactory(Protocol):
     """Makes workers."""
 
     def __call__(self, size: int = 1) -> Workers:
@@ -27,14 +26,14 @@ class Crews(Protocol):
 
 @dataclass(frozen=True)
 class Dispatch:
-    """What a run's stages work with; everything they yield goes into the ledger."""
+    """What a run's stages work with; everything they yield goes into the state."""
 
     measure: MeasureLike
     policy: Policy
-    ledger: Ledger
+    state: RunState
     budget: Budget
     listener: Listener
-    crews: Crews
+    workers: WorkerFactory
 
     def job(self, task: Task, round_: int, place: int, *, timed: bool) -> Job:
         """A block of a point: a verification, or a timed one."""
@@ -62,16 +61,16 @@ class Dispatch:
         for job, reply in workers.run(jobs):
             task, place = job.tag
             if reply.fields["status"] == "skipped":
-                yield task, self.ledger.skip(task, round_, reply.fields["reason"])
+                yield task, self.state.skip(task, round_, reply.fields["reason"])
                 continue
-            record = self.ledger.add(task, round_, place, reply)
+            record = self.state.add(task, round_, place, reply)
             self._note(task, reply.fields)
             yield task, record
 
     def recall(self, tasks: Sequence[Task], round_: int) -> None:
         """Learn the launch times of an earlier run in this folder."""
         for task in tasks:
-            record = self.ledger.latest(task, round_)
+            record = self.state.latest(task, round_)
             if record is not None:
                 self._note(task, record.as_json())
 

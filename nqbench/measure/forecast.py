@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from nqbench.errors import DeviceError
-from nqbench.measure.study import StudyLike
-from nqbench.measure.workload import find_workload, runs_on_host
+from nqbench.measure.run_state import StudyLike
+from nqbench.measure.variants import find_workload, runs_on_cpu
 from nqbench.point import Point
 from nqbench.system.cpu import cpu_count
 
@@ -150,7 +150,7 @@ def estimate(points: Sequence[Point], study: StudyLike, spec: str) -> float | No
         if point.skip:
             continue
         work = work_of(point)
-        if runs_on_host(point):
+        if runs_on_cpu(point):
             parallel = point.system in find_workload(point.workload).parallel_systems
             cores = cpu_count() if parallel else 1
             launch_s = work / (HOST_WORK_PER_S * cores)

@@ -36,7 +36,7 @@ class Rounds:
         planned, dropped = budget.plan_rounds(self._untimed(tasks))
         for task in tasks:
             if task.key in dropped:
-                self._dispatch.ledger.skip(task, 1, dropped[task.key])
+                self._dispatch.state.skip(task, 1, dropped[task.key])
         kept = [task for task in tasks if task.key not in dropped]
         longest_s = 0.0
         for round_ in range(1, total + 1):
@@ -59,15 +59,14 @@ class Rounds:
         pending = [
             (place, task)
             for place, task in enumerate(self.order(tasks, round_))
-            if not self._dispatch.ledger.done(task, round_)
-            and self._trouble[task.key] < MAX_CRASHES
+            if not self._dispatch.state.done(task, round_) and self._trouble[task.key] < MAX_CRASHES
         ]
         if not pending:
             return False
         total = self._dispatch.measure.rounds
         self._dispatch.listener.stage(f"round {round_} of {total}", len(pending))
         repeats: Counter[str] = Counter()
-        with closing(self._dispatch.crews()) as workers:
+        with closing(self._dispatch.workers()) as workers:
             # It grows while the jobs are given out: throttled blocks join its end.
             jobs = self._jobs(pending, round_)
             for task, record in self._dispatch.collect(workers, jobs, round_):
@@ -82,17 +81,17 @@ class Rounds:
         return True
 
     def _jobs(self, pending: Sequence[tuple[int, Task]], round_: int) -> Iterator[Job]:
-        ledger, listener = self._dispatch.ledger, self._dispatch.listener
+        state, listener = self._dispatch.state, self._dispatch.listener
         for place, task in pending:
             reason = self._dispatch.budget.ends_before(task)
             if not reason:
                 yield self._dispatch.job(task, round_, place, timed=True)
-            elif ledger.latest(task, round_) is None and round_ == 1:
-                ledger.skip(task, round_, reason)
+            elif state.latest(task, round_) is None and round_ == 1:
+                state.skip(task, round_, reason)
             else:
                 listener.advanced()  # it was timed before: it only has fewer blocks
 
     def _untimed(self, tasks: Sequence[Task]) -> list[Task]:
         """Points that still lack a block of some round."""
         every = range(1, self._dispatch.measure.rounds + 1)
-        return [t for t in tasks if not all(self._dispatch.ledger.done(t, r) for r in every)]
+        return [t for t in tasks if not all(self._dispatch.state.done(t, r) for r in every)]

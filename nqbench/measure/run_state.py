@@ -1,4 +1,4 @@
-"""What a run has so far: which blocks are finished, and what became of each point."""
+"""What a run is to measure, which measurements are finished, and what became of each point."""
 
 from __future__ import annotations
 
@@ -6,14 +6,49 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from nqbench.measure.events import Listener, RunOutcome
+from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.pool import Reply
-from nqbench.measure.workload import runs_on_host
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.folder import RunWriter, newest
+
+
+class MeasureLike(Protocol):
+    """How to measure; see ``nqbench.study`` for the meaning of each."""
+
+    @property
+    def target(self) -> float: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def budget_s(self) -> float: ...
+    @property
+    def samples(self) -> int: ...
+    @property
+    def warmup(self) -> int: ...
+    @property
+    def timeout_s(self) -> float: ...
+    @property
+    def counters(self) -> str: ...
+    @property
+    def counted(self) -> tuple[str, ...]: ...
+    @property
+    def long(self) -> tuple[str, ...]: ...
+
+
+class StudyLike(Protocol):
+    """A study, or anything that can be measured like one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def measure(self) -> MeasureLike: ...
+    def as_json(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +66,13 @@ class Task:
     @classmethod
     def of(cls, point: Point, key: str, hello: Mapping[str, Any]) -> Task:
         """The task of a point on the device that said ``hello``."""
-        host = runs_on_host(point)
+        host = runs_on_cpu(point)
         device = "cpu" if host else str(hello["spec"])
         exact = bool(hello["deterministic"]) or point.probed
         return cls(point, key, device, exact=exact and not host)
 
 
-class Ledger:
+class RunState:
     """The records of a run, in memory and on disk. ``add`` is the only way in."""
 
     def __init__(

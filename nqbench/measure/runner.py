@@ -21,12 +21,10 @@ from nqbench.measure.forecast import TimeBook, nominal_rate
 from nqbench.measure.identity.keys import Keys
 from nqbench.measure.identity.manifest import check_same_run, make_manifest, policy_of, protocol_of
 from nqbench.measure.profiler import ncu
-from nqbench.measure.run_state import Ledger, Task
-from nqbench.measure.sampling.clocks import clock_warning
+from nqbench.measure.run_state import RunState, StudyLike, Task
+from nqbench.measure.sampling.telemetry import clock_warning
 from nqbench.measure.stages import Stages
-from nqbench.measure.study import StudyLike
-from nqbench.measure.worker.inline import Inline
-from nqbench.measure.worker.pool import Crew, Workers
+from nqbench.measure.worker.pool import InProcess, WorkerPool, Workers
 from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.folder import MANIFEST, RunWriter, is_reference, newest, read_manifest
@@ -64,7 +62,7 @@ def run_study(
 
         expand = cast(Expand, expand_study)
     _look_first(out, fresh)
-    workers: Workers = Crew(device_spec) if isolate else Inline(device_spec)
+    workers: Workers = WorkerPool(device_spec) if isolate else InProcess(device_spec)
     worker_start_s = time.monotonic() - started
     with closing(workers):
         hello = workers.hello
@@ -77,7 +75,7 @@ def run_study(
             manifest = make_manifest(study, hello, keyed, command, old)
             writer.write_manifest(manifest)
             tasks = [Task.of(point, key, hello) for point, key in keyed]
-            ledger = Ledger(writer, records, tasks, listener, keys.check)
+            state = RunState(writer, records, tasks, listener, keys.check)
             _tell_resume(records, tasks, listener)
             if hello["no_telemetry"]:
                 listener.message(
@@ -87,12 +85,12 @@ def run_study(
             budget = Budget(
                 study.measure, budget_s, book=book, started=started, worker_start_s=worker_start_s
             )
-            crews = _Crews(device_spec, isolate)
-            dispatch = Dispatch(study.measure, policy_of(study), ledger, budget, listener, crews)
+            factory = _Factory(device_spec, isolate)
+            dispatch = Dispatch(study.measure, policy_of(study), state, budget, listener, factory)
             interrupted = _measure_all(dispatch, manifest["seed"], study, tasks, workers)
-            if warning := clock_warning(ledger.records(), hello["identity"]):
+            if warning := clock_warning(state.records(), hello["identity"]):
                 listener.message(warning)
-            outcome = ledger.outcome(out, time.monotonic() - started, interrupted)
+            outcome = state.outcome(out, time.monotonic() - started, interrupted)
             listener.finished(outcome)
             return outcome
 
@@ -104,7 +102,7 @@ def _measure_all(
     try:
         _measure(Stages(dispatch, seed), tasks, opened.hello, opened)
         if study.measure.counters == ncu.PROGRAM:
-            ncu.collect(counted(tasks, study), dispatch.ledger, dispatch.listener)
+            ncu.collect(counted(tasks, study), dispatch.state, dispatch.listener)
     except KeyboardInterrupt:
         return True  # whoever shows the outcome says so, once
     return False
@@ -185,7 +183,7 @@ def _facts(hello: Mapping[str, Any]) -> DeviceFacts:
     return facts_from_json(hello["facts"])
 
 
-class _Crews:
+class _Factory:
     """Makes workers: processes, or this one."""
 
     def __init__(self, spec: str, isolate: bool) -> None:
@@ -194,8 +192,8 @@ class _Crews:
 
     def __call__(self, size: int = 1) -> Workers:
         """Fresh workers on the run's device."""
-        return Crew(self._spec, size, again=True) if self._isolate else Inline(self._spec)
+        return WorkerPool(self._spec, size, again=True) if self._isolate else InProcess(self._spec)
 
     def compilers(self) -> Workers:
         """Processes that compile, without a device."""
-        return Crew(None, min(cpu_count(), MAX_COMPILERS))
+        return WorkerPool(None, min(cpu_count(), MAX_COMPILERS))

@@ -21,7 +21,7 @@ class Stages:
 
     def __init__(self, dispatch: Dispatch, seed: int) -> None:
         self._dispatch = dispatch
-        self._ledger = dispatch.ledger
+        self._state = dispatch.state
         self._budget = dispatch.budget
         self._rounds = Rounds(dispatch, seed)
         self._compiled: set[str] = set()
@@ -30,7 +30,7 @@ class Stages:
         """Record the points that cannot run on this device; returns the others."""
         for task in tasks:
             if task.point.skip:
-                self._ledger.skip(task, 0, task.point.skip)
+                self._state.skip(task, 0, task.point.skip)
         return [task for task in tasks if not task.point.skip]
 
     def compile(self, tasks: Sequence[Task], facts: Mapping[str, Any]) -> list[Task]:
@@ -38,13 +38,13 @@ class Stages:
         kernels = [
             t
             for t in tasks
-            if t.device != "cpu" and t.key not in self._compiled and not self._ledger.done(t, 0)
+            if t.device != "cpu" and t.key not in self._compiled and not self._state.done(t, 0)
         ]
         if not kernels:
             return list(tasks)
         self._dispatch.listener.stage("compile", len(kernels))
         refused: set[str] = set()
-        with closing(self._dispatch.crews.compilers()) as compilers:
+        with closing(self._dispatch.workers.compilers()) as compilers:
             for job, reply in compilers.run(self._compile_jobs(kernels, facts, refused)):
                 if reply.fields["status"] == "ok":
                     self._compiled.add(job.tag.key)
@@ -52,33 +52,33 @@ class Stages:
                     continue
                 refused.add(job.tag.key)
                 if reply.fields["status"] == "skipped":
-                    self._ledger.skip(job.tag, 0, reply.fields["reason"])
+                    self._state.skip(job.tag, 0, reply.fields["reason"])
                 else:
-                    self._ledger.add(job.tag, 0, 0, reply)
+                    self._state.add(job.tag, 0, 0, reply)
         return [task for task in tasks if task.key not in refused]
 
     def count(self, tasks: Sequence[Task], processes: int) -> None:
         """The only block of each point that is counted and not timed."""
         self._dispatch.recall(tasks, EXACT_ROUND)
-        pending = [t for t in _ascending(tasks) if not self._ledger.done(t, EXACT_ROUND)]
+        pending = [t for t in _ascending(tasks) if not self._state.done(t, EXACT_ROUND)]
         if not pending:
             return
         self._dispatch.listener.stage("count", len(pending))
-        with closing(self._dispatch.crews(min(processes, len(pending)))) as workers:
+        with closing(self._dispatch.workers(min(processes, len(pending)))) as workers:
             self._dispatch.run(workers, self._tries(pending, EXACT_ROUND), EXACT_ROUND)
 
     def verify(self, tasks: Sequence[Task], workers: Workers | None) -> list[Task]:
         """One untimed launch of each point, going up in N; returns those to be timed."""
         self._dispatch.recall(tasks, 0)
-        pending = [t for t in _ascending(tasks) if not self._ledger.done(t, 0)]
+        pending = [t for t in _ascending(tasks) if not self._state.done(t, 0)]
         if pending:
             self._dispatch.listener.stage("verify", len(pending))
             if workers is not None:
                 self._dispatch.run(workers, self._tries(pending, 0), 0)
             else:
-                with closing(self._dispatch.crews()) as fresh:
+                with closing(self._dispatch.workers()) as fresh:
                     self._dispatch.run(fresh, self._tries(pending, 0), 0)
-        return self._leave_out_long([t for t in tasks if self._ledger.done(t, 0)])
+        return self._leave_out_long([t for t in tasks if self._state.done(t, 0)])
 
     def rounds(self, tasks: Sequence[Task]) -> None:
         """Time every point once per round, each round in a fresh process and a fresh order."""
@@ -91,7 +91,7 @@ class Stages:
         for task in tasks:
             if not budget.may_compile():
                 refused.add(task.key)
-                self._ledger.skip(task, 0, budget.not_compiled())
+                self._state.skip(task, 0, budget.not_compiled())
                 continue
             request = {"point": task.point.as_json(), "facts": facts}
             limit_s = self._dispatch.measure.timeout_s
@@ -102,7 +102,7 @@ class Stages:
         for task in tasks:
             reason = self._budget.too_long_to_time(task)
             if reason:
-                self._ledger.skip(task, 1, reason)
+                self._state.skip(task, 1, reason)
             else:
                 kept.append(task)
         return kept
@@ -112,7 +112,7 @@ class Stages:
         for place, task in enumerate(tasks):
             reason = self._budget.too_long_to_try(task)
             if reason:
-                self._ledger.skip(task, round_, reason)
+                self._state.skip(task, round_, reason)
             else:
                 yield self._dispatch.job(task, round_, place, timed=False)
 

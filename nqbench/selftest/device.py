@@ -22,7 +22,7 @@ from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.runs.layout import local_folder
-from nqbench.selftest.statistics import MOST_FALSE, Finding, Rate, SelfTest, right
+from nqbench.selftest.statistics import MAX_FALSE, Finding, Rate, SelfTest, right
 from nqbench.selftest.trials import Trial
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _findings(device: str, design: str, equal: list[Trial], longer: list[Trial])
     called = Rate(sum(t.row.verdict in ("faster", "slower") for t in equal), len(equal))
     power = Rate(sum(right(t) for t in longer), len(longer))
     # A few dozen pairs cannot prove a rate of 5%; they can show that it is broken.
-    limit = f"lower bound at most {MOST_FALSE:.1%}"
+    limit = f"lower bound at most {MAX_FALSE:.1%}"
     return [
         Finding(device, design, "false faster or slower", called, limit, _below(called)),
         Finding(device, design, f"p <= {ALPHA:g} though equal", false, limit, _below(false)),
@@ -128,7 +128,7 @@ def _findings(device: str, design: str, equal: list[Trial], longer: list[Trial])
 
 
 def _below(rate: Rate) -> bool:
-    return rate.bounds()[0] <= MOST_FALSE
+    return rate.bounds()[0] <= MAX_FALSE
 
 
 def _within(data: Dataset, pair: Matched, effect: float) -> list[Trial]:

@@ -23,13 +23,13 @@ from nqbench.selftest.trials import SCENARIOS, Outcome, Scenario, Trial, run_sce
 
 TRIALS: Final = 4000
 """The nominal 5% is then known to +-0.7%: enough to tell 5% from the limit."""
-MOST_FALSE: Final = 0.065
+MAX_FALSE: Final = 0.065
 """Limit of the Clopper-Pearson upper bound of the rate of false calls (nominal: 5%)."""
 COVERAGE_NORMAL: Final = (0.93, 0.97)
 COVERAGE_SKEW: Final = (0.90, 1.0)
-LEAST_POWER: Final = 0.90
+MIN_POWER: Final = 0.90
 """Share of single comparisons in which a true 2% has to be called right."""
-FEWEST_TRIALS: Final = 20
+MIN_TRIALS: Final = 20
 """Below this the bounds are so wide that every limit would be broken by any device."""
 
 
@@ -92,9 +92,9 @@ def self_test(
 
     ``progress`` hears the name of each when it is done. Raises ``StudyError`` for too few trials.
     """
-    if trials < FEWEST_TRIALS:
+    if trials < MIN_TRIALS:
         raise StudyError(
-            f"--trials {trials} is too few: with less than {FEWEST_TRIALS} no rate can be told"
+            f"--trials {trials} is too few: with less than {MIN_TRIALS} no rate can be told"
             f" from its limit; {TRIALS} are the default"
         )
     # Two seeds each: a scenario has two runs.
@@ -152,8 +152,8 @@ def findings_of(scenario: Scenario, design: str, trials: Sequence[Trial]) -> lis
     if real:
         power = Rate(sum(right(t) for t in real), len(real))
         single = scenario.family == 1
-        limit = f"at least {LEAST_POWER:.0%}" if single else ""
-        holds = not single or power.value >= LEAST_POWER
+        limit = f"at least {MIN_POWER:.0%}" if single else ""
+        holds = not single or power.value >= MIN_POWER
         found.append(Finding(name, design, "true difference called right", power, limit, holds))
     if scenario.family == 1:  # the points of a family share their luck: too few are independent
         held = Rate(sum(_covers(t.row.ratio, t.truth) for t in trials), len(trials))
@@ -185,8 +185,8 @@ def _covers(estimate: Estimate, truth: float) -> bool:
 
 def _at_most(name: str, design: str, what: str, rate: Rate) -> Finding:
     high = rate.bounds()[1]
-    limit = f"upper bound at most {MOST_FALSE:.1%}"
-    return Finding(name, design, what, rate, limit, high <= MOST_FALSE)
+    limit = f"upper bound at most {MAX_FALSE:.1%}"
+    return Finding(name, design, what, rate, limit, high <= MAX_FALSE)
 
 
 def _coverage(scenario: Scenario, design: str, what: str, rate: Rate) -> Finding:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
-from nqbench.measure.parts import check_variants
+from nqbench.measure.variants import check_variants
 from nqbench.point import PART, Level, Point
 from nqbench.study import Measure
 from nqbench.system.suggest import suggestion

@@ -16,7 +16,7 @@ from nqbench.compiler.occupancy import occupancy
 from nqbench.devices.models import load_model
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.measure.events import RunOutcome
-from nqbench.measure.parts import OfVariant, matched
+from nqbench.measure.variants import OfVariant, matched
 from nqbench.plan import KernelPlan
 from nqbench.report.figures.bottleneck import PER_ROW, _rows
 from nqbench.report.figures.bottleneck import bottleneck as draw

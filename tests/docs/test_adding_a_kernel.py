@@ -16,7 +16,7 @@ from nqbench import load
 from nqbench.devices.registry import facts_for
 from nqbench.errors import StudyError
 from nqbench.measure.runner import run_study
-from nqbench.measure.workload import find_workload
+from nqbench.measure.variants import find_workload
 from nqbench.point import Point
 from nqbench.study import expand, load_study
 from nqbench.workloads.counting.factors import FACTORS

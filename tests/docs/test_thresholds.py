@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "measuring.md").read_text(encoding="utf-8")
 TABLE = PAGE.partition("## Every threshold")[2].partition("\n## ")[0]
 ROWS = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| (.+) \|$", TABLE, re.MULTILINE)
-DECIDING = ("sampling/sampling", "sampling/warmup", "sampling/clocks", "rounds", "budget")
+DECIDING = ("sampling/sampling", "sampling/warmup", "sampling/telemetry", "rounds", "budget")
 """Modules of ``measure`` that decide how long is measured and what counts."""
 PRIVATE = {"SHARE_S"}
 """``budget`` / ``rounds``, for blocks outside of a study."""

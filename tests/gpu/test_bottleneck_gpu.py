@@ -9,8 +9,8 @@ import pytest
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.limits.bottleneck import BEYOND, Bottleneck, bottlenecks
-from nqbench.measure.parts import OfVariant
 from nqbench.measure.runner import run_study
+from nqbench.measure.variants import OfVariant
 from nqbench.plan import KernelPlan
 from nqbench.report.figures.bottleneck import bottleneck as draw
 from nqbench.report.figures.style import styled

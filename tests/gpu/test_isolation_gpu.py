@@ -12,8 +12,8 @@ from nqbench import load
 from nqbench.measure.runner import run_study
 from nqbench.study import Measure
 from tests.measure.faulty import FAULTY, kernel
-from tests.measure.test_crew import wait_gone
 from tests.measure.test_faults import newest
+from tests.measure.test_pool import wait_gone
 from tests.measure.toy import ToyStudy
 
 if TYPE_CHECKING:

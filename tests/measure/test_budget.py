@@ -13,10 +13,10 @@ from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import END_SLACK_S, Budget
 from nqbench.measure.dispatch import Dispatch
 from nqbench.measure.forecast import TimeBook, estimate
-from nqbench.measure.run_state import Ledger, Task
+from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.stages import Stages
-from nqbench.measure.worker.pool import Crew, Workers
+from nqbench.measure.worker.pool import WorkerPool, Workers
 from nqbench.point import Point
 from nqbench.runs.folder import RunWriter, load
 from nqbench.study import Measure
@@ -185,9 +185,9 @@ def test_compiling_takes_at_most_half_of_it(tmp_path: Path) -> None:
     listener = Recorder()
     with RunWriter(tmp_path) as writer:
         tasks = [Task(p, f"key{p.n}", "cuda:0", exact=False) for p in points]
-        ledger = Ledger(writer, (), tasks, listener)
+        state = RunState(writer, (), tasks, listener)
         budget = Budget(QUICK, 8.0)
-        dispatch = Dispatch(QUICK, Policy(), ledger, budget, listener, Compilers())
+        dispatch = Dispatch(QUICK, Policy(), state, budget, listener, Compilers())
         started = time.monotonic()
         assert Stages(dispatch, 1).compile(tasks, FACTS.as_dict()) == []
         assert 3 < time.monotonic() - started < 4.0 + END_SLACK_S
@@ -203,7 +203,7 @@ class Compilers:
         raise AssertionError("nothing is to be launched")
 
     def compilers(self) -> Workers:
-        return Crew(None, 1)
+        return WorkerPool(None, 1)
 
 
 def test_a_single_round_is_the_last_resort() -> None:

@@ -11,10 +11,10 @@ from nqbench.compiler.compile import compile_cubin
 from nqbench.devices.models import load_model
 from nqbench.measure.budget import Budget
 from nqbench.measure.dispatch import Dispatch
-from nqbench.measure.run_state import Ledger, Task
+from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.stages import Stages
-from nqbench.measure.worker.pool import Crew, Workers
+from nqbench.measure.worker.pool import WorkerPool, Workers
 from nqbench.plan import KernelPlan
 from nqbench.point import Point
 from nqbench.runs.folder import RunWriter
@@ -26,14 +26,14 @@ FACTS = load_model("sm_90").facts
 
 
 class OnlyCompilers:
-    """Crews for a test without a device."""
+    """WorkerFactory for a test without a device."""
 
     def __call__(self, size: int = 1) -> Workers:
         raise AssertionError("compiling must not open a device")
 
     def compilers(self) -> Workers:
         """Two real processes."""
-        return Crew(None, 2)
+        return WorkerPool(None, 2)
 
 
 def task(name: str, where: Point) -> Task:
@@ -57,12 +57,12 @@ def test_kernels_are_in_the_cache_afterwards_and_refused_ones_are_recorded(
     listener = Recorder()
     measure = Measure()
     with RunWriter(tmp_path / "run") as writer:
-        ledger = Ledger(writer, (), tasks, listener)
-        dispatch = Dispatch(measure, Policy(), ledger, Budget(measure), listener, OnlyCompilers())
+        state = RunState(writer, (), tasks, listener)
+        dispatch = Dispatch(measure, Policy(), state, Budget(measure), listener, OnlyCompilers())
         stages = Stages(dispatch, 1)
         kept = stages.compile(tasks, FACTS.as_dict())
     assert [t.key for t in kept] == ["good", "host"]
-    refused = ledger.latest(tasks[1], 0)
+    refused = state.latest(tasks[1], 0)
     assert refused is not None
     assert refused.status == "compile_error"
     assert "toy.cu" in refused.reason
@@ -72,5 +72,5 @@ def test_kernels_are_in_the_cache_afterwards_and_refused_ones_are_recorded(
 
 
 def test_compilers_have_no_device() -> None:
-    with closing(Crew(None)) as compilers:
+    with closing(WorkerPool(None)) as compilers:
         assert set(compilers.hello) == {"pid"}

@@ -14,7 +14,7 @@ from nqbench.record import Record
 from nqbench.runs.folder import read_records
 from nqbench.study import Measure
 from tests.measure.faulty import HOST, host, kernel
-from tests.measure.test_crew import wait_gone
+from tests.measure.test_pool import wait_gone
 from tests.measure.toy import ToyStudy
 
 KERNELS = ("good", "wrong", "refused", "stray", "endless", "trap")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nqbench.runs.folder import RECORDS, RunWriter, load, read_records
-from tests.measure.test_crew import wait_gone
+from tests.measure.test_pool import wait_gone
 from tests.measure.test_runner import QUICK, measure, sizes
 
 # sleep=1: launches of 0.4 ms to 6.4 ms really take place, so that there is time to interrupt.

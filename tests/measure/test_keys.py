@@ -13,7 +13,7 @@ import pytest
 from nqbench.measure.identity import keys as keys_module
 from nqbench.measure.identity.environment import digest
 from nqbench.measure.identity.keys import Keys, workload_files
-from nqbench.measure.workload import find_workload
+from nqbench.measure.variants import find_workload
 from nqbench.point import Point
 from tests.measure.toy import point
 

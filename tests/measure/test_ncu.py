@@ -17,10 +17,18 @@ from nqbench.devices.models import load_model
 from nqbench.errors import DeviceError, StudyError
 from nqbench.measure.identity.keys import Keys
 from nqbench.measure.identity.manifest import protocol_of
-from nqbench.measure.profiler import ncu_target
-from nqbench.measure.profiler.ncu import PROFILE_ROUND, Ended, collect
-from nqbench.measure.profiler.ncu_table import METRICS, counters_of, read_csv
-from nqbench.measure.run_state import Ledger, Task
+from nqbench.measure.profiler.ncu import (
+    METRICS,
+    PROFILE_ROUND,
+    Ended,
+    collect,
+    counters_of,
+    read_csv,
+)
+from nqbench.measure.profiler.ncu import (
+    main as profile_target,
+)
+from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.runner import counted, run_study
 from nqbench.measure.worker.pool import Reply
 from nqbench.measure.worker.session import Session
@@ -188,15 +196,15 @@ class Run:
         self.listener = Recorder()
         self.tasks = [Task.of(p, keys.of(p), hello) for p in points]
         self.writer = RunWriter(out)
-        self.ledger = Ledger(self.writer, (), self.tasks, self.listener)
+        self.state = RunState(self.writer, (), self.tasks, self.listener)
         for task in self.tasks:
             if task.point.n != unverified:
                 fields = {"about": {"first_launch_s": 0.5}, "resources": resources or {}}
                 reply = Reply({"status": "ok", **fields}, 1)
-                self.ledger.add(task, 0, 0, reply)
+                self.state.add(task, 0, 0, reply)
 
     def collect(self, run: Callable[[Sequence[str], float], Ended]) -> None:
-        collect(self.tasks, self.ledger, self.listener, program="/opt/ncu", run=run)
+        collect(self.tasks, self.state, self.listener, program="/opt/ncu", run=run)
 
 
 def test_every_verified_point_gets_one_profile(tmp_path: Path) -> None:
@@ -227,7 +235,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert pairs["--launch-count"] == "1"
     assert "--csv" in argv
     assert set(VALUES) <= set(pairs["--metrics"].split(","))
-    assert pairs["-m"] == "nqbench.measure.profiler.ncu_target"
+    assert pairs["-m"] == "nqbench.measure.profiler.ncu"
 
 
 OF_TWO_KERNELS = {"registers": 24, "registers@move": 24, "registers@apply": 16, "occupancy@move": 1}
@@ -285,7 +293,7 @@ def test_a_point_that_cannot_be_profiled_keeps_what_it_has(tmp_path: Path) -> No
     last = read_records(tmp_path).records[-1]
     assert (last.round, last.status) == (PROFILE_ROUND, "skipped")
     assert "The application crashed" in last.reason
-    assert all(run.ledger.done(task, 0) for task in run.tasks)
+    assert all(run.state.done(task, 0) for task in run.tasks)
 
 
 def test_a_wrong_answer_has_no_profile(tmp_path: Path) -> None:
@@ -311,7 +319,7 @@ def test_a_profiler_that_cannot_be_started_is_a_reason(tmp_path: Path) -> None:
     program = tmp_path / "ncu"
     program.write_text("no program\n", encoding="utf-8")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    collect(run.tasks, run.ledger, run.listener, program=str(program))
+    collect(run.tasks, run.state, run.listener, program=str(program))
     run.writer.close()
     assert "cannot be started" in read_records(tmp_path / "run").records[-1].reason
 
@@ -336,7 +344,7 @@ def test_where_it_is_not_installed_one_sentence_says_so(
 ) -> None:
     monkeypatch.setattr("nqbench.measure.profiler.ncu.shutil.which", lambda name: None)
     run = Run(tmp_path, 8)
-    collect(run.tasks, run.ledger, run.listener)
+    collect(run.tasks, run.state, run.listener)
     run.writer.close()
     (message,) = run.listener.messages
     assert "not on the PATH; install NVIDIA Nsight Compute" in message
@@ -350,11 +358,11 @@ def test_what_the_profiler_watches_is_one_checked_launch(tmp_path: Path) -> None
     run.writer.close()
     (asked,) = ncu.requests
     request.write_text(json.dumps({**asked, "spec": "fake"}), encoding="utf-8")
-    ncu_target.main(str(request), str(reply))
+    profile_target(str(request), str(reply))
     fields = json.loads(reply.read_text(encoding="utf-8"))
     assert (fields["status"], fields["answer"], fields["value_s"]) == ("ok", "256", None)
     request.write_text(json.dumps({**asked, "spec": "cuda:99"}), encoding="utf-8")
-    ncu_target.main(str(request), str(reply))
+    profile_target(str(request), str(reply))
     fields = json.loads(reply.read_text(encoding="utf-8"))
     assert fields["status"] == "launch_error"
     assert fields["reason"]

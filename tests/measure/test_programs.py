@@ -15,9 +15,9 @@ from nqbench.facts import DeviceFacts
 from nqbench.measure.sampling.measurement import Block
 from nqbench.measure.sampling.phases import phases_of, whole_run
 from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.precompile import compile_point
 from nqbench.measure.worker.session import Session
-from nqbench.measure.workload import runs_on_host
 from nqbench.plan import CpuPlan, ProgramPlan
 from nqbench.runs.folder import load
 from tests.measure.programs import PROGRAMS, calls, point
@@ -70,8 +70,8 @@ def test_a_simulated_program_has_counters_and_no_phases() -> None:
 
 
 def test_a_host_function_may_tell_phases_and_outputs() -> None:
-    assert runs_on_host(point(8, "sums.serial"))
-    assert not runs_on_host(point(8))
+    assert runs_on_cpu(point(8, "sums.serial"))
+    assert not runs_on_cpu(point(8))
     found = Session("fake").block(request(8, "sums.serial"))
     assert (found["status"], found["device"], found["answer"]) == (
         "ok",

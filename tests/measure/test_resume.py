@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nqbench.measure import workload as workload_module
+from nqbench.measure import variants as workload_module
 from nqbench.measure.identity import keys as keys_module
 from nqbench.measure.identity.environment import versions
 from nqbench.measure.runner import run_study

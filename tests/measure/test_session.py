@@ -16,9 +16,9 @@ from nqbench.errors import StudyError
 from nqbench.measure.sampling import timer
 from nqbench.measure.sampling.measurement import SPENT
 from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.variants import find_workload, runs_on_cpu
 from nqbench.measure.worker.precompile import compile_point
 from nqbench.measure.worker.session import Session, plain, scalars
-from nqbench.measure.workload import find_workload, runs_on_host
 from nqbench.plan import KernelPlan, Plan
 from tests.measure.toy import TOY, point
 
@@ -189,6 +189,6 @@ def test_workloads_of_others_are_found_by_module_and_name() -> None:
 
 
 def test_cpu_systems_run_on_the_host() -> None:
-    assert runs_on_host(point(5, system="cpu.power"))
-    assert not runs_on_host(point(5, system="zhang2011.low_divergence"))
-    assert not runs_on_host(point(5))
+    assert runs_on_cpu(point(5, system="cpu.power"))
+    assert not runs_on_cpu(point(5, system="zhang2011.low_divergence"))
+    assert not runs_on_cpu(point(5))

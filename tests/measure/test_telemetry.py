@@ -11,8 +11,7 @@ import pytest
 
 from nqbench.devices.base import Reading, Sensor
 from nqbench.devices.cuda.nvml import CLOCK_REASONS, reasons_of
-from nqbench.measure.sampling.clocks import clock_warning
-from nqbench.measure.sampling.telemetry import THROTTLING, Watch, summary, throttled
+from nqbench.measure.sampling.telemetry import THROTTLING, Watch, clock_warning, summary, throttled
 from nqbench.record import Record
 
 

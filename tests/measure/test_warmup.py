@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from nqbench.measure.sampling.warmup import MOST_LAUNCHES, STEADY_LAUNCHES, warm_up
+from nqbench.measure.sampling.warmup import MAX_LAUNCHES, STEADY_LAUNCHES, warm_up
 from tests.measure.test_sampling import Stopwatch, launches
 
 
@@ -39,7 +39,7 @@ def test_times_that_never_stop_falling_are_cut_off() -> None:
     clock = Stopwatch()
     times = (0.9**i for i in itertools.count())
     found = warm_up(launches(times, clock), 1, 1e9, clock=clock)
-    assert (found.launches, found.ended_by) == (MOST_LAUNCHES, "launches")
+    assert (found.launches, found.ended_by) == (MAX_LAUNCHES, "launches")
 
 
 def test_it_takes_no_more_than_its_time_beyond_the_least_launches() -> None:

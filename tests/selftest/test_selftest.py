@@ -15,7 +15,7 @@ from nqbench.cli.app import app
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.measure.runner import run_study
 from nqbench.selftest.device import STUDY, judge_run, study
-from nqbench.selftest.statistics import MOST_FALSE, Rate, self_test
+from nqbench.selftest.statistics import MAX_FALSE, Rate, self_test
 from nqbench.selftest.trials import NOISE, SCENARIOS, Scenario, run_scenario
 from nqbench.study import load_study
 
@@ -90,7 +90,7 @@ def test_a_run_of_identical_points(tmp_path: Path) -> None:
     assert found["paired", "p <= 0.05 though equal"].rate.trials == 48
     assert found["welch", "p <= 0.05 though equal"].rate.trials == 48
     assert found["paired", "true 2% called right"].rate.value > 0.9
-    assert found["paired", "p <= 0.05 though equal"].rate.bounds()[0] <= MOST_FALSE
+    assert found["paired", "p <= 0.05 though equal"].rate.bounds()[0] <= MAX_FALSE
     assert result.passed
     assert result.notes[0].startswith("48 pairs of identical points in 6 rounds")
 

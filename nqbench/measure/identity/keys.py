@@ -25,7 +25,7 @@ from typing import Any, Final
 import nqbench
 from nqbench.errors import StoreError
 from nqbench.measure.identity.environment import versions
-from nqbench.measure.workload import find_workload, runs_on_host
+from nqbench.measure.variants import find_workload, runs_on_cpu
 from nqbench.point import Point
 
 KEY_VERSION: Final = 2
@@ -75,7 +75,7 @@ class Keys:
 
     def of(self, point: Point) -> str:
         """The key of a point; differs between sweeps, so that each keeps its own records."""
-        on_cpu = runs_on_host(point)
+        on_cpu = runs_on_cpu(point)
         parts = {
             "key_version": KEY_VERSION,
             "nqbench": nqbench.__version__,

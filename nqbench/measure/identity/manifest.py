@@ -11,8 +11,8 @@ from typing import Any
 
 from nqbench.errors import FolderRefused
 from nqbench.measure.identity import environment
+from nqbench.measure.run_state import StudyLike
 from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy
-from nqbench.measure.study import StudyLike
 from nqbench.point import Point
 
 

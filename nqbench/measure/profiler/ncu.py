@@ -10,39 +10,36 @@ the same quantity.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
-from nqbench.errors import DeviceError
+from nqbench.errors import DeviceError, NqbenchError
 from nqbench.measure.events import Listener
-from nqbench.measure.profiler.ncu_table import (
-    METRICS,
-    PROGRAM,
-    Profile,
-    complaint,
-    counters_by_kernel,
-    counters_of,
-    read_launches,
-)
-from nqbench.measure.run_state import Ledger, Task
+from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling.measurement import PROFILED
 from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.worker.pool import Reply
 from nqbench.measure.worker.process import import_path
 from nqbench.record import Record
-from nqbench.vocabulary import plain_name
+from nqbench.vocabulary import of_kernel, plain_name
 
 __all__ = ["PROFILE_ROUND", "PROGRAM", "collect", "command"]
 
+PROGRAM: Final = "ncu"
 PROFILE_ROUND: Final = -1
 """Round of a profile's record: before the verification, since nothing of it is a measurement."""
 START_S: Final = 120.0
@@ -50,6 +47,69 @@ START_S: Final = 120.0
 PASSES: Final = 60
 """A kernel is run again for each group of counters that fit the hardware at once, with its memory
 saved and restored: some ten times, and in the profiler's own slower mode."""
+
+_LSU: Final = "l1tex__t_sectors_pipe_lsu_mem"
+_WAVEFRONTS: Final = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op"
+_CONFLICTS: Final = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op"
+_OPS: Final = "smsp__inst_executed_op"
+_BRANCH: Final = "smsp__sass_branch_targets_threads"
+_THREAD_OPS: Final = "smsp__sass_thread_inst_executed_op"
+_PER_SECTOR: Final = "smsp__sass_average_data_bytes_per_sector_mem_global_op"
+_PER_REQUEST: Final = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op"
+
+
+def _operations(precision: str) -> tuple[str, ...]:
+    """Metrics of additions and multiplications; those of a fused one are counted twice."""
+    adds, multiplies, both = (
+        f"{_THREAD_OPS}_{precision}{what}_pred_on.sum" for what in ("add", "mul", "fma")
+    )
+    return (adds, multiplies, both, both)
+
+
+METRICS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "warp_instructions": ("smsp__inst_executed.sum",),
+        "thread_instructions": ("smsp__thread_inst_executed.sum",),
+        "branches": (f"{_BRANCH}_uniform.sum", f"{_BRANCH}_divergent.sum"),
+        "divergent_branches": (f"{_BRANCH}_divergent.sum",),
+        "shared_requests": (f"{_OPS}_shared_ld.sum", f"{_OPS}_shared_st.sum"),
+        "shared_passes": (f"{_WAVEFRONTS}_ld.sum", f"{_WAVEFRONTS}_st.sum"),
+        "bank_conflicts": (f"{_CONFLICTS}_ld.sum", f"{_CONFLICTS}_st.sum"),
+        "local_requests": (f"{_OPS}_local_ld.sum", f"{_OPS}_local_st.sum"),
+        "local_sectors": (f"{_LSU}_local_op_ld.sum", f"{_LSU}_local_op_st.sum"),
+        "global_requests": (f"{_OPS}_global_ld.sum", f"{_OPS}_global_st.sum"),
+        "global_sectors": (f"{_LSU}_global_op_ld.sum", f"{_LSU}_global_op_st.sum"),
+        "achieved_occupancy": ("sm__warps_active.avg.pct_of_peak_sustained_active",),
+        "duration_ns": ("gpu__time_duration.sum",),
+        "instructions_issued": ("smsp__inst_issued.sum",),
+        "branch_efficiency_percent": ("smsp__sass_average_branch_targets_threads_uniform.pct",),
+        "fp32_operations": _operations("f"),
+        "fp64_operations": _operations("d"),
+        "fp32_thread_instructions": (f"{_THREAD_OPS}_fp32_pred_on.sum",),
+        "fp64_thread_instructions": (f"{_THREAD_OPS}_fp64_pred_on.sum",),
+        "integer_thread_instructions": (f"{_THREAD_OPS}_integer_pred_on.sum",),
+        "dram_read_bytes": ("dram__bytes_read.sum",),
+        "dram_write_bytes": ("dram__bytes_write.sum",),
+        "dram_bytes": ("dram__bytes_read.sum", "dram__bytes_write.sum"),
+        "l1_bytes": ("l1tex__t_bytes.sum",),
+        "l2_bytes": ("lts__t_bytes.sum",),
+        "l1_hit_percent": ("l1tex__t_sector_hit_rate.pct",),
+        "l2_hit_percent": ("lts__t_sector_hit_rate.pct",),
+        "l2_read_hit_percent": ("lts__t_sector_op_read_hit_rate.pct",),
+        "global_load_misses": (f"{_LSU}_global_op_ld_lookup_miss.sum",),
+        "global_load_sectors": (f"{_LSU}_global_op_ld.sum",),
+        "global_store_sectors": (f"{_LSU}_global_op_st.sum",),
+        "global_load_sectors_per_request": (f"{_PER_REQUEST}_ld.ratio",),
+        "global_store_sectors_per_request": (f"{_PER_REQUEST}_st.ratio",),
+        "global_load_efficiency_percent": (f"{_PER_SECTOR}_ld.pct",),
+        "global_store_efficiency_percent": (f"{_PER_SECTOR}_st.pct",),
+    }
+)
+"""Counters by the names of ``vocabulary``, each the sum of these metrics. Sources: Nsight Compute
+CLI, table of nvprof metrics and their successors; atomics are not among them."""
+
+_RATES: Final = ("fp32_operations", "fp64_operations", "dram_read_bytes", "dram_write_bytes")
+"""Counters that are also given per second of the profiled launch."""
 
 _PERMISSION: Final = "ERR_NVGPUCTRPERM"
 _UNKNOWN: Final = re.compile(r"Failed to find metric '?([\w.]+)")
@@ -83,7 +143,7 @@ def command(
 
 def collect(
     tasks: Sequence[Task],
-    ledger: Ledger,
+    state: RunState,
     listener: Listener,
     *,
     program: str | None = None,
@@ -102,23 +162,23 @@ def collect(
         reason = where if wanted else "they are a GPU's, and no point here runs on one"
         listener.message(f"counters: {PROGRAM} gives none: {reason}")
         return
-    pending = [t for t in wanted if ledger.done(t, 0) and not ledger.done(t, PROFILE_ROUND)]
+    pending = [t for t in wanted if state.done(t, 0) and not state.done(t, PROFILE_ROUND)]
     if pending:
         listener.stage(f"profile with {PROGRAM}", len(pending))
     for place, task in enumerate(pending):
         try:
-            reply = _profile(task, ledger, program, run or _process)
+            reply = _profile(task, state, program, run or _process)
         except DeviceError as error:
-            ledger.skip(task, PROFILE_ROUND, str(error))
+            state.skip(task, PROFILE_ROUND, str(error))
             if _PERMISSION in str(error):
                 listener.message(f"counters: {PROGRAM} gives none: {error}")
                 return
         else:
-            ledger.add(task, PROFILE_ROUND, place, reply)
+            state.add(task, PROFILE_ROUND, place, reply)
 
 
-def _profile(task: Task, ledger: Ledger, program: str, run: Run) -> Reply:
-    verified = ledger.latest(task, 0)
+def _profile(task: Task, state: RunState, program: str, run: Run) -> Reply:
+    verified = state.latest(task, 0)
     launch_s = float(verified.about.get("first_launch_s", 0.0)) if verified else 0.0
     limit_s = START_S + PASSES * launch_s
     kernels = _kernels(verified)
@@ -127,7 +187,7 @@ def _profile(task: Task, ledger: Ledger, program: str, run: Run) -> Reply:
         folder = Path(name)
         request, reply, log = folder / "request.json", folder / "reply.json", folder / "table.csv"
         request.write_text(json.dumps(_request(task, limit_s, kernels)), encoding="utf-8")
-        target = (sys.executable, "-P", "-m", "nqbench.measure.profiler.ncu_target")
+        target = (sys.executable, "-P", "-m", "nqbench.measure.profiler.ncu")
         while True:
             process = (*target, str(request), str(reply))
             argv = command(program, metrics, log, process, marked=bool(kernels))
@@ -198,3 +258,128 @@ def _process(argv: Sequence[str], limit_s: float) -> Ended:
     except OSError as error:
         raise DeviceError(f"{argv[0]} cannot be started: {error.strerror}") from error
     return Ended(done.returncode, done.stdout + done.stderr)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Metrics of one launch by the profiler's names, and the kernel that they are of."""
+
+    kernel: str
+    metrics: Mapping[str, float]
+
+
+def read_csv(text: str) -> Profile:
+    """The first launch in what ``ncu --csv`` prints; see :func:`read_launches`."""
+    return read_launches(text)[0]
+
+
+def read_launches(text: str) -> list[Profile]:
+    """Every launch in what ``ncu --csv`` prints, from either of its pages; at least one.
+
+    ``--page raw``: a line of names, a line of units, a line per launch with a column per metric;
+    the details page: a line per launch and metric. Lines of the profiler's own (``==PROF==``) and
+    of the program may stand around them. Numbers may have thousands separators; what is not a
+    number (``n/a``, ``nan``) is left out. Raises ``DeviceError`` where there is no launch.
+    """
+    lines = text.splitlines()
+    starts = (i for i, line in enumerate(lines) if line.startswith('"ID",'))
+    first = next(starts, None)
+    if first is None:
+        raise DeviceError(f"{PROGRAM} printed no table; {complaint(text)}")
+    table = io.StringIO("\n".join(line for line in lines[first:] if line.startswith('"')))
+    launches: dict[str, list[dict[str, str]]] = {}
+    for row in csv.DictReader(table):
+        if row["ID"]:  # the line of units has none
+            launches.setdefault(row["ID"], []).append(row)
+    if not launches:
+        raise DeviceError(f"{PROGRAM} saw no launch; {complaint(text)}")
+    return [_of_launch(rows) for rows in launches.values()]
+
+
+def _of_launch(rows: Sequence[Mapping[str, str]]) -> Profile:
+    """One launch, from its lines of the table."""
+    if "Metric Name" in rows[0]:
+        cells = {row["Metric Name"]: row["Metric Value"] for row in rows}
+    else:
+        cells = {name: cell for name, cell in rows[0].items() if "__" in name}
+    return Profile(rows[0]["Kernel Name"], dict(_numbers(cells)))
+
+
+def counters_of(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Counters by our names; one that needs a metric which is missing is left out."""
+    found = {
+        name: sum(metrics[part] for part in parts)
+        for name, parts in METRICS.items()
+        if all(part in metrics for part in parts)
+    }
+    if "achieved_occupancy" in found:
+        found["achieved_occupancy"] /= 100
+    if found.get("warp_instructions") and "thread_instructions" in found:
+        lanes = 32 * found["warp_instructions"]
+        found["lane_efficiency"] = found["thread_instructions"] / lanes
+    if found.get("warp_instructions") and "instructions_issued" in found:
+        issued = found["instructions_issued"] / found["warp_instructions"]
+        found["replay_overhead_percent"] = 100 * (issued - 1)
+    if found.get("branches"):
+        found["divergent_branch_percent"] = 100 * found["divergent_branches"] / found["branches"]
+    if found.get("global_load_sectors") and "global_load_misses" in found:
+        missed = found["global_load_misses"] / found["global_load_sectors"]
+        found["global_load_hit_percent"] = 100 * (1 - missed)
+    if found.get("duration_ns"):
+        seconds = found["duration_ns"] / 1e9
+        found |= {f"{name}_per_s": found[name] / seconds for name in _RATES if name in found}
+    return found
+
+
+def counters_by_kernel(profiles: Sequence[Profile], kernels: Sequence[str]) -> dict[str, float]:
+    """Counters of a program's kernels, named ``NAME@KERNEL``.
+
+    ``kernels`` names the launches of ``profiles`` in their order. Raises ``DeviceError`` if the
+    profiler saw another number of them.
+    """
+    if len(profiles) != len(kernels):
+        raise DeviceError(
+            f"{PROGRAM} saw {len(profiles)} launches ({', '.join(p.kernel for p in profiles)})"
+            f" where the program marked {len(kernels)} ({', '.join(kernels)})"
+        )
+    found: dict[str, float] = {}
+    for name, profile in zip(kernels, profiles, strict=True):
+        one = counters_of(profile.metrics)
+        found |= {of_kernel(counter, name): value for counter, value in one.items()}
+    return found
+
+
+def _numbers(cells: Mapping[str, str]) -> Iterator[tuple[str, float]]:
+    for name, cell in cells.items():
+        try:
+            number = float(cell.replace(",", ""))
+        except ValueError:
+            continue
+        if math.isfinite(number):
+            yield name, number
+
+
+def complaint(text: str) -> str:
+    """What the profiler complains of, or the last that was said."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("==ERROR==")]
+    said = (errors or lines or ["nothing"])[-1]
+    return f"it said: {said.removeprefix('==ERROR==').strip()}"
+
+
+def main(request_path: str, reply_path: str) -> None:
+    """Carry out one request."""
+    from nqbench.measure.worker.session import Session
+
+    request = json.loads(Path(request_path).read_text(encoding="utf-8"))
+    try:
+        with closing(Session(request["spec"])) as session:
+            fields = session.block(request)
+    except NqbenchError as error:
+        fields = {"status": "launch_error", "reason": str(error)}
+    fields.pop("fatal", None)
+    Path(reply_path).write_text(json.dumps(fields), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

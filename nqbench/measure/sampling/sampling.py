@@ -20,11 +20,11 @@ from nqbench.measure.sampling.statistics import median_interval, median_rank
 TARGET: Final = 0.005
 """Half-width of the median's interval: below the 0.4% that processes differ by anyway, so that more
 samples in a block would buy nothing; rounds average over the processes."""
-LEAST_SAMPLES: Final = 10
+MIN_SAMPLES: Final = 10
 """Below 6 samples the median has no 95% interval at all, and that of 9 is the whole range."""
 SHARE_S: Final = 2.0
 """10 s per point in 5 rounds: a hundred points then take at most a quarter of an hour."""
-LEAST_WARM_UP: Final = 1
+MIN_WARM_UP: Final = 1
 """The first launch of a kernel in a process loads its code; how many more follow is detected."""
 LONG_LAUNCH_S: Final = 0.5
 """A launch this long averages over enough of its own jitter to stand for itself."""
@@ -48,9 +48,9 @@ class Policy:
     """
 
     target: float = TARGET
-    samples: int = LEAST_SAMPLES
+    samples: int = MIN_SAMPLES
     share_s: float = SHARE_S
-    warm_up: int = LEAST_WARM_UP
+    warm_up: int = MIN_WARM_UP
     max_samples: int = MAX_SAMPLES
 
 

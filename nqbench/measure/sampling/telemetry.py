@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import statistics
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
 from nqbench.devices.base import Device, Reading, Sensor
 from nqbench.errors import DeviceError
+from nqbench.record import Record
 
 PERIOD_S: Final = 0.1
 """Between readings during a block: NVML itself renews power and clocks every 20 to 100 ms."""
@@ -31,6 +32,11 @@ THROTTLING: Final = (
 kernel that reaches the limit does so every time, and the limit is part of the measurement's key."""
 IDLE: Final = "gpu_idle"
 """Left out of the reasons: between two launches every GPU is idle."""
+
+STEADY_CLOCK: Final = 0.01
+"""SM clocks whose medians stay within 1% over all blocks cannot explain an effect above that."""
+SETTING: Final = "applications_clocks_setting"
+"""The driver's word for clocks that a user has fixed below the boost range."""
 
 
 def sensor_of(device: Device) -> tuple[Sensor | None, str]:
@@ -123,4 +129,27 @@ def throttled(telemetry: Mapping[str, Any]) -> str:
     return (
         f"the GPU slowed itself down ({', '.join(words)}{'; ' if seen else ''}{', '.join(seen)});"
         " see to its cooling and power supply, or lower its clocks, then run again"
+    )
+
+
+def clock_warning(records: Iterable[Record], identity: Mapping[str, Any]) -> str:
+    """One sentence if the SM clock differed between the timed blocks of a GPU, else empty.
+
+    NVML does not tell whether clocks are locked, so what they did is looked at: blocks of one run
+    that were timed at different clocks are compared with each other in vain.
+    """
+    good = [r for r in records if r.round > 0 and r.status == "ok" and r.samples_s]
+    blocks = [r.telemetry for r in good if "sm_mhz" in r.telemetry]
+    clocks = [block["sm_mhz"]["median"] for block in blocks]
+    if not clocks or min(clocks) >= max(clocks) * (1 - STEADY_CLOCK):
+        return ""
+    bus = identity.get("pci_bus_id")
+    gpu = f" -i {bus}" if bus else ""
+    held = sum(SETTING in block.get("clock_reasons", ()) for block in blocks)
+    set_ = " although they are limited by a setting" if held == len(blocks) else ""
+    return (
+        f"the SM clock is not locked: between blocks it ranged from {min(clocks):g} to"
+        f" {max(clocks):g} MHz{set_}; rounds average over this, but for narrower intervals lock it"
+        f" with 'sudo nvidia-smi{gpu} --lock-gpu-clocks={min(clocks):.0f}' (undone by"
+        " --reset-gpu-clocks); nqbench changes no setting of a GPU"
     )

@@ -18,7 +18,7 @@ three in a row are not while times still fall."""
 FALL: Final = 0.01
 """A launch counts as lower if it is 1% below the lowest so far. Less than that is noise (0.1 to 1%
 between launches on an idle GPU), and it falls on samples of which the median is taken."""
-MOST_LAUNCHES: Final = 30
+MAX_LAUNCHES: Final = 30
 """Noise alone sets a new low by 1% ever more rarely; what still falls now is drift, not warm-up,
 and drift is what rounds are for."""
 TIME_SHARE: Final = 0.2
@@ -73,7 +73,7 @@ def warm_up(
                 clause = "steady"
             elif wall_s >= limit_s:
                 clause = "time"
-            elif launches >= MOST_LAUNCHES:
+            elif launches >= MAX_LAUNCHES:
                 clause = "launches"
         if clause and launches >= least:
             return WarmUp(launches, clause, wall_s, lowest_s)

@@ -1,6 +1,6 @@
 """Worker processes seen from the runner: they may hang, crash or be killed; the run goes on.
 
-A crew carries out jobs in the order given, each on the next free worker, and yields what comes
+A pool carries out jobs in the order given, each on the next free worker, and yields what comes
 back. A worker that is lost costs the job in flight; a new one takes its place.
 """
 
@@ -63,7 +63,7 @@ class Workers(Protocol):
 
 
 @dataclass(eq=False)
-class _Seat:
+class Slot:
     """A place for one worker, the job it has, and when it is overdue (monotonic seconds)."""
 
     worker: WorkerProcess | None = None
@@ -74,7 +74,7 @@ class _Seat:
 
 
 @dataclass
-class Crew:
+class WorkerPool:
     """``size`` worker processes on one device. Opens the first at once, the others when needed.
 
     ``again`` says that the run has had this device open before. Raises ``DeviceUnavailable`` (or
@@ -87,9 +87,9 @@ class Crew:
     hello: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._seats = [_Seat() for _ in range(self.size)]
+        self._slots = [Slot() for _ in range(self.size)]
         first = self._replacement() if self.again else _start(self.spec)
-        self._seats[0].worker = first
+        self._slots[0].worker = first
         self.hello = first.hello
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
@@ -97,12 +97,12 @@ class Crew:
         waiting = iter(jobs)
         more = True
         while True:
-            while more and (seat := self._free()) is not None:
+            while more and (slot := self._free()) is not None:
                 job = next(waiting, None)
                 more = job is not None
                 if job is not None:
-                    self._give(seat, job)
-            if not any(seat.job for seat in self._seats):
+                    self._give(slot, job)
+            if not any(slot.job for slot in self._slots):
                 if not more:
                     return
                 continue
@@ -110,26 +110,26 @@ class Crew:
 
     def close(self) -> None:
         """End every worker: kindly if it is idle, at once if it is not."""
-        for seat in self._seats:
-            if seat.worker is not None:
-                if seat.job is None:
-                    seat.worker.close()
+        for slot in self._slots:
+            if slot.worker is not None:
+                if slot.job is None:
+                    slot.worker.close()
                 else:
-                    seat.worker.kill()
-            seat.worker, seat.job = None, None
+                    slot.worker.kill()
+            slot.worker, slot.job = None, None
 
-    def _free(self) -> _Seat | None:
-        return next((seat for seat in self._seats if seat.job is None), None)
+    def _free(self) -> Slot | None:
+        return next((slot for slot in self._slots if slot.job is None), None)
 
-    def _give(self, seat: _Seat, job: Job) -> None:
-        if seat.worker is None or not seat.worker.send(job.request):
-            if seat.worker is not None:
-                seat.worker.kill()
-            seat.worker = None  # nothing to end, should the next one not start
-            seat.worker = self._replacement()
-            seat.worker.send(job.request)
-        seat.job, seat.accepted, seat.launching = job, False, False
-        seat.deadline = min(time.monotonic() + PREPARE_LIMIT_S, job.end)
+    def _give(self, slot: Slot, job: Job) -> None:
+        if slot.worker is None or not slot.worker.send(job.request):
+            if slot.worker is not None:
+                slot.worker.kill()
+            slot.worker = None  # nothing to end, should the next one not start
+            slot.worker = self._replacement()
+            slot.worker.send(job.request)
+        slot.job, slot.accepted, slot.launching = job, False, False
+        slot.deadline = min(time.monotonic() + PREPARE_LIMIT_S, job.end)
 
     def _replacement(self) -> WorkerProcess:
         """Another worker. Raises ``DeviceLost``: the device could be opened before."""
@@ -143,64 +143,64 @@ class Crew:
 
     def _collect(self) -> Iterator[tuple[Job, Reply]]:
         """Wait for the busy workers once, and yield the jobs that ended."""
-        busy = [seat for seat in self._seats if seat.job is not None]
-        patience = max(0.0, min(seat.deadline for seat in busy) - time.monotonic())
+        busy = [slot for slot in self._slots if slot.job is not None]
+        patience = max(0.0, min(slot.deadline for slot in busy) - time.monotonic())
         with selectors.DefaultSelector() as selector:
-            for seat in busy:
-                assert seat.worker is not None
-                selector.register(seat.worker.output, selectors.EVENT_READ, seat)
+            for slot in busy:
+                assert slot.worker is not None
+                selector.register(slot.worker.output, selectors.EVENT_READ, slot)
             ready = [key.data for key, _ in selector.select(patience)]
-        for seat in ready:
-            yield from self._listen(seat)
+        for slot in ready:
+            yield from self._listen(slot)
         now = time.monotonic()
-        for seat in busy:
-            if seat.job is not None and seat not in ready and now >= seat.deadline:
-                yield self._overdue(seat, seat.job)
+        for slot in busy:
+            if slot.job is not None and slot not in ready and now >= slot.deadline:
+                yield self._overdue(slot, slot.job)
 
-    def _listen(self, seat: _Seat) -> Iterator[tuple[Job, Reply]]:
-        assert seat.worker is not None
-        assert seat.job is not None
-        for message in seat.worker.receive():
+    def _listen(self, slot: Slot) -> Iterator[tuple[Job, Reply]]:
+        assert slot.worker is not None
+        assert slot.job is not None
+        for message in slot.worker.receive():
             if "accepted" in message:
-                seat.accepted = True
+                slot.accepted = True
             elif "beat" in message:
-                seat.launching = True
-                seat.deadline = min(time.monotonic() + seat.job.limit_s + GRACE_S, seat.job.end)
+                slot.launching = True
+                slot.deadline = min(time.monotonic() + slot.job.limit_s + GRACE_S, slot.job.end)
             elif "done" in message:
-                job, seat.job = seat.job, None
-                seat.worker.fresh = False
+                job, slot.job = slot.job, None
+                slot.worker.fresh = False
                 fields = dict(message["done"])
-                pid = seat.worker.pid
+                pid = slot.worker.pid
                 if fields.pop("fatal", False):
-                    seat.worker.kill()
-                    seat.worker = None
+                    slot.worker.kill()
+                    slot.worker = None
                 yield job, Reply(fields, pid)
                 return
-        if seat.worker.ended:
-            if seat.accepted or seat.worker.fresh:
-                yield self._lost(seat, seat.job, "crashed", "")
+        if slot.worker.ended:
+            if slot.accepted or slot.worker.fresh:
+                yield self._lost(slot, slot.job, "crashed", "")
             else:
                 # It died between two jobs: not this one's doing, so a new worker gets it.
-                seat.worker.kill()
-                seat.worker = None
-                self._give(seat, seat.job)
+                slot.worker.kill()
+                slot.worker = None
+                self._give(slot, slot.job)
 
-    def _overdue(self, seat: _Seat, job: Job) -> tuple[Job, Reply]:
+    def _overdue(self, slot: Slot, job: Job) -> tuple[Job, Reply]:
         if time.monotonic() >= job.end:
-            return self._lost(seat, job, "skipped", job.late)
+            return self._lost(slot, job, "skipped", job.late)
         what = (
             f"a launch took longer than {job.limit_s:g} s; raise measure.timeout or lower n"
-            if seat.launching
+            if slot.launching
             else f"plan, compilation and copies took longer than {PREPARE_LIMIT_S:g} s"
         )
-        return self._lost(seat, job, "timeout", what)
+        return self._lost(slot, job, "timeout", what)
 
     @staticmethod
-    def _lost(seat: _Seat, job: Job, status: Status, reason: str) -> tuple[Job, Reply]:
-        assert seat.worker is not None
-        pid = seat.worker.pid
-        ended = seat.worker.kill()
-        seat.worker, seat.job = None, None
+    def _lost(slot: Slot, job: Job, status: Status, reason: str) -> tuple[Job, Reply]:
+        assert slot.worker is not None
+        pid = slot.worker.pid
+        ended = slot.worker.kill()
+        slot.worker, slot.job = None, None
         reason = reason or f"{ended}; run again to try this point once more"
         return job, Reply({"status": status, "reason": reason}, pid)
 
@@ -213,3 +213,24 @@ def _start(spec: str | None) -> WorkerProcess:
         except WorkerDied:
             continue
     return WorkerProcess(spec)
+
+
+class InProcess:
+    """A device in this process. A crash or a hang of the device is one of the runner."""
+
+    def __init__(self, spec: str) -> None:
+        from nqbench.measure.worker.session import Session
+
+        self._session = Session(spec)
+        self.hello: Mapping[str, Any] = self._session.hello()
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
+        """Carry out jobs one after the other."""
+        for job in jobs:
+            fields = self._session.block(job.request)
+            fields.pop("fatal")
+            yield job, Reply(fields, self.hello["pid"])
+
+    def close(self) -> None:
+        """Release the device."""
+        self._session.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 from nqbench.devices.replay import facts_from_json
 from nqbench.errors import CompileError, InfeasibleError
-from nqbench.measure.parts import workload_of
+from nqbench.measure.variants import workload_of
 from nqbench.plan import kernels_of
 from nqbench.point import Point
 

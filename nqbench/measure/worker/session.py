@@ -24,7 +24,6 @@ from nqbench.errors import (
     LaunchError,
     LaunchTimeout,
 )
-from nqbench.measure.parts import workload_of
 from nqbench.measure.sampling.measurement import PROFILED, Block, plain, scalars
 from nqbench.measure.sampling.phases import phases_of
 from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy, sample
@@ -32,6 +31,7 @@ from nqbench.measure.sampling.statistics import median_rank
 from nqbench.measure.sampling.telemetry import Watch, sensor_of, summary, throttled
 from nqbench.measure.sampling.timer import Beat, Timer
 from nqbench.measure.sampling.warmup import TIME_SHARE, WarmUp, warm_up
+from nqbench.measure.variants import workload_of
 from nqbench.plan import CpuPlan, KernelPlan, Outputs, Plan, ProgramPlan
 from nqbench.point import COLD, HOT, L2, Point
 from nqbench.system.timing import timed

@@ -1,4 +1,4 @@
-"""Real worker processes that crash, hang, print, and are killed; the crew goes on."""
+"""Real worker processes that crash, hang, print, and are killed; the pool goes on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 
 from nqbench.errors import DeviceUnavailable
 from nqbench.measure.sampling.sampling import Policy
-from nqbench.measure.worker.pool import Crew, Job, Reply
+from nqbench.measure.worker.pool import Job, Reply, WorkerPool
 from nqbench.point import Point
 from tests.measure.toy import point
 
@@ -38,15 +38,15 @@ def job(where: Point, *, timed: bool = False, limit_s: float = 20.0, round_: int
     return Job(request, limit_s, where)
 
 
-def outcomes(crew: Crew, jobs: Sequence[Job]) -> list[tuple[int, Reply]]:
+def outcomes(pool: WorkerPool, jobs: Sequence[Job]) -> list[tuple[int, Reply]]:
     """(n, reply) of every job, in the order they came back."""
-    return [(done.tag.n, reply) for done, reply in crew.run(jobs)]
+    return [(done.tag.n, reply) for done, reply in pool.run(jobs)]
 
 
 @pytest.fixture
-def crew() -> Iterator[Crew]:
+def pool() -> Iterator[WorkerPool]:
     """One worker on the test device."""
-    with closing(Crew(FAKE)) as made:
+    with closing(WorkerPool(FAKE)) as made:
         yield made
 
 
@@ -67,8 +67,8 @@ def wait_gone(pid: int, seconds: float = 10.0) -> bool:
     return not alive(pid)
 
 
-def test_a_crash_costs_the_point_in_flight_and_no_other(crew: Crew) -> None:
-    found = outcomes(crew, [job(point(n)) for n in (7, 8, 9, 6, 5)])
+def test_a_crash_costs_the_point_in_flight_and_no_other(pool: WorkerPool) -> None:
+    found = outcomes(pool, [job(point(n)) for n in (7, 8, 9, 6, 5)])
     assert [(n, r.fields["status"]) for n, r in found] == [
         (7, "ok"),
         (8, "ok"),
@@ -81,30 +81,30 @@ def test_a_crash_costs_the_point_in_flight_and_no_other(crew: Crew) -> None:
     assert pids[0] == pids[1] == pids[2] != pids[3] == pids[4]
 
 
-def test_a_hang_ends_at_its_limit_and_the_rest_goes_on(crew: Crew) -> None:
+def test_a_hang_ends_at_its_limit_and_the_rest_goes_on(pool: WorkerPool) -> None:
     started = time.monotonic()
-    found = outcomes(crew, [job(point(10), limit_s=0.5), job(point(6))])
+    found = outcomes(pool, [job(point(10), limit_s=0.5), job(point(6))])
     assert [r.fields["status"] for _, r in found] == ["timeout", "ok"]
     assert "longer than 0.5 s" in found[0][1].fields["reason"]
     assert time.monotonic() - started < 8
     assert wait_gone(found[0][1].worker)
 
 
-def test_a_fatal_launch_error_replaces_the_worker_another_does_not(crew: Crew) -> None:
-    found = outcomes(crew, [job(point(n)) for n in (12, 6, 11, 7)])
+def test_a_fatal_launch_error_replaces_the_worker_another_does_not(pool: WorkerPool) -> None:
+    found = outcomes(pool, [job(point(n)) for n in (12, 6, 11, 7)])
     assert [r.fields["status"] for _, r in found] == ["launch_error", "ok", "launch_error", "ok"]
     pids = [reply.worker for _, reply in found]
     assert pids[0] == pids[1] == pids[2] != pids[3]
     assert "illegal address" in found[2][1].fields["reason"]
 
 
-def test_prints_exits_and_mistakes_in_host_plans(crew: Crew) -> None:
+def test_prints_exits_and_mistakes_in_host_plans(pool: WorkerPool) -> None:
     jobs = [
         job(point(5, system="cpu.chatty"), timed=True, round_=1),
         job(point(13, system="cpu.quits")),
         job(point(5, system="cpu.fails")),
     ]
-    chatty, quits, fails = (reply.fields for _, reply in outcomes(crew, jobs))
+    chatty, quits, fails = (reply.fields for _, reply in outcomes(pool, jobs))
     assert (chatty["status"], chatty["answer"], chatty["device"]) == ("ok", "32", "cpu")
     assert len(chatty["samples_s"]) >= 1
     assert quits["status"] == fails["status"] == "crashed"
@@ -117,47 +117,47 @@ def test_prints_exits_and_mistakes_in_host_plans(crew: Crew) -> None:
     assert "exit code" not in fails["reason"]
 
 
-def test_a_worker_killed_while_idle_costs_nothing(crew: Crew) -> None:
-    [(_, first)] = outcomes(crew, [job(point(6))])
+def test_a_worker_killed_while_idle_costs_nothing(pool: WorkerPool) -> None:
+    [(_, first)] = outcomes(pool, [job(point(6))])
     os.kill(first.worker, signal.SIGKILL)
     assert wait_gone(first.worker)
-    [(_, second)] = outcomes(crew, [job(point(7))])
+    [(_, second)] = outcomes(pool, [job(point(7))])
     assert second.fields["status"] == "ok"
     assert second.worker != first.worker
 
 
 def test_several_workers_share_the_jobs_and_one_crash_is_one_crash() -> None:
-    with closing(Crew(FAKE, 2)) as crew:
+    with closing(WorkerPool(FAKE, 2)) as pool:
         sizes = [*range(1, 9), *range(1, 9), *range(1, 9), 9]
-        found = outcomes(crew, [job(point(n)) for n in sizes])
+        found = outcomes(pool, [job(point(n)) for n in sizes])
     assert sorted(n for n, _ in found) == sorted(sizes)
     assert [n for n, r in found if r.fields["status"] != "ok"] == [9]
     assert len({reply.worker for _, reply in found}) == 2
 
 
 def test_leaving_early_leaves_no_worker_behind() -> None:
-    crew = Crew(FAKE, 2)
-    running = crew.run([job(point(6)), job(point(10), limit_s=60), job(point(10), limit_s=60)])
+    pool = WorkerPool(FAKE, 2)
+    running = pool.run([job(point(6)), job(point(10), limit_s=60), job(point(10), limit_s=60)])
     _, reply = next(running)
-    pids = {reply.worker} | {s.worker.pid for s in crew._seats if s.worker}
-    crew.close()
+    pids = {reply.worker} | {s.worker.pid for s in pool._slots if s.worker}
+    pool.close()
     assert all(wait_gone(pid) for pid in pids)
 
 
 def test_a_device_that_is_not_here_is_said_in_the_runner() -> None:
     with pytest.raises(DeviceUnavailable, match="no parameter 'colour'"):
-        Crew("fake:colour=1")
+        WorkerPool("fake:colour=1")
 
 
 ORPHAN = """
 import sys
 from contextlib import closing
-from tests.measure.test_crew import FAKE, job
+from tests.measure.test_pool import FAKE, job
 from tests.measure.toy import point
-from nqbench.measure.worker.pool import Crew
-crew = Crew(FAKE)
-sys.stdout.write(f"{crew.hello['pid']}\\n"); sys.stdout.flush()
-print(list(crew.run([job(point(10), limit_s=100)])))
+from nqbench.measure.worker.pool import WorkerPool
+pool = WorkerPool(FAKE)
+sys.stdout.write(f"{pool.hello['pid']}\\n"); sys.stdout.flush()
+print(list(pool.run([job(point(10), limit_s=100)])))
 """
 
 
@@ -176,8 +176,8 @@ def test_a_file_in_the_working_directory_does_not_stand_in_for_a_library(
 ) -> None:
     (tmp_path / "queue.py").write_text("raise SystemExit('the wrong module')")
     monkeypatch.chdir(tmp_path)
-    with closing(Crew("fake")) as crew:
-        assert [r.fields["status"] for _, r in outcomes(crew, [job(point(6))])] == ["ok"]
+    with closing(WorkerPool("fake")) as pool:
+        assert [r.fields["status"] for _, r in outcomes(pool, [job(point(6))])] == ["ok"]
 
 
 def test_a_worker_ends_when_its_input_closes() -> None:

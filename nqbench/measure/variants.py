@@ -1,21 +1,22 @@
-"""A point's kernel with a part left out (factor ``part``), at the occupancy of the full kernel.
+"""A point's workload: found by name, and with a variant of its kernel (factor ``part``).
 
-A part needs fewer registers than the whole, so that more of its warps would be resident and hide
-more latency than they do in the whole. Dynamic shared memory that nobody uses keeps them out
-(Brodtkorb et al., section 6.5).
+A variant runs at the occupancy of the full kernel. It needs fewer registers, so that more of its
+warps would be resident and hide more latency than they do in the full one. Dynamic shared memory
+that nobody uses keeps them out (Brodtkorb et al., section 6.5).
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final, cast
 
 from nqbench.compiler.occupancy import Occupancy, occupancy
-from nqbench.errors import InfeasibleError
+from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
-from nqbench.measure.workload import find_workload
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import PART, Level, Point
 from nqbench.workloads.base import Variant, Workload
@@ -24,8 +25,33 @@ SPARE_STEP: Final = 16
 """Bytes by which unused shared memory is raised: below every allocation unit there is."""
 
 
+@cache
+def find_workload(name: str) -> Workload:
+    """The workload called ``name``. Raises ``StudyError`` if there is none."""
+    if ":" not in name:
+        from nqbench.workloads import get
+
+        return get(name)
+    module_name, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise StudyError(f"workload {name!r} cannot be loaded: {error}") from error
+    if not isinstance(found, Workload):
+        raise StudyError(
+            f"workload {name!r} is a {type(found).__name__}; its class must inherit from"
+            " nqbench.workloads.base.Workload"
+        )
+    return found
+
+
+def runs_on_cpu(point: Point) -> bool:
+    """Whether a point runs on the CPU, whatever the device, as its workload says."""
+    return point.system in find_workload(point.workload).cpu_systems
+
+
 def workload_of(point: Point) -> Workload:
-    """The workload as a point uses it: with its kernel taken apart if the point says so."""
+    """The workload as a point uses it: built as a variant if the point says so."""
     workload = find_workload(point.workload)
     part = point.factors.get(PART)
     if part is None:
