@@ -5,12 +5,13 @@ Filled from the driver for a real GPU and from ``devices/models/*.yaml`` for a s
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Final, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, Literal
 
 DeviceKind = Literal["cuda", "sim", "cpu"]
 FAKE_NAME: Final = "fake device (test)"
-"""Name of the test device. It stays with its results when they are replayed or exported."""
+"""Name of the test device. It stays with its results when they are exported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +60,14 @@ class DeviceFacts:
             "compute_capability": list(self.compute_capability),
             "shared_carveouts": list(self.shared_carveouts),
         }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DeviceFacts:
+        """Inverse of ``as_dict``; facts that this version does not know are left out."""
+        known = {f.name for f in fields(cls)}
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in data.items()
+            if name in known
+        }
+        return cls(**values)

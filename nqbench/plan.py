@@ -10,16 +10,12 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.facts import DeviceFacts
-
-INPUT: Final = "input"
-"""Key of a plan's ``about`` that names its data where plans of equal shape differ in them: a replay
-could not tell these apart otherwise."""
 
 CachePreference = Literal["default", "prefer_l1", "prefer_shared"]
 Argument = str | np.generic  # a buffer's name, or a scalar of the exact type the kernel takes

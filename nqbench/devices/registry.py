@@ -1,13 +1,12 @@
 """Devices by name: what the command line's ``--device`` and ``nqbench devices`` stand on.
 
-A spec is ``auto``, ``cuda`` or ``cuda:N``, ``sim`` or ``sim:MODEL``, ``cpu``, ``replay:RUN`` or
-``fake:...`` (a test device). Nothing heavy is imported before a device of that kind is asked for.
+A spec is ``auto``, ``cuda`` or ``cuda:N``, ``sim`` or ``sim:MODEL``, ``cpu`` or ``fake:...`` (a
+test device). Nothing heavy is imported before a device of that kind is asked for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from nqbench.devices.base import Device
@@ -16,7 +15,7 @@ from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.system.suggest import nearest
 
-KINDS: Final = ("auto", "cuda", "sim", "cpu", "replay", "fake")
+KINDS: Final = ("auto", "cuda", "sim", "cpu", "fake")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +76,6 @@ def open_device(spec: str) -> Device:
         from nqbench.devices.cpu import CpuDevice
 
         return CpuDevice()
-    if kind == "replay":
-        from nqbench.devices.replay import ReplayDevice
-
-        return ReplayDevice(Path(rest))
     from nqbench.devices.fake.device import FakeDevice
 
     return FakeDevice.from_spec(f"{kind}:{rest}" if rest else kind)
@@ -140,8 +135,8 @@ def _split(spec: str) -> tuple[str, str]:
         close = nearest(kind, KINDS)
         hint = f" (did you mean {close!r}?)" if close else ""
         raise DeviceUnavailable(
-            f"no device is called {spec!r}{hint}; devices are auto, cuda:0, sim:mini, cpu"
-            " and replay:RUN, and 'nqbench devices' lists those of this machine"
+            f"no device is called {spec!r}{hint}; devices are auto, cuda:0, sim:mini"
+            " and cpu, and 'nqbench devices' lists those of this machine"
         )
     if kind in ("auto", "cpu") and rest:
         raise DeviceUnavailable(f"device {spec!r}: nothing can follow {kind!r}; write {kind!r}")
@@ -153,8 +148,6 @@ def _full(kind: str, rest: str) -> str:
         return f"cuda:{_index(rest)}"
     if kind == "sim":
         return f"sim:{rest or DEFAULT_MODEL}"
-    if kind == "replay" and not rest:
-        raise DeviceUnavailable("device 'replay' needs a run folder: replay:results/local/...")
     return f"{kind}:{rest}" if rest else kind
 
 

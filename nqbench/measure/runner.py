@@ -66,7 +66,7 @@ def run_study(
     worker_start_s = time.monotonic() - started
     with closing(workers):
         hello = workers.hello
-        facts = _facts(hello)
+        facts = DeviceFacts.from_dict(hello["facts"])
         keys = Keys(hello, protocol_of(study))
         keyed = [(point, keys.of(point)) for point in expand(study, facts)]
         with RunWriter(out) as writer:
@@ -175,12 +175,6 @@ def _tell_resume(records: Sequence[Record], tasks: Sequence[Task], listener: Lis
             " them, or the study, the sources, the device or a version changed); what this study"
             " asks for is measured again"
         )
-
-
-def _facts(hello: Mapping[str, Any]) -> DeviceFacts:
-    from nqbench.devices.replay import facts_from_json
-
-    return facts_from_json(hello["facts"])
 
 
 class _Factory:

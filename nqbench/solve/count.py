@@ -66,11 +66,6 @@ def count_solutions(n: int, spec: str) -> Count:
     from nqbench.workloads import get
 
     check_size(n)
-    if spec.startswith("replay:"):
-        raise StudyError(
-            f"--device {spec} only repeats what was recorded, and count computes;"
-            " use cuda:0, sim or cpu"
-        )
     workload = get("counting")
     if n < SMALLEST_KERNEL_N or spec == "cpu":
         return _finish(workload, open_device("cpu"), n, "cpu.multicore", {})

@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from nqbench.analysis.compare.request import Gate, parse_percentage
-from nqbench.analysis.data.collect import load_dataset
 from nqbench.cli.app import app
 from nqbench.errors import NqbenchError, StudyError
 from nqbench.measure.runner import run_study
@@ -103,13 +102,6 @@ def test_workloads_are_not_mixed(runs: Path, tmp_path: Path) -> None:
     _, _, error = call("compare", runs / "old", tmp_path / "other")
     assert isinstance(error, StudyError)
     assert "is a run of counting, but" in str(error)
-
-
-def test_a_replay_of_invented_times_stays_invented(runs: Path, tmp_path: Path) -> None:
-    study = load_study(runs / "small.yaml")
-    again = run_study(study, f"replay:{runs / 'old'}", tmp_path / "r", isolate=False).path
-    assert load_dataset(again).provenance == load_dataset(runs / "old").provenance
-    assert call("compare", runs / "old", again)[0] == 0
 
 
 def test_counts_have_their_own_gate(runs: Path) -> None:

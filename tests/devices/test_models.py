@@ -9,6 +9,7 @@ import pytest
 from nqbench.compiler.compile import compile_cubin
 from nqbench.devices.models import DEFAULT_MODEL, load_model, model_names
 from nqbench.errors import DeviceUnavailable
+from nqbench.facts import DeviceFacts
 
 GOOD = """\
 about: a chip
@@ -108,3 +109,10 @@ def test_an_unknown_name_gets_the_nearest() -> None:
         load_model("sm_9")
     with pytest.raises(DeviceUnavailable, match=r"gone\.yaml cannot be read"):
         load_model("gone.yaml")
+
+
+def test_facts_survive_the_manifest() -> None:
+    facts = DeviceFacts("d", "sim", (8, 6), 12, shared_per_block_optin=101376)
+    read = DeviceFacts.from_dict({**facts.as_dict(), "a_fact_of_tomorrow": 1})
+    assert read == facts
+    assert hash(read) == hash(facts)

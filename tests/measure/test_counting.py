@@ -1,4 +1,4 @@
-"""The whole way with the real parts: a study file, the simulator, the processor, a replay."""
+"""The whole way with the real parts: a study file, the simulator, the CPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from nqbench import load
 from nqbench.measure.runner import run_study
 from nqbench.study import load_study
 from nqbench.workloads import get
-from tests.measure.toy import Recorder
 
 STUDY = """
 name: whole-way
@@ -58,15 +57,3 @@ def test_factors_derived_numbers_and_resources_are_columns(run: Path) -> None:
     assert set(table["layout"]) == {"per_thread", "interleaved"}
     assert table["jobs"].gt(0).all()
     assert table["shared_bytes"].gt(0).all()
-
-
-def test_a_replay_of_it_says_the_same(run: Path, tmp_path: Path) -> None:
-    study = load_study(run.parent / "study.yaml")
-    listener = Recorder()
-    outcome = run_study(study, f"replay:{run}", tmp_path / "r", isolate=False, listener=listener)
-    assert outcome.counts == {"ok": 8}
-    old, new = (
-        load(path).query("simulated").sort_values("order") for path in (run, tmp_path / "r")
-    )
-    for counter in ("warp_instructions", "bank_conflicts", "lane_efficiency"):
-        assert list(old[counter]) == list(new[counter])

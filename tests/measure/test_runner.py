@@ -180,11 +180,6 @@ def test_hot_and_cold_are_points_of_their_own(tmp_path: Path) -> None:
     assert table["key"].nunique() == 2
     values = table.groupby("l2")["value_s"].unique()
     assert values["cold"] == pytest.approx(1.5 * values["hot"])
-    replayed = measure(tmp_path / "again", points, f"replay:{tmp_path / 'r'}")
-    assert replayed.counts == {"ok": 2}
-    again = load(tmp_path / "again").query("round > 0").groupby("l2")["value_s"].unique()
-    assert again["cold"] == pytest.approx(values["cold"])
-    assert again["hot"] == pytest.approx(values["hot"])
 
 
 def test_a_device_without_telemetry_is_told_once(

@@ -79,11 +79,10 @@ def test_long_details_of_a_launch_stay_out_of_the_record() -> None:
     assert scalars({"steps": 5, "lines": [{"ptx_line": 1}]}) == {"steps": 5}
 
 
-def test_the_record_tells_the_plan_the_derived_numbers_and_the_first_launch() -> None:
+def test_the_record_tells_the_derived_numbers_and_the_first_launch() -> None:
     about = Session("fake").block(request(timed=False))["about"]
     assert about["jobs"] == 1
     assert about["first_launch_s"] == 1e-4
-    assert len(about["plan"]) == 16
 
 
 def test_an_answer_nobody_knows_is_recorded_and_not_called_wrong(
@@ -125,7 +124,6 @@ def test_a_cold_l2_cache_is_a_measurement_of_its_own() -> None:
     cold = session.block({**request(), "point": point(8, l2="cold").as_json()})
     assert (hot["about"]["l2"], cold["about"]["l2"]) == ("hot", "cold")
     assert cold["value_s"] == 1.5 * hot["value_s"]
-    assert hot["about"]["plan"] != cold["about"]["plan"]  # so that a replay can tell them apart
     assert (cold["status"], cold["answer"]) == ("ok", "256")
 
 

@@ -91,7 +91,7 @@ def test_the_command_writes_and_keeps(tmp_path: Path) -> None:
         (["8", "--count", "0"], "--count must be from 1"),
         (["8", "--count", "93"], "the 92 boards of 8 queens there are"),
         (["8", "--seed", "-1"], "--seed must be from 0"),
-        (["8", "--device", "replay:somewhere"], "computes nothing"),
+        (["8", "--device", "fake"], "computes nothing"),
         (["10000000", "--count", "1000000"], "bytes of memory"),
         (["8", "--out", "set.txt"], "name it set.txt.npz"),
         (["8", "--out", "nowhere/set.npz"], "there is no folder nowhere"),

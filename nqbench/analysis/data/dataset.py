@@ -120,7 +120,7 @@ class Dataset:
 
     @property
     def synthetic(self) -> bool:
-        """Whether the test device made the times up, also where they were replayed since."""
+        """Whether the test device made the times up."""
         facts = self._device.get("facts") or {}
         return self.spec.startswith("fake") or facts.get("name") == FAKE_NAME
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nqbench.devices.replay import facts_from_json
 from nqbench.errors import CompileError, InfeasibleError
+from nqbench.facts import DeviceFacts
 from nqbench.measure.variants import workload_of
 from nqbench.plan import kernels_of
 from nqbench.point import Point
@@ -21,7 +21,7 @@ def compile_point(request: Mapping[str, Any]) -> dict[str, str]:
     from nqbench.compiler.compile import compile_cubin
 
     point = Point.from_json(request["point"])
-    facts = facts_from_json(request["facts"])
+    facts = DeviceFacts.from_dict(request["facts"])
     try:
         plan = workload_of(point).plan(point.configuration, point.system, facts)
         for kernel in kernels_of(plan).values():

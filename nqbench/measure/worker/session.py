@@ -16,7 +16,6 @@ from typing import Any, cast
 from nqbench.devices.base import Device, Prepared
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.registry import open_device
-from nqbench.devices.replay import FINGERPRINT, fingerprint
 from nqbench.errors import (
     CompileError,
     DeviceError,
@@ -113,8 +112,6 @@ class Session:
         cold = point.factors.get(L2) == COLD
         if device.timed and not isinstance(plan, CpuPlan):
             block.about[L2] = COLD if cold else HOT
-            plan = replace(plan, about={**plan.about, L2: block.about[L2]})
-        block.about[FINGERPRINT] = fingerprint(plan)
         # The test device picks its victims by size; a real one ignores what a plan is about.
         plan = replace(plan, about={"n": point.n, **plan.about})
         device.expect(workload.expected(point.configuration))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 
 from nqbench.facts import DeviceFacts
-from nqbench.plan import INPUT, Plan
+from nqbench.plan import Plan
 from nqbench.point import Level
 from nqbench.workloads.base import Resolved
 from nqbench.workloads.fitness.boards import (
@@ -57,12 +56,10 @@ def make_plan(factors: Mapping[str, Level], system: str | None, device: DeviceFa
         from nqbench.workloads.fitness import cpu, limits
 
         limits.check_host_boards(levels)
-        plan: Plan = cpu.host_plan(levels, boards_of(levels))
-    else:
-        from nqbench.workloads.fitness import gpu_plans
+        return cpu.host_plan(levels, boards_of(levels))
+    from nqbench.workloads.fitness import gpu_plans
 
-        plan = gpu_plans.make_plan(levels, boards_of(levels), device)
-    return replace(plan, about={**plan.about, INPUT: _input(levels)})
+    return gpu_plans.make_plan(levels, boards_of(levels), device)
 
 
 def boards_of(levels: Mapping[str, Level]) -> Board:
@@ -88,12 +85,6 @@ def expected(levels: Mapping[str, Level]) -> int:
 def _seed(levels: Mapping[str, Level]) -> int:
     seed = levels["seed"]
     return seed if isinstance(seed, int) else 0
-
-
-def _input(levels: Levels) -> str:
-    """Names the boards of a point: plans for other boards of the same size look the same."""
-    which = _of_file(levels).get("board_sha256", f"seed {levels['seed']}")
-    return f"{levels['board']} {which}"
 
 
 def _of_file(levels: Levels) -> dict[str, str]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from nqbench.facts import DeviceFacts
 from nqbench.plan import (
-    INPUT,
     Argument,
     Buffer,
     CachePreference,
@@ -54,7 +53,6 @@ def make_plan(given: Mapping[str, Level], system: str | None, device: DeviceFact
     source = str(levels["instance"])
     instance = load_instance(source, n, seed)
     about = derived(levels, device) | {"n": n, "seed": seed, "instance": source}
-    about[INPUT] = f"{source} seed {seed}"  # what tells it from plans of the same shape
     if system in CPU_SYSTEMS:
         return _host_plan(instance, levels, system, about)
     if levels["kernel"] == "indexed":

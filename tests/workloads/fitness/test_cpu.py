@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqbench.devices.cpu import CpuDevice
-from nqbench.devices.replay import fingerprint
 from nqbench.errors import DeviceError, WrongDeviceError
 from nqbench.plan import CpuPlan, CpuResult
 from nqbench.point import Level
@@ -263,24 +261,6 @@ def test_importing_the_schemes_does_not_import_numba() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.split() == ["False", "False"], done.stderr
-
-
-def test_a_replay_can_tell_boards_of_one_size_apart(tmp_path: Path) -> None:
-    facts = CpuDevice().facts
-    file = tmp_path / "board.npy"
-    np.save(file, random_board(50, 9))
-    choices: list[dict[str, Level]] = [
-        {"seed": 1},
-        {"seed": 2},
-        {"board": "valid"},
-        {"board": "file", "board_file": str(file)},
-    ]
-    prints = set()
-    for choice in choices:
-        system = "fitness_schemes.cpu_serial"
-        factors = WORKLOAD.resolve({"n": 50, **choice}, system, facts).factors
-        prints.add(fingerprint(WORKLOAD.plan({"n": 50, **factors}, system, facts)))
-    assert len(prints) == len(choices)
 
 
 def test_plans_carry_arrays() -> None:

@@ -161,8 +161,3 @@ def test_devices() -> None:
         WORKLOAD.resolve({"n": 9}, VERSIONS[0], HOST)
     for device in (GPU, HOST):
         assert isinstance(WORKLOAD.plan({"n": 9}, "brodtkorb_part1.cpu_mapped", device), CpuPlan)
-
-
-def test_plans_of_another_seed_are_told_apart() -> None:
-    plans = [WORKLOAD.plan({"n": 9, "seed": seed}, VERSIONS[0], GPU) for seed in (1, 2)]
-    assert plans[0].about["input"] != plans[1].about["input"]
