@@ -68,8 +68,7 @@ def compare(
 def _show(findings: Findings, out: Path | None, formats: list[str]) -> None:
     """Files where ``--out`` asks for them, tables in a format where only that is given."""
     from nqbench.cli.show.comparison import show_comparison
-    from nqbench.report.comparison import rendered
-    from nqbench.report.comparison_writer import write_comparison
+    from nqbench.report.comparison import rendered, write_comparison
 
     if formats and out is None:
         for form in formats:

@@ -60,5 +60,5 @@ def report(runs: Sequence[Path], out: Path | None = None, formats: Sequence[str]
     from nqbench.cli.show.outcome import show_report
     from nqbench.report import default_out, findings_of, write_report
 
-    paths = write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex"))
-    show_report(paths, findings_of(runs))
+    written = write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex"))
+    show_report(written.paths, written.not_made, findings_of(runs))

@@ -31,7 +31,7 @@ def roofline(
     """
     from nqbench.cli.show.outcome import note_incomplete, show_paths
     from nqbench.cli.show.tables import show_report_table
-    from nqbench.report.roofline_files import write_roofline
+    from nqbench.report.roofline import write_roofline
 
     note_incomplete([*runs, *(counters or ())])
     written = write_roofline(runs, ceilings, counters or (), out, formats or ())

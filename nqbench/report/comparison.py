@@ -1,9 +1,10 @@
-"""Tables and sentences of a comparison."""
+"""A comparison: its tables, its sentences, and the page with its figures."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, Literal
 
 from nqbench.analysis.compare.devices import RankCorrelation
@@ -12,17 +13,20 @@ from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import Compared, Comparison, Section
 from nqbench.analysis.compare.statistics import ALPHA
 from nqbench.analysis.data.estimate import CONFIDENCE
-from nqbench.analysis.data.quantities import HOST_TIME, Quantity
+from nqbench.analysis.data.quantities import HOST_TIME
 from nqbench.analysis.wording import number
 from nqbench.analysis.wording import ratio as ratio_text
-from nqbench.report.items import slug
-from nqbench.report.table import Column, Source, Table
+from nqbench.errors import AnalysisError
+from nqbench.report import table
+from nqbench.report.figures.comparison import ON_HOST, file_part, ratios
+from nqbench.report.figures.style import Drawing, styled
+from nqbench.report.page import FIGURE_FORMATS, Bullets, Page
+from nqbench.report.table import Column, Source, Table, joint, slug
 
 QUIET: Final = ("same", "equal")
 """Verdicts that a reader in a hurry may skip."""
-
-
-ON_HOST: Final = "CPU time: whole programs on the host, whatever its GPU"
+INLINE_ROWS: Final = 60
+"""Rows up to which a table stands on the page; longer ones are linked."""
 
 
 def tables_of(findings: Findings) -> list[Table]:
@@ -95,16 +99,46 @@ def quantity_label(row: Compared) -> str:
     return HOST_TIME.label if timed_on_host else row.quantity.label
 
 
-def file_part(what: Quantity) -> str:
-    """A quantity in names of files; the time of host programs has files of its own."""
-    return HOST_TIME.label if what == HOST_TIME else what.name
-
-
 def source_of(findings: Findings, comparison: Comparison) -> Source:
     """Where the numbers of a comparison come from."""
-    devices = list(dict.fromkeys(side.device for side in comparison.sides))
-    manners = list(dict.fromkeys(side.provenance for side in comparison.sides))
-    return Source(" and ".join(devices), "; ".join(manners), findings.command)
+    return joint([table.source_of(side) for side in comparison.sides], findings.command)
+
+
+def write_comparison(
+    findings: Findings,
+    out: Path,
+    formats: Sequence[str] = ("md", "csv"),
+    figure_formats: Sequence[str] = FIGURE_FORMATS,
+) -> list[Path]:
+    """Write everything; the page ``compare.md`` comes first in the returned paths.
+
+    Raises ``StudyError`` for an unknown format and ``StoreError`` where the folder refuses.
+    """
+    page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS)
+    page.heading("Comparison", 1)
+    page.add(Bullets(tuple(sentences(findings))))
+    for drawing, source in _drawings(findings):
+        page.drawing(drawing, source, level=0)
+    for one in tables_of(findings):
+        page.table(one, size=f"{one.size}: ")
+    return page.write("compare")
+
+
+def _drawings(findings: Findings) -> list[tuple[Drawing, Source]]:
+    """A figure per comparison and quantity, except where every count is equal."""
+    found = []
+    with styled():
+        for index, comparison in enumerate(findings.comparisons, 1):
+            which = str(index) if len(findings.comparisons) > 1 else ""
+            source = source_of(findings, comparison)
+            for section in comparison.sections:
+                if section.counts.get("equal") == len(section.rows):
+                    continue
+                try:
+                    found.append((ratios(comparison, section, source, which), source))
+                except AnalysisError:
+                    continue  # counts of zero have no ratio; the table has them
+    return found
 
 
 def _size(row: Compared) -> float:
@@ -123,9 +157,7 @@ def _told_ranks(ranks: Sequence[RankCorrelation]) -> list[str]:
 
 
 def _all(findings: Findings) -> Source:
-    sources = [source_of(findings, c) for c in findings.comparisons]
-    devices = " and ".join(dict.fromkeys(s.device for s in sources))
-    return Source(devices, "; ".join(dict.fromkeys(s.manner for s in sources)), findings.command)
+    return joint([source_of(findings, c) for c in findings.comparisons], findings.command)
 
 
 def _summary(findings: Findings) -> Table:

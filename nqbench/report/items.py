@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,7 +9,6 @@ from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.design import swept_factors, telling_factors
 from nqbench.errors import AnalysisError, StoreError
-from nqbench.report.table import Source
 from nqbench.study.report_items import OPTIONS, ReportItem
 
 DEFAULT_ITEMS: Final = (
@@ -40,13 +38,6 @@ def _item(entry: Mapping[str, Any]) -> ReportItem:
     if "figure" in entry:
         return ReportItem("figure", str(entry["figure"]), n=numbers, **options)
     return ReportItem("table", str(entry["table"]), n=numbers, **options)
-
-
-def source_of(data: Dataset, *, host: bool = False) -> Source:
-    """Device, manner and command of a run, or of its CPU baselines."""
-    if host:
-        return Source(data.host, data.host_provenance, data.command)
-    return Source(data.device, data.provenance, data.command)
 
 
 def sizes_of(
@@ -91,9 +82,3 @@ def columns_of(data: Dataset, sweep: str) -> tuple[str, ...]:
     if "system" not in factors and any(p.system for p in data.select(sweep)):
         factors = ("system", *factors)
     return telling_factors(data, sweep, factors)
-
-
-def slug(*parts: str) -> str:
-    """A file name from words."""
-    joined = "-".join(part for part in parts if part)
-    return re.sub(r"[^A-Za-z0-9.]+", "-", joined).strip("-.").lower() or "report"

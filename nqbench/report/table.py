@@ -1,15 +1,35 @@
-"""The one table model that every exporter writes."""
+"""The one table model that every exporter writes, and its cells as text.
+
+Cells are written for people (rounded, with intervals) and as data (all digits, plain).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
+from nqbench.analysis import wording
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 
 Cell = str | int | float | Estimate | None
 """``None`` is an empty cell: nothing was measured, which is not zero."""
+EMPTY: Final = "\u2013"
+"""A dash: nothing is known here, which is not zero."""
+WIDE: Final = 0.1
+"""Half-width above which an interval is visibly lopsided and ``±`` would hide that."""
+PROVENANCE: Final = ("run_device", "provenance", "command")
+"""The columns that end every table of data: where its numbers come from."""
+
+
+def slug(*parts: str) -> str:
+    """A file name from words."""
+    joined = "-".join(part for part in parts if part)
+    return re.sub(r"[^A-Za-z0-9.]+", "-", joined).strip("-.").lower() or "report"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +51,47 @@ class Column:
         """Name with unit."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
+    @property
+    def data_headings(self) -> list[str]:
+        """Headings in a data format: an estimate takes three columns."""
+        name = self.name.replace(" ", "_")
+        unit = "_s" if self.kind == "time" else f"_{self.unit}" if self.unit else ""
+        head = name if name.endswith(unit) else name + unit
+        return [head, f"{head}_low", f"{head}_high"] if self.spread else [head]
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where numbers come from: every table and figure names it."""
+    """Where numbers come from: every table and figure names it.
+
+    ``provenance`` says whether they were measured, simulated or made up, ``run`` names the study,
+    so that tables of several runs keep labels of their own.
+    """
 
     device: str
-    manner: str
+    provenance: str
     command: str
+    run: str = ""
 
     def __str__(self) -> str:
-        return f"{self.device}, {self.manner}"
+        return f"{self.device}, {self.provenance}"
+
+
+def source_of(data: Dataset, *, host: bool = False) -> Source:
+    """Device, provenance and command of a run, or of its CPU baselines."""
+    if host:
+        return Source(data.host, data.host_provenance, data.command, data.name)
+    return Source(data.device, data.provenance, data.command, data.name)
+
+
+def joint(sources: Sequence[Source], command: str = "") -> Source:
+    """Several sources together, each word once; all their commands unless one is given."""
+    return Source(
+        (" and " if command else "; ").join(dict.fromkeys(s.device for s in sources)),
+        "; ".join(dict.fromkeys(s.provenance for s in sources)),
+        command or "; ".join(dict.fromkeys(s.command for s in sources)),
+        " and ".join(dict.fromkeys(s.run for s in sources)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +115,87 @@ class Table:
         """How many rows, in words."""
         return f"{len(self.rows)} row{'' if len(self.rows) == 1 else 's'}"
 
+    @property
+    def label(self) -> str:
+        """A name that no table of another run or device has."""
+        return slug(self.source.run, self.source.device, self.name)
+
+    @property
+    def data_headings(self) -> list[str]:
+        """Headings in a data format, those of the provenance last.
+
+        No two are equal, since readers look columns up by name: of two factors and quantities
+        that are called alike the second is ``..._2``.
+        """
+        heads: list[str] = []
+        for head in (*(h for c in self.columns for h in c.data_headings), *PROVENANCE):
+            names = (head if i == 1 else f"{head}_{i}" for i in itertools.count(1))
+            heads.append(next(name for name in names if name not in heads))
+        return heads
+
     def texts(self) -> Iterator[list[str]]:
         """Rows as text for people, one string per cell."""
-        from nqbench.report.cells import cell_text
-
         for row in self.rows:
             yield [cell_text(c, column) for c, column in zip(row, self.columns, strict=True)]
+
+    def data(self) -> Iterator[list[str]]:
+        """Rows in a data format: every digit, empty where nothing is known."""
+        source = [self.source.device, self.source.provenance, self.source.command]
+        for row in self.rows:
+            cells = zip(row, self.columns, strict=True)
+            yield [*(text for cell, column in cells for text in _data(cell, column)), *source]
+
+
+def cell_text(cell: Cell, column: Column) -> str:
+    """A cell for people."""
+    if cell is None or cell == "":
+        return EMPTY
+    if isinstance(cell, Estimate):
+        return _estimate(cell, column)
+    if isinstance(cell, str):
+        return cell
+    return _number(float(cell), column)
+
+
+def _number(value: float, column: Column) -> str:
+    if math.isnan(value):
+        return EMPTY
+    if column.kind == "time":
+        return wording.time(value)
+    if column.kind == "ratio":
+        return wording.ratio(Estimate(value))
+    return wording.number(value)
+
+
+def _estimate(cell: Estimate, column: Column) -> str:
+    if math.isnan(cell.value):
+        return "0 in both" if column.kind == "ratio" else EMPTY
+    if cell.value == math.inf:
+        return "from 0"
+    if cell.low is None or cell.high is None:
+        return _number(cell.value, column)
+    if column.kind == "time":
+        half = math.sqrt(cell.high / cell.low) - 1
+        if half > WIDE:
+            return (
+                f"{wording.time(cell.value)} [{wording.time(cell.low)}, {wording.time(cell.high)}]"
+            )
+        return f"{wording.time(cell.value)} ±{100 * half:.2g}%"
+    return wording.ratio(cell)
+
+
+def _data(cell: Cell, column: Column) -> list[str]:
+    """A cell in a data format, with its bounds where the column has them."""
+    if isinstance(cell, Estimate):
+        values = [cell.value, cell.low, cell.high] if column.spread else [cell.value]
+        return [_plain(v) for v in values]
+    text = cell if isinstance(cell, str) else _plain(cell)
+    return [text, "", ""] if column.spread else [text]
+
+
+def _plain(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return ""
+    if math.isfinite(value) and float(value).is_integer():
+        return str(int(value))
+    return repr(float(value))

@@ -2,230 +2,106 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.findings import findings
-from nqbench.errors import AnalysisError, StoreError, StudyError
-from nqbench.report.exporters import exporter
+from nqbench.errors import AnalysisError, StudyError
 from nqbench.report.figures import FIGURES
-from nqbench.report.figures.style import Drawing, save, styled
-from nqbench.report.items import items_of, slug, source_of
-from nqbench.report.table import Source, Table
+from nqbench.report.figures.style import styled
+from nqbench.report.items import items_of
+from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Origin, Page, Paragraph
+from nqbench.report.table import slug, source_of
 from nqbench.report.tables import TABLES
 from nqbench.study.report_items import ReportItem
 
-FIGURE_FORMATS: Final = ("svg", "pdf", "png")
-LINKED: Final = re.compile(r"\(<((?:table|figure)-[^<>/]+)>\)")
-"""A file of ours in the page's own folder, as pages link it."""
+Builder = TypeVar("Builder")
+INLINE_ROWS: Final = 30
+"""Rows up to which a table stands on the page; longer ones are linked only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One thing on the index page: a table or a figure with its files, or why it is not there."""
+class Report:
+    """What was written, the page first, and a sentence for each thing that could not be made."""
 
-    title: str
-    files: tuple[Path, ...] = ()
-    table: Table | None = None
-    drawing: Drawing | None = None
-    missing: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One run on the index page."""
-
-    title: str
-    about: str
-    source: Source
-    counts: str
-    findings: tuple[str, ...]
-    entries: tuple[Entry, ...]
-
-
-@dataclass(slots=True)
-class Folder:
-    """Writes files of one folder, each at once or not at all; keeps names apart."""
-
-    path: Path
-    written: list[Path] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
-
-    def name(self, wanted: str) -> str:
-        """A name not used yet in this report: a second heat map of one sweep is ``...-2``."""
-        candidates = (wanted if i == 1 else f"{wanted}-{i}" for i in itertools.count(1))
-        chosen = next(c for c in candidates if c not in self.names)
-        self.names.add(chosen)
-        return chosen
-
-    def text(self, name: str, text: str) -> Path:
-        """Write a text file."""
-        return self.put(name, lambda path: _write_text(path, text))
-
-    def page(self, name: str, text: str) -> Path:
-        """Write the page that links the other files, last.
-
-        What the page of this name linked before, and nobody wrote now in any format, is removed:
-        else a table that is not made any more would stay beside the new ones, with old numbers.
-        """
-        old = self.path / name
-        with _folder_errors(self.path):
-            linked = set(LINKED.findall(old.read_text(encoding="utf-8"))) if old.exists() else set()
-            made = {path.stem for path in self.written}
-            for link in linked:
-                if Path(link).stem not in made:
-                    (self.path / link).unlink(missing_ok=True)
-        return self.text(name, text)
-
-    def put(self, name: str, write: Callable[[Path], None]) -> Path:
-        """Let ``write`` make a temporary file and put it in place."""
-        target = self.path / name
-        # The ending stays: it says which format a figure is saved in.
-        temporary = self.path / f".{os.getpid()}-{name}"
-        with _folder_errors(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-            try:
-                write(temporary)
-                temporary.replace(target)
-            finally:
-                temporary.unlink(missing_ok=True)
-        self.written.append(target)
-        return target
-
-
-@contextmanager
-def _folder_errors(path: Path) -> Iterator[None]:
-    """Turn a folder that refuses into one sentence."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StoreError(
-            f"the report cannot be written to {path}: {reason}; give another folder with --out"
-        ) from error
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+    paths: tuple[Path, ...]
+    not_made: tuple[str, ...]
 
 
 def write_report(
     runs: Sequence[Path],
     out: Path,
-    formats: Sequence[str] = ("md", "csv", "tex"),
+    formats: Sequence[str] = FORMATS,
     figure_formats: Sequence[str] = FIGURE_FORMATS,
-) -> list[Path]:
+) -> Report:
     """Write the tables and figures that the runs' studies ask for, and ``report.md``.
 
     With ``html`` among ``formats`` there is a ``report.html`` too. Several runs get a folder each:
-    different devices never share a table or an axis. Returns the paths, the index first. Raises
-    ``StoreError`` (a run cannot be read, the folder cannot be written) and ``StudyError`` (an
-    unknown format); what a run lacks the data for becomes a sentence on the index page.
+    different devices never share a table or an axis. Raises ``StoreError`` (a run cannot be read,
+    the folder cannot be written) and ``StudyError`` (an unknown format); what a run lacks the data
+    for becomes a sentence on the page.
     """
-    from nqbench.report.index import html_page, markdown_page
-
-    for name in formats:
-        exporter(name)
-    for name in figure_formats:
-        if name not in FIGURE_FORMATS:
-            known = ", ".join(FIGURE_FORMATS)
-            raise StudyError(f"no figure format is called {name!r}; known: {known}")
+    page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS)
     if not runs:
         raise StudyError("a report needs at least one run folder")
-    sections = []
-    written: list[Path] = []
-    folders: set[str] = set()
+    not_made: list[str] = []
     for run in runs:
         data = load_dataset(run)
-        folder = Folder(out / _own_name(data, folders) if len(runs) > 1 else out)
-        sections.append(_section(data, folder, formats, figure_formats))
-        written += folder.written
-    index = Folder(out, written=[path for path in written if path.parent == out])
-    inside = len(index.written)
-    index.page("report.md", markdown_page(sections, out))
-    if "html" in formats:
-        index.text("report.html", html_page(sections, out))
-    return [*index.written[inside:], *written]
+        if len(runs) > 1:
+            page.enter(slug(data.name, data.device))
+        not_made += _section(data, page)
+    return Report(tuple(page.write("report")), tuple(not_made))
 
 
-def _own_name(data: Dataset, taken: set[str]) -> str:
-    base = slug(data.name, data.device)
-    name = next(
-        n for i in itertools.count(1) if (n := base if i == 1 else f"{base}-{i}") not in taken
-    )
-    taken.add(name)
-    return name
-
-
-def _section(
-    data: Dataset, folder: Folder, formats: Sequence[str], figure_formats: Sequence[str]
-) -> Section:
-    entries: list[Entry] = []
+def _section(data: Dataset, page: Page) -> list[str]:
+    """One run on the page. Returns a sentence for each item that could not be made."""
+    page.heading(f"{data.name}: {data.device}", 1)
+    about = str(data.study.get("about") or "").strip()
+    if about:
+        page.add(Paragraph(about if about[-1] in ".!?" else f"{about}."))
+    ok = sum(p.ok for p in data.points)
+    page.add(Origin(source_of(data), f"{ok} of {len(data.points)} points ok"))
+    page.heading("Findings")
+    page.add(Bullets(tuple(findings(data))))
+    not_made = []
     for item in items_of(data):
         try:
-            if item.form == "table":
-                entries += _tables(data, item, folder, formats)
-            else:
-                entries += _figures(data, item, folder, figure_formats)
+            _write(data, item, page)
         except AnalysisError as error:
-            what = f"{item.name} of {item.of}" if item.of else item.name
-            entries.append(Entry(f"{item.form}: {what}", missing=_sentence(data, item, error)))
-    ok = sum(p.ok for p in data.points)
-    counts = f"{ok} of {len(data.points)} points ok"
-    about = str(data.study.get("about") or "").strip()
-    if about and about[-1] not in ".!?":
-        about += "."
-    told = tuple(findings(data))
-    return Section(data.name, about, source_of(data), counts, told, tuple(entries))
+            name = f"{item.form}: {item.name}{f' of {item.of}' if item.of else ''}"
+            why = f"Not made: {error}{_hint(data, item)}."
+            page.heading(name)
+            page.add(Paragraph(why))
+            not_made.append(f"{name}. {why}")
+    return not_made
 
 
-def _sentence(data: Dataset, item: ReportItem, error: AnalysisError) -> str:
-    hint = ""
-    if data.simulated and item.value and not any(p.timed for p in data.points):
-        hint = " (a simulator counts, it does not time)"
-    return f"Not made: {error}{hint}."
-
-
-def _tables(data: Dataset, item: ReportItem, folder: Folder, formats: Sequence[str]) -> list[Entry]:
-    if item.name not in TABLES:
-        raise AnalysisError(f"no table is called {item.name!r}; known: {', '.join(TABLES)}")
-    entries = []
-    for table in TABLES[item.name](data, item):
-        name = folder.name(f"table-{table.name}")
-        chosen = [exporter(form) for form in formats]
-        files = [folder.text(name + e.suffix, e.render(table)) for e in chosen]
-        entries.append(Entry(table.title, tuple(files), table=table))
-    return entries
-
-
-def _figures(
-    data: Dataset, item: ReportItem, folder: Folder, formats: Sequence[str]
-) -> list[Entry]:
-    if item.name not in FIGURES:
-        raise AnalysisError(f"no figure is called {item.name!r}; known: {', '.join(FIGURES)}")
-    source = source_of(data)
-    entries = []
+def _write(data: Dataset, item: ReportItem, page: Page) -> None:
+    """Write the tables or figures of an item. Raises ``AnalysisError`` where data lacks."""
+    if item.form == "table":
+        for table in _builder(TABLES, item)(data, item):
+            page.table(table, size=f"{table.size}: ")
+        return
     with styled():
-        for drawing in FIGURES[item.name](data, item):
-            name = folder.name(f"figure-{drawing.name}")
-            files = []
-            for form in formats:
-                save_to = _saver(drawing, source)
-                files.append(folder.put(f"{name}.{form}", save_to))
-            entries.append(Entry(drawing.title, tuple(files), drawing=drawing))
-    return entries
+        drawings = _builder(FIGURES, item)(data, item)
+    for drawing in drawings:
+        page.drawing(drawing, source_of(data))
 
 
-def _saver(drawing: Drawing, source: Source) -> Callable[[Path], None]:
-    return lambda path: save(drawing, path, source)
+def _builder(known: Mapping[str, Builder], item: ReportItem) -> Builder:
+    if item.name not in known:
+        raise AnalysisError(f"no {item.form} is called {item.name!r}; known: {', '.join(known)}")
+    return known[item.name]
+
+
+def _hint(data: Dataset, item: ReportItem) -> str:
+    if data.simulated and item.value and not any(p.timed for p in data.points):
+        return " (a simulator counts, it does not time)"
+    return ""
 
 
 def default_out(run: Path) -> Path:

@@ -25,8 +25,8 @@ from nqbench.measure.runner import run_study
 from nqbench.point import Level, Point
 from nqbench.report.figures.roofline import roofline as draw
 from nqbench.report.figures.style import styled
+from nqbench.report.roofline import ceilings_table, roofline_table
 from nqbench.report.table import Source
-from nqbench.report.tables.roofline import ceilings_table, roofline_table
 from nqbench.study import Measure
 from tests.measure.toy import ToyStudy
 from tests.parts_toy import TOY
@@ -203,7 +203,7 @@ def test_the_command(runs: dict[str, Path], tmp_path: Path) -> None:
 
 
 def test_no_ceilings_beside_the_run(runs: dict[str, Path], tmp_path: Path) -> None:
-    from nqbench.report.roofline_files import write_roofline
+    from nqbench.report.roofline import write_roofline
 
     alone = tmp_path / "run"
     copytree(runs["kernels"], alone)

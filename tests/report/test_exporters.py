@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -18,7 +19,7 @@ from nqbench.report.exporters import EXPORTERS, exporter
 from nqbench.report.exporters.latex import LONG, escape
 from nqbench.report.table import Cell, Column, Source, Table
 
-SOURCE = Source("H100 (cuda:0)", "measured, 5 rounds", "nqbench run 'a|b.yaml'")
+SOURCE = Source("H100 (cuda:0)", "measured, 5 rounds", "nqbench run 'a|b.yaml'", "ablation")
 NASTY = '50% of a_b & {c} $x ~ ^ # \\ <script>alert(1)</script> | `d` "e"'
 
 
@@ -56,7 +57,7 @@ def test_csv_gives_back_every_digit_and_the_bounds() -> None:
     assert second["time_s_low"] == ""
     assert second["count"] == "0"
     assert (third["time_s"], third["ratio"], third["count"]) == ("", "", "")
-    assert third["device"] == "H100 (cuda:0)"
+    assert third["run_device"] == "H100 (cuda:0)"
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), max_size=40))
@@ -83,6 +84,23 @@ def test_latex_escapes_what_it_must() -> None:
         assert f"\\{character}" in escaped
     assert "~" not in escaped
     assert r"\textbackslash{}" in escaped
+
+
+def test_a_reader_by_name_loses_no_column() -> None:
+    columns = tuple(Column(name) for name in ("device", "command", "a b", "a_b"))
+    own = Table("t", "T", columns, (("mine", "made", "1", "2"),), SOURCE)
+    (row,) = csv.DictReader(io.StringIO(exporter("csv").render(own)))
+    assert (row["device"], row["run_device"]) == ("mine", "H100 (cuda:0)")
+    assert (row["command"], row["command_2"]) == ("made", "nqbench run 'a|b.yaml'")
+    assert (row["a_b"], row["a_b_2"], row["provenance"]) == ("1", "2", "measured, 5 rounds")
+
+
+def test_latex_labels_tell_runs_and_devices_apart() -> None:
+    sources = [SOURCE, replace(SOURCE, run="quick"), replace(SOURCE, device="H200 (cuda:0)")]
+    texts = [exporter("tex").render(replace(table(*ROWS), source=s)) for s in sources]
+    labels = [re.findall(r"label\{(tab:[a-z0-9.:-]+)\}", text) for text in texts]
+    assert labels[0] == ["tab:ablation-h100-cuda-0-t"]
+    assert len({str(label) for label in labels}) == len(sources)
 
 
 def test_latex_uses_booktabs_and_has_as_many_cells_as_columns() -> None:

@@ -27,8 +27,8 @@ from nqbench.report.figures.style import (
     series_style,
     styled,
 )
-from nqbench.report.items import items_of, source_of
-from nqbench.report.table import Source
+from nqbench.report.items import items_of
+from nqbench.report.table import Source, source_of
 from nqbench.study.report_items import ReportItem, kinds
 from tests.analysis.builder import H100, MINI, SYSTEMS, Builder, ablation, factorial
 

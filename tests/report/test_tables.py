@@ -79,9 +79,9 @@ def test_simulated_counters_and_cpu_times_never_share_a_table(simulated: Dataset
         assert not any(c.kind == "time" for c in counters.columns)
         assert "lane efficiency" not in [c.name for c in times.columns]
         assert "CPU baselines, measured" in times.title
-        assert times.source.manner == "measured, 5 rounds"
+        assert times.source.provenance == "measured, 5 rounds"
         assert times.source.device.endswith("(cpu)")
-        assert counters.source.manner == "simulated"
+        assert counters.source.provenance == "simulated"
 
 
 def test_effects_table_holds_the_truth_with_intervals(measured: Dataset) -> None:
@@ -169,5 +169,5 @@ def test_every_table_carries_its_source(measured: Dataset, simulated: Dataset) -
             of = None if name in {"results", "resources", "skipped"} else "factorial"
             for table in make(data, name, of=of):
                 baselines = table.name.endswith("-cpu")
-                assert table.source.manner == ("measured, 5 rounds" if baselines else word)
+                assert table.source.provenance == ("measured, 5 rounds" if baselines else word)
                 assert table.source.command == "nqbench run configs/ablation.yaml"

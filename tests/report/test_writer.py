@@ -16,7 +16,7 @@ from nqbench.analysis.data.collect import collect
 from nqbench.errors import StoreError, StudyError
 from nqbench.report import default_out, findings_of, write_report
 from nqbench.report.items import items_of
-from nqbench.report.writer import Folder
+from nqbench.report.page import Folder
 from tests.analysis.builder import H100, MINI, Builder, ablation, factorial
 
 Serve = Callable[..., list[Path]]
@@ -40,7 +40,7 @@ EFFECTS = [{"table": "effects", "of": "factorial"}, {"figure": "heatmap", "of": 
 
 
 def test_every_item_is_written_and_linked(serve: Serve, tmp_path: Path) -> None:
-    written = write_report(serve(ablation(rounds=2)), tmp_path, ("md", "csv", "tex", "html"))
+    written = write_report(serve(ablation(rounds=2)), tmp_path, ("md", "csv", "tex", "html")).paths
     assert written[0] == tmp_path / "report.md"
     assert sorted(written) == sorted(tmp_path.iterdir())
     assert all(path.stat().st_size > 0 for path in written)
@@ -72,12 +72,16 @@ def test_simulated_report_never_says_measured_of_kernels(serve: Serve, tmp_path:
 def test_what_lacks_data_is_a_sentence_not_a_crash(serve: Serve, tmp_path: Path) -> None:
     builder = Builder(H100, report=[*EFFECTS, {"table": "skipped"}])
     builder.fail("factorial", {"n": 15, "memory": "shared"}, "launch_error", "out of memory")
-    written = write_report(serve(builder), tmp_path)
+    report = write_report(serve(builder), tmp_path)
     text = (tmp_path / "report.md").read_text()
     assert text.count("Not made: ") == 2
+    assert [said.partition(".")[0] for said in report.not_made] == [
+        "table: effects of factorial",
+        "figure: heatmap of factorial",
+    ]
     assert "0 of 1 points ok" in text
     assert "out of memory" in text
-    assert {p.stem for p in written} == {"report", "table-skipped"}
+    assert {p.stem for p in report.paths} == {"report", "table-skipped"}
 
 
 def test_time_asked_of_a_simulated_run_says_why_not(serve: Serve, tmp_path: Path) -> None:
@@ -88,7 +92,7 @@ def test_time_asked_of_a_simulated_run_says_why_not(serve: Serve, tmp_path: Path
 
 def test_an_item_of_a_newer_study_is_a_sentence(serve: Serve, tmp_path: Path) -> None:
     report = [{"figure": "hologram", "of": "factorial"}, {"table": "results"}]
-    written = write_report(serve(factorial(sizes=(15,), report=report)), tmp_path)
+    written = write_report(serve(factorial(sizes=(15,), report=report)), tmp_path).paths
     assert "no figure is called 'hologram'" in (tmp_path / "report.md").read_text().replace(
         "\\", ""
     )
@@ -97,7 +101,7 @@ def test_an_item_of_a_newer_study_is_a_sentence(serve: Serve, tmp_path: Path) ->
 
 def test_the_same_item_twice_makes_two_files(serve: Serve, tmp_path: Path) -> None:
     report = [{"table": "effects", "of": "factorial"}] * 2
-    written = write_report(serve(factorial(sizes=(15,), report=report)), tmp_path, ("csv",))
+    written = write_report(serve(factorial(sizes=(15,), report=report)), tmp_path, ("csv",)).paths
     assert {p.name for p in written[1:]} == {
         "table-effects-factorial.csv",
         "table-effects-factorial-2.csv",
@@ -108,7 +112,7 @@ def test_several_runs_get_a_folder_each(serve: Serve, tmp_path: Path) -> None:
     runs = serve(
         factorial(sizes=(15,), report=EFFECTS[:1]), factorial(MINI, (9,), report=EFFECTS[:1])
     )
-    written = write_report(runs, tmp_path, ("md",))
+    written = write_report(runs, tmp_path, ("md",)).paths
     folders = {p.parent.name for p in written[1:]}
     assert folders == {"ablation-nvidia-h100-pcie-cuda-0", "ablation-mini-sm-90-rules-sim-mini"}
     text = (tmp_path / "report.md").read_text()
@@ -117,14 +121,14 @@ def test_several_runs_get_a_folder_each(serve: Serve, tmp_path: Path) -> None:
 
 
 def test_a_study_without_a_list_still_gets_its_results(serve: Serve, tmp_path: Path) -> None:
-    written = write_report(serve(factorial(sizes=(15,), report=[])), tmp_path, ("md",))
+    written = write_report(serve(factorial(sizes=(15,), report=[])), tmp_path, ("md",)).paths
     assert "table-results-factorial.md" in {p.name for p in written}
 
 
 def test_writing_twice_changes_no_byte(serve: Serve, tmp_path: Path) -> None:
     runs = serve(factorial(sizes=(15,), report=[{"figure": "effects", "of": "factorial"}]))
-    before = {p: p.read_bytes() for p in write_report(runs, tmp_path)}
-    after = {p: p.read_bytes() for p in write_report(runs, tmp_path)}
+    before = {p: p.read_bytes() for p in write_report(runs, tmp_path).paths}
+    after = {p: p.read_bytes() for p in write_report(runs, tmp_path).paths}
     assert before == after
 
 
@@ -136,7 +140,7 @@ def test_no_half_written_file_is_left(
             file.write(text[:5])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("nqbench.report.writer._write_text", full)
+    monkeypatch.setattr("nqbench.report.page._write_text", full)
     with pytest.raises(StoreError, match=r"No space left on device; give another folder"):
         write_report(serve(factorial(sizes=(15,), report=EFFECTS)), tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []

@@ -27,9 +27,11 @@ def show_outcome(outcome: RunOutcome) -> None:
     say(f"records: {outcome.path}")
 
 
-def show_report(paths: Iterable[Path], findings: Iterable[str]) -> None:
-    """The path of each thing written, then the findings in words."""
+def show_report(paths: Iterable[Path], not_made: Iterable[str], findings: Iterable[str]) -> None:
+    """The path of each thing written, what could not be made, then the findings in words."""
     show_paths(paths)
+    for sentence in not_made:
+        say(sentence)
     for finding in findings:
         say(finding, bullet="* ")
 

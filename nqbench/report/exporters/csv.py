@@ -5,15 +5,14 @@ from __future__ import annotations
 import csv
 import io
 
-from nqbench.report.cells import data_cells, data_headings
 from nqbench.report.table import Table
 
 
 class Csv:
-    """RFC 4180 with a header line; source and notes follow the device in columns of every row.
+    """RFC 4180 with a header line, in which no name stands twice.
 
-    A CSV file has no place for remarks that every reader skips, so device, manner and command are
-    the last three columns.
+    A CSV file has no place for remarks that every reader skips, so the device of the run, the
+    provenance and the command are the last three columns of every row.
     """
 
     suffix = ".csv"
@@ -22,14 +21,6 @@ class Csv:
         """The whole file."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        heads = [head for column in table.columns for head in data_headings(column)]
-        writer.writerow([*heads, "device", "manner", "command"])
-        source = [table.source.device, table.source.manner, table.source.command]
-        for row in table.rows:
-            cells = [
-                text
-                for cell, column in zip(row, table.columns, strict=True)
-                for text in data_cells(cell, column)
-            ]
-            writer.writerow([*cells, *source])
+        writer.writerow(table.data_headings)
+        writer.writerows(table.data())
         return out.getvalue()

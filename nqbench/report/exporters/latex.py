@@ -49,7 +49,7 @@ class Latex:
         head = " & ".join(escape(c.heading) for c in table.columns) + r" \\"
         rows = [" & ".join(escape(cell) for cell in row) + r" \\" for row in table.texts()]
         caption = f"{escape(table.title)}. {escape(str(table.source))}."
-        label = f"tab:{table.name}"
+        label = f"tab:{table.label}"
         command = "% made by: " + table.source.command.replace("\n", " ")
         rules = [r"\toprule", head, r"\midrule"]
         if len(rows) > LONG:

@@ -18,8 +18,8 @@ from nqbench.report.figures.style import (
     new_figure,
     whiskers,
 )
-from nqbench.report.items import slug, source_of
-from nqbench.report.tables.bottleneck import varied_levels
+from nqbench.report.table import source_of
+from nqbench.report.tables.common import varied_levels
 from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def bottleneck(data: Dataset, item: ReportItem) -> list[Drawing]:
     told = "; ".join(f"{b.system} at N = {b.n}: {b.judged.word}" for b in drawn)
     alt = f"Bars of {len(drawn)} kernels: {told}."
     source = source_of(data)
-    return [finish(figure, slug("bottleneck"), title, source, alt=alt, subtitle=subtitle)]
+    return [finish(figure, "bottleneck", title, source, alt=alt, subtitle=subtitle)]
 
 
 def _rows(drawn: list[Bottleneck]) -> list[list[Bottleneck]]:

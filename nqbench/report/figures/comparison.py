@@ -9,9 +9,8 @@ from typing import Final
 from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.runs import Comparison, Section
 from nqbench.analysis.data.estimate import CONFIDENCE
-from nqbench.analysis.data.quantities import HOST_TIME
+from nqbench.analysis.data.quantities import HOST_TIME, Quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.comparison import ON_HOST, file_part
 from nqbench.report.figures.ratio import ratio_axis
 from nqbench.report.figures.style import (
     GREY,
@@ -21,9 +20,9 @@ from nqbench.report.figures.style import (
     new_figure,
     whiskers,
 )
-from nqbench.report.items import slug
-from nqbench.report.table import Source
+from nqbench.report.table import Source, slug
 
+ON_HOST: Final = "CPU time: whole programs on the host, whatever its GPU"
 MOST_ROWS: Final = 60
 """More rows than this are no longer legible on one page; the largest changes are shown."""
 _ROW_IN: Final = 0.17
@@ -86,3 +85,8 @@ def ratios(comparison: Comparison, section: Section, source: Source, which: str 
     title = f"Ratio of {section.quantity.label} per point"
     alt = f"Dot plot of the ratios of {len(ranked)} points."
     return finish(figure, name, title, source, alt=alt, subtitle=subtitle)
+
+
+def file_part(what: Quantity) -> str:
+    """A quantity in names of files; the time of host programs has files of its own."""
+    return HOST_TIME.label if what == HOST_TIME else what.name

@@ -23,7 +23,8 @@ from nqbench.report.figures.style import (
     series_style,
     whiskers,
 )
-from nqbench.report.items import slug, source_of, sweep_of
+from nqbench.report.items import sweep_of
+from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from nqbench.analysis.data.quantities import Quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.scale import WIDE, digits, short
 from nqbench.report.figures.style import GREY, HATCH, Drawing, finish, new_figure
-from nqbench.report.items import sizes_of, slug, source_of, sweep_of
+from nqbench.report.items import sizes_of, sweep_of
+from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from nqbench.report.figures.style import (
     new_figure,
     whiskers,
 )
-from nqbench.report.items import columns_of, sizes_of, slug, source_of, sweep_of
+from nqbench.report.items import columns_of, sizes_of, sweep_of
+from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:

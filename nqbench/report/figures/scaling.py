@@ -25,7 +25,8 @@ from nqbench.report.figures.style import (
     series_style,
     whiskers,
 )
-from nqbench.report.items import columns_of, slug, source_of, sweep_of
+from nqbench.report.items import columns_of, sweep_of
+from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:

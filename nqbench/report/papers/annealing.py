@@ -25,9 +25,8 @@ from nqbench.report.figures.style import (
     series_style,
     whiskers,
 )
-from nqbench.report.items import slug
 from nqbench.report.papers.data_twins import refuse, timed_on
-from nqbench.report.table import Source
+from nqbench.report.table import Source, slug
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,10 +15,9 @@ from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import Known, PaperFigure, PaperTable
 from nqbench.report.figures.scale import value_axis
 from nqbench.report.figures.style import GREY, Drawing, finish, new_figure, series_style
-from nqbench.report.items import slug, source_of
 from nqbench.report.papers.annealing import SEARCHES, Search, searches_of
 from nqbench.report.papers.data_twins import refuse
-from nqbench.report.table import Cell, Column, Source, Table
+from nqbench.report.table import Cell, Column, Source, Table, slug, source_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

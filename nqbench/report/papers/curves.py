@@ -28,9 +28,8 @@ from nqbench.report.figures.style import (
     new_figure,
     series_style,
 )
-from nqbench.report.items import slug
 from nqbench.report.papers.cells import Beside, printed_ratio
-from nqbench.report.table import Source
+from nqbench.report.table import Source, slug
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,8 +22,7 @@ from nqbench.analysis.data.select import (
 )
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import DataFile, PaperTable
-from nqbench.report.items import slug, source_of
-from nqbench.report.table import Cell, Column, Table
+from nqbench.report.table import Cell, Column, Table, slug, source_of
 from nqbench.report.tables.common import interval_note
 
 BASELINE: Final = "cpu_serial"

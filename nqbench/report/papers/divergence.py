@@ -11,8 +11,7 @@ from nqbench.analysis.data.select import NotMeasured
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
-from nqbench.report.items import slug, source_of
-from nqbench.report.table import Cell, Column, Table
+from nqbench.report.table import Cell, Column, Table, slug, source_of
 
 
 def divergence(paper: Paper, table: PaperTable, run: Observed) -> Table:

@@ -26,8 +26,7 @@ from nqbench.report.figures.style import (
     new_figure,
     whiskers,
 )
-from nqbench.report.items import slug
-from nqbench.report.table import Source
+from nqbench.report.table import Source, slug
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

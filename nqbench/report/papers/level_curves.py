@@ -23,7 +23,6 @@ from nqbench.report.figures.style import (
     new_figure,
     series_style,
 )
-from nqbench.report.items import slug
 from nqbench.report.papers.data_twins import (
     BASELINE,
     COARSE,
@@ -33,7 +32,7 @@ from nqbench.report.papers.data_twins import (
     refuse,
     thread_times,
 )
-from nqbench.report.table import Source
+from nqbench.report.table import Source, slug
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

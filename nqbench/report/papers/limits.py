@@ -15,9 +15,8 @@ from nqbench.papers.schema_shown import PaperFigure
 from nqbench.report.figures.log_axis import sizes_axis
 from nqbench.report.figures.scale import value_axis
 from nqbench.report.figures.style import Drawing, finish, new_figure, series_style, whiskers
-from nqbench.report.items import slug
 from nqbench.report.papers.data_twins import COARSE, found_points, refuse
-from nqbench.report.table import Source
+from nqbench.report.table import Source, slug
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,10 +17,9 @@ from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
-from nqbench.report.items import slug, source_of
 from nqbench.report.papers.data_twins import COARSE, found_points, refuse
 from nqbench.report.papers.limits import MOVED, measured_peaks, peaks
-from nqbench.report.table import Cell, Column, Table
+from nqbench.report.table import Cell, Column, Table, slug, source_of
 from nqbench.report.tables.common import interval_note
 
 BATCHES: Final = "batch"

@@ -9,8 +9,7 @@ from nqbench.analysis.data.observed import Observed
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperFigure
 from nqbench.report.figures.style import COLOURS, Drawing, finish, new_figure
-from nqbench.report.items import slug
-from nqbench.report.table import Source
+from nqbench.report.table import Source, slug
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,8 +21,7 @@ from nqbench.analysis.data.select import (
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
-from nqbench.report.items import slug, source_of
-from nqbench.report.table import Cell, Column, Source, Table
+from nqbench.report.table import Cell, Column, Source, Table, slug, source_of
 from nqbench.report.tables.common import interval_note
 
 STATISTICS: Final = ("min", "max", "mean", "variance", "sd")

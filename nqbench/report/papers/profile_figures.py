@@ -22,9 +22,8 @@ from nqbench.report.figures.style import (
     finish,
     new_figure,
 )
-from nqbench.report.items import slug
 from nqbench.report.papers.phase_bars import short
-from nqbench.report.table import Source
+from nqbench.report.table import Source, slug
 from nqbench.study.report_items import ReportItem
 from nqbench.vocabulary import of_kernel
 

@@ -23,9 +23,8 @@ from nqbench.report.figures.style import (
     new_figure,
     series_style,
 )
-from nqbench.report.items import slug
 from nqbench.report.papers.data_twins import BASELINE, COARSE, found_points, refuse, timed_on
-from nqbench.report.table import Source
+from nqbench.report.table import Source, slug
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,11 +14,10 @@ from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.limits.ceilings import bytes_per_s, fp32_per_s, roots_per_s
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
-from nqbench.report.items import slug, source_of
 from nqbench.report.papers.phase_bars import points_at, shown_systems, untimed
 from nqbench.report.papers.search_tables import ITERATIONS, VERSIONS
 from nqbench.report.papers.version_rates import EVALUATION
-from nqbench.report.table import Cell, Column, Table
+from nqbench.report.table import Cell, Column, Table, slug, source_of
 from nqbench.report.tables.common import interval_note
 from nqbench.vocabulary import of_kernel
 

@@ -13,9 +13,8 @@ from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import Counterpart, PaperTable, Series
-from nqbench.report.items import slug, source_of
 from nqbench.report.papers.phase_bars import PARTS, shares_s
-from nqbench.report.table import Cell, Column, Table
+from nqbench.report.table import Cell, Column, Table, slug, source_of
 from nqbench.report.tables.common import interval_note
 from nqbench.vocabulary import of_kernel
 

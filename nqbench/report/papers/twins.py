@@ -13,7 +13,6 @@ from nqbench.analysis.data.observed import TOTALS, Observed
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import PaperTable
-from nqbench.report.items import slug, source_of
 from nqbench.report.papers.annealing_seeds import annealing_table
 from nqbench.report.papers.cells import Beside, Cell
 from nqbench.report.papers.data_twins import speedups, threads, thresholds
@@ -23,7 +22,7 @@ from nqbench.report.papers.other_twins import best, environment, granularity, la
 from nqbench.report.papers.search_limits import against_limits
 from nqbench.report.papers.search_tables import counters, searches
 from nqbench.report.table import Cell as TableCell
-from nqbench.report.table import Column, Source, Table
+from nqbench.report.table import Column, Source, Table, slug, source_of
 from nqbench.report.tables.common import interval_note
 
 ENUMERATED: Final = "counted by enumeration"

@@ -10,8 +10,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTALS
 from nqbench.analysis.wording import number, ratio
 from nqbench.papers.schema import Paper
-from nqbench.report.items import slug
-from nqbench.report.table import Column, Source, Table
+from nqbench.report.table import Column, Source, Table, slug
 
 ORDER = ("holds", "fails", "unclear", "not measured")
 LONG = 100

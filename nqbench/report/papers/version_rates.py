@@ -19,9 +19,8 @@ from nqbench.report.figures.style import (
     legend,
     new_figure,
 )
-from nqbench.report.items import slug
 from nqbench.report.papers.phase_bars import short, shown_systems, timed_panels
-from nqbench.report.table import Source
+from nqbench.report.table import Source, slug
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

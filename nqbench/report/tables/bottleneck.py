@@ -8,9 +8,8 @@ from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import quantity
 from nqbench.analysis.limits.bottleneck import BEYOND, NEAR, Bottleneck, bottlenecks
 from nqbench.point import PART
-from nqbench.report.items import slug, source_of
-from nqbench.report.table import Cell, Column, Table
-from nqbench.report.tables.common import interval_note, plain
+from nqbench.report.table import Cell, Column, Table, source_of
+from nqbench.report.tables.common import interval_note, plain, varied_levels
 from nqbench.study.report_items import ReportItem
 from nqbench.workloads.base import VARIANTS
 
@@ -45,21 +44,6 @@ def bottleneck(data: Dataset, item: ReportItem) -> list[Table]:
     return [make(data, found, title)]
 
 
-def varied_levels(found: list[Bottleneck]) -> list[str]:
-    """Factors that tell kernels of one system and size apart."""
-    names = dict.fromkeys(name for b in found for name in b.levels)
-    return [
-        name
-        for name in names
-        if any(
-            str(a.levels.get(name)) != str(b.levels.get(name))
-            for a in found
-            for b in found
-            if (a.system, a.n) == (b.system, b.n)
-        )
-    ]
-
-
 def _timed(data: Dataset, found: list[Bottleneck], title: str) -> Table:
     factors = varied_levels(found)
     rows: list[tuple[Cell, ...]] = [
@@ -91,7 +75,7 @@ def _timed(data: Dataset, found: list[Bottleneck], title: str) -> Table:
     )
     unmatched = () if all(b.matched for b in found) else (UNMATCHED,)
     notes = (METHOD, RULE, interval_note(False, data.rounds), *unmatched)
-    return Table(slug("bottleneck"), title, columns, tuple(rows), source_of(data), notes)
+    return Table("bottleneck", title, columns, tuple(rows), source_of(data), notes)
 
 
 def _occupancies(found: Bottleneck) -> str:
@@ -127,4 +111,4 @@ def _counted(data: Dataset, found: list[Bottleneck], title: str) -> Table:
         *(Column(quantity(name).label, "number") for name in COUNTED),
     )
     notes = (METHOD, "Counters, not times: what a kernel waits for, only a GPU can tell")
-    return Table(slug("bottleneck"), title, columns, tuple(rows), source_of(data), notes)
+    return Table("bottleneck", title, columns, tuple(rows), source_of(data), notes)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from nqbench.analysis.data.dataset import INAPPLICABLE, PointResult
+from nqbench.analysis.data.dataset import INAPPLICABLE, Level, PointResult
 from nqbench.analysis.data.estimate import CONFIDENCE
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.report.table import Cell, Column
@@ -82,3 +82,29 @@ def plain(value: Any) -> Cell:
         item = value.item()
         return item if isinstance(item, str | int | float) else str(item)
     return str(value)
+
+
+class Labelled(Protocol):
+    """What a table has rows for: a system at a size, with levels."""
+
+    @property
+    def system(self) -> str:
+        """Its name."""
+
+    @property
+    def n(self) -> int:
+        """Its size."""
+
+    @property
+    def levels(self) -> Mapping[str, Level]:
+        """Its factors."""
+
+
+def varied_levels(rows: Sequence[Labelled]) -> list[str]:
+    """Factors that tell rows of one system and size apart."""
+    seen: dict[tuple[str, int, str], set[str]] = {}
+    names = list(dict.fromkeys(name for row in rows for name in row.levels))
+    for row in rows:
+        for name in names:
+            seen.setdefault((row.system, row.n, name), set()).add(str(row.levels.get(name)))
+    return [name for name in names if any(len(s) > 1 for k, s in seen.items() if k[2] == name)]

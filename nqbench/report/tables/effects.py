@@ -6,8 +6,8 @@ from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.factorial import effects as factorial
 from nqbench.errors import AnalysisError
-from nqbench.report.items import slug, source_of, sweep_of
-from nqbench.report.table import Cell, Column, Table
+from nqbench.report.items import sweep_of
+from nqbench.report.table import Cell, Column, Table, slug, source_of
 from nqbench.report.tables.common import interval_note
 from nqbench.study.report_items import ReportItem
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.errors import AnalysisError
-from nqbench.report.items import columns_of, slug, source_of, sweeps_of
-from nqbench.report.table import Cell, Column, Table
+from nqbench.report.items import columns_of, sweeps_of
+from nqbench.report.table import Cell, Column, Table, slug, source_of
 from nqbench.report.tables.common import level_cells, level_columns, plain
 from nqbench.study.report_items import ReportItem
 

@@ -9,8 +9,8 @@ from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import combine
 from nqbench.analysis.data.quantities import HOST_TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.items import columns_of, slug, source_of, sweeps_of
-from nqbench.report.table import Cell, Column, Table
+from nqbench.report.items import columns_of, sweeps_of
+from nqbench.report.table import Cell, Column, Table, slug, source_of
 from nqbench.report.tables.common import (
     host_notes,
     interval_note,

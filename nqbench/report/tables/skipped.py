@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.wording import describe
-from nqbench.report.items import columns_of, slug, source_of, sweeps_of
-from nqbench.report.table import Column, Table
+from nqbench.report.items import columns_of, sweeps_of
+from nqbench.report.table import Column, Table, slug, source_of
 from nqbench.study.report_items import ReportItem
 
 

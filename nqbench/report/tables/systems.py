@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import HOST_TIME, TIME, quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.items import columns_of, slug, source_of, sweep_of
-from nqbench.report.table import Cell, Column, Table
+from nqbench.report.items import columns_of, sweep_of
+from nqbench.report.table import Cell, Column, Table, slug, source_of
 from nqbench.report.tables.common import (
     host_notes,
     interval_note,

@@ -129,7 +129,7 @@ def test_launch_and_environment() -> None:
     feinbube = made("feinbube2010", "table_2", zhang(sizes=(15,)))
     assert len(feinbube.rows) == 5
     assert feinbube.rows[-1][0] == "here"
-    assert made("feinbube2010", "table_1", zhang(sizes=(15,))).source.manner == "as printed"
+    assert made("feinbube2010", "table_1", zhang(sizes=(15,))).source.provenance == "as printed"
 
 
 def feinbube() -> Builder:

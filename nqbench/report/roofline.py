@@ -1,14 +1,24 @@
-"""Rooflines as tables: the ceilings of a GPU, and the kernels under them."""
+"""Rooflines: the ceilings of a GPU and the kernels under them, as tables and a figure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
-from nqbench.analysis.limits.ceilings import Ceilings
-from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint
-from nqbench.report.items import slug
-from nqbench.report.table import Cell, Column, Source, Table
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.observed import observe
+from nqbench.analysis.limits.ceilings import FOLDER, Ceilings, ceilings_of
+from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
+from nqbench.errors import StudyError
+from nqbench.report.figures.roofline import roofline as draw
+from nqbench.report.figures.style import styled
+from nqbench.report.page import FORMATS, Page
+from nqbench.report.table import Cell, Column, Source, Table, source_of
+from nqbench.report.tables.common import varied_levels
+from nqbench.report.writer import default_out
+from nqbench.runs.reading import MANIFEST
 
 UNITS: Final = {
     "bytes": ("GB/s", 1e-9),
@@ -55,7 +65,7 @@ def ceilings_table(ceilings: Ceilings, source: Source) -> Table:
 
 def roofline_table(points: Sequence[RoofPoint], left_out: Sequence[str], source: Source) -> Table:
     """The kernels, a row each."""
-    factors = differing(points)
+    factors = varied_levels(points)
     programs = any(point.kernel for point in points)
     rows = [_row(point, factors, programs=programs) for point in points]
     columns = (
@@ -82,7 +92,7 @@ def roofline_table(points: Sequence[RoofPoint], left_out: Sequence[str], source:
     if left_out:
         notes.append(f"Without known operations, left out: {'; '.join(left_out)}")
     title = "Kernels under the roofline"
-    return Table(slug("roofline"), title, columns, tuple(rows), source, tuple(notes))
+    return Table("roofline", title, columns, tuple(rows), source, tuple(notes))
 
 
 def _row(point: RoofPoint, factors: Sequence[str], *, programs: bool) -> tuple[Cell, ...]:
@@ -104,14 +114,58 @@ def _row(point: RoofPoint, factors: Sequence[str], *, programs: bool) -> tuple[C
     )
 
 
-def differing(points: Sequence[RoofPoint]) -> list[str]:
-    """Factors in which points of one system and size differ."""
-    names = dict.fromkeys(name for point in points for name in point.levels)
-    groups: dict[tuple[str, int], list[RoofPoint]] = {}
-    for point in points:
-        groups.setdefault((point.system, point.n), []).append(point)
-    return [
-        name
-        for name in names
-        if any(len({str(p.levels.get(name)) for p in group}) > 1 for group in groups.values())
-    ]
+@dataclass(frozen=True, slots=True)
+class Rooflines:
+    """The tables of a roofline, and the files that were written."""
+
+    tables: tuple[Table, ...]
+    paths: tuple[Path, ...]
+
+
+def write_roofline(
+    runs: Sequence[Path],
+    ceilings: Path | None = None,
+    counters: Sequence[Path] = (),
+    out: Path | None = None,
+    formats: Sequence[str] = (),
+) -> Rooflines:
+    """Write the roofline of runs of one GPU, by default beside the report of the first.
+
+    ``ceilings`` is the run of the ceilings on that GPU, by default the one beside the first run;
+    ``counters`` are simulated runs of the same points. Raises ``StudyError`` where there is no run
+    of the ceilings and for an unknown format, ``AnalysisError`` where no kernel has both a time and
+    known operations, ``StoreError`` where a folder refuses.
+    """
+    observed = [observe(path) for path in runs]
+    roof = load_dataset(ceilings or _ceilings_beside(runs[0]))
+    highest = ceilings_of(roof)
+    simulated = [load_dataset(path) for path in counters]
+    points, left_out = [], []
+    for run in observed:
+        found, without = roof_points(run, highest, simulated)
+        points += found
+        left_out += without
+    source = source_of(observed[0].data)
+    tables = (
+        # The ceilings stand beside many runs: each such table has a label of its own.
+        ceilings_table(highest, replace(source_of(roof), run=source.run)),
+        roofline_table(points, left_out, source),
+    )
+    page = Page(out or default_out(runs[0]) / "roofline", formats or FORMATS)
+    for table in tables:
+        page.table(table)
+    with styled():
+        drawing = draw(highest, points, source)
+    page.drawing(drawing, source)
+    return Rooflines(tables, tuple(page.files))
+
+
+def _ceilings_beside(run: Path) -> Path:
+    """``results/local/DEVICE/ceilings`` for ``results/local/DEVICE/STUDY``."""
+    found = run.resolve().parent / FOLDER
+    if not (found / MANIFEST).exists():
+        raise StudyError(
+            f"there is no run of the ceilings at {found}; make one on the same GPU with"
+            " `nqbench run configs/ceilings.yaml`, or name it with --ceilings"
+        )
+    return found

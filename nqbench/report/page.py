@@ -1,0 +1,296 @@
+"""Pages: what a report shows, one thing after the other, beside the files it links.
+
+A page is a list of blocks. :func:`markdown` and :func:`html` write the same blocks; every report
+(of runs, of a comparison, of a paper) is built with one :class:`Page`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Final
+
+from nqbench.errors import StoreError, StudyError
+from nqbench.report.exporters import exporter
+from nqbench.report.exporters.html import environment
+from nqbench.report.exporters.markdown import body, code, escape
+from nqbench.report.figures.style import Drawing, save
+from nqbench.report.table import Source, Table
+
+FORMATS: Final = ("md", "csv", "tex")
+"""What tables are written in unless something else is asked for."""
+FIGURE_FORMATS: Final = ("svg", "pdf", "png")
+_SHOWN_FIRST: Final = (".svg", ".png")
+"""What a browser shows."""
+LINKED: Final = re.compile(r"\(<((?:table|figure)-[^<>/]+)>\)")
+"""A file of ours in the page's own folder, as pages link it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading; level 1 is the largest."""
+
+    kind: ClassVar[str] = "heading"
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Plain text."""
+
+    kind: ClassVar[str] = "paragraph"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """A list of sentences."""
+
+    kind: ClassVar[str] = "bullets"
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Provenance, device, how much came out, and the command."""
+
+    kind: ClassVar[str] = "origin"
+    source: Source
+    counts: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A table on the page itself."""
+
+    kind: ClassVar[str] = "table"
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure; ``link`` is relative to the page."""
+
+    kind: ClassVar[str] = "picture"
+    alt: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The formats of a table or figure with links relative to the page, after ``text``."""
+
+    kind: ClassVar[str] = "links"
+    links: tuple[tuple[str, str], ...]
+    text: str = ""
+
+
+Block = Heading | Paragraph | Bullets | Origin | Shown | Picture | Links
+
+
+def markdown(blocks: Sequence[Block]) -> str:
+    """The blocks as GitHub Markdown."""
+    return "\n\n".join(filter(None, map(_markdown, blocks))).rstrip() + "\n"
+
+
+def _markdown(block: Block) -> str:
+    match block:
+        case Heading(level, text):
+            return f"{'#' * level} {escape(text)}"
+        case Paragraph(text):
+            return escape(text)
+        case Bullets(texts):
+            return "\n".join(f"- {escape(text)}" for text in texts)
+        case Origin(source, counts):
+            where = f"**{escape(source.provenance)}** on {escape(source.device)}"
+            return f"{where}; {counts}. Made by {code(source.command)}."
+        case Shown(table):
+            return body(table)
+        case Picture(alt, link):
+            return f"![{escape(alt)}](<{link}>)"
+        case Links(links, text):
+            return text + " · ".join(f"[{name}](<{link}>)" for name, link in links)
+
+
+def html(blocks: Sequence[Block]) -> str:
+    """The blocks as one HTML page without any other file than the pictures."""
+    title = next((block.text for block in blocks if isinstance(block, Heading)), "Report")
+    return environment().get_template("report.html").render(title=title, blocks=blocks)
+
+
+@dataclass(slots=True)
+class Folder:
+    """Writes files of one folder, each at once or not at all; keeps names apart."""
+
+    path: Path
+    written: list[Path] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    def name(self, wanted: str) -> str:
+        """A name not used yet in this report: a second heat map of one sweep is ``...-2``."""
+        chosen = unused(wanted, self.names)
+        self.names.add(chosen)
+        return chosen
+
+    def text(self, name: str, text: str) -> Path:
+        """Write a text file."""
+        return self.put(name, lambda path: _write_text(path, text))
+
+    def page(self, name: str, text: str) -> Path:
+        """Write the page that links the other files, last.
+
+        What the page of this name linked before, and nobody wrote now in any format, is removed:
+        else a table that is not made any more would stay beside the new ones, with old numbers.
+        """
+        old = self.path / name
+        with _folder_errors(self.path):
+            linked = set(LINKED.findall(old.read_text(encoding="utf-8"))) if old.exists() else set()
+            made = {path.stem for path in self.written}
+            for link in linked:
+                if Path(link).stem not in made:
+                    (self.path / link).unlink(missing_ok=True)
+        return self.text(name, text)
+
+    def put(self, name: str, write: Callable[[Path], None]) -> Path:
+        """Let ``write`` make a temporary file and put it in place."""
+        target = self.path / name
+        # The ending stays: it says which format a figure is saved in.
+        temporary = self.path / f".{os.getpid()}-{name}"
+        with _folder_errors(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            try:
+                write(temporary)
+                temporary.replace(target)
+            finally:
+                temporary.unlink(missing_ok=True)
+        self.written.append(target)
+        return target
+
+
+def unused(wanted: str, taken: set[str]) -> str:
+    """The name, or the first of ``NAME-2``, ``NAME-3``, ... that is not taken."""
+    names = (wanted if i == 1 else f"{wanted}-{i}" for i in itertools.count(1))
+    return next(name for name in names if name not in taken)
+
+
+@contextmanager
+def _folder_errors(path: Path) -> Iterator[None]:
+    """Turn a folder that refuses into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StoreError(
+            f"the report cannot be written to {path}: {reason}; give another folder with --out"
+        ) from error
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+class Page:
+    """A page under way, and the folder of the files it links.
+
+    ``inline_rows`` are the rows up to which a table stands on the page itself; longer ones are
+    linked only. Raises ``StudyError`` for an unknown format, before anything is written.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        formats: Sequence[str],
+        figure_formats: Sequence[str] = FIGURE_FORMATS,
+        *,
+        inline_rows: int | None = None,
+    ) -> None:
+        self._exporters = [exporter(name) for name in formats]
+        for name in figure_formats:
+            if name not in FIGURE_FORMATS:
+                known = ", ".join(FIGURE_FORMATS)
+                raise StudyError(f"no figure format is called {name!r}; known: {known}")
+        self._formats, self._figure_formats = formats, figure_formats
+        self._inline_rows = inline_rows
+        self._out = Folder(out)
+        self._folders = [self._out]
+        self._inner: set[str] = set()
+        self.blocks: list[Block] = []
+
+    def enter(self, name: str) -> None:
+        """What follows is written into an own folder within that of the page."""
+        chosen = unused(name, self._inner)
+        self._inner.add(chosen)
+        self._folders.append(Folder(self._out.path / chosen))
+
+    def add(self, *blocks: Block) -> None:
+        """Put blocks at the end."""
+        self.blocks += blocks
+
+    def heading(self, text: str, level: int = 2) -> None:
+        """Put a heading at the end."""
+        self.blocks.append(Heading(level, text))
+
+    def table(
+        self, table: Table, *, level: int = 2, suffix: str = "", inline: bool = True, size: str = ""
+    ) -> None:
+        """Write a table in every format, show it and link its files, after its ``size``."""
+        folder = self._folders[-1]
+        name = folder.name("-".join(part for part in (f"table-{table.name}", suffix) if part))
+        files = [folder.text(name + e.suffix, e.render(table)) for e in self._exporters]
+        self.heading(table.title, level)
+        if inline and (self._inline_rows is None or len(table.rows) <= self._inline_rows):
+            self.blocks.append(Shown(table))
+        self._link(files, size)
+
+    def drawing(self, drawing: Drawing, source: Source, *, level: int = 2, of: str = "") -> None:
+        """Write a figure in every format, show it and link its files; ``of`` ends its heading.
+
+        At level 0 it is shown alone.
+        """
+        files = self._save(drawing, source)
+        if level:
+            self.heading(drawing.title + of, level)
+        for path in (path for end in _SHOWN_FIRST for path in files if path.suffix == end):
+            self.blocks.append(Picture(drawing.alt, self._link_to(path)))
+            break
+        if level:
+            self._link(files)
+
+    def _save(self, drawing: Drawing, source: Source) -> list[Path]:
+        folder = self._folders[-1]
+        name = folder.name(f"figure-{drawing.name}")
+        return [
+            folder.put(f"{name}.{form}", lambda path: save(drawing, path, source))
+            for form in self._figure_formats
+        ]
+
+    def _link(self, files: Sequence[Path], text: str = "") -> None:
+        if files:
+            links = tuple((path.suffix[1:], self._link_to(path)) for path in files)
+            self.blocks.append(Links(links, text))
+
+    def _link_to(self, path: Path) -> str:
+        """A link from the page, with forward slashes."""
+        return Path(os.path.relpath(path, self._out.path)).as_posix()
+
+    @property
+    def files(self) -> list[Path]:
+        """What was written so far, the page itself excepted."""
+        return [path for folder in self._folders for path in folder.written]
+
+    def write(self, name: str) -> list[Path]:
+        """Write ``NAME.md``, and ``NAME.html`` where that format is asked for.
+
+        Returns every file, the page first. Raises ``StoreError`` where the folder refuses.
+        """
+        files = self.files
+        pages = [self._out.page(f"{name}.md", markdown(self.blocks))]
+        if "html" in self._formats:
+            pages.append(self._out.text(f"{name}.html", html(self.blocks)))
+        return [*pages, *files]
