@@ -12,6 +12,7 @@ NqbenchError                 one clear sentence for a user; never a traceback
 │   ├── LaunchError          a launch failed                             -> status ``launch_error``
 │   │   └── KernelFault      the simulator caught a fault in a kernel (address, lane, PTX line)
 │   └── LaunchTimeout        a launch outlasted its limit                -> status ``timeout``
+├── WrongAnswer              a launch gave another answer than the known one
 ├── AnalysisError            the data do not support the analysis that was asked for
 ├── InterchangeError         a result file of another program is damaged; names tag, field, value
 └── StoreError               a run folder cannot be read or written
@@ -108,6 +109,10 @@ class LaunchTimeout(DeviceError):
     """
 
     fatal: bool = False
+
+
+class WrongAnswer(NqbenchError):
+    """A launch whose answer is not the known one; nothing it gave can be trusted."""
 
 
 class StoreError(NqbenchError):

@@ -1,7 +1,7 @@
-"""The words that studies, papers, records and figures share.
+"""The words that studies, papers, records and figures share, whatever the workload.
 
-One list, checked by the tests against every YAML file of the project: a word that is not here is
-a spelling mistake or a missing entry.
+Factors, and the phases and counters of one workload alone, are declared by that workload. The tests
+check every YAML file of the project against both: a word that is in neither is a spelling mistake.
 """
 
 from __future__ import annotations
@@ -17,25 +17,24 @@ Status = Literal[
 STATUSES: Final[tuple[str, ...]] = get_args(Status)
 
 KERNEL_PHASES: Final = {
-    "split": "host time to make the jobs",
+    "split": "CPU time to make the jobs",
     "transfer": "host-to-device copies",
     "kernel": "the kernel alone, by device events",
     "reduce": "device-to-host copy of the results and their sum",
-    "total": "split + transfer + kernel + reduce; of a program or host function one whole run",
+    "total": "split + transfer + kernel + reduce; of a program or CPU function one whole run",
 }
-"""What every kernel's block tells. Of a program, ``kernel`` is the sum over its kernels."""
+"""What every measurement of a kernel reports. Of a program, ``kernel`` is their sum."""
 
 PROGRAM_PHASES: Final = {
     "allocate": "allocating device memory within the run",
     "free": "freeing it",
-    "evaluation": "evaluations within a search: of boards, of neighbours",
-    "apply": "carrying out the move that was chosen",
-    "other": "what is left of the total: host work and waiting",
+    "other": "what is left of the total: CPU work and waiting",
 }
-"""What programs and host functions tell beside them. A kernel of a program is a phase too, by its
-own name: only those here can stand in a study, a figure or a claim."""
+"""What programs and CPU functions report beside them. A kernel of a program is a phase too, by its
+own name."""
 
 PHASES: Final = {**KERNEL_PHASES, **PROGRAM_PHASES}
+"""The phases of any workload. One may declare more (``Workload.phases``, ``workloads.phases``)."""
 
 COUNTERS: Final = {
     "warp_instructions": "instructions issued, each counted once per warp",
@@ -88,41 +87,6 @@ def totals(values: Mapping[str, _T]) -> dict[str, _T]:
     """Without the parts of single kernels."""
     return {name: value for name, value in values.items() if AT_KERNEL not in name}
 
-
-_STATISTICS: Final = {
-    "min": "least",
-    "max": "most",
-    "mean": "mean",
-    "variance": "variance (over all, not of a sample)",
-    "sd": "standard deviation",
-}
-
-PROBE_COUNTERS: Final = {
-    **{
-        f"{what}_per_{unit}_{name}": f"{meaning} of the {what} per {told}"
-        for what in ("iterations", "cycles")
-        for unit, told in (("job", "job"), ("thread", "thread that had a job"))
-        for name, meaning in _STATISTICS.items()
-    },
-    "iterations_total": "passes of the search loop, summed over all jobs",
-    "cycles_total": "clock cycles from start to end of a search, summed over all jobs",
-    "probed_jobs": "jobs of the instrumented launch",
-    "probed_threads": "threads of the instrumented launch that had a job",
-    "probed_warps": "warps of the instrumented launch in which a thread had a job",
-    "warp_utilization": "mean work of a warp's threads over that of its longest, all warps summed",
-    "warp_utilization_min": "the same for the least utilized warp",
-    "warp_utilization_max": "the same for the most utilized warp",
-    "warp_utilization_mean": "mean of the warps' own utilizations",
-    "warp_iterations": "passes of the search loop, each counted once per group of lanes in step",
-    "split_iterations": "of these, passes in which the lanes both place and step back",
-    "split_iteration_share": "split_iterations / warp_iterations",
-    "active_lanes_mean": "lanes in step, mean over warp_iterations",
-    "workspace_loads": "32-bit loads from the work space, per thread, summed",
-    "workspace_stores": "32-bit stores to the work space, per thread, summed",
-    "workspace_accesses": "workspace_loads + workspace_stores",
-}
-"""What an instrumented kernel counts (factor ``probe``). Its own instructions are among the work
-that any profiler would see, so that such a point has neither a time nor the counters above."""
 
 PROFILER_COUNTERS: Final = {
     "achieved_occupancy": "warps active per multiprocessor over the most it holds, mean over time",

@@ -19,7 +19,8 @@ from nqbench.record import Record
 from nqbench.runs.folder import RunWriter, load, newest, read_manifest, read_records
 from nqbench.runs.frame import level_text
 from nqbench.study import Measure
-from nqbench.vocabulary import COUNTERS, KERNEL_PHASES, PHASES, STATUSES
+from nqbench.vocabulary import COUNTERS, KERNEL_PHASES, STATUSES
+from nqbench.workloads import phases as known_phases
 from tests.measure.toy import NAME, ToyStudy
 
 KEYS = ("k1", "k2", "k3")
@@ -57,7 +58,7 @@ records = st.builds(
     expected=st.none() | st.integers(0, 10**40).map(str),
     value_s=st.none() | seconds,
     samples_s=st.lists(seconds, max_size=5).map(tuple),
-    phases=st.dictionaries(st.sampled_from(list(PHASES)), seconds),
+    phases=st.dictionaries(st.sampled_from(list(known_phases())), seconds),
     counters=st.dictionaries(st.sampled_from(list(COUNTERS)), st.integers(0, 2**53)),
     resources=st.dictionaries(st.sampled_from(["registers", "occupancy"]), st.integers(0, 255)),
     about=st.dictionaries(st.sampled_from(["jobs", "depth", "é"]), values, max_size=3),
@@ -121,7 +122,9 @@ def test_the_table_has_the_newest_of_each_block(written: list[Record], tmp_path:
 def test_numbers_survive_an_export(written: list[Record], tmp_path: Path) -> None:
     table = load(stored(tmp_path / "r", written))
     kept = newest(written).values()
-    phases = [f"{p}_s" for p in PHASES if p in KERNEL_PHASES or any(p in r.phases for r in kept)]
+    phases = [
+        f"{p}_s" for p in known_phases() if p in KERNEL_PHASES or any(p in r.phases for r in kept)
+    ]
     numbers = table[["value_s", *phases, *COUNTERS, "round", "order"]]
     text = numbers.to_csv(index=False)
     rows = list(csv.DictReader(io.StringIO(text)))

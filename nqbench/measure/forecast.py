@@ -11,9 +11,10 @@ from typing import Final
 
 from nqbench.errors import DeviceError
 from nqbench.measure.run_state import StudyLike
-from nqbench.measure.variants import find_workload, runs_on_cpu
+from nqbench.measure.variants import runs_on_cpu
 from nqbench.point import Point
 from nqbench.system.cpu import cpu_count
+from nqbench.workloads import get as find_workload
 
 WORKER_START_S: Final = 2.0
 """Imports, the device's start and the first use of compiled host code, per worker process."""

@@ -7,42 +7,21 @@ that nobody uses keeps them out (Brodtkorb et al., section 6.5).
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Final, cast
 
 from nqbench.compiler.occupancy import Occupancy, occupancy
-from nqbench.errors import InfeasibleError, StudyError
+from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import PART, Level, Point
+from nqbench.workloads import get as find_workload
 from nqbench.workloads.base import Variant, Workload
 
 SPARE_STEP: Final = 16
 """Bytes by which unused shared memory is raised: below every allocation unit there is."""
-
-
-@cache
-def find_workload(name: str) -> Workload:
-    """The workload called ``name``. Raises ``StudyError`` if there is none."""
-    if ":" not in name:
-        from nqbench.workloads import get
-
-        return get(name)
-    module_name, _, attribute = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise StudyError(f"workload {name!r} cannot be loaded: {error}") from error
-    if not isinstance(found, Workload):
-        raise StudyError(
-            f"workload {name!r} is a {type(found).__name__}; its class must inherit from"
-            " nqbench.workloads.base.Workload"
-        )
-    return found
 
 
 def runs_on_cpu(point: Point) -> bool:

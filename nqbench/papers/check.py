@@ -19,7 +19,8 @@ from nqbench.papers.schema import Claim, Paper
 from nqbench.papers.schema_shown import DATA_TWINS, PaperTable
 from nqbench.point import PART
 from nqbench.system.suggest import suggestion
-from nqbench.vocabulary import COUNTERS, PHASES, PROFILER_COUNTERS
+from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
+from nqbench.workloads import phases
 
 if TYPE_CHECKING:
     from nqbench.papers.load import Key, Marked
@@ -139,8 +140,8 @@ def _table(
         at = (*path, "series", i)
         names.system(series.system, marked, at)
         names.devices([series.hardware] if series.hardware else [], marked, at)
-        if series.quantity not in (*OWN_QUANTITIES, *PHASES):
-            hint = suggestion(series.quantity, (*OWN_QUANTITIES, *PHASES))
+        if series.quantity not in (*OWN_QUANTITIES, *phases()):
+            hint = suggestion(series.quantity, (*OWN_QUANTITIES, *phases()))
             raise marked.error(f"there is no quantity '{series.quantity}'; {hint}", at)
         _factors(series.levels, names, marked, at)
         ratio = series.ratio
@@ -218,8 +219,8 @@ def _calls(formula: Formula, names: _Names, marked: Marked, path: tuple[Key, ...
         for name in systems:
             if isinstance(name, str):
                 names.system(name, marked, path)
-        if function == "phase" and len(words) > 1 and words[1] not in PHASES:
+        if function == "phase" and len(words) > 1 and words[1] not in phases():
             raise marked.error(
-                f"there is no phase {words[1]!r}; {suggestion(words[1], PHASES)}", path
+                f"there is no phase {words[1]!r}; {suggestion(words[1], phases())}", path
             )
         _factors([k for k in given if k not in _OTHER_ARGUMENTS], names, marked, path)

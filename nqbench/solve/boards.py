@@ -1,7 +1,7 @@
 """Distinct valid boards by annealing, on any device: the same set for the same n, seed and count.
 
 Search c of a seed walks the same way everywhere, and the set is the first ``count`` different
-boards in the order of the searches; so a processor can check what a GPU made.
+boards in the order of the searches; so a CPU can check what a GPU made.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.errors import NqbenchError, StudyError
+from nqbench.errors import NqbenchError, StudyError, WrongAnswer
+from nqbench.solve.launch import run_once
 
 if TYPE_CHECKING:
     from nqbench.devices.base import Device
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from nqbench.workloads.fitness.annealing_cooling import Cooling
     from nqbench.workloads.fitness.board_set import BoardSet
 
-LEAST_N: Final = 4
-MOST_COUNT: Final = 1_000_000
+MIN_N: Final = 4
+MAX_COUNT: Final = 1_000_000
 BATCH: Final = 4096
 """Searches in one launch: several for each warp that a large GPU holds."""
 
@@ -44,8 +45,8 @@ Found = tuple[int, int, NDArray[Any]]  # search, proposals, board
 def find_boards(n: int, count: int, seed: int, spec: str) -> BoardSet:
     """``count`` different boards of ``n`` queens without conflicts, each verified on the host.
 
-    Raises ``StudyError`` for numbers that cannot be met, ``NqbenchError`` when a device claims a
-    board that is not valid, or chance does not give enough different ones.
+    Raises ``StudyError`` for numbers that cannot be met, ``WrongAnswer`` when a device claims a
+    board that is not valid, ``NqbenchError`` when chance does not give enough different ones.
     """
     from nqbench.devices.registry import open_device
     from nqbench.system.versions import __version__
@@ -83,7 +84,7 @@ def find_boards(n: int, count: int, seed: int, spec: str) -> BoardSet:
         __version__,
     )
     if fault := fault_of(found.boards):
-        raise NqbenchError(
+        raise WrongAnswer(
             f"{spec} found boards that do not hold: {fault}; do not trust this device, run the GPU"
             " tests"
         )
@@ -96,10 +97,10 @@ def check(n: int, count: int, seed: int, spec: str) -> None:
     from nqbench.workloads.fitness.factors import MAX_N, MAX_SEED
     from nqbench.workloads.fitness.limits import free_host_bytes
 
-    if not LEAST_N <= n <= MAX_N:
-        raise StudyError(f"N must be from {LEAST_N} to {MAX_N}, not {n}")
-    if not 1 <= count <= MOST_COUNT:
-        raise StudyError(f"--count must be from 1 to {MOST_COUNT}, not {count}")
+    if not MIN_N <= n <= MAX_N:
+        raise StudyError(f"N must be from {MIN_N} to {MAX_N}, not {n}")
+    if not 1 <= count <= MAX_COUNT:
+        raise StudyError(f"--count must be from 1 to {MAX_COUNT}, not {count}")
     if not 0 <= seed <= MAX_SEED:
         raise StudyError(f"--seed must be from 0 to {MAX_SEED}, not {seed}")
     if count > SOLUTIONS.get(n, count):
@@ -169,9 +170,7 @@ def _device_searches(n: int, seed: int, first: int, count: int, device: Device) 
     }
     factors = fitness.resolve(levels, system, device.facts).factors
     plan = starting_at(fitness.plan(factors, system, device.facts), seed, first)
-    with device.prepare(plan) as prepared:
-        prepared.launch()
-        outputs = prepared.fetch()
+    outputs = run_once(plan, device)
     boards = outputs["boards"].reshape(count, n)
     for chain in range(count):
         proposals = int(outputs["steps"][chain]) if outputs["conflicts"][chain] == 0 else -1

@@ -6,27 +6,28 @@ the fastest of them counts the board that was asked for. The result is compared 
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from nqbench.errors import DeviceError, InfeasibleError, NqbenchError, StudyError
+from nqbench.errors import DeviceError, InfeasibleError, StudyError, WrongAnswer
+from nqbench.solve.launch import launch
 
 if TYPE_CHECKING:
     from nqbench.devices.base import Device
     from nqbench.point import Level
     from nqbench.workloads.base import Workload
 
-SMALLEST_KERNEL_N: Final = 5
-LARGEST_N: Final = 27
+COUNTING: Final = "counting"
+MIN_KERNEL_N: Final = 5
+MAX_N: Final = 27
 TRIAL_STEP: Final = 3
 """The trial board is this much smaller than N: about 1/200 of the work, yet a real launch."""
-LARGEST_TRIAL_N: Final = 16
+MAX_TRIAL_N: Final = 16
 """Beyond this a trial would take longer than it can save."""
 
-MOST_JOBS: Final = 1 << 25
+MAX_JOBS: Final = 1 << 25
 """Some hundreds of jobs for every thread of a large GPU, in 0.4 GB: more only cost time to make."""
-SMALLEST_TRIMMED: Final = 12
+MIN_TRIMMED_ROWS: Final = 12
 """Rows left to search at the first depth that is tried after a kernel's own."""
 
 CANDIDATES: Final[tuple[tuple[str, dict[str, Level]], ...]] = (
@@ -47,17 +48,10 @@ class Count:
     kernel_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    value: int
-    kernel_s: float | None
-    wall_s: float
-
-
 def check_size(n: int) -> None:
     """Raise ``StudyError`` for a board whose count is not known."""
-    if not 1 <= n <= LARGEST_N:
-        raise StudyError(f"N must be from 1 to {LARGEST_N}, not {n}: a(N) is unknown beyond")
+    if not 1 <= n <= MAX_N:
+        raise StudyError(f"N must be from 1 to {MAX_N}, not {n}: a(N) is unknown beyond")
 
 
 def count_solutions(n: int, spec: str) -> Count:
@@ -66,12 +60,10 @@ def count_solutions(n: int, spec: str) -> Count:
     from nqbench.workloads import get
 
     check_size(n)
-    workload = get("counting")
-    if n < SMALLEST_KERNEL_N or spec == "cpu":
-        return _finish(workload, open_device("cpu"), n, "cpu.multicore", {})
+    if n < MIN_KERNEL_N or spec == "cpu":
+        return _finish(open_device("cpu"), n, "cpu.multicore", {})
     device = open_device(spec)
-    name, extra = _choose(workload, device, n)
-    return _finish(workload, device, n, name, extra)
+    return _finish(device, n, *_choose(get(COUNTING), device, n))
 
 
 def _choose(workload: Workload, device: Device, n: int) -> tuple[str, dict[str, Level]]:
@@ -85,16 +77,16 @@ def _choose(workload: Workload, device: Device, n: int) -> tuple[str, dict[str, 
         raise StudyError(f"no kernel takes N={n} on {device.spec}; try --device cpu")
     if not device.timed:
         return fitting[0]
-    trial_n = max(SMALLEST_KERNEL_N, min(n - TRIAL_STEP, LARGEST_TRIAL_N))
+    trial_n = max(MIN_KERNEL_N, min(n - TRIAL_STEP, MAX_TRIAL_N))
     extras = dict(CANDIDATES)
     ranked: list[tuple[float, int]] = []
     for index, (name, _) in enumerate(fitting):
-        extra = extras[name]
+        factors = {"n": trial_n, "system": name, **extras[name]}
         try:
-            trial = _run(workload, device, trial_n, name, extra)
-        except (InfeasibleError, DeviceError):
+            trial = launch(COUNTING, factors, device, warm_up=True)
+        except (InfeasibleError, DeviceError, WrongAnswer):
             continue  # a candidate that does not fit this device simply does not compete
-        if trial.value == workload.expected({"n": trial_n}) and trial.kernel_s is not None:
+        if trial.kernel_s is not None:
             ranked.append((trial.kernel_s, index))
     if not ranked:
         raise DeviceError(
@@ -111,40 +103,20 @@ def _fitted(
 
     zhang2011's rule, N - 11, asks for hundreds of millions of jobs from N = 20 on.
     """
-    for depth in ("auto", *range(n - SMALLEST_TRIMMED, 1, -1)):
+    for depth in ("auto", *range(n - MIN_TRIMMED_ROWS, 1, -1)):
         levels: dict[str, Level] = extra if depth == "auto" else {**extra, "depth": depth}
         try:
             jobs = workload.resolve({"n": n, **levels}, name, device.facts).derived["jobs"]
         except InfeasibleError:
             continue
-        if int(jobs) <= MOST_JOBS:
+        if int(jobs) <= MAX_JOBS:
             return levels
     return None
 
 
-def _finish(
-    workload: Workload, device: Device, n: int, name: str, extra: dict[str, Level]
-) -> Count:
-    trial = _run(workload, device, n, name, extra)
-    expected = workload.expected({"n": n})
-    if expected is not None and trial.value != expected:
-        raise NqbenchError(
-            f"{name} on {device.spec} counted {trial.value} for N={n}, but A000170 has {expected}:"
-            " do not trust this device; run the GPU tests"
-        )
-    took = f"kernel {trial.kernel_s:.4g} s" if trial.kernel_s is not None else "simulated"
-    how = f"{name} on {device.spec}, {took}, {trial.wall_s:.3g} s in all; equal to OEIS A000170"
-    return Count(n, trial.value, how, trial.kernel_s)
-
-
-def _run(workload: Workload, device: Device, n: int, name: str, extra: dict[str, Level]) -> _Trial:
-    started = time.perf_counter()
-    factors = workload.resolve({"n": n, **extra}, name, device.facts).factors
-    plan = workload.plan(factors, name, device.facts)
-    with device.prepare(plan) as prepared:
-        if device.timed:
-            prepared.launch()  # the first launch pays for loading the module
-        launch = prepared.launch()
-        value = workload.answer(plan, prepared.fetch())
-    assert value is not None
-    return _Trial(value, launch.kernel_s, time.perf_counter() - started)
+def _finish(device: Device, n: int, name: str, extra: dict[str, Level]) -> Count:
+    found = launch(COUNTING, {"n": n, "system": name, **extra}, device)
+    assert found.answer is not None
+    took = f"kernel {found.kernel_s:.4g} s" if found.kernel_s is not None else "simulated"
+    how = f"{name} on {device.spec}, {took}, {found.wall_s:.3g} s in all; equal to OEIS A000170"
+    return Count(n, found.answer, how, found.kernel_s)

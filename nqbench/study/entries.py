@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from nqbench.study import axes
-from nqbench.study.report_items import OPTIONS, VALUES, Form, ReportItem, ReportKind, kinds
+from nqbench.study.report_items import OPTIONS, Form, ReportItem, ReportKind, kinds, values
 from nqbench.study.schema import ReportFile
 from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.suggest import listing, shown, suggestion
@@ -25,9 +25,9 @@ def report_item(
     kind = _kind(source, file, path)
     _check_options(source, file, path, kind)
     of = _sweep(source, file, path, kind, sweeps)
-    if file.value is not None and file.value not in VALUES and not is_counter(file.value):
+    if file.value is not None and file.value not in values() and not is_counter(file.value):
         raise source.error(
-            f"'value' cannot be {shown(file.value)}; {suggestion(file.value, VALUES)}",
+            f"'value' cannot be {shown(file.value)}; {suggestion(file.value, values())}",
             (*path, "value"),
         )
     return ReportItem(

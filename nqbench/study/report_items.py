@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from nqbench.vocabulary import AT_KERNEL, COUNTERS, PHASES, PROGRAM_COUNTERS
+from nqbench.vocabulary import AT_KERNEL, COUNTERS, PROGRAM_COUNTERS
+from nqbench.workloads import phases
 
 Form = Literal["table", "figure"]
 
@@ -123,10 +124,13 @@ REPORT_KINDS: Final = (
     ),
 )
 
-VALUES: Final = ("time", *PHASES, *COUNTERS, *PROGRAM_COUNTERS)
-"""What ``value`` may name."""
 OF_KERNEL: Final = rf"^({'|'.join((*COUNTERS, *PROGRAM_COUNTERS))}){AT_KERNEL}\w+$"
-"""And of one kernel of a program: ``COUNTER@KERNEL``."""
+"""A ``value`` that is of one kernel of a program: ``COUNTER@KERNEL``."""
+
+
+def values() -> tuple[str, ...]:
+    """What else ``value`` may name."""
+    return ("time", *phases(), *COUNTERS, *PROGRAM_COUNTERS)
 
 
 def kinds(form: Form) -> dict[str, ReportKind]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from nqbench.study.model import NAME_PATTERN
-from nqbench.study.report_items import OF_KERNEL, OPTIONS, REPORT_KINDS, VALUES, kinds
+from nqbench.study.report_items import OF_KERNEL, OPTIONS, REPORT_KINDS, kinds, values
 
 MAX_ROUNDS: Final = 1000
 MAX_SAMPLES: Final = 1_000_000
@@ -227,7 +227,9 @@ class ReportFile(_Strict):
     value: str | None = Field(
         None,
         description=OPTIONS["value"],
-        json_schema_extra={"anyOf": [{"enum": [*dict.fromkeys(VALUES)]}, {"pattern": OF_KERNEL}]},
+        json_schema_extra=lambda schema: schema.update(
+            {"anyOf": [{"enum": list(values())}, {"pattern": OF_KERNEL}]}
+        ),
     )
     title: str | None = Field(None, description=OPTIONS["title"])
     n: Annotated[

@@ -16,9 +16,10 @@ from nqbench import load
 from nqbench.devices.registry import facts_for
 from nqbench.errors import StudyError
 from nqbench.measure.runner import run_study
-from nqbench.measure.variants import find_workload
 from nqbench.point import Point
 from nqbench.study import expand, load_study
+from nqbench.study.json_schema import schema
+from nqbench.workloads import launch_factors
 from nqbench.workloads.counting.factors import FACTORS
 
 ROOT = Path(__file__).parents[2]
@@ -39,10 +40,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         path.write_text(text, encoding="utf-8")
     folder = str(tmp_path / "nqbench" / "workloads")
     monkeypatch.setattr(nqbench.workloads, "__path__", [*nqbench.workloads.__path__, folder])
-    monkeypatch.setattr(nqbench.workloads, "_NAMES", (*nqbench.workloads.names(), "signs"))
-    find_workload.cache_clear()
     yield tmp_path
-    find_workload.cache_clear()
+    nqbench.workloads.get.cache_clear()
     sys.modules.pop("nqbench.workloads.signs", None)
 
 
@@ -81,7 +80,18 @@ def test_its_study_runs_and_tells_what_the_bound_does(installed: Path) -> None:
     assert (float(lanes["none"]), float(lanes["sum"])) == pytest.approx((1.0, 0.21), abs=0.005)
 
 
-def test_without_its_name_in_the_list_it_is_unknown(tmp_path: Path) -> None:
+def test_its_folder_is_all_it_takes(installed: Path) -> None:
+    """Names, JSON schema, phases and counters are found without an edit of any other file."""
+    assert set(FILES) == {str(f.relative_to(installed)) for f in installed.rglob("*.*")}
+    assert "signs" in nqbench.workloads.names()
+    form = schema()
+    assert "signs" in form["properties"]["workload"]["enum"]
+    assert "when a branch is given up" in str(form["properties"]["matrix"])
+    assert "signs.bounded" in str(form["properties"]["matrix"])
+    assert launch_factors("signs")[:2] == ("depth", "block_size")
+
+
+def test_without_its_folder_it_is_unknown(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="no workload 'signs'"):
         points_of(STUDIES[1], tmp_path)
 

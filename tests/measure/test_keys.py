@@ -13,8 +13,8 @@ import pytest
 from nqbench.measure.identity import keys as keys_module
 from nqbench.measure.identity.environment import digest
 from nqbench.measure.identity.keys import Keys, workload_files
-from nqbench.measure.variants import find_workload
 from nqbench.point import Point
+from nqbench.workloads import get as find_workload
 from tests.measure.toy import point
 
 HELLO: dict[str, Any] = {

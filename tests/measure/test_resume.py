@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nqbench.measure import variants as workload_module
+import nqbench.workloads
 from nqbench.measure.identity import keys as keys_module
 from nqbench.measure.identity.environment import versions
 from nqbench.measure.runner import run_study
@@ -156,7 +156,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     yield made
     for name in [n for n in sys.modules if n.partition(".")[0] == PACKAGE]:
         del sys.modules[name]
-    workload_module.find_workload.cache_clear()
+    nqbench.workloads.get.cache_clear()
 
 
 Change = Callable[[Bench], object]

@@ -16,10 +16,11 @@ from nqbench.errors import StudyError
 from nqbench.measure.sampling import timer
 from nqbench.measure.sampling.measurement import SPENT
 from nqbench.measure.sampling.sampling import Policy
-from nqbench.measure.variants import find_workload, runs_on_cpu
+from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.precompile import compile_point
 from nqbench.measure.worker.session import Session, plain, scalars
 from nqbench.plan import KernelPlan, Plan
+from nqbench.workloads import get as find_workload
 from tests.measure.toy import TOY, point
 
 

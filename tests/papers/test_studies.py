@@ -20,7 +20,8 @@ from nqbench.report.figures.style import styled
 from nqbench.report.papers.twins import twin
 from nqbench.report.papers.write import DRAW, joint_source
 from nqbench.study import expand, load_study
-from nqbench.vocabulary import COUNTERS, PROBE_COUNTERS, PROFILER_COUNTERS, of_kernel
+from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS, of_kernel
+from nqbench.workloads import probe_counters
 from tests.analysis.builder import H100, Builder
 from tests.papers.runs import named
 
@@ -98,7 +99,7 @@ def complete_run(paper: str) -> Observed:
             for row in builder.rows[-builder.rounds :]:
                 row |= MOVED | (ON_HOST if ".cpu_" in system else {})
         if levels.get("probe", "none") not in ("none", "-"):
-            counted = dict.fromkeys(PROBE_COUNTERS, 2.0)
+            counted = dict.fromkeys(probe_counters(), 2.0)
             builder.rows[-1] |= counted
         profile = dict(builder.rows[-1]) | {"round": -1}
         profile |= dict.fromkeys(COUNTERS, 1.0) if not system.startswith("cpu") else {}

@@ -19,7 +19,7 @@ def test_every_candidate_fits_the_board(n: int) -> None:
         assert fitted is not None
         assert fitted.items() >= extra.items()
         derived = workload.resolve({"n": n, **fitted}, name, device.facts).derived
-        assert 0 < int(derived["jobs"]) <= count.MOST_JOBS
+        assert 0 < int(derived["jobs"]) <= count.MAX_JOBS
 
 
 def test_the_papers_depth_is_kept_where_it_fits() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import pairwise
 from typing import Any, Final
 
@@ -31,13 +30,8 @@ from nqbench.analysis.limits.ceilings import device_number
 from nqbench.errors import AnalysisError
 from nqbench.papers.formula import DEVICE
 from nqbench.papers.schema import Paper
-from nqbench.vocabulary import (
-    PROBE_COUNTERS,
-    PROFILER_COUNTERS,
-    is_counter,
-    of_kernel,
-    plain_name,
-)
+from nqbench.vocabulary import PROFILER_COUNTERS, is_counter, of_kernel, plain_name
+from nqbench.workloads import get, probe_counters
 
 TOO_OLD: Final = "cannot run kernels of a compiler that is kept up today (it needs Turing or later)"
 """CUDA 13 compiles for compute capability 7.5 and up, the papers' devices are Tesla and Fermi."""
@@ -215,7 +209,7 @@ class Values:
         if kernel:
             name = of_kernel(name, kernel)
         full, n = self.paper.system(system), N or self.n
-        if name in PROBE_COUNTERS:
+        if name in probe_counters():
             found = probe_value(self.runs[index], full, n, name, levels.get("depth"))
             if found is None:
                 raise NotMeasured(
@@ -370,16 +364,15 @@ def count(
 ) -> tuple[Any, str]:
     """A count by name, and where it comes from if that is not the host's enumeration.
 
-    ``parameters`` are those of ``nqbench.workloads.WORKLOAD.counts.count``; ``full`` walks trees
+    ``parameters`` are those of ``Workload.count``; ``full`` walks trees
     that take minutes. Raises :class:`NotMeasured` where neither knows, ``StudyError`` for a name
     that does not exist.
     """
     found = _probed(name, parameters, runs)
     if found is not None:
         return found
-    counts = import_module(f"nqbench.workloads.{workload}.counts")
     try:
-        return counts.count(name, full=full, **parameters), ""
+        return get(workload).count(name, full=full, **parameters), ""
     except AnalysisError as error:
         raise NotMeasured(
             f"counting {name} at N={parameters.get('N')} walks the whole tree: `{FULL}` does it"
@@ -392,7 +385,7 @@ def _probed(
 ) -> tuple[float, str] | None:
     stat = parameters.get("stat")
     counter = f"{name}_{stat}" if stat else name
-    if counter not in PROBE_COUNTERS or "system" not in parameters:
+    if counter not in probe_counters() or "system" not in parameters:
         return None
     for run in runs:
         depth = parameters.get("depth", "own")

@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 
 from nqbench.errors import AnalysisError
 from nqbench.system.suggest import suggestion
-from nqbench.vocabulary import COUNTERS, PHASES, PROGRAM_COUNTERS, is_counter, plain_name
+from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS, is_counter, plain_name
+from nqbench.workloads import phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def quantity(name: str) -> Quantity:
     """
     if name == "time":
         return TIME
-    if name in PHASES:
+    if name in phases():
         return Quantity(name, f"{name} time", (f"{name}_s",), "time", "s")
     if name == OFF_CHIP.name:
         return OFF_CHIP
@@ -83,5 +84,5 @@ def quantity(name: str) -> Quantity:
         elif plain in ("thread_instructions", "float_operations", "integer_operations"):
             better = ""
         return Quantity(name, label, (name,), "counter", better=better)
-    known = ("time", *PHASES, *COUNTERS, *PROGRAM_COUNTERS, OFF_CHIP.name)
+    known = ("time", *phases(), *COUNTERS, *PROGRAM_COUNTERS, OFF_CHIP.name)
     raise AnalysisError(f"no quantity is called {name!r}; {suggestion(name, known)}")

@@ -25,8 +25,9 @@ from typing import Any, Final
 import nqbench
 from nqbench.errors import StoreError
 from nqbench.measure.identity.environment import versions
-from nqbench.measure.variants import find_workload, runs_on_cpu
+from nqbench.measure.variants import runs_on_cpu
 from nqbench.point import Point
+from nqbench.workloads import get as find_workload
 
 KEY_VERSION: Final = 2
 """Of the way keys are made; 1 hashed the Python modules of nqbench itself."""

@@ -117,8 +117,10 @@ def _share(point: PointResult, part: Quantity) -> Estimate | None:
 
 def _jobs(series: Series, n: int) -> float:
     """Number of jobs, by enumeration: no run is needed."""
-    from nqbench.workloads.counting import counts
+    from nqbench.workloads import get
 
-    value = counts.count("jobs", n=n, system=series.system, depth=int(series.levels["depth"]))
+    value = get("counting").count(
+        "jobs", n=n, system=series.system, depth=int(series.levels["depth"])
+    )
     assert isinstance(value, int)
     return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Workload
 from nqbench.workloads.counting.factors import CUDA_NAMES, FACTORS
 from nqbench.workloads.counting.known import SOLUTIONS, nodes
+from nqbench.workloads.counting.probe import COUNTERS, summarise
 from nqbench.workloads.counting.systems import SYSTEMS, is_host
 
 __all__ = ["FACTORS_OF_THE_KERNEL", "NOT_APPLICABLE", "WORKLOAD", "Counting"]
@@ -29,6 +30,7 @@ class Counting(Workload):
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
     cpu_systems: frozenset[str] = frozenset(filter(is_host, SYSTEMS))
     parallel_systems: frozenset[str] = frozenset({"cpu.multicore"})
+    probe_counters: Mapping[str, str] = COUNTERS
     no_variants: str = (
         "has no variants without arithmetic or memory: its control flow depends on the words that"
         " it loads and stores, so that without them it would search another tree"
@@ -63,10 +65,14 @@ class Counting(Workload):
         return int(np.sum(outputs[name], dtype=np.uint64))
 
     def counters(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float]:
-        """What the plan's probe counted, by ``vocabulary.PROBE_COUNTERS``; empty without one."""
-        from nqbench.workloads.counting.probe import summarise
-
+        """What the plan's probe counted, by ``probe_counters``; empty without one."""
         return summarise(plan, outputs) if isinstance(plan, KernelPlan) else {}
+
+    def count(self, name: str, *, full: bool = False, **parameters: Any) -> Any:
+        """A deterministic count by name; see ``counts.count``."""
+        from nqbench.workloads.counting import counts
+
+        return counts.count(name, full=full, **parameters)
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """A000170(n), or ``None`` beyond the known sizes."""

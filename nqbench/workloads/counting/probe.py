@@ -23,6 +23,41 @@ JOBS: Final = "probe_jobs"
 GROUPS: Final = "probe_groups"
 _NULL: Final = np.uint64(0)
 
+_STATISTICS: Final = {
+    "min": "least",
+    "max": "most",
+    "mean": "mean",
+    "variance": "variance (over all, not of a sample)",
+    "sd": "standard deviation",
+}
+
+COUNTERS: Final = {
+    **{
+        f"{what}_per_{unit}_{name}": f"{meaning} of the {what} per {told}"
+        for what in ("iterations", "cycles")
+        for unit, told in (("job", "job"), ("thread", "thread that had a job"))
+        for name, meaning in _STATISTICS.items()
+    },
+    "iterations_total": "passes of the search loop, summed over all jobs",
+    "cycles_total": "clock cycles from start to end of a search, summed over all jobs",
+    "probed_jobs": "jobs of the instrumented launch",
+    "probed_threads": "threads of the instrumented launch that had a job",
+    "probed_warps": "warps of the instrumented launch in which a thread had a job",
+    "warp_utilization": "mean work of a warp's threads over that of its longest, all warps summed",
+    "warp_utilization_min": "the same for the least utilized warp",
+    "warp_utilization_max": "the same for the most utilized warp",
+    "warp_utilization_mean": "mean of the warps' own utilizations",
+    "warp_iterations": "passes of the search loop, each counted once per group of lanes in step",
+    "split_iterations": "of these, passes in which the lanes both place and step back",
+    "split_iteration_share": "split_iterations / warp_iterations",
+    "active_lanes_mean": "lanes in step, mean over warp_iterations",
+    "workspace_loads": "32-bit loads from the work space, per thread, summed",
+    "workspace_stores": "32-bit stores to the work space, per thread, summed",
+    "workspace_accesses": "workspace_loads + workspace_stores",
+}
+"""What an instrumented kernel counts (factor ``probe``). Its own instructions are among the work
+that any profiler would see, so that such a point has neither a time nor a device's counters."""
+
 Numbers = NDArray[np.uint64]
 Counters = dict[str, int | float]
 
@@ -73,7 +108,7 @@ def probe_buffers(
 
 
 def summarise(plan: KernelPlan, outputs: Outputs) -> Counters:
-    """Counters of one launch, by the names of ``vocabulary.PROBE_COUNTERS``.
+    """Counters of one launch, by the names of ``COUNTERS``.
 
     ``outputs`` are the buffers of :func:`probe_buffers` after it. Empty for a plan without a probe.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,6 +28,7 @@ class Fitness(Workload):
     parallel_systems: frozenset[str] = frozenset(
         f"fitness_schemes.cpu_{scheme}" for scheme in ("threads", "tbb", "forkjoin")
     )
+    phases: Mapping[str, str] = {"evaluation": "evaluations of boards within a search"}
     core_work_per_s: float = 1.5e10
     """A core checks some 16 pairs of queens per ns (N = 20,000)."""
     no_variants: str = ""
@@ -70,6 +71,12 @@ class Fitness(Workload):
         from nqbench.workloads.fitness import annealing
 
         return annealing.findings(plan, outputs)
+
+    def count(self, name: str, *, full: bool = False, **parameters: Any) -> Any:
+        """A deterministic count by name; see ``counts.count``."""
+        from nqbench.workloads.fitness import counts
+
+        return counts.count(name, full=full, **parameters)
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """Counted over the diagonals of the same board by ``boards.conflicts``."""

@@ -21,6 +21,10 @@ class LocalSearch(Workload):
     factors: Mapping[str, Factor] = FACTORS
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
     cpu_systems: frozenset[str] = CPU_SYSTEMS
+    phases: Mapping[str, str] = {
+        "evaluation": "evaluations of neighbours within a search",
+        "apply": "carrying out the move that was chosen",
+    }
     no_variants: str = ""
     variant_n: Mapping[DeviceKind, int] = {"cuda": 2_000, "sim": 128}
 

@@ -15,7 +15,8 @@ from nqbench.devices.base import Device, Launch
 from nqbench.devices.registry import open_device
 from nqbench.plan import KernelPlan, Outputs
 from nqbench.point import Level
-from nqbench.vocabulary import COUNTERS, PROBE_COUNTERS
+from nqbench.vocabulary import COUNTERS
+from nqbench.workloads import probe_counters
 from nqbench.workloads.counting import WORKLOAD
 from nqbench.workloads.counting.known import SOLUTIONS
 from nqbench.workloads.counting.plans import SOURCE
@@ -197,7 +198,7 @@ def test_a_lane_stops_its_clock_when_its_own_search_ends(simulator: Device, loop
 def test_every_probe_fits_every_kind_of_kernel(simulator: Device, system: str, probe: str) -> None:
     counted = counters(simulator, {"n": 7, "probe": probe}, system)
     assert counted
-    assert set(counted) <= set(PROBE_COUNTERS)
+    assert set(counted) <= set(probe_counters())
     assert not set(counted) & set(COUNTERS)
 
 

@@ -1,0 +1,130 @@
+"""One configuration, launched once: its checked answer, counters and compiler's resources."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.errors import StudyError, WrongAnswer
+from nqbench.plan import CpuPlan, Plan
+
+if TYPE_CHECKING:
+    from nqbench.devices.base import Device, Prepared
+    from nqbench.plan import Outputs
+    from nqbench.point import Level
+    from nqbench.workloads.base import Workload
+
+SYSTEM: Final = "system"
+"""Beside the factors, as in a study: the named system whose levels the others override."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launched:
+    """What one launch gave.
+
+    ``answer``     as the workload combines it; ``None`` if the plan has none
+    ``expected``   the known answer, equal to ``answer``; ``None`` if nobody knows it
+    ``counters``   names of ``vocabulary.COUNTERS``, or of the workload's probe; empty on a GPU
+    ``lines``      of the simulator: counters of each memory access and branch
+    ``resources``  registers, shared bytes, occupancy, ... as the compiler and the device report
+    ``kernel_s``   seconds of the kernel; ``None`` where time has no meaning (simulator)
+    ``wall_s``     seconds of everything, making the input and compiling included
+    ``factors``    every factor with its resolved level
+    ``findings``   what the workload tells beside the answer
+    """
+
+    answer: int | None
+    expected: int | None
+    counters: Mapping[str, int | float]
+    lines: Sequence[Mapping[str, Any]]
+    resources: Mapping[str, int | float | str]
+    kernel_s: float | None
+    wall_s: float
+    factors: Mapping[str, Level]
+    findings: Mapping[str, int | float | str] = field(default_factory=dict)
+
+
+def launch(
+    workload: str | Workload,
+    factors: Mapping[str, Level],
+    device: str | Device = "auto",
+    *,
+    warm_up: bool = False,
+) -> Launched:
+    """Resolve, plan, prepare and launch one configuration, and check its answer.
+
+    ``workload`` is one by name, ``package.module:object`` or the object itself. ``factors`` holds
+    ``n`` and any factor; a ``system`` among them gives the rest. ``warm_up`` launches once before,
+    so that ``kernel_s`` does not pay for loading the module.
+
+    Raises ``StudyError`` for a name, factor or level that does not exist, ``InfeasibleError`` where
+    the configuration cannot run, ``DeviceError`` and ``CompileError`` where it fails, and
+    ``WrongAnswer`` if the answer is wrong.
+    """
+    from nqbench import workloads
+    from nqbench.devices.registry import open_device
+
+    found = workloads.get(workload) if isinstance(workload, str) else workload
+    with ExitStack() as stack:
+        if isinstance(device, str):
+            device = open_device(device)
+            stack.callback(device.close)
+        return _launched(found, factors, device, warm_up=warm_up)
+
+
+def run_once(plan: Plan, device: Device) -> Outputs:
+    """The outputs of one launch of a plan; nothing is checked."""
+    with prepared_on(plan, device) as prepared:
+        prepared.launch()
+        return prepared.fetch()
+
+
+def prepared_on(plan: Plan, device: Device) -> Prepared:
+    """The plan on its device: a CPU plan runs on the CPU unless the device takes such plans."""
+    if isinstance(plan, CpuPlan) and not device.cpu_plans:
+        from nqbench.devices.cpu import CpuDevice
+
+        device = CpuDevice()
+    return device.prepare(plan)
+
+
+def _launched(
+    workload: Workload, given: Mapping[str, Level], device: Device, *, warm_up: bool
+) -> Launched:
+    started = time.perf_counter()
+    system = given.get(SYSTEM)
+    if system is not None and system not in workload.systems:
+        from nqbench.system.suggest import suggestion
+
+        known = suggestion(system, workload.systems)
+        raise StudyError(f"no system {system!r} in workload {workload.name}; {known}")
+    name = None if system is None else str(system)
+    levels = {factor: level for factor, level in given.items() if factor != SYSTEM}
+    factors = workload.resolve(levels, name, device.facts).factors
+    plan = workload.plan(factors, name, device.facts)
+    with prepared_on(plan, device) as prepared:
+        if warm_up:
+            prepared.launch()
+        done = prepared.launch()
+        outputs = prepared.fetch()
+        resources = dict(prepared.resources)
+    answer, expected = workload.answer(plan, outputs), workload.expected(factors)
+    if expected is not None and answer != expected:
+        raise WrongAnswer(
+            f"{name or workload.name} on {device.spec} answered {answer} for n={factors['n']}, but"
+            f" {expected} is right: do not trust this device; run the GPU tests"
+        )
+    return Launched(
+        answer=answer,
+        expected=expected,
+        counters=workload.counters(plan, outputs) or done.counters or {},
+        lines=done.detail.get("lines", ()),
+        resources=resources,
+        kernel_s=done.kernel_s,
+        wall_s=time.perf_counter() - started,
+        factors=factors,
+        findings=workload.findings(plan, outputs),
+    )
