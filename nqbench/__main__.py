@@ -1,7 +1,7 @@
 """The process of the command line: ``nqbench``, or ``python -m nqbench``.
 
 What can go wrong around the commands ends in a sentence here: an interruption while modules load,
-a package that is missing, a character that the terminal has no letter for, a mistake in nqbench.
+a package that is missing, a character that the terminal cannot show, a mistake in nqbench.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nqbench.cli.exit_codes import EXIT_INTERRUPTED, EXIT_WRONG
 from nqbench.system.crash import UNEXPECTED, last_words
 
 TRACEBACK: Final = "NQBENCH_TRACEBACK"
-"""Variable that makes an unforeseen exception show its traceback too."""
+"""Variable that makes an unexpected exception show its traceback too."""
 ENDING: Final = ("SIGTERM", "SIGHUP")
 """A batch system or a container stops a job by the first, a lost connection by the second."""
 
@@ -43,11 +43,11 @@ def _start() -> None:
 def _prepare() -> None:
     sys.excepthook = _say_unexpected
     if hasattr(sys.stdout, "reconfigure"):  # absent, or not a file, where it was closed
-        # A path may hold what the terminal's encoding lacks, or bytes that are no text at all.
+        # A path may hold what the terminal's encoding lacks, or bytes that are not text at all.
         sys.stdout.reconfigure(errors="backslashreplace")
     for name in ENDING:
         number = getattr(signal, name, None)  # Windows has no SIGHUP
-        # Under nohup it is ignored, and shall be.
+        # Under nohup it is ignored, and stays so.
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _interrupt)
 
@@ -94,7 +94,7 @@ def lacking(error: BaseException) -> str:
         what = f"a Python package cannot be loaded ({cause or type(error).__name__})"
     return (
         f"{what} for {sys.executable}; `make setup` in the source folder installs all that nqbench"
-        f" needs into .venv, {sys.executable} -m pip install FOLDER into this Python"
+        f" needs into .venv, and {sys.executable} -m pip install nqbench into this Python"
     )
 
 

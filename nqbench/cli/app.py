@@ -24,6 +24,7 @@ from nqbench.cli.devices import devices
 from nqbench.cli.doctor import doctor
 from nqbench.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
 from nqbench.cli.export import export
+from nqbench.cli.init import init
 from nqbench.cli.kernels import kernels
 from nqbench.cli.options import FRESH, command_line
 from nqbench.cli.report import report
@@ -42,7 +43,20 @@ from nqbench.errors import (
 )
 
 COMMANDS: Final = (
-    *(run, report, reproduce, claims, compare, count, static, kernels, devices, doctor, schema),
+    *(
+        init,
+        run,
+        report,
+        reproduce,
+        claims,
+        compare,
+        count,
+        static,
+        kernels,
+        devices,
+        doctor,
+        schema,
+    ),
     *(bottleneck, roofline, boards, selftest, export),
 )
 """In the order of ``nqbench --help``."""

@@ -1,4 +1,4 @@
-"""What this machine has and lacks for nqbench, and the command that mends each lack.
+"""What this system has and lacks for nqbench, and the command that fixes each lack.
 
 Looks only: no setting is changed and no command that is shown is carried out. Whatever may hang or
 crash (drivers, compiled packages) is asked in a process of its own, with a time limit.

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nqbench.compiler.cache import cache_folder
-from nqbench.doctor import gpu, machine, probe, profiler, software, state
-from nqbench.doctor.probe import Answer, Answers
-from nqbench.doctor.questions import QUESTIONS
+from nqbench.doctor import gpu, probe, software, system
+from nqbench.doctor.probe import QUESTIONS, Answer, Answers
 from nqbench.doctor.report import Kind, Report, Row
 from nqbench.errors import DeviceUnavailable
 
@@ -30,7 +29,7 @@ class Surroundings:
 
     ``root``     where ``/proc`` and ``/sys`` are
     ``results``  folder that results would go to
-    ``ask``      gives the answers of all questions, see ``questions``
+    ``ask``      gives the answers of all questions, see ``probe``
     """
 
     root: Path = Path("/")
@@ -44,7 +43,7 @@ def examine(device: str = "auto", around: Surroundings | None = None) -> Report:
     """Look at everything; ``device`` is ``auto``, ``cuda``, ``cuda:N``, ``sim``, ``cpu``.
 
     ``auto`` is the GPU where there is a sign of one (driver, kernel module or card), even if it
-    cannot be used, else the simulator. Raises ``DeviceUnavailable`` for any other word.
+    cannot be used, else the simulator. Raises ``DeviceUnavailable`` for anything else.
     """
     around = around or Surroundings()
     kind = _kind(device)
@@ -56,9 +55,9 @@ def examine(device: str = "auto", around: Surroundings | None = None) -> Report:
         device = {"cuda": "cuda:0"}.get(kind, kind)
     else:
         why = "asked for"
-    rows = [*_software(answers), *_gpu(answers, around), *_machine(around, load_1min)]
+    rows = [*_software(answers), *_gpu(answers, around), *_system(around, load_1min)]
     if kind == "cuda":
-        rows.append(machine.ceilings(around.results))
+        rows.append(system.ceilings(around.results))
         rows += _index(device, answers["driver"])
     return Report(device, kind, why, tuple(rows))
 
@@ -105,20 +104,20 @@ def _gpu(answers: Answers, around: Surroundings) -> Iterator[Row]:
     fits = gpu.compiler_fits(answers["compiler"], driver, nvml)
     if fits is not None:
         yield fits
-    yield state.telemetry(nvml, driver)
-    yield from state.gpus(nvml)
-    yield profiler.ncu(around.root, around.environment.get("PATH"))
+    yield gpu.telemetry(nvml, driver)
+    yield from gpu.gpus(nvml)
+    yield gpu.ncu(around.root, around.environment.get("PATH"))
     if gpu.has_kernel_module(around.root):
-        yield profiler.permission(around.root)
+        yield gpu.permission(around.root)
     yield software.nvbench(answers["nvbench"])
 
 
-def _machine(around: Surroundings, load_1min: float) -> Iterator[Row]:
+def _system(around: Surroundings, load_1min: float) -> Iterator[Row]:
     cores = os.cpu_count() or 1
-    yield machine.load(cores, len(os.sched_getaffinity(0)), load_1min)
-    yield machine.governor(around.root)
-    yield machine.cache(cache_folder())
-    yield machine.results(around.results)
+    yield system.load(cores, len(os.sched_getaffinity(0)), load_1min)
+    yield system.governor(around.root)
+    yield system.cache(cache_folder())
+    yield system.results(around.results)
 
 
 def _index(device: str, driver: Answer) -> Iterator[Row]:

@@ -1,14 +1,20 @@
-"""Rows about the driver: is it there, does it start, does the compiler fit it."""
+"""Rows about the GPUs: the driver, each GPU as it is now, and ncu, NVIDIA's kernel profiler."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from nqbench.doctor.probe import Answer
 from nqbench.doctor.report import Row
-from nqbench.doctor.software import SETUP
+from nqbench.doctor.software import pip_install, setup
+from nqbench.doctor.system import read
+
+Gpu = Mapping[str, Any]
+"""One GPU as ``nvml.describe`` reports it."""
 
 NVIDIA_VENDOR: Final = "0x10de"
 DISPLAY_CLASS: Final = "0x03"  # PCI base class of display and 3D controllers
@@ -30,13 +36,25 @@ START_FAILURES: Final[Mapping[int, tuple[str, str]]] = {
     ),
 }
 """What ``cuInit`` answers where people have seen it, and what helps."""
+USUAL_PLACES: Final = (
+    "usr/local/cuda*/bin/ncu",
+    "opt/nvidia/nsight-compute/*/ncu",
+)
+PARAMETERS: Final = "proc/driver/nvidia/params"
+ADMIN_ONLY: Final = re.compile(r"^RmProfilingAdminOnly:\s*(\d)", re.MULTILINE)
+CAPABILITIES: Final = re.compile(r"^CapEff:\s*([0-9a-fA-F]+)", re.MULTILINE)
+SUFFICIENT: Final = {"CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
+"""Linux capabilities, either of which lets a process read the counters, with their bit numbers."""
+PERMIT: Final = (
+    "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0'"
+    " | sudo tee /etc/modprobe.d/nvidia-profiling.conf   (then reboot)"
+)
 
 
 def has_nvidia_card(root: Path) -> bool:
     """Whether the PCI bus has an NVIDIA graphics card, driver or not."""
     return any(
-        _read(vendor) == NVIDIA_VENDOR
-        and _read(vendor.with_name("class")).startswith(DISPLAY_CLASS)
+        read(vendor) == NVIDIA_VENDOR and read(vendor.with_name("class")).startswith(DISPLAY_CLASS)
         for vendor in root.glob("sys/bus/pci/devices/*/vendor")
     )
 
@@ -94,16 +112,18 @@ def compiler_fits(compiler: Answer, driver: Answer, nvml: Answer) -> Row | None:
     made, served = compiler.value["version"], driver.value["cuda"]
     if int(made.partition(".")[0]) > served[0]:
         found = f"NVRTC {made} makes code that a driver for CUDA {dotted(served)} does not load"
-        return Row(name, "missing", found, "gpu", f"{SETUP}   (takes the CUDA 12 compiler)")
+        return Row(
+            name, "missing", found, "gpu", f"{setup('cuda12')}   (takes the CUDA 12 compiler)"
+        )
     archs = compiler.value["archs"]
     for gpu in nvml.value.get("gpus", ()) if nvml.ok else ():
         if gpu["capability"] and (arch := sm(gpu)) not in archs:
             found = f"NVRTC {made} does not compile for {arch} (GPU {gpu['index']})"
-            return Row(name, "missing", found, "gpu", SETUP)
+            return Row(name, "missing", found, "gpu", setup())
     return Row(name, "ok", f"NVRTC {made}, driver for CUDA {dotted(served)}", "gpu")
 
 
-def sm(gpu: Mapping[str, Any]) -> str:
+def sm(gpu: Gpu) -> str:
     """Architecture of a GPU as the compiler writes it."""
     return f"sm_{''.join(str(part) for part in gpu['capability'])}"
 
@@ -113,8 +133,145 @@ def dotted(version: Any) -> str:
     return ".".join(str(part) for part in version)
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        return ""
+def telemetry(answer: Answer, driver: Answer) -> Row:
+    """NVML and its package."""
+    if answer.ok:
+        number = len(answer.value["gpus"])
+        return Row("NVML", "ok", f"reports {number} GPU{'s' * (number != 1)}", "telemetry")
+    if answer.failure.startswith("pynvml is not installed"):
+        remedy = pip_install("nvidia-ml-py")
+    else:
+        remedy = "nvidia-smi" if driver.ok else "the driver first, which brings NVML's library"
+    return Row("NVML", "missing", answer.failure, "telemetry", remedy)
+
+
+def gpus(answer: Answer) -> Iterator[Row]:
+    """All rows of all GPUs."""
+    for gpu in answer.value.get("gpus", ()) if answer.ok else ():
+        yield identity(gpu)
+        yield from (clocks(gpu), persistence(gpu), mig(gpu), ecc(gpu), others(gpu))
+
+
+def identity(gpu: Gpu) -> Row:
+    """Name, UUID, compute capability, memory; whether its mode lets anyone compute."""
+    capability = gpu["capability"]
+    parts = [
+        gpu["name"] or "GPU without a name",
+        f"{dotted(capability)} ({sm(gpu)})" if capability else "",
+        f"{gpu['memory_bytes'] / 2**30:.0f} GiB" if gpu["memory_bytes"] else "",
+        gpu["uuid"] or "",
+    ]
+    found = ", ".join(part for part in parts if part)
+    index = gpu["index"]
+    if gpu["compute_mode"] == "prohibited":
+        remedy = f"sudo nvidia-smi -i {index} --compute-mode=0"
+        return Row(_name(gpu), "missing", f"{found}: computing is prohibited", "gpu", remedy)
+    return Row(_name(gpu), "ok", found, "gpu")
+
+
+def clocks(gpu: Gpu) -> Row:
+    """Whether a setting holds the clocks.
+
+    NVML has no question for locked clocks. Signs of it: the driver gives a setting as the reason
+    for the present clocks, or the application clock is not the default one.
+    """
+    name = f"{_name(gpu)} clocks"
+    now, most, set_to = gpu["sm_mhz"], gpu["max_sm_mhz"], gpu["application_sm_mhz"]
+    text = "" if now is None or most is None else f"SM clock {now} of at most {most} MHz now"
+    if gpu["clocks_set"]:
+        return Row(name, "ok", _joined("fixed by a setting", text), "steadiness")
+    if set_to is not None and gpu["default_sm_mhz"] not in (None, set_to):
+        return Row(name, "ok", _joined(f"application clock {set_to} MHz", text), "steadiness")
+    hold = gpu["default_sm_mhz"] or most
+    remedy = f"sudo nvidia-smi -i {gpu['index']} --lock-gpu-clocks={hold},{hold}" if hold else ""
+    found = _joined("no sign that they are locked", text)
+    return Row(name, "warning", found, "steadiness", remedy)
+
+
+def persistence(gpu: Gpu) -> Row:
+    """Whether the driver stays loaded while nobody uses the GPU."""
+    name = f"{_name(gpu)} persistence"
+    if gpu["persistence"] is None:
+        return Row(name, "warning", "not reported", "steadiness")
+    if gpu["persistence"]:
+        return Row(name, "ok", "on", "steadiness")
+    remedy = f"sudo nvidia-smi -i {gpu['index']} --persistence-mode=1"
+    return Row(name, "warning", "off: every process starts the GPU again", "steadiness", remedy)
+
+
+def mig(gpu: Gpu) -> Row:
+    """Whether the GPU is divided."""
+    name = f"{_name(gpu)} MIG"
+    if gpu["mig"]:
+        found = "on: an instance has part of the multiprocessors, and neighbours may disturb it"
+        remedy = f"sudo nvidia-smi -i {gpu['index']} --multi-instance-gpu=0"
+        return Row(name, "warning", found, "steadiness", remedy)
+    return Row(name, "ok", "off" if gpu["mig"] is not None else "not on this GPU", "steadiness")
+
+
+def ecc(gpu: Gpu) -> Row:
+    """Error correction: recorded, since it takes memory bandwidth; neither state is wrong."""
+    name = f"{_name(gpu)} ECC"
+    state = {True: "on", False: "off", None: "not on this GPU"}[gpu["ecc"]]
+    return Row(name, "ok", state, "steadiness")
+
+
+def others(gpu: Gpu) -> Row:
+    """Other processes on the GPU."""
+    name = f"{_name(gpu)} other processes"
+    running = gpu["processes"]
+    if running is None:
+        return Row(name, "warning", "not reported", "steadiness", "nvidia-smi")
+    if not running:
+        return Row(name, "ok", "none seen", "steadiness")
+    texts = [f"{p['pid']} {p['name'] or ''}".strip() for p in running]
+    found = f"{len(running)}: {', '.join(texts)}"
+    remedy = "wait until they have ended, or choose another GPU with --device cuda:N"
+    return Row(name, "warning", found, "steadiness", remedy)
+
+
+def _name(gpu: Gpu) -> str:
+    return f"GPU {gpu['index']}"
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def ncu(root: Path, path: str | None) -> Row:
+    """Where ncu is. ``path`` is a search path as in ``$PATH``."""
+    found = shutil.which("ncu", path=path or "")
+    if found:
+        return Row("ncu", "ok", found, "counters")
+    elsewhere = sorted(file for place in USUAL_PLACES for file in root.glob(place))
+    if elsewhere:
+        newest = elsewhere[-1]
+        remedy = f'export PATH="{newest.parent}:$PATH"'
+        return Row("ncu", "missing", f"{newest} is not on the PATH", "counters", remedy)
+    remedy = "install NVIDIA Nsight Compute: https://developer.nvidia.com/nsight-compute"
+    return Row("ncu", "missing", "not installed", "counters", remedy)
+
+
+def permission(root: Path) -> Row:
+    """Whether this user may read the counters, by the driver's parameters."""
+    name = "counter permission"
+    parameters = read(root / PARAMETERS)
+    held = _capabilities(read(root / "proc/self/status"))
+    match = ADMIN_ONLY.search(parameters)
+    if match is None:
+        found = "the driver does not say who may read the counters"
+        return Row(name, "warning", found, "counters", "try: ncu --query-metrics")
+    if match[1] == "0":
+        return Row(name, "ok", "everybody may read the counters", "counters")
+    if held:
+        found = f"administrators only, and this process is one ({held[0]})"
+        return Row(name, "ok", found, "counters")
+    found = "only administrators may read the counters (ERR_NVGPUCTRPERM)"
+    return Row(name, "missing", found, "counters", PERMIT)
+
+
+def _capabilities(status: str) -> list[str]:
+    """Those capabilities of this process that suffice. Root in a container may have neither."""
+    match = CAPABILITIES.search(status)
+    mask = int(match[1], 16) if match else 0
+    return [name for name, bit in SUFFICIENT.items() if mask >> bit & 1]

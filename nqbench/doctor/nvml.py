@@ -14,7 +14,7 @@ CLOCKS_SET: Final = 0x2
 def describe() -> dict[str, Any]:
     """Driver version, newest CUDA version and one entry for each GPU (JSON).
 
-    What NVML does not tell, for want of support or permission, is ``None``. Raises ``ImportError``
+    What NVML does not report (unsupported, or not permitted) is ``None``. Raises ``ImportError``
     without its package and ``pynvml.NVMLError`` if it does not start.
     """
     nvml = importlib.import_module("pynvml")

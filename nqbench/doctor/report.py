@@ -15,14 +15,14 @@ FEATURES: Final = {
     "gpu": "measuring on a GPU",
     "dynamic parallelism": "kernels that launch kernels",
     "sim": "the simulator",
-    "cpu": "baselines on the processor",
+    "cpu": "CPU baselines",
     "results": "keeping results",
     "speed": "not compiling twice",
-    "steadiness": "times that repeat",
+    "steadiness": "repeatable times",
     "telemetry": "clocks, temperature and power beside each time",
     "counters": "hardware counters by ncu",
     "cross-check": "comparison with nvbench",
-    "rooflines": "setting kernels against what their GPU can do: nqbench roofline",
+    "rooflines": "setting kernels against their GPU's limits: nqbench roofline",
 }
 """What a row is about: the part of nqbench that does not work, or works worse, without it."""
 
@@ -31,7 +31,7 @@ NEEDED: Final[Mapping[Kind, frozenset[str]]] = {
     "sim": frozenset({"core", "compile", "sim", "cpu", "results"}),
     "cpu": frozenset({"core", "cpu", "results"}),
 }
-"""Features without which a device cannot be used. The papers' baselines run on the processor
+"""Features without which a device cannot be used. The papers' baselines run on the CPU
 whatever the device, so ``cpu`` is always among them."""
 
 
@@ -43,7 +43,7 @@ class Row:
     ``state``   ``ok``; ``warning``: works, but read this; ``missing``: its feature does not work
     ``found``   what was seen, in words
     ``feature`` key of ``FEATURES``
-    ``remedy``  the command that mends it, or what to do; empty where nothing needs mending
+    ``remedy``  the command that fixes it, or what to do; empty where nothing needs fixing
     """
 
     name: str
@@ -59,9 +59,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All findings about one machine.
+    """All findings about one system.
 
-    ``device``  the device at hand, e.g. ``cuda:0`` or ``sim``; ``why`` says why this one
+    ``device``  the chosen device, e.g. ``cuda:0`` or ``sim``; ``why`` says why this one
     """
 
     device: str
@@ -71,12 +71,12 @@ class Report:
 
     @property
     def lacking(self) -> tuple[Row, ...]:
-        """Rows that keep the device at hand from being used."""
+        """Rows that keep the chosen device from being used."""
         return lacking(self.rows, self.kind)
 
     @property
     def usable(self) -> bool:
-        """Whether everything that the device at hand needs is there."""
+        """Whether everything that the chosen device needs is there."""
         return not self.lacking
 
     def summary(self) -> str:

@@ -8,10 +8,20 @@ from typing import Final
 
 from nqbench.doctor.probe import Answer
 from nqbench.doctor.report import Row
+from nqbench.system.versions import PACKAGE
 
 OLDEST_PYTHON: Final = (3, 11)
-SETUP: Final = "make setup"
-"""Repairs the whole environment from pyproject.toml, PyCUDA included where there is a GPU."""
+
+
+def setup(extra: str = "") -> str:
+    """The command that brings what nqbench requires: in a checkout, or as it is installed.
+
+    In a checkout it also builds PyCUDA where there is a GPU, and takes the compiler that the driver
+    needs; elsewhere ``extra`` names those requirements.
+    """
+    if (PACKAGE.parent / "Makefile").is_file():
+        return "make setup"
+    return pip_install(f"nqbench[{extra}]" if extra else "nqbench")
 
 
 def pip_install(*requirements: str) -> str:
@@ -33,11 +43,11 @@ def packages(answer: Answer) -> Row:
     name = "Python packages"
     if not answer.ok:
         # Unknown is not absent: whatever is really lacking has a row of its own below.
-        return Row(name, "warning", f"cannot be checked: {answer.failure}", "core", SETUP)
+        return Row(name, "warning", f"cannot be checked: {answer.failure}", "core", setup())
     unmet = answer.value["unmet"]
     if unmet:
         text = f"not installed or too old: {', '.join(unmet)}"
-        return Row(name, "missing", text, "core", SETUP)
+        return Row(name, "missing", text, "core", setup())
     return Row(name, "ok", f"all {answer.value['count']} requirements met", "core")
 
 
@@ -45,7 +55,7 @@ def compiler(answer: Answer) -> Row:
     """NVRTC and cuda-bindings, which compile every kernel."""
     name = "CUDA compiler (NVRTC)"
     if not answer.ok:
-        return Row(name, "missing", answer.failure, "compile", SETUP)
+        return Row(name, "missing", answer.failure, "compile", setup())
     value = answer.value
     archs = f"{value['archs'][0]} to {value['archs'][-1]}" if value["archs"] else "no architecture"
     found = f"{value['version']} for {archs}, cuda-bindings {value['bindings']}"
@@ -56,7 +66,7 @@ def linker(answer: Answer) -> Row:
     """nvJitLink and the device runtime, for kernels that launch kernels."""
     name, feature = "CUDA device runtime", "dynamic parallelism"
     if not answer.ok:
-        return Row(name, "missing", answer.failure, feature, SETUP)
+        return Row(name, "missing", answer.failure, feature, setup())
     value = answer.value
     found = f"{value['runtime']}, linked by nvJitLink {value['version']}"
     return Row(name, "ok", found, feature)
@@ -72,7 +82,7 @@ def llvmlite(answer: Answer) -> Row:
 
 
 def numba(answer: Answer) -> Row:
-    """The compiler of the baselines on the processor."""
+    """The compiler of the CPU baselines."""
     if not answer.ok:
         return Row("numba", "missing", answer.failure, "cpu", pip_install("numba", "llvmlite"))
     return Row("numba", "ok", str(answer.value["version"]), "cpu")
@@ -85,9 +95,9 @@ def pycuda(answer: Answer, driver: Answer) -> Row:
         value = answer.value
         found = f"{value['version']}, built with CUDA {value['headers']} headers"
         return Row(name, "ok", found, "gpu")
-    remedy = f"{SETUP}   (builds it; needs g++ and the Python headers)"
+    remedy = f"{setup('cuda')}   (builds it; needs g++ and the Python headers)"
     if not driver.ok or driver.value.get("error"):
-        remedy = f"the driver first, then {SETUP}"
+        remedy = f"the driver first, then {setup('cuda')}"
     return Row(name, "missing", answer.failure, "gpu", remedy)
 
 

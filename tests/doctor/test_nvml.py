@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nqbench.doctor import state
+from nqbench.doctor import gpu
 from nqbench.doctor.nvml import describe
 from nqbench.doctor.probe import Answer
 from nqbench.doctor.report import Row
@@ -29,7 +29,7 @@ def described(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> dict[str, Any]
 def rows(monkeypatch: pytest.MonkeyPatch, **changed: Any) -> dict[str, Row]:
     """Rows of the GPU by name, without ``GPU 0``."""
     answer = Answer(described(monkeypatch, **changed))
-    return {row.name.removeprefix("GPU 0").strip(): row for row in state.gpus(answer)}
+    return {row.name.removeprefix("GPU 0").strip(): row for row in gpu.gpus(answer)}
 
 
 def test_everything_is_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_prohibited_computing_makes_the_gpu_unusable(monkeypatch: pytest.MonkeyP
     ("changed", "expected", "word"),
     [
         ({}, "warning", "no sign"),
-        ({"nvmlDeviceGetCurrentClocksEventReasons": 0x2}, "ok", "held by a setting"),
+        ({"nvmlDeviceGetCurrentClocksEventReasons": 0x2}, "ok", "fixed by a setting"),
         ({"nvmlDeviceGetApplicationsClock": 1200}, "ok", "1200 MHz"),
     ],
 )
@@ -142,6 +142,6 @@ def test_ecc_is_told_and_never_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_missing_nvml(failure: str, driver: Answer, remedy: str) -> None:
-    row = state.telemetry(Answer(failure=failure), driver)
+    row = gpu.telemetry(Answer(failure=failure), driver)
     assert row.state == "missing"
     assert remedy in row.remedy

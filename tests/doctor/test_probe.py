@@ -8,7 +8,7 @@ import time
 import pytest
 
 from nqbench.doctor import probe
-from nqbench.doctor.questions import QUESTIONS
+from nqbench.doctor.probe import QUESTIONS
 
 
 def asked(code: str, limit_s: float = 30.0) -> probe.Answer:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nqbench.doctor import gpu, machine, profiler, software
+from nqbench.doctor import gpu, software, system
 from nqbench.doctor.probe import Answer
 from nqbench.doctor.report import Row
 
@@ -146,51 +146,51 @@ def test_compiler_that_does_not_know_the_gpu() -> None:
 
 
 def test_governor(tmp_path: Path) -> None:
-    assert "virtual machine" in machine.governor(tmp_path).found
+    assert "virtual machine" in system.governor(tmp_path).found
     place = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
     put(tmp_path, place.format(0), "performance\n")
-    assert machine.governor(tmp_path).state == "ok"
+    assert system.governor(tmp_path).state == "ok"
     put(tmp_path, place.format(17), "powersave\n")
-    row = machine.governor(tmp_path)
+    row = system.governor(tmp_path)
     assert row.state == "warning"
     assert row.found == "performance, powersave"
     assert "cpupower" in row.remedy
 
 
 def test_load() -> None:
-    assert machine.load(8, 4, 0.5).state == "ok"
-    assert machine.load(8, 4, 0.5).found.startswith("4 of 8 usable")
-    assert machine.load(8, 8, 4.5).state == "warning"
+    assert system.load(8, 4, 0.5).state == "ok"
+    assert system.load(8, 4, 0.5).found.startswith("4 of 8 usable")
+    assert system.load(8, 8, 4.5).state == "warning"
 
 
 def test_cache_counts_files(tmp_path: Path) -> None:
     put(tmp_path, "ab/abcd", "x" * 1024)
     put(tmp_path, "cd/cdef", "x" * 1024)
-    row = machine.cache(tmp_path)
+    row = system.cache(tmp_path)
     assert row.state == "ok"
     assert "2 kernels" in row.found
-    assert machine.cache(tmp_path / "not" / "yet").state == "ok"
+    assert system.cache(tmp_path / "not" / "yet").state == "ok"
     assert not (tmp_path / "not").exists()
 
 
 def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
     blocked = put(tmp_path, "file") / "below"  # nothing can be made inside a file, even by root
-    assert machine.cache(blocked).state == "warning"
-    assert machine.results(blocked).state == "missing"
-    good = machine.results(tmp_path / "results")
+    assert system.cache(blocked).state == "warning"
+    assert system.results(blocked).state == "missing"
+    good = system.results(tmp_path / "results")
     assert good.state in ("ok", "warning")  # the disk may be nearly full
     assert "GiB free" in good.found
     assert not (tmp_path / "results").exists()
 
 
 def test_ncu_on_the_path_or_beside_it(tmp_path: Path) -> None:
-    assert profiler.ncu(tmp_path, None).remedy.startswith("install NVIDIA Nsight Compute")
+    assert gpu.ncu(tmp_path, None).remedy.startswith("install NVIDIA Nsight Compute")
     put(tmp_path, "opt/nvidia/nsight-compute/2024.1.0/ncu", mode=0o755)
     newest = put(tmp_path, "opt/nvidia/nsight-compute/2025.3.1/ncu", mode=0o755)
-    row = profiler.ncu(tmp_path, "")
+    row = gpu.ncu(tmp_path, "")
     assert row.state == "missing"
     assert str(newest.parent) in row.remedy
-    found = profiler.ncu(tmp_path, str(newest.parent))
+    found = gpu.ncu(tmp_path, str(newest.parent))
     assert (found.state, found.found) == ("ok", str(newest))
 
 
@@ -208,15 +208,15 @@ def test_ncu_on_the_path_or_beside_it(tmp_path: Path) -> None:
 def test_counter_permission(parameter: str, held: str, expected: str, tmp_path: Path) -> None:
     put(tmp_path, "proc/driver/nvidia/params", f"Mobile: 0\n{parameter}")
     put(tmp_path, "proc/self/status", f"Name: x\nCapEff:\t{held}\n")
-    row = profiler.permission(tmp_path)
+    row = gpu.permission(tmp_path)
     assert row.state == expected
     assert bool(row.remedy) == (expected != "ok")
 
 
 def test_ceilings_are_those_of_gpus(tmp_path: Path) -> None:
     put(tmp_path, "local/sim-mini/ceilings/manifest.json")
-    row = machine.ceilings(tmp_path)
+    row = system.ceilings(tmp_path)
     assert (row.state, row.remedy) == ("missing", "nqbench run configs/ceilings.yaml")
     put(tmp_path, "local/cuda-1/ceilings/manifest.json")
-    row = machine.ceilings(tmp_path)
+    row = system.ceilings(tmp_path)
     assert (row.state, row.found) == ("ok", "measured on cuda-1")

@@ -1,4 +1,4 @@
-"""Rows about the machine itself: processor, other load, folders."""
+"""Rows about the system around the GPUs: CPU, other load, folders."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from nqbench.doctor.report import Row
 
 GOVERNORS: Final = "sys/devices/system/cpu"
 BUSY_SHARE: Final = 0.5
-"""Load of the last minute per core from which the launching thread may have to wait for a core."""
+"""Load of the last minute per core above which the launching thread may wait for a core."""
 COUNTED_FILES: Final = 20_000
 """Files of the cache that are counted at most: enough for any real one, and a fraction of 1 s."""
-LEAST_FREE_BYTES: Final = 1 << 30
+MIN_FREE_BYTES: Final = 1 << 30
 """A long study leaves tens of megabytes; below 1 GiB something else may fill the disk meanwhile."""
 
 
 def governor(root: Path) -> Row:
-    """Frequency governor of the processors below ``root`` (``/``)."""
+    """Frequency governor of the CPU cores below ``root`` (``/``)."""
     name = "CPU governor"
     files = (root / GOVERNORS).glob("cpu[0-9]*/cpufreq/scaling_governor")
-    seen = sorted({text for file in files if (text := _read(file))})
+    seen = sorted({text for file in files if (text := read(file))})
     if not seen:
-        found = "not shown by this machine (virtual machine or container)"
-        return Row(name, "warning", f"{found}; times on the processor may vary", "steadiness")
+        found = "not shown by this system (virtual machine or container)"
+        return Row(name, "warning", f"{found}; CPU times may vary", "steadiness")
     if seen == ["performance"]:
         return Row(name, "ok", "performance", "steadiness")
     remedy = "sudo cpupower frequency-set -g performance"
@@ -49,7 +49,7 @@ def cache(folder: Path) -> Row:
     """The compiler's cache: writable or not, and its size."""
     name = "kernel cache"
     if not _writable(folder):
-        found = f"{folder} cannot be written: every run compiles anew"
+        found = f"{folder} cannot be written: every run compiles everything again"
         remedy = "export NQBENCH_CACHE_DIR=/a/folder/of/yours"
         return Row(name, "warning", found, "speed", remedy)
     sizes = list(islice(_sizes(folder), COUNTED_FILES))
@@ -66,7 +66,7 @@ def results(folder: Path) -> Row:
         return Row(name, "missing", found, "results", "change to a folder of yours, or give --out")
     free = shutil.disk_usage(_existing(folder)).free
     found = f"{folder}, {free / 2**30:.1f} GiB free"
-    if free < LEAST_FREE_BYTES:
+    if free < MIN_FREE_BYTES:
         return Row(name, "warning", found, "results", "free some space, or give --out")
     return Row(name, "ok", found, "results")
 
@@ -114,7 +114,8 @@ def _sizes(folder: Path) -> Iterator[int]:
             continue
 
 
-def _read(path: Path) -> str:
+def read(path: Path) -> str:
+    """The text of a file, without blanks around it; empty if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

@@ -1,0 +1,19 @@
+"""The command ``init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def init(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the study; NAME.yaml.")],
+) -> None:
+    """Write a commented study to start from: NAME.yaml in this folder."""
+    from nqbench.study.packaged import write_template
+
+    path = Path(f"{name}.yaml")
+    write_template(name, path)
+    typer.echo(f"{path}: edit it, then `nqbench run {path} --dry-run` shows its points")
