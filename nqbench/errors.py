@@ -16,7 +16,7 @@ NqbenchError                 one clear sentence for a user; never a traceback
 ├── AnalysisError            the data do not support the analysis that was asked for
 ├── InterchangeError         a result file of another program is damaged; names tag, field, value
 └── StoreError               a run folder cannot be read or written
-    └── FolderRefused        the folder asked for is no run, or may not be written (exit code 2)
+    └── FolderRefused        the folder asked for is not a run, or cannot be written (exit code 2)
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class StoreError(NqbenchError):
 
 
 class FolderRefused(StoreError):
-    """A folder named on the command line that cannot serve as a run; nothing was run."""
+    """A folder named on the command line that cannot serve as asked; nothing was run."""
 
 
 class InterchangeError(NqbenchError):

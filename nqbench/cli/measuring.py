@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nqbench.cli.options import command_line
+from nqbench.errors import FolderRefused, StoreError
 
 if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
@@ -60,5 +61,10 @@ def report(runs: Sequence[Path], out: Path | None = None, formats: Sequence[str]
     from nqbench.cli.show.outcome import show_report
     from nqbench.report import default_out, findings_of, write_report
 
-    written = write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex"))
+    try:
+        written = write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex"))
+    except FolderRefused as error:
+        if out is not None:
+            raise
+        raise StoreError(str(error)) from error  # nobody named that folder: not a wrong request
     show_report(written.paths, written.not_made, findings_of(runs))

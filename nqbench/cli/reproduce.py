@@ -53,10 +53,12 @@ def _check(
     papers: list[str], device: str, out: Path | None, budget: str | None, recorded: bool
 ) -> None:
     """Refuse options that have no meaning together."""
-    from nqbench.errors import StudyError
+    from nqbench.errors import FolderRefused, StudyError
 
     if out is not None and len(papers) > 1:
         raise StudyError("--out takes one paper; leave it out for several")
+    if out is not None and out.exists() and not out.is_dir():  # before anything is measured
+        raise FolderRefused(f"--out {out} is not a folder; give another one")
     if recorded and (device != "auto" or budget is not None):
         given = "--budget" if device == "auto" else "--device"
         raise StudyError(

@@ -112,9 +112,8 @@ def compiler_fits(compiler: Answer, driver: Answer, nvml: Answer) -> Row | None:
     made, served = compiler.value["version"], driver.value["cuda"]
     if int(made.partition(".")[0]) > served[0]:
         found = f"NVRTC {made} makes code that a driver for CUDA {dotted(served)} does not load"
-        return Row(
-            name, "missing", found, "gpu", f"{setup('cuda12')}   (takes the CUDA 12 compiler)"
-        )
+        remedy = f"{setup('cuda12')}   (takes the CUDA 12 compiler)"
+        return Row(name, "missing", found, "gpu", remedy)
     archs = compiler.value["archs"]
     for gpu in nvml.value.get("gpus", ()) if nvml.ok else ():
         if gpu["capability"] and (arch := sm(gpu)) not in archs:

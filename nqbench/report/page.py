@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final
 
-from nqbench.errors import StoreError, StudyError
+from nqbench.errors import FolderRefused, StoreError, StudyError
 from nqbench.report.exporters import exporter
 from nqbench.report.exporters.html import environment
 from nqbench.report.exporters.markdown import body, code, escape
@@ -186,7 +186,8 @@ def _folder_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        raise StoreError(
+        refused = isinstance(error, FileExistsError | NotADirectoryError | PermissionError)
+        raise (FolderRefused if refused else StoreError)(
             f"the report cannot be written to {path}: {reason}; give another folder with --out"
         ) from error
 

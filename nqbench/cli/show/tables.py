@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
@@ -45,8 +46,13 @@ def print_fitting(
         table.add_row(*map(escape, row))
     if caption:
         table.caption = escape(caption)
+    least, most = _measured(names, rows)
     unbound = out.options.update(width=UNBOUND_WIDTH)
-    if Measurement.get(out, unbound, table).minimum <= out.width:
+    around = Measurement.get(out, unbound, table).maximum - sum(most)  # padding and lines
+    if sum(least) + around <= out.width:
+        widths = _widths(least, most, out.width - around)
+        for column, width in zip(table.columns, widths, strict=True):
+            column.width = width
         out.print(table)
         return
     if table.title:
@@ -58,6 +64,25 @@ def print_fitting(
             out.print(Padding(escape(", ".join(pairs)), (0, 0, 0, INDENT)))
     if caption:
         say(caption, out)
+
+
+def _measured(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
+    """What each column needs at least (its longest word), and at most (its longest cell)."""
+    columns = [[name, *cells] for name, *cells in zip(names, *rows, strict=True)]
+    most = [max(map(cell_len, cells)) for cells in columns]
+    least = [max(cell_len(w) for c in cells for w in c.split() or [""]) for cells in columns]
+    return [most[0], *least[1:]], most
+
+
+def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
+    """Widths that break no word: columns that lack little get it, the others share the rest."""
+    widths, spare = list(least), room - sum(least)
+    lacking = sorted(range(len(widths)), key=lambda i: most[i] - least[i])
+    for done, index in enumerate(lacking):
+        more = min(most[index] - least[index], spare // (len(lacking) - done))
+        widths[index] += more
+        spare -= more
+    return widths
 
 
 def show_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
