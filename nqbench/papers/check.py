@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nqbench.errors import StudyError
 from nqbench.papers.formula import (
@@ -15,15 +15,12 @@ from nqbench.papers.formula import (
     Formula,
     parse,
 )
-from nqbench.papers.schema import Claim, Paper
-from nqbench.papers.schema_shown import DATA_TWINS, PaperTable
+from nqbench.papers.schema import DATA_TWINS, Claim, Paper, PaperTable
 from nqbench.point import PART
+from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.suggest import suggestion
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
 from nqbench.workloads import phases
-
-if TYPE_CHECKING:
-    from nqbench.papers.load import Key, Marked
 
 OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles", "divergence", "counter")
 RESOURCES: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes")
@@ -31,35 +28,35 @@ RESOURCES: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes")
 _OTHER_ARGUMENTS: Final = ("hw", "N", "config", "stat", "system", "kernel", "least", PART)
 
 
-def check(paper: Paper, marked: Marked) -> None:
+def check(paper: Paper, source: Source) -> None:
     """Names of systems, devices, series, phases and factors; formulas. Raises ``StudyError``."""
-    _unique(paper, marked)
-    _workload(paper, marked)
+    _unique(paper, source)
+    _workload(paper, source)
     names = _Names(paper)
     for i, system in enumerate(paper.systems):
         if system.system:
-            names.system(system.system, marked, ("systems", i, "system"))
+            names.system(system.system, source, ("systems", i, "system"))
     for i, part in enumerate(paper.data):
-        names.devices(part.hardware, marked, ("data", i, "hardware"))
+        names.devices(part.hardware, source, ("data", i, "hardware"))
         if part.system:
-            names.system(part.system, marked, ("data", i, "system"))
+            names.system(part.system, source, ("data", i, "system"))
     for i, table in enumerate(paper.tables):
-        _table(paper, table, names, marked, ("tables", i))
+        _table(paper, table, names, source, ("tables", i))
     for i, figure in enumerate(paper.figures):
-        names.devices(figure.hardware, marked, ("figures", i, "hardware"))
+        names.devices(figure.hardware, source, ("figures", i, "hardware"))
         if figure.draw == "pool" and not (
             any(k.value for k in figure.known) and any(k.pool_size for k in figure.known)
         ):
-            raise marked.error(
+            raise source.error(
                 f"{figure.id} cannot be drawn: `known` needs a value and a pool_size",
                 ("figures", i),
             )
-        names.data(figure.data, marked, ("figures", i, "data"))
+        names.data(figure.data, source, ("figures", i, "data"))
         for j, known in enumerate(figure.known):
             if known.system:
-                names.system(known.system, marked, ("figures", i, "known", j))
+                names.system(known.system, source, ("figures", i, "known", j))
     for i, claim in enumerate(paper.claims):
-        _claim(paper, claim, names, marked, ("claims", i))
+        _claim(paper, claim, names, source, ("claims", i))
 
 
 class _Names:
@@ -76,91 +73,89 @@ class _Names:
         self.series = {part.id for part in paper.data}
         self.own = {s.system for s in paper.systems}
 
-    def system(self, name: str, marked: Marked, path: tuple[Key, ...]) -> None:
+    def system(self, name: str, source: Source, path: KeyPath) -> None:
         """A system of nqbench, or the short name of one of this paper's."""
         full = self.paper.system(name)
         if full in self.systems:
             if full.startswith(f"{self.paper.id}.") and full not in self.own:
-                raise marked.error(f"the paper has no system '{full}'; add it to 'systems'", path)
+                raise source.error(f"the paper has no system '{full}'; add it to 'systems'", path)
             return
         short = {s.id for s in self.paper.systems if s.system}
         hint = suggestion(name, sorted(self.systems if "." in name else short))
-        raise marked.error(f"there is no system '{name}'; {hint}", path)
+        raise source.error(f"there is no system '{name}'; {hint}", path)
 
-    def devices(self, ids: Iterable[str], marked: Marked, path: tuple[Key, ...]) -> None:
+    def devices(self, ids: Iterable[str], source: Source, path: KeyPath) -> None:
         """Devices of the paper."""
         for name in ids:
             if name not in self.hardware:
                 hint = suggestion(name, sorted(self.hardware))
-                raise marked.error(f"the paper has no hardware '{name}'; {hint}", path)
+                raise source.error(f"the paper has no hardware '{name}'; {hint}", path)
 
-    def data(self, name: str, marked: Marked, path: tuple[Key, ...]) -> None:
+    def data(self, name: str, source: Source, path: KeyPath) -> None:
         """A data file of the paper, or none."""
         if name and name not in self.series:
             hint = suggestion(name, sorted(self.series))
-            raise marked.error(f"the paper has no data '{name}'; {hint}", path)
+            raise source.error(f"the paper has no data '{name}'; {hint}", path)
 
 
-def _workload(paper: Paper, marked: Marked) -> None:
+def _workload(paper: Paper, source: Source) -> None:
     from nqbench.workloads import names
 
     if paper.workload not in names():
         hint = suggestion(paper.workload, names())
-        raise marked.error(f"there is no workload '{paper.workload}'; {hint}", ("workload",))
+        raise source.error(f"there is no workload '{paper.workload}'; {hint}", ("workload",))
 
 
-def _unique(paper: Paper, marked: Marked) -> None:
+def _unique(paper: Paper, source: Source) -> None:
     for part in ("hardware", "systems", "tables", "figures", "claims", "caveats", "data"):
         seen: set[str] = set()
         for i, item in enumerate(getattr(paper, part)):
             if item.id in seen:
-                raise marked.error(f"two entries of {part} are called '{item.id}'", (part, i, "id"))
+                raise source.error(f"two entries of {part} are called '{item.id}'", (part, i, "id"))
             seen.add(item.id)
 
 
-def _table(
-    paper: Paper, table: PaperTable, names: _Names, marked: Marked, path: tuple[Key, ...]
-) -> None:
-    names.devices(table.hardware, marked, (*path, "hardware"))
-    names.data(table.data, marked, (*path, "data"))
+def _table(paper: Paper, table: PaperTable, names: _Names, source: Source, path: KeyPath) -> None:
+    names.devices(table.hardware, source, (*path, "hardware"))
+    names.data(table.data, source, (*path, "data"))
     if bool(table.data) != (table.twin in DATA_TWINS):
         wanted = "needs the key 'data'" if table.twin in DATA_TWINS else "takes no 'data'"
-        raise marked.error(f"twin '{table.twin}' of {table.id} {wanted}", (*path, "twin"))
+        raise source.error(f"twin '{table.twin}' of {table.id} {wanted}", (*path, "twin"))
     for i, row in enumerate(table.rows):
         if len(row) != len(table.columns):
-            raise marked.error(
+            raise source.error(
                 f"a row of {table.id} has {len(row)} cells, but there are"
                 f" {len(table.columns)} columns",
                 (*path, "rows", i),
             )
-    _counterparts(table, marked, path)
+    _counterparts(table, source, path)
     bases = {t.id: {s.label for s in t.series} for t in paper.tables}
     labels = {t.id: {*t.columns, *(str(r[0]) for r in t.rows)} for t in paper.tables}
     for i, series in enumerate(table.series):
         at = (*path, "series", i)
-        names.system(series.system, marked, at)
-        names.devices([series.hardware] if series.hardware else [], marked, at)
+        names.system(series.system, source, at)
+        names.devices([series.hardware] if series.hardware else [], source, at)
         if series.quantity not in (*OWN_QUANTITIES, *phases()):
             hint = suggestion(series.quantity, (*OWN_QUANTITIES, *phases()))
-            raise marked.error(f"there is no quantity '{series.quantity}'; {hint}", at)
-        _factors(series.levels, names, marked, at)
+            raise source.error(f"there is no quantity '{series.quantity}'; {hint}", at)
+        _factors(series.levels, names, source, at)
         ratio = series.ratio
         labelled = [(table.id, series.label)]
         if ratio is not None:
             if ratio.series not in bases.get(ratio.table, ()):
                 hint = suggestion(ratio.series, sorted(bases.get(ratio.table, ())))
-                raise marked.error(f"{ratio.table} has no series '{ratio.series}'; {hint}", at)
+                raise source.error(f"{ratio.table} has no series '{ratio.series}'; {hint}", at)
             if ratio.printed:
                 labelled.append((ratio.printed_in or table.id, ratio.printed))
         for where, label in labelled:
             if where not in labels:
-                raise marked.error(f"there is no table '{where}'; {suggestion(where, labels)}", at)
+                raise source.error(f"there is no table '{where}'; {suggestion(where, labels)}", at)
             if label not in labels[where]:
                 hint = suggestion(label, sorted(labels[where]))
-                raise marked.error(f"{where} has no row or column '{label}'; {hint}", at)
+                raise source.error(f"{where} has no row or column '{label}'; {hint}", at)
 
 
-def _counterparts(table: PaperTable, marked: Marked, path: tuple[Key, ...]) -> None:
+def _counterparts(table: PaperTable, source: Source, path: KeyPath) -> None:
     """Rows and counters that the counters of today are set beside."""
     rows = [str(row[0]) for row in table.rows]
     known = (*COUNTERS, *PROFILER_COUNTERS, *RESOURCES)
@@ -168,27 +163,25 @@ def _counterparts(table: PaperTable, marked: Marked, path: tuple[Key, ...]) -> N
         at = (*path, "counterparts", i)
         if part.label not in rows:
             hint = suggestion(part.label, rows)
-            raise marked.error(f"{table.id} has no row '{part.label}'; {hint}", at)
+            raise source.error(f"{table.id} has no row '{part.label}'; {hint}", at)
         if part.counter not in known:
             hint = suggestion(part.counter, known)
-            raise marked.error(f"there is no counter '{part.counter}'; {hint}", at)
+            raise source.error(f"there is no counter '{part.counter}'; {hint}", at)
 
 
-def _factors(levels: Iterable[str], names: _Names, marked: Marked, path: tuple[Key, ...]) -> None:
+def _factors(levels: Iterable[str], names: _Names, source: Source, path: KeyPath) -> None:
     for factor in levels:
         if factor not in names.factors:
             hint = suggestion(factor, sorted(names.factors))
-            raise marked.error(f"there is no factor '{factor}'; {hint}", path)
+            raise source.error(f"there is no factor '{factor}'; {hint}", path)
 
 
-def _claim(
-    paper: Paper, claim: Claim, names: _Names, marked: Marked, path: tuple[Key, ...]
-) -> None:
-    names.devices(claim.hardware, marked, (*path, "hardware"))
+def _claim(paper: Paper, claim: Claim, names: _Names, source: Source, path: KeyPath) -> None:
+    names.devices(claim.hardware, source, (*path, "hardware"))
     if claim.caveat and not paper.caveat(claim.caveat):
         hint = suggestion(claim.caveat, [c.id for c in paper.caveats])
-        raise marked.error(f"there is no caveat '{claim.caveat}'; {hint}", (*path, "caveat"))
-    texts: dict[tuple[Key, ...], str] = {("expr",): claim.expr, ("expect",): claim.expect}
+        raise source.error(f"there is no caveat '{claim.caveat}'; {hint}", (*path, "caveat"))
+    texts: dict[KeyPath, str] = {("expr",): claim.expr, ("expect",): claim.expect}
     if claim.today:
         texts |= {("today", "expr"): claim.today.expr, ("today", "expect"): claim.today.expect}
     for where, text in texts.items():
@@ -198,11 +191,11 @@ def _claim(
             formula = parse(text)
         except StudyError as error:
             message = f"claim {claim.id}: {error.message}"
-            raise marked.error(message, (*path, *where)) from error
-        _calls(formula, names, marked, (*path, *where))
+            raise source.error(message, (*path, *where)) from error
+        _calls(formula, names, source, (*path, *where))
 
 
-def _calls(formula: Formula, names: _Names, marked: Marked, path: tuple[Key, ...]) -> None:
+def _calls(formula: Formula, names: _Names, source: Source, path: KeyPath) -> None:
     """Systems, phases and factors that a formula names in so many words."""
     for call in formula.calls():
         function = call.func.id if isinstance(call.func, ast.Name) else ""
@@ -214,13 +207,13 @@ def _calls(formula: Formula, names: _Names, marked: Marked, path: tuple[Key, ...
         if function == "counter" and words[:1] == [DEVICE]:
             if len(words) < 2 or words[1] not in DEVICE_NUMBERS:
                 hint = suggestion(str(words[-1]), DEVICE_NUMBERS)
-                raise marked.error(f"a device has no number {words[-1]!r}; {hint}", path)
+                raise source.error(f"a device has no number {words[-1]!r}; {hint}", path)
             continue
         for name in systems:
             if isinstance(name, str):
-                names.system(name, marked, path)
+                names.system(name, source, path)
         if function == "phase" and len(words) > 1 and words[1] not in phases():
-            raise marked.error(
+            raise source.error(
                 f"there is no phase {words[1]!r}; {suggestion(words[1], phases())}", path
             )
-        _factors([k for k in given if k not in _OTHER_ARGUMENTS], names, marked, path)
+        _factors([k for k in given if k not in _OTHER_ARGUMENTS], names, source, path)

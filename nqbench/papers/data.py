@@ -9,35 +9,32 @@ import csv
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nqbench.errors import Place, StudyError
-from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import DataFile, DataRow
+from nqbench.papers.schema import DataFile, DataRow, Paper
+from nqbench.study.yaml_marks import Source
 from nqbench.system.suggest import listing, suggestion
-
-if TYPE_CHECKING:
-    from nqbench.papers.load import Marked
 
 UNITS: Final = {"seconds": 1.0, "milliseconds": 1e-3}
 """Names of the column that holds the time, and its unit in seconds."""
 
 
-def with_data(paper: Paper, marked: Marked) -> Paper:
+def with_data(paper: Paper, source: Source) -> Paper:
     """The paper with the rows of its data files. Raises ``StudyError`` with file and line."""
     filled = []
     for i, part in enumerate(paper.data):
         at = ("data", i)
         if part.rows:
-            raise marked.error(f"the rows of {part.id} are read from {part.file}", (*at, "rows"))
+            raise source.error(f"the rows of {part.id} are read from {part.file}", (*at, "rows"))
         if Path(part.file).name != part.file:
-            raise marked.error(
-                f"'{part.file}' is no plain file name; put the file beside {marked.path.name}",
+            raise source.error(
+                f"'{part.file}' is no plain file name; put the file beside {source.path.name}",
                 (*at, "file"),
             )
-        file = marked.path.parent / part.file
+        file = source.path.parent / part.file
         if not file.is_file():
-            raise marked.error(f"there is no file {file}", (*at, "file"))
+            raise source.error(f"there is no file {file}", (*at, "file"))
         filled.append(part.model_copy(update={"rows": _Reader(paper, part, file).rows()}))
     return paper.model_copy(update={"data": filled})
 

@@ -159,7 +159,7 @@ def conditions(source: Source, raw: Any, path: KeyPath, *, mappings: bool) -> tu
 def _condition(source: Source, raw: Any, path: KeyPath, mappings: bool) -> Condition:
     if isinstance(raw, str):
         try:
-            return Condition(path, expressions.parse(raw))
+            return Condition(path, expressions.parse(raw, expressions.STUDY))
         except StudyError as error:
             raise source.error(error.message, path) from error
     if isinstance(raw, dict) and mappings:

@@ -165,12 +165,11 @@ def _check_expression(source: Source, factor: Factor, item: Item, workload: Work
             f"'{factor.name}' takes {takes(factor)}, not {shown(text)}{hint}", item.path
         )
     with source.at(item.path, f"'{factor.name}': "):
-        parsed = expressions.parse(text)
+        parsed = expressions.parse(text, expressions.STUDY)
     known = (*workload.factors, "n")
     for name in sorted(parsed.names - set(known)):
-        raise source.error(
-            f"'{factor.name}': {expressions.unknown_name(text, name, known)}", item.path
-        )
+        said = expressions.unknown_name(text, name, known, expressions.STUDY)
+        raise source.error(f"'{factor.name}': {said}", item.path)
 
 
 def _check_condition(source: Source, condition: Condition, workload: Workload) -> None:
@@ -191,7 +190,7 @@ def _check_condition(source: Source, condition: Condition, workload: Workload) -
             f"in `{condition.expression.text}`, {name} is a level: write it in quotes, '{name}'",
             condition.path,
         )
-    for name, constant in expressions.comparisons(condition.expression):
+    for name, constant in condition.expression.comparisons():
         item = Item(constant, condition.path)
         with source.at(condition.path):
             if name == "system":

@@ -152,7 +152,7 @@ class _Expansion:
             )
         source, about = self.study.source, context(self.sweep, given)
         try:
-            value = expressions.evaluate(condition.expression, known, self.device)
+            value = expressions.value_in_study(condition.expression, known, self.device)
         except StudyError as error:
             raise source.error(error.message + about, condition.path) from error
         if not isinstance(value, bool):
@@ -212,7 +212,7 @@ class _Expansion:
             for name in sorted(missing):
                 assert condition.expression is not None
                 message = expressions.unknown_name(
-                    condition.expression.text, name, tuple(sorted(self.names))
+                    condition.expression.text, name, self.names, expressions.STUDY
                 )
                 raise self.study.source.error(message, condition.path)
 

@@ -1,7 +1,8 @@
-"""Expressions in a study: ``max(4, n - 11)``, ``shared_bytes <= device.shared_per_block``.
+"""The one expression language: ``max(4, n - 11)`` in a study, ``time("a") / time("b")`` in a claim.
 
-The text is parsed once and every node checked against a short list before simpleeval works it out,
-so that a study can neither reach Python objects nor build huge numbers.
+Whoever uses it says what an expression may call and read (:class:`Language`). The text is parsed
+once and every node checked against a short list before simpleeval works it out, so that a file can
+neither reach Python objects nor build huge numbers.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import math
 import operator
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from numbers import Real
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -21,18 +23,8 @@ from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.system.suggest import listing, nearest, shown, suggestion
 
-FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "min": lambda *values: min(_several("min", values)),
-    "max": lambda *values: max(_several("max", values)),
-    "abs": abs,
-    "ceil": math.ceil,
-    "floor": math.floor,
-    "log2": math.log2,
-}
-DEVICE_FACTS: Final = (*(f.name for f in fields(DeviceFacts)), "arch")
-
-MAX_LENGTH: Final = 500
-"""Characters; a condition longer than six lines belongs in several `where` entries."""
+MAX_LENGTH: Final = 1000
+"""Characters: three times the longest claim of the papers."""
 
 MAX_DEPTH: Final = 40
 """Nesting; keeps the recursive evaluator far from Python's own limit."""
@@ -46,92 +38,126 @@ _NODES: Final = (
     *(ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn),
     *(ast.Call, ast.Name, ast.Load, ast.Attribute, ast.Constant, ast.List, ast.Tuple, ast.IfExp),
 )
+_LOOP_NODES: Final = (
+    *(ast.keyword, ast.Store, ast.ListComp, ast.comprehension, ast.Dict, ast.Subscript),
+)
+_LISTS: Final = (ast.List, ast.Tuple, ast.Name, ast.Call)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Language:
+    """What an expression may call and read.
+
+    ``word``       what sentences call it
+    ``functions``  names that it may call
+    ``names``      names that it may read; ``None`` where that is known only when it is evaluated
+    ``parts``      names that it reads parts of: ``{"device": ("name", ...)}``
+    ``loops``      whether it has list comprehensions, look-ups and named arguments
+    ``rewrite``    what brings a text into that form, made with the text
+    ``example``    said of a text that is none
+    """
+
+    word: str
+    functions: Collection[str]
+    names: Collection[str] | None = None
+    parts: Mapping[str, Collection[str]] = field(default_factory=dict)
+    loops: bool = False
+    rewrite: Callable[[str], ast.NodeTransformer] | None = None
+    example: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A checked expression. ``names`` are those it reads, ``device.*`` facts apart."""
+    """A checked expression. ``names`` are those it reads, apart from parts (``device.*``)."""
 
     text: str
+    tree: ast.Expression = field(repr=False, compare=False)
     names: frozenset[str]
 
+    def calls(self) -> Iterator[ast.Call]:
+        """Every call in it."""
+        return (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
 
-def parse(text: str) -> Expression:
-    """Check an expression's form. Raises ``StudyError`` (without a place)."""
-    tree = _tree(text)
-    inside = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    return Expression(text, frozenset(inside) - FUNCTIONS.keys() - {"device"})
-
-
-def comparisons(expression: Expression) -> Iterator[tuple[str, str | int]]:
-    """Pairs of a name and a constant that the expression compares it with (``==``, ``in``, ...)."""
-    for node in ast.walk(_tree(expression.text)):
-        if not isinstance(node, ast.Compare):
-            continue
-        sides = [node.left, *node.comparators]
-        names = [side.id for side in sides if isinstance(side, ast.Name)]
-        parts = [p for side in sides for p in getattr(side, "elts", [side])]
-        for part in parts:
-            if isinstance(part, ast.Constant) and type(part.value) in (str, int):
-                yield from ((name, part.value) for name in names)  # type: ignore[misc]
-
-
-def evaluate(expression: Expression, names: Mapping[str, Any], device: DeviceFacts) -> Any:
-    """The value of an expression, given the names it may read.
-
-    ``device.compute_capability`` is a number here (90 for 9.0), so that it can be compared.
-    Raises ``StudyError`` (without a place) for an unknown name or an impossible operation.
-    """
-    from simpleeval import EvalWithCompoundTypes, InvalidExpression, NameNotDefined
-
-    evaluator = EvalWithCompoundTypes(
-        operators=_OPERATORS,
-        functions=dict(FUNCTIONS),
-        names={**names, "device": _facts(device)},
-    )
-    text = expression.text
-    try:
-        return evaluator.eval(text, previously_parsed=_tree(text).body)
-    except NameNotDefined as error:
-        raise StudyError(unknown_name(text, error.name, names)) from error
-    except (InvalidExpression, ArithmeticError, TypeError, ValueError) as error:
-        values = ", ".join(f"{name} = {shown(names[name])}" for name in sorted(expression.names))
-        raise StudyError(
-            f"the expression `{text}` has no value{f' for {values}' if values else ''}: {error}"
-        ) from error
-
-
-def unknown_name(text: str, name: str, known: Mapping[str, Any] | tuple[str, ...]) -> str:
-    """The sentence for a name that means nothing, with what was probably meant."""
-    close = nearest(name, [*known, *FUNCTIONS])
-    if close:
-        hint = f"did you mean '{close}'?"
-    elif name in DEVICE_FACTS or nearest(name, DEVICE_FACTS):
-        hint = f"did you mean 'device.{nearest(name, DEVICE_FACTS)}'?"
-    else:
-        hint = f"it may use {listing(sorted(set(known)))}, or device.*"
-    return f"the expression `{text}` uses the unknown name '{name}'; {hint}"
+    def comparisons(self) -> Iterator[tuple[str, str | int]]:
+        """Pairs of a name and a constant that it is compared with (``==``, ``in``, ...)."""
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.Compare):
+                continue
+            sides = [node.left, *node.comparators]
+            names = [side.id for side in sides if isinstance(side, ast.Name)]
+            parts = [p for side in sides for p in getattr(side, "elts", [side])]
+            for part in parts:
+                if isinstance(part, ast.Constant) and type(part.value) in (str, int):
+                    yield from ((name, part.value) for name in names)  # type: ignore[misc]
 
 
 @lru_cache(maxsize=1024)
-def _tree(text: str) -> ast.Expression:
+def parse(text: str, language: Language) -> Expression:
+    """Check an expression's form. Raises ``StudyError`` (without a place)."""
+    word = language.word
     if len(text) > MAX_LENGTH:
-        raise StudyError(f"the expression is longer than {MAX_LENGTH} characters; split it")
+        raise StudyError(f"the {word} is longer than {MAX_LENGTH} characters; split it")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python's advice on style is not for studies
             tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise StudyError(f"`{text}` is not an expression{_hint(text)}") from error
-    if tree_depth(tree) > MAX_DEPTH:
-        raise StudyError(f"the expression is nested deeper than {MAX_DEPTH} levels; split it")
-    for node in ast.walk(tree):
-        _check(node, text)
-    _check_calls(tree, text)
-    return tree
+        raise StudyError(f"`{text}` is not a valid {word}{_hint(text, language, error)}") from error
+    if _depth(tree) > MAX_DEPTH:
+        raise StudyError(f"the {word} is nested deeper than {MAX_DEPTH} levels; split it")
+    if language.rewrite is not None:
+        tree = ast.fix_missing_locations(language.rewrite(text).visit(tree))
+    return Expression(text, tree, _Check(text, language).names(tree))
 
 
-def tree_depth(tree: ast.AST) -> int:
+def evaluate(
+    expression: Expression,
+    language: Language,
+    names: Mapping[str, Any],
+    functions: Mapping[str, Callable[..., Any]],
+) -> Any:
+    """The value of an expression, given what it may read and call.
+
+    Raises ``StudyError`` (without a place) for an unknown name or an impossible operation; other
+    errors of the functions pass through.
+    """
+    from simpleeval import EvalWithCompoundTypes, InvalidExpression, NameNotDefined
+
+    evaluator = EvalWithCompoundTypes(
+        operators=_OPERATORS, functions=dict(functions), names=dict(names)
+    )
+    text = expression.text
+    try:
+        return evaluator.eval(text, previously_parsed=expression.tree.body)
+    except NameNotDefined as error:
+        known = sorted(names.keys() - language.parts.keys())
+        raise StudyError(unknown_name(text, error.name, known, language)) from error
+    except (InvalidExpression, ArithmeticError, TypeError, ValueError, LookupError) as error:
+        read = sorted(expression.names & names.keys())
+        values = ", ".join(f"{name} = {shown(names[name])}" for name in read)
+        said = f"it says nothing about {shown(error.args[0])}" if _lookup(error) else str(error)
+        raise StudyError(
+            f"the {language.word} `{text}` has no value{f' for {values}' if values else ''}: {said}"
+        ) from error
+
+
+def unknown_name(text: str, name: str, known: Collection[str], language: Language) -> str:
+    """The sentence for a name that means nothing, with what was probably meant."""
+    close = nearest(name, [*known, *language.functions])
+    hint = f"did you mean '{close}'?" if close else ""
+    for whole, parts in language.parts.items():
+        if not hint and (part := nearest(name, parts)):
+            hint = f"did you mean '{whole}.{part}'?"
+    if not hint:
+        hint = f"it may use {listing([*sorted(known), *(f'{w}.*' for w in language.parts)])}"
+    return f"the {language.word} `{text}` uses the unknown name '{name}'; {hint}"
+
+
+def _lookup(error: Exception) -> bool:
+    return isinstance(error, LookupError) and bool(error.args)
+
+
+def _depth(tree: ast.AST) -> int:
     """Nodes on the longest way from the root; counted without recursion."""
     depth, level = 0, [tree]
     while level:
@@ -140,70 +166,104 @@ def tree_depth(tree: ast.AST) -> int:
     return depth
 
 
-def _check(node: ast.AST, text: str) -> None:
-    if not isinstance(node, _NODES):
-        raise StudyError(
-            f"`{text}` is not allowed: an expression is made of numbers, quoted levels, names,"
-            f" + - * / // % **, comparisons, and/or/not, and {listing(FUNCTIONS, 'and')}"
-        )
-    if isinstance(node, ast.Constant) and type(node.value) not in (int, float, str):
-        raise StudyError(f"`{text}` is not allowed: {node.value!r} means nothing in a study")
-    if isinstance(node, ast.Attribute):
-        if not (isinstance(node.value, ast.Name) and node.value.id == "device"):
-            raise StudyError(f"`{text}` is not allowed: only device has parts, such as device.arch")
-        if node.attr not in DEVICE_FACTS:
-            raise StudyError(
-                f"the expression `{text}` uses the unknown device.{node.attr};"
-                f" {suggestion(node.attr, DEVICE_FACTS)}"
-            )
-
-
-def _check_calls(tree: ast.Expression, text: str) -> None:
-    called = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    owned = {id(node.func) for node in called}
-    owned |= {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
-    for call in called:
-        name = call.func.id if isinstance(call.func, ast.Name) else "this"
-        if name not in FUNCTIONS or call.keywords:
-            raise StudyError(
-                f"the expression `{text}` calls {name}(), which is not available;"
-                f" {suggestion(name, FUNCTIONS)}"
-            )
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and id(node) not in owned:
-            if node.id in FUNCTIONS:
-                raise StudyError(f"in `{text}`, {node.id} is a function: write {node.id}(...)")
-            if node.id == "device":
-                raise StudyError(f"in `{text}`, device needs a fact, such as device.warp_size")
-
-
-def _hint(text: str) -> str:
+def _hint(text: str, language: Language, error: Exception) -> str:
     if "&&" in text or "||" in text or "!" in text.replace("!=", ""):
         return "; write and, or, not in words"
-    if re.search(r"(?<![=<>!])=(?!=)", text):
+    if re.search(r"(?<![=<>!])=(?!=)", text) and not language.loops:
         return "; write == to compare"
-    return "; it takes the form of max(4, n - 11) or memory == 'shared' and depth < 5"
+    if language.example:
+        return f"; it takes the form of {language.example}"
+    return f": {error.msg if isinstance(error, SyntaxError) else error}"
 
 
-@lru_cache(maxsize=64)
-def _facts(device: DeviceFacts) -> SimpleNamespace:
-    major, minor = device.compute_capability
-    values = {f.name: getattr(device, f.name) for f in fields(device)}
-    return SimpleNamespace(
-        **values | {"compute_capability": 10 * major + minor, "arch": device.arch}
-    )
+@dataclass(slots=True)
+class _Check:
+    """Whether every node of a tree belongs to the language. Raises ``StudyError`` if not."""
+
+    text: str
+    language: Language
+
+    def names(self, tree: ast.Expression) -> frozenset[str]:
+        """Check the tree; the names that it reads."""
+        nodes = list(ast.walk(tree))
+        owned = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        owned |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+        for node in nodes:
+            self.node(node)
+        read = [n for n in nodes if isinstance(n, ast.Name) and id(n) not in owned]
+        bound = {name.id for name in read if isinstance(name.ctx, ast.Store)}
+        for name in {name.id: None for name in read if name.id not in bound}:
+            self.name(name)
+        return frozenset(name.id for name in read) - bound
+
+    def node(self, node: ast.AST) -> None:
+        if not isinstance(node, (*_NODES, *_LOOP_NODES) if self.language.loops else _NODES):
+            raise self.refused(
+                f"the {self.language.word} is made of numbers, quoted words, names, arithmetic,"
+                f" comparisons, and/or/not, lists and {listing(self.language.functions, 'and')}"
+            )
+        if isinstance(node, ast.Constant) and type(node.value) not in (int, float, str):
+            raise self.refused(f"{node.value!r} means nothing here")
+        if isinstance(node, ast.Attribute):
+            self.part(node)
+        if isinstance(node, ast.Call):
+            self.call(node)
+        if isinstance(node, ast.comprehension) and not isinstance(node.iter, _LISTS):
+            # Written lists and recorded sweeps are short: so every expression ends soon.
+            raise self.refused("a list to go through is written out")
+
+    def part(self, node: ast.Attribute) -> None:
+        whole = node.value.id if isinstance(node.value, ast.Name) else ""
+        if whole not in self.language.parts:
+            names = listing(self.language.parts) or "nothing"
+            raise self.refused(f"only {names} has parts")
+        if node.attr not in self.language.parts[whole]:
+            raise StudyError(
+                f"the {self.language.word} `{self.text}` uses the unknown {whole}.{node.attr};"
+                f" {suggestion(node.attr, self.language.parts[whole])}"
+            )
+
+    def call(self, node: ast.Call) -> None:
+        name = node.func.id if isinstance(node.func, ast.Name) else "this"
+        if name not in self.language.functions:
+            raise StudyError(
+                f"the {self.language.word} `{self.text}` calls {name}(), which is not available;"
+                f" {suggestion(name, self.language.functions)}"
+            )
+        if not self.language.loops and node.keywords:
+            raise self.refused(f"{name} takes no named arguments")
+        if any(keyword.arg is None for keyword in node.keywords):
+            raise self.refused("name every argument")
+
+    def name(self, name: str) -> None:
+        language = self.language
+        if name in language.functions:
+            raise StudyError(f"in `{self.text}`, {name} is a function: write {name}(...)")
+        if name in language.parts:
+            example = f"{name}.{next(iter(language.parts[name]))}"
+            raise StudyError(f"in `{self.text}`, {name} needs a part, such as {example}")
+        if language.names is not None and name not in language.names:
+            raise StudyError(unknown_name(self.text, name, language.names, language))
+
+    def refused(self, why: str) -> StudyError:
+        return StudyError(f"`{self.text}` is not allowed: {why}")
 
 
-def _several(name: str, values: tuple[Any, ...]) -> list[Any]:
-    """The numbers of ``min`` and ``max``: two or more, or one list of them."""
-    numbers = values[0] if len(values) == 1 and isinstance(values[0], list | tuple) else values
-    if not numbers or (numbers is values and len(values) < 2):
-        raise TypeError(f"{name} needs two numbers or more, such as {name}(4, n - 11)")
-    return [_number(value) for value in numbers]
+def _several(name: str) -> Callable[..., Any]:
+    """``min`` or ``max`` of two numbers or more, or of one list of them."""
+    function: Callable[..., Any] = {"min": min, "max": max}[name]
+
+    def chosen(*values: Any) -> Any:
+        numbers = values[0] if len(values) == 1 and isinstance(values[0], list | tuple) else values
+        if not numbers or (numbers is values and len(values) < 2):
+            raise TypeError(f"{name} needs two numbers or more, such as {name}(4, n - 11)")
+        return function(map(_number, numbers))
+
+    return chosen
 
 
 def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, Real):
         what = "does not apply to this system" if value == "-" else "is not a number"
         raise TypeError(f"{shown(value)} {what}")
     return value
@@ -224,6 +284,12 @@ def _power(base: float, exponent: float) -> float:
     return float(result) if isinstance(result, float) else result
 
 
+def _member(value: Any, options: Any) -> bool:
+    if not isinstance(options, list | tuple):
+        raise TypeError("the right side of `in` must be a list, such as ['shared', 'global']")
+    return value in options
+
+
 _OPERATORS: Final[dict[type[ast.AST], Callable[..., Any]]] = {
     ast.Add: _numeric(operator.add),
     ast.Sub: _numeric(operator.sub),
@@ -241,12 +307,45 @@ _OPERATORS: Final[dict[type[ast.AST], Callable[..., Any]]] = {
     ast.LtE: _numeric(operator.le),
     ast.Gt: _numeric(operator.gt),
     ast.GtE: _numeric(operator.ge),
-    ast.In: lambda value, options: _member(value, options),
+    ast.In: _member,
     ast.NotIn: lambda value, options: not _member(value, options),
 }
+BASIC: Final[Mapping[str, Callable[..., Any]]] = {
+    "min": _several("min"),
+    "max": _several("max"),
+    "abs": _numeric(abs),
+}
+"""Functions that every language has."""
+
+FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    **BASIC,
+    "ceil": _numeric(math.ceil),
+    "floor": _numeric(math.floor),
+    "log2": _numeric(math.log2),
+}
+"""What the expressions of a study call."""
+DEVICE_FACTS: Final = (*(f.name for f in fields(DeviceFacts)), "arch")
+"""And the parts of ``device`` that they read, beside the factors."""
+
+STUDY: Final = Language(
+    "expression",
+    FUNCTIONS,
+    parts={"device": DEVICE_FACTS},
+    example="max(4, n - 11) or memory == 'shared' and depth < 5",
+)
 
 
-def _member(value: Any, options: Any) -> bool:
-    if not isinstance(options, list | tuple):
-        raise TypeError("the right side of `in` must be a list, such as ['shared', 'global']")
-    return value in options
+def value_in_study(expression: Expression, names: Mapping[str, Any], device: DeviceFacts) -> Any:
+    """The value of a study's expression, given the factors that it may read. Raises as
+    :func:`evaluate`."""
+    return evaluate(expression, STUDY, {**names, "device": _facts(device)}, FUNCTIONS)
+
+
+@lru_cache(maxsize=64)
+def _facts(device: DeviceFacts) -> SimpleNamespace:
+    """``compute_capability`` is a number here (90 for 9.0), so that it can be compared."""
+    major, minor = device.compute_capability
+    values = {f.name: getattr(device, f.name) for f in fields(device)}
+    return SimpleNamespace(
+        **values | {"compute_capability": 10 * major + minor, "arch": device.arch}
+    )

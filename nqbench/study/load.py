@@ -6,16 +6,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from nqbench.point import COLD, HOT
 from nqbench.study import axes, units
 from nqbench.study.entries import report_item
-from nqbench.study.messages import study_error
 from nqbench.study.model import KINDS, SWEEP_KEYS, Axis, Item, Measure, Study, Sweep
 from nqbench.study.packaged import find_study
 from nqbench.study.schema import MeasureFile, StudyFile, SweepKeys
-from nqbench.study.yaml_marks import KeyPath, Source, read
+from nqbench.study.yaml_marks import KeyPath, Source, fit, read
 from nqbench.system.suggest import listing, shown, suggestion
 
 
@@ -27,10 +24,7 @@ def load_study(path: Path | str) -> Study:
     report entry that does not exist, ... Names of factors and systems are checked by ``expand``.
     """
     source = read(find_study(Path(path)))
-    try:
-        file = StudyFile.model_validate(source.data)
-    except ValidationError as error:
-        raise study_error(error, source) from error
+    file = fit(source, StudyFile)
     sizes = axes.sizes(source, file.n, ("n",)) if file.n is not None else None
     sweeps = _sweeps(source, file, sizes)
     return Study(

@@ -57,10 +57,10 @@ class Settling:
     def number(self, spec: Factor, text: str, waiting: tuple[str, ...]) -> int:
         """The value of an expression, checked against the factor's range."""
         path, about = self.given[spec.name].path, context(self.sweep, self.given)
-        parsed = expressions.parse(text)
+        parsed = expressions.parse(text, expressions.STUDY)
         names = {name: self.needed(name, text, waiting) for name in sorted(parsed.names)}
         try:
-            value = expressions.evaluate(parsed, names, self.device)
+            value = expressions.value_in_study(parsed, names, self.device)
         except StudyError as error:
             raise self.source.error(f"'{spec.name}': {error.message}{about}", path) from error
         whole = isinstance(value, int | float) and not isinstance(value, bool)

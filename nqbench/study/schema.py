@@ -7,11 +7,13 @@ read by :mod:`nqbench.study.axes`, which can point at the item that is wrong.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
-from nqbench.study.model import NAME_PATTERN
+from nqbench.study.model import NAME_PATTERN, NAME_RULE
 from nqbench.study.report_items import OF_KERNEL, OPTIONS, REPORT_KINDS, kinds, values
 
 MAX_ROUNDS: Final = 1000
@@ -80,6 +82,17 @@ _EXCLUDE: Final[dict[str, Any]] = {
 }
 
 
+def _name(text: str) -> str:
+    if not re.fullmatch(NAME_PATTERN, text):
+        raise PydanticCustomError("name", NAME_RULE)
+    return text
+
+
+Name = Annotated[
+    str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})
+]
+
+
 def _factors(value: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": value})
 
@@ -133,9 +146,7 @@ class SweepKeys(_Strict):
 class SweepFile(SweepKeys):
     """One sweep of a study."""
 
-    name: str = Field(
-        pattern=NAME_PATTERN, description="The sweep's name, for `of:` and the tables."
-    )
+    name: Name = Field(description="The sweep's name, for `of:` and the tables.")
 
 
 class MeasureFile(_Strict):
@@ -241,10 +252,7 @@ class ReportFile(_Strict):
 class StudyFile(SweepKeys):
     """A study: what to compute, what to vary, how to measure, what to draw."""
 
-    name: str = Field(
-        pattern=NAME_PATTERN,
-        description="The study's name; its results go to a folder of this name.",
-    )
+    name: Name = Field(description="The study's name; its results go to a folder of this name.")
     about: str = Field("", description="One sentence: the question that the study answers.")
     workload: str = Field("counting", description="What is computed.")
     sweeps: list[SweepFile] | None = Field(None, min_length=1, description="The sweeps, in order.")

@@ -1,8 +1,9 @@
-"""A YAML file with its marks: plain data, and the line of every key and value in it.
+"""A YAML file with its marks: plain data, the line of every key and value in it, and the sentence
+for what does not fit its form.
 
 YAML 1.1 turns words into other things behind the writer's back (``on`` into true, ``010`` into 8,
 ``1:30`` into 90). Nothing in a study is a truth value, a date or an octal number, so all of these
-are refused here, once, for every key.
+are refused here, once, for every key. In a paper's file every value stays the text that is printed.
 """
 
 from __future__ import annotations
@@ -12,19 +13,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 import yaml
 from yaml.constructor import SafeConstructor
 
 from nqbench.errors import Place, StudyError
-from nqbench.system.suggest import nearest_file, shown
+from nqbench.system.suggest import listing, nearest, nearest_file, shown
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Form = TypeVar("Form", bound="BaseModel")
 
 Key = str | int
 KeyPath = tuple[Key, ...]
 
 MAX_BYTES: Final = 1_000_000
-"""A study is a page or two; a file beyond this is something else given by mistake."""
+"""A study is a page or two, a paper twenty; beyond this it is another file given by mistake."""
 
 MAX_NODES: Final = 100_000
 """Values in a file after its anchors are expanded (a few nested anchors can stand for billions)."""
@@ -48,6 +54,7 @@ class Source:
     text: str
     data: Mapping[str, Any]
     lines: Mapping[KeyPath, int]
+    noun: str = "study"
 
     def place(self, path: KeyPath = ()) -> Place:
         """Where ``path`` is written; the nearest enclosing key if it is not written itself."""
@@ -70,46 +77,45 @@ class Source:
             raise self.error(prefix + error.message, path) from error
 
 
-def read(path: Path) -> Source:
-    """Read and parse a study file. Raises ``StudyError`` with file:line."""
-    text = _text(path)
+def read(path: Path, noun: str = "study", *, as_text: bool = False) -> Source:
+    """Read and parse a file. ``noun`` says what it holds; ``as_text`` leaves every value as it is
+    written. Raises ``StudyError`` with file:line."""
+    text = _text(path, noun)
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=yaml.BaseLoader if as_text else yaml.SafeLoader)
     except yaml.YAMLError as error:
-        raise _syntax_error(path, text, error) from error
+        raise _syntax_error(path, text, error, noun) from error
     except RecursionError as error:
-        raise StudyError("the file is nested too deeply to be a study", Place(path, 1)) from error
-    if node is None or (node.tag == _TAG + "null" and not node.value):
-        raise StudyError(
-            "the file is empty; a study needs at least name, n and sweeps", Place(path, 1)
-        )
+        raise StudyError(f"the file is nested too deeply to be a {noun}", Place(path, 1)) from error
+    if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
+        raise StudyError(f"the file is empty; a {noun} is keys with values", Place(path, 1))
     if not isinstance(node, yaml.MappingNode):
         raise StudyError(
-            "a study is a mapping of keys to values (name: ..., n: ..., sweeps: ...), but this"
-            f" file holds {'a list' if isinstance(node, yaml.SequenceNode) else 'a single value'}",
+            f"a {noun} is a mapping of keys to values (key: value), but this file holds"
+            f" {'a list' if isinstance(node, yaml.SequenceNode) else 'a single value'}",
             Place(path, node.start_mark.line + 1),
         )
-    reader = _Reader(path)
+    reader = _Reader(path, as_text)
     data = reader.value(node, ())
     assert isinstance(data, dict)
-    return Source(path, text, data, reader.lines)
+    return Source(path, text, data, reader.lines, noun)
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, noun: str) -> str:
     if path.is_dir():
         inside = sorted(p.name for p in path.glob("*.y*ml"))
-        hint = f"name one of its studies: {', '.join(inside[:5])}" if inside else "name a YAML file"
-        raise StudyError(f"{path} is a folder, not a study; {hint}")
+        hint = f"name one of its files: {', '.join(inside[:5])}" if inside else "name a YAML file"
+        raise StudyError(f"{path} is a folder, not a {noun}; {hint}")
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         close = nearest_file(path, ".yaml", ".yml")
         hint = f"; did you mean {close}?" if close else ""
-        raise StudyError(f"there is no study file {path}{hint}") from error
+        raise StudyError(f"there is no {noun} file {path}{hint}") from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise StudyError(f"the study file {path} cannot be read: {reason}") from error
+        raise StudyError(f"the {noun} file {path} cannot be read: {reason}") from error
     if len(raw) > MAX_BYTES:
         raise StudyError(f"the file is larger than {MAX_BYTES:,} bytes", Place(path, 1))
     try:
@@ -122,7 +128,7 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def _syntax_error(path: Path, text: str, error: yaml.YAMLError) -> StudyError:
+def _syntax_error(path: Path, text: str, error: yaml.YAMLError, noun: str) -> StudyError:
     if isinstance(error, yaml.reader.ReaderError):
         line = text[: error.position].count("\n") + 1
         return StudyError(
@@ -138,7 +144,7 @@ def _syntax_error(path: Path, text: str, error: yaml.YAMLError) -> StudyError:
     if "'\\t'" in problem or written[: len(written) - len(written.lstrip())].count("\t"):
         message = "a tab is used for indentation; YAML takes only spaces"
     elif "single document" in str(context):
-        message = "a second YAML document starts here; one file holds one study"
+        message = f"a second YAML document starts here; one file holds one {noun}"
     else:
         message = f"this is not valid YAML: {problem}{f' ({context})' if context else ''}"
         if "mapping values" in problem or "expected ',' or" in problem:
@@ -149,8 +155,8 @@ def _syntax_error(path: Path, text: str, error: yaml.YAMLError) -> StudyError:
 class _Reader:
     """Turns YAML nodes into plain data and notes where each stands."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, as_text: bool) -> None:
+        self.path, self.as_text = path, as_text
         self.lines: dict[KeyPath, int] = {(): 1}
         self.open: set[int] = set()
         self.nodes = 0
@@ -165,10 +171,10 @@ class _Reader:
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, path)
         if id(node) in self.open:
-            raise self.error("an anchor refers to itself, so the study would never end", node)
+            raise self.error("an anchor refers to itself, so the file would never end", node)
         if node.tag not in (_TAG + "map", _TAG + "seq"):
-            raise self.error(f"the YAML tag {shown(node.tag)} has no meaning in a study", node)
-        if not node.value and path != ("report",):
+            raise self.error(f"the YAML tag {shown(node.tag)} has no meaning here", node)
+        if not node.value and not self.as_text and path != ("report",):
             raise self.error(f"'{_name(path)}' is empty; give it a value or delete it", node)
         self.open.add(id(node))
         try:
@@ -222,7 +228,7 @@ class _Reader:
     def scalar(self, node: yaml.ScalarNode, path: KeyPath) -> str | int | float:
         kind = node.tag.removeprefix(_TAG)
         written = node.value
-        if kind in ("str", "value"):
+        if self.as_text or kind in ("str", "value"):
             return str(written)
         if kind == "null":
             raise self.error(f"'{_name(path)}' has no value; give it one or delete it", node)
@@ -236,9 +242,93 @@ class _Reader:
                 return number
         if kind in _READINGS:
             raise self.error(f"YAML reads {written} at '{_name(path)}' as {_READINGS[kind]}", node)
-        raise self.error(f"the YAML tag {shown(node.tag)} has no meaning in a study", node)
+        raise self.error(f"the YAML tag {shown(node.tag)} has no meaning here", node)
 
 
 def _name(path: KeyPath) -> str:
     """The innermost key of a path, for a sentence."""
-    return next((part for part in reversed(path) if isinstance(part, str)), "study")
+    return next((part for part in reversed(path) if isinstance(part, str)), "the file")
+
+
+def fit(source: Source, form: type[Form]) -> Form:
+    """The file's data in its form. Raises ``StudyError`` for the first mistake, by line.
+
+    A misspelt key leaves a key missing too: what is there and unknown says more.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return form.model_validate(source.data)
+    except ValidationError as error:
+        found = [(tuple(item["loc"]), item) for item in error.errors(include_url=False)]
+        path, item = min(
+            found, key=lambda pair: (pair[1]["type"] == "missing", source.place(pair[0]).line)
+        )
+        raise source.error(_sentence(source, form, path, item), path) from error
+
+
+def _sentence(source: Source, form: type[BaseModel], path: KeyPath, item: Mapping[str, Any]) -> str:
+    key, value = _name(path), item.get("input")
+    context: Mapping[str, Any] = item.get("ctx", {})
+    match item["type"]:
+        case "extra_forbidden":
+            return _unknown_key(source, form, path)
+        case "missing":
+            return f"{_where(source, path[:-1])} needs the key '{path[-1]}'"
+        case "literal_error":
+            close = nearest(value, re.findall(r"'([^']*)'", context["expected"]))
+            hint = f"; did you mean '{close}'?" if close else ""
+            return f"'{key}' takes {context['expected']}, not {shown(value)}{hint}"
+        case "string_type":
+            hint = "; put it in quotes" if isinstance(value, int | float) else ""
+            return f"'{key}' takes text, not {_what(value)}{hint}"
+        case "int_type" | "int_parsing" | "int_from_float" | "int_parsing_size":
+            return f"'{key}' takes a whole number, not {_what(value)}"
+        case "greater_than_equal":
+            return f"'{key}' is {value}, but must be at least {context['ge']}"
+        case "less_than_equal":
+            return f"'{key}' is {value}, but must be at most {context['le']}"
+        case "list_type":
+            return (
+                f"'{key}' takes a list of entries (lines that begin with '- '), not {_what(value)}"
+            )
+        case "dict_type" | "model_type" | "model_attributes_type" | "mapping_type":
+            entry = "an entry of " if path and isinstance(path[-1], int) else ""
+            return f"{entry}'{key}' takes keys with values (key: value), not {_what(value)}"
+        case _:
+            said = str(item["msg"])
+            return f"'{key}' is {shown(value)}, but {said[:1].lower()}{said[1:]}"
+
+
+def _unknown_key(source: Source, form: type[BaseModel], path: KeyPath) -> str:
+    holder = _form_at(form, path[:-1])
+    keys = [field.alias or name for name, field in holder.model_fields.items()]
+    close, where = nearest(path[-1], keys), _where(source, path[:-1])
+    if close:
+        return f"unknown key '{path[-1]}' in {where}; did you mean '{close}'?"
+    factors = "; factors go under fixed, matrix or zip" if "matrix" in keys else ""
+    return f"unknown key '{path[-1]}' in {where}; it takes {listing(keys, 'and')}{factors}"
+
+
+def _form_at(form: type[BaseModel], path: KeyPath) -> type[BaseModel]:
+    """The form of the part at a path."""
+    for key in path:
+        field = form.model_fields.get(str(key))
+        inside: list[Any] = [field.annotation] if field else []
+        while inside and not hasattr(inside[0], "model_fields"):
+            inside = [*getattr(inside[0], "__args__", ()), *inside[1:]]
+            inside = [part for part in inside if hasattr(part, "model_fields") or get_args(part)]
+        form = inside[0] if inside else form
+    return form
+
+
+def _where(source: Source, path: KeyPath) -> str:
+    if not path:
+        return f"the {source.noun}"
+    return f"{'an entry of ' if isinstance(path[-1], int) else ''}'{_name(path)}'"
+
+
+def _what(value: object) -> str:
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return f"{value:g}" if isinstance(value, float) else shown(value)

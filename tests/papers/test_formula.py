@@ -75,7 +75,7 @@ def test_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["1 / 0", "9 ** 9 ** 9 ** 9", "{1: 2}[N]", "'a' < 1"])
 def test_impossible_operations_are_one_sentence(text: str) -> None:
-    with pytest.raises(StudyError, match="has no value here"):
+    with pytest.raises(StudyError, match="has no value"):
         value_of(text)
 
 

@@ -137,7 +137,7 @@ MISTAKES = {
     "function": (
         'time("naive_l1_16k") / time("naive_l1_48k")',
         'tyme("naive_l1_16k") / time("naive_l1_48k")',
-        "calls tyme(), which there is not; did you mean 'time'",
+        "calls tyme(), which is not available; did you mean 'time'",
     ),
     "factor": ("pool_size=10240)", "pol_size=10240)", "no factor 'pol_size'; did you mean"),
     "phase": ('"split") / phase', '"splitt") / phase', "no phase 'splitt'; did you mean 'split'"),
@@ -155,7 +155,7 @@ MISTAKES = {
     ),
     "twice": ("id: zhang2011\n", "id: zhang2011\nid: zhang2012\n", "'id' is given twice"),
     "syntax": ("systems:\n", "systems: [\n", "not valid YAML"),
-    "kind": ("  kind: bound\n", "  kind: bond\n", "'kind' is 'bond'"),
+    "kind": ("  kind: bound\n", "  kind: bond\n", "not 'bond'; did you mean 'bound'?"),
 }
 
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nqbench.errors import StudyError
-from nqbench.study.expressions import evaluate, parse
+from nqbench.study import expressions
 from tests.study.fake import CUDA
+
+
+def value_of(text: str, names: dict[str, Any]) -> Any:
+    expression = expressions.parse(text, expressions.STUDY)
+    return expressions.value_in_study(expression, names, CUDA)
+
 
 ATOMS = st.one_of(st.integers(0, 99).map(str), st.sampled_from(["n", "depth", "2.5"]))
 
@@ -38,9 +45,9 @@ def test_values_are_those_of_python(text: str, n: int, depth: int) -> None:
         expected = eval(text, {"__builtins__": {}}, {**names, **functions})
     except ZeroDivisionError:
         with pytest.raises(StudyError, match="zero"):
-            evaluate(parse(text), names, CUDA)
+            value_of(text, names)
         return
-    assert evaluate(parse(text), names, CUDA) == expected
+    assert value_of(text, names) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,7 +64,7 @@ def test_values_are_those_of_python(text: str, n: int, depth: int) -> None:
     ],
 )
 def test_values(text: str, value: object) -> None:
-    assert evaluate(parse(text), {"n": 16, "memory": "shared"}, CUDA) == value
+    assert value_of(text, {"n": 16, "memory": "shared"}) == value
 
 
 @pytest.mark.parametrize(
@@ -96,7 +103,7 @@ def test_values(text: str, value: object) -> None:
 )
 def test_refused(text: str) -> None:
     with pytest.raises(StudyError):
-        evaluate(parse(text), {"n": 16}, CUDA)
+        value_of(text, {"n": 16})
 
 
 @pytest.mark.parametrize(
@@ -123,4 +130,4 @@ def test_refused(text: str) -> None:
 )
 def test_without_a_value(text: str) -> None:
     with pytest.raises(StudyError):
-        evaluate(parse(text), {"n": 16, "blocks": {"per_sm": 2}}, CUDA)
+        value_of(text, {"n": 16, "blocks": {"per_sm": 2}})

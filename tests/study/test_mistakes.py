@@ -20,7 +20,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "unknown key": (HEAD + "matrx: {memory: [shared]} #!", "unknown key 'matrx' 'matrix'?"),
     "unknown key in sweep": (
         HEAD + "sweeps:\n  - name: a\n    fixd: {depth: 4} #!",
-        "unknown key 'fixd' in a sweep 'fixed'?",
+        "unknown key 'fixd' entry of 'sweeps' 'fixed'?",
     ),
     "factor outside fixed": (
         HEAD + "sweeps:\n  - name: a\n    memory: shared #!",
@@ -38,7 +38,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "duplicate factor": (HEAD + "fixed: {depth: 4, depth: 5} #!", "'depth' is given twice"),
     "number as key": (HEAD + "fixed: {depth: 4}\n12: x #!", "unknown key '12'"),
     "missing name": ("n: [10] #!\nfixed: {depth: 4}", "the study needs the key 'name'"),
-    "missing sweep name": (HEAD + "sweeps:\n  - fixed: {depth: 4} #!", "a sweep needs 'name'"),
+    "missing sweep name": (
+        HEAD + "sweeps:\n  - fixed: {depth: 4} #!",
+        "an entry of 'sweeps' needs 'name'",
+    ),
     "bad name": ("name: a/b #!\nn: [10]\nfixed: {depth: 4}", "'name' 'a/b' folder"),
     "number as name": ("name: 2010 #!\nn: [10]\nfixed: {depth: 4}", "'name' text 2010 quotes"),
     "same sweep name": (
