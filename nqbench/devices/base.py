@@ -28,13 +28,13 @@ class Launch:
     ``kernel_s``  seconds of the kernel alone, or ``None`` where time has no meaning (simulator)
     ``counters``  names from ``vocabulary.COUNTERS``; ``None`` where nothing was counted
     ``detail``    device-specific extras (JSON data), e.g. counters per PTX line
-    ``held``      the CPU's work of launching was kept out of ``kernel_s``
+    ``blocked``   the stream was blocked while it was queued: no CPU work is in ``kernel_s``
     """
 
     kernel_s: float | None
     counters: Mapping[str, int | float] | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
-    held: bool = False
+    blocked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

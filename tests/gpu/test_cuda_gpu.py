@@ -121,7 +121,7 @@ def test_the_carveout_is_what_the_function_reports(
         names = device.cuda.function_attribute
         loaded = prepared._kernel
         assert loaded is not None
-        reported = loaded.function.get_attribute(names.PREFERRED_SHARED_MEMORY_CARVEOUT)
+        reported = loaded._function.get_attribute(names.PREFERRED_SHARED_MEMORY_CARVEOUT)
         assert reported == prepared.resources["carveout_percent"]
         prepared.launch()
 
@@ -195,7 +195,7 @@ LOST = """
 
     arguments, buffers, entry, timeout_s = {what}
     plan = KernelPlan(
-        Path(sys.argv[1]), entry, arguments, buffers, (1, 1, 1), (1, 1, 1)
+        Path(sys.argv[1]), entry, arguments, buffers=buffers, grid=(1, 1, 1), block=(1, 1, 1)
     )
     device = CudaDevice(0)
     prepared = device.prepare(plan)

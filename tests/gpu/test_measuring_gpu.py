@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nqbench.devices.cuda.blocking_kernel import LIMIT_S, Hold
+from nqbench.devices.cuda.blocking_kernel import LIMIT_S, BlockingKernel
 from nqbench.devices.cuda.nvml import CLOCK_REASONS
 from nqbench.errors import DeviceError
 from nqbench.measure.sampling.measurement import SPENT
@@ -24,13 +24,13 @@ from tests.gpu.test_cuda_gpu import plan
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
-    from nqbench.devices.cuda.prepared import CudaPrepared
+    from nqbench.devices.cuda.kernel import CudaKernel
 
 WORDS = 1 << 21
 """8 MiB: far more than L1, far less than the L2 cache of a data-centre GPU."""
 
 
-def median_s(prepared: CudaPrepared, launches: int = 30) -> float:
+def median_s(prepared: CudaKernel, launches: int = 30) -> float:
     return statistics.median(prepared.launch().kernel_s or 0.0 for _ in range(launches))
 
 
@@ -45,51 +45,52 @@ def sweep(kernels: Path) -> KernelPlan:
     )
 
 
-def test_a_held_launch_contains_no_launch_latency(device: CudaDevice, kernels: Path) -> None:
+def test_a_blocked_launch_contains_no_launch_latency(device: CudaDevice, kernels: Path) -> None:
     with device.prepare(plan(kernels, "wait", (np.uint64(0),))) as prepared:
-        assert not prepared.launch().held
-        assert prepared.launch().held
-        held_s = median_s(prepared)
+        assert not prepared.launch().blocked
+        assert prepared.launch().blocked
+        blocked_s = median_s(prepared)
         loaded = prepared._kernel
         assert loaded is not None
         free = []
         for _ in range(30):
             loaded._launched = False
             free.append(prepared.launch().kernel_s or 0.0)
-    print(f"empty kernel: held {held_s * 1e6:.2f} us, free {statistics.median(free) * 1e6:.2f} us")  # noqa: T201
-    assert held_s < 10e-6
-    assert held_s <= statistics.median(free) * 1.05
+    free_s = statistics.median(free)
+    print(f"empty kernel: blocked {blocked_s * 1e6:.2f} us, free {free_s * 1e6:.2f} us")  # noqa: T201
+    assert blocked_s < 10e-6
+    assert blocked_s <= free_s * 1.05
 
 
 def test_host_work_between_the_events_stays_out(device: CudaDevice, kernels: Path) -> None:
     """A millisecond of host work after the start event is queued, before the kernel is."""
     with device.prepare(plan(kernels, "wait", (np.uint64(0),))) as prepared:
         prepared.launch()
-        hold = device.hold()
-        assert hold is not None
+        blocker = device.blocking_kernel()
+        assert blocker is not None
         cuda = device.cuda
         start, end = cuda.Event(), cuda.Event()
-        with hold.held(-1):
+        with blocker.blocking(-1):
             start.record()
             time.sleep(0.001)
             end.record()
         end.synchronize()
         assert start.time_till(end) < 0.1  # milliseconds
-        assert not hold.expired
+        assert not blocker.expired
 
 
-def test_a_hold_that_nobody_ends_ends_itself(device: CudaDevice, kernels: Path) -> None:
+def test_a_blocking_kernel_that_nobody_ends_ends_itself(device: CudaDevice, kernels: Path) -> None:
     with device.prepare(plan(kernels, "wait", (np.uint64(0),))):
-        hold = Hold(device.cuda, device.facts.arch, limit_s=0.1)
+        blocker = BlockingKernel(device.cuda, device.facts.arch, limit_s=0.1)
         started = time.monotonic()
-        with hold.held(-1):
+        with blocker.blocking(-1):
             device.synchronize()  # a deadlock without the limit
         assert 0.05 < time.monotonic() - started < LIMIT_S
-        assert hold.expired
-        with hold.held(-1):
+        assert blocker.expired
+        with blocker.blocking(-1):
             pass
         device.synchronize()
-        assert not hold.expired
+        assert not blocker.expired
 
 
 def test_a_cold_launch_reads_from_memory(device: CudaDevice, kernels: Path) -> None:
@@ -149,7 +150,7 @@ def test_a_block_records_all_of_it(device: CudaDevice, state: str) -> None:
     assert (block["status"], block["reason"]) == ("ok", "")
     about = block["about"]
     assert about["l2"] == state
-    assert about["held_samples"] == len(block["samples_s"])
+    assert about["blocked_samples"] == len(block["samples_s"])
     assert about["warm_up_launches"] >= 1
     assert set(block["spent_s"]) == set(SPENT)
     assert block["spent_s"]["kernels"] <= block["wall_s"]

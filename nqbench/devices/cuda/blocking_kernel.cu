@@ -1,6 +1,6 @@
-// Keeps a stream waiting until the host has queued all that is to follow: two events and a kernel.
-// It ends by itself after limit_ns, so that nothing that the host may have to wait for can block it
-// for ever. flags[0]: set by the host to go on; flags[1]: set here if the time limit came first.
+// Blocks a stream until the CPU has queued all that is to follow: two events and a kernel.
+// It ends by itself after limit_ns, so that nothing that the CPU may have to wait for can block it
+// for ever. flags[0]: set by the CPU to continue; flags[1]: set here if the time limit came first.
 
 __device__ unsigned long long now_ns() {
     unsigned long long time;
@@ -8,7 +8,7 @@ __device__ unsigned long long now_ns() {
     return time;
 }
 
-__global__ void hold(volatile unsigned int *flags, unsigned long long limit_ns) {
+__global__ void block_stream(volatile unsigned int *flags, unsigned long long limit_ns) {
     const unsigned long long start = now_ns();
     while (flags[0] == 0) {
         if (now_ns() - start > limit_ns) {

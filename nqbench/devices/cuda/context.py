@@ -1,50 +1,115 @@
-"""What a program drives a CUDA GPU through.
+"""What a program drives a CUDA GPU through, in a timed run, split into phases, or profiled.
 
 Everything goes to the default stream, in order. A program of thousands of small launches is timed
-here, so that what a launch or a small download costs the host is part of what is measured: launches
+here, so that what a launch or a small download costs the CPU is part of what is measured: launches
 are prepared, memory for small downloads is page-locked, and one event serves every wait.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.devices.cuda.binding import ProgramKernel
+from nqbench.devices.cuda import driver as cuda_driver
+from nqbench.devices.cuda.kernel import LoadedKernel
 from nqbench.devices.cuda.memory import DeviceMemory, Owner, late
-from nqbench.devices.program import buffer_of, check_group, contents, elements, kernel_of
+from nqbench.devices.program import (
+    buffer_of,
+    check_group,
+    contents,
+    elements,
+    kernel_of,
+    launch_arguments,
+)
 from nqbench.errors import DeviceError
-from nqbench.plan import Outputs, ProgramPlan
+from nqbench.plan import Kernel, Outputs, ProgramContext, ProgramPlan, Variable
 
 PINNED_BYTES: Final = 1 << 16
 """Downloads up to this size go through page-locked memory: the size up to which the driver itself
 stages copies. Above it a copy takes longer than what a synchronous call costs."""
 
 
-class CudaContext:
-    """``nqbench.plan.ProgramContext`` on a GPU, for a timed run: it measures nothing itself."""
+@dataclass(frozen=True, slots=True)
+class LoadedProgram:
+    """A program on a device: its kernels by name, bound to its buffers."""
 
-    def __init__(
-        self,
-        device: Owner,
-        plan: ProgramPlan,
-        kernels: Mapping[str, ProgramKernel],
-        memory: DeviceMemory,
-    ) -> None:
-        self.facts = device.facts
+    device: Owner
+    plan: ProgramPlan
+    kernels: Mapping[str, ProgramKernel]
+    memory: DeviceMemory
+
+
+class ProgramKernel:
+    """A kernel of a program and its arguments, some of which change from launch to launch."""
+
+    def __init__(self, name: str, kernel: Kernel, loaded: LoadedKernel) -> None:
+        self.loaded = loaded
+        self.absent: set[str] = set()
+        """Buffers among its arguments that are not allocated now."""
+        self._name, self._kernel = name, kernel
+        self._values: list[Any] = [
+            None if isinstance(argument, str | Variable) else argument
+            for argument in kernel.arguments
+        ]
+        self._pointers: dict[str, list[int]] = {}
+        variables: dict[str, tuple[list[int], type[np.generic]]] = {}
+        for place, argument in enumerate(kernel.arguments):
+            if isinstance(argument, str):
+                self._pointers.setdefault(argument, []).append(place)
+            elif isinstance(argument, Variable):
+                kind = np.dtype(argument.dtype).type
+                variables.setdefault(argument.name, ([], kind))[0].append(place)
+        self._variables = [(variable, *found) for variable, found in variables.items()]
+        self.absent.update(self._pointers)
+
+    def point(self, buffer: str, address: int | None) -> None:
+        """A buffer is at this address from now on, or nowhere."""
+        for place in self._pointers.get(buffer, ()):
+            self._values[place] = address
+            (self.absent.add if address is None else self.absent.discard)(buffer)
+
+    def arguments(self, given: Mapping[str, np.generic | int | float]) -> Sequence[Any]:
+        """The arguments of a launch. Raises ``DeviceError`` for a value missing or too large."""
+        if self.absent:
+            raise DeviceError(
+                f"kernel {self._name} is launched while {', '.join(sorted(self.absent))} is not"
+                " allocated"
+            )
+        if len(given) != len(self._variables):
+            launch_arguments(self._name, self._kernel, given)  # raises, with the names
+        for name, places, kind in self._variables:
+            try:
+                value = kind(given[name])
+                fits = value == given[name] or not issubclass(kind, np.integer)
+            except (KeyError, OverflowError):
+                fits = False
+            if not fits:
+                launch_arguments(self._name, self._kernel, given)  # raises, with the reason
+            for place in places:
+                self._values[place] = value
+        return self._values
+
+
+class CudaContext(ProgramContext):
+    """A program context on a GPU, for a timed run: it measures nothing itself."""
+
+    def __init__(self, program: LoadedProgram) -> None:
+        self.facts = program.device.facts
         self.kept: Outputs = {}
         self.last = ""
         """Name of the kernel launched last."""
-        self._device, self._cuda, self._plan = device, device.cuda, plan
-        self._kernels, self._memory = kernels, memory
-        self._buffers = {buffer.name: buffer for buffer in plan.buffers}
-        self._event = device.cuda.Event(device.cuda.event_flags.DISABLE_TIMING)
-        self._staging = _staging(device.cuda)
+        self._device, self._plan = program.device, program.plan
+        self._kernels, self._memory = program.kernels, program.memory
+        self._cuda = program.device.cuda
+        self._buffers = {buffer.name: buffer for buffer in program.plan.buffers}
+        self._event = self._cuda.Event(self._cuda.event_flags.DISABLE_TIMING)
+        self._staging = _staging(self._cuda)
         self._views: dict[tuple[str, int], tuple[Any, NDArray[Any]]] = {}
         self._timeout_s: float | None = None
         self._deadline = float("inf")
@@ -182,6 +247,110 @@ class CudaContext:
             raw = self._staging[:nbytes]
             self._views[name, count] = (raw, raw.view(self._buffers[name].dtype))
         return self._views[name, count]
+
+
+class SplitContext(CudaContext):
+    """A context that waits after every operation and adds up how long each kind took; not timed."""
+
+    def __init__(self, program: LoadedProgram) -> None:
+        super().__init__(program)
+        self.phases: dict[str, float] = {}
+        """Seconds by name, of what occurred."""
+        self._inside_s = 0.0  # of operations, which do not count as the phase around them
+
+    def begin(self, timeout_s: float | None) -> None:
+        """See ``CudaContext``."""
+        super().begin(timeout_s)
+        self.phases, self._inside_s = {}, 0.0
+
+    def allocate(self, *names: str) -> None:
+        """See ``ProgramContext``."""
+        with self._counted("allocate"):
+            super().allocate(*names)
+
+    def free(self, *names: str) -> None:
+        """See ``ProgramContext``."""
+        with self._counted("free"):
+            super().free(*names)
+
+    def upload(self, name: str, data: NDArray[Any] | None = None) -> None:
+        """See ``ProgramContext``."""
+        with self._counted("transfer"):
+            super().upload(name, data)
+
+    def clear(self, name: str) -> None:
+        """See ``ProgramContext``."""
+        with self._counted("transfer"):
+            super().clear(name)
+
+    def download(self, name: str, count: int | None = None) -> NDArray[Any]:
+        """See ``ProgramContext``."""
+        with self._counted("reduce"):
+            return super().download(name, count)
+
+    def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
+        """See ``ProgramContext``; seconds are between two events, behind the blocking kernel."""
+        started = time.perf_counter()
+        found = self._kernel(kernel)
+        finish = found.loaded.queue_timed(found.arguments(variables))
+        self._wait()
+        seconds, _ = finish()
+        self._add(kernel, seconds)
+        self._inside_s += time.perf_counter() - started
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """See ``ProgramContext``; what the operations inside take counts under their own names."""
+        started, inside_s = time.perf_counter(), self._inside_s
+        try:
+            yield
+        finally:
+            whole_s = time.perf_counter() - started
+            self._add(name, max(0.0, whole_s - (self._inside_s - inside_s)))
+            self._inside_s = inside_s + whole_s
+
+    @contextmanager
+    def group(self, name: str) -> Iterator[None]:
+        """See ``ProgramContext``."""
+        check_group(self._plan, name)
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._add(name, time.perf_counter() - started)
+
+    @contextmanager
+    def _counted(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self._wait()
+        elapsed = time.perf_counter() - started
+        self._add(name, elapsed)
+        self._inside_s += elapsed
+
+    def _add(self, name: str, seconds: float) -> None:
+        self.phases[name] = self.phases.get(name, 0.0) + seconds
+
+
+class ProfiledContext(CudaContext):
+    """A context with the profiler on during the first launch of each kernel."""
+
+    def __init__(self, program: LoadedProgram) -> None:
+        super().__init__(program)
+        self.profiled: list[str] = []
+        """Kernels in the order in which the profiler saw them."""
+
+    def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
+        """See ``ProgramContext``."""
+        if kernel in self.profiled:
+            super().launch(kernel, **variables)
+            return
+        self._wait()
+        cuda_driver.profiler_start()
+        super().launch(kernel, **variables)
+        self._wait()
+        cuda_driver.profiler_stop()
+        self.profiled.append(kernel)
 
 
 def _staging(cuda: Any) -> Any:

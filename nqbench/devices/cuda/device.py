@@ -15,10 +15,11 @@ from typing import Any, overload
 from nqbench.compiler.compile import compile_cubin
 from nqbench.devices.base import Device
 from nqbench.devices.cuda import driver as cuda_driver
-from nqbench.devices.cuda.blocking_kernel import Hold, L2Flush
+from nqbench.devices.cuda.blocking_kernel import BlockingKernel
+from nqbench.devices.cuda.kernel import CudaKernel
+from nqbench.devices.cuda.l2_flush import L2Flush
 from nqbench.devices.cuda.memory import ABANDONED
 from nqbench.devices.cuda.nvml import NvmlSensor
-from nqbench.devices.cuda.prepared import CudaPrepared
 from nqbench.devices.cuda.program import CudaProgram
 from nqbench.devices.cuda.query import (
     Gpu,
@@ -31,7 +32,7 @@ from nqbench.devices.cuda.query import (
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError
 from nqbench.plan import CpuPlan, KernelPlan, Plan, ProgramPlan, kernels_of
 
-__all__ = ["CudaDevice", "CudaPrepared", "Gpu", "find_gpus", "gpu_facts", "gpu_identity"]
+__all__ = ["CudaDevice", "CudaKernel", "Gpu", "find_gpus", "gpu_facts", "gpu_identity"]
 
 
 class CudaDevice(Device):
@@ -50,21 +51,21 @@ class CudaDevice(Device):
         self.lost = False
         """A fault or a kernel that does not end has made this process useless for the GPU."""
         self._context: Any = None
-        self._hold: Hold | None = None
+        self._blocking: BlockingKernel | None = None
+        self._cannot_block = False
         self._flush: L2Flush | None = None
-        self._cannot_hold = False
 
     def identity(self) -> Mapping[str, object]:
         """Name, UUID, driver, compiler, clocks, power limit, ECC, MIG, persistence (JSON)."""
         return gpu_identity(self.index)
 
     @overload
-    def prepare(self, plan: KernelPlan) -> CudaPrepared: ...
+    def prepare(self, plan: KernelPlan) -> CudaKernel: ...
 
     @overload
-    def prepare(self, plan: Plan) -> CudaPrepared | CudaProgram: ...
+    def prepare(self, plan: Plan) -> CudaKernel | CudaProgram: ...
 
-    def prepare(self, plan: Plan) -> CudaPrepared | CudaProgram:
+    def prepare(self, plan: Plan) -> CudaKernel | CudaProgram:
         """Compile for this GPU, load, allocate, copy. Raises ``CompileError``, ``DeviceError``."""
         if isinstance(plan, CpuPlan):
             raise DeviceError(
@@ -85,29 +86,29 @@ class CudaDevice(Device):
         if isinstance(plan, ProgramPlan):
             return CudaProgram(self, plan, compiled)
         (only,) = compiled.values()
-        return CudaPrepared(self, plan, only)
+        return CudaKernel(self, plan, only)
 
     def sensor(self) -> NvmlSensor:
         """Clocks, temperature, power. Raises ``DeviceError`` where NVML cannot be used."""
         return NvmlSensor(find_device(self.cuda, self.index).pci_bus_id())
 
-    def hold(self) -> Hold | None:
+    def blocking_kernel(self) -> BlockingKernel | None:
         """What keeps launch latency out of kernel times; ``None`` if this GPU cannot do it.
 
         It needs page-locked memory that the GPU sees, which a virtual GPU may not offer.
         """
-        if self._hold is None and not self._cannot_hold:
+        if self._blocking is None and not self._cannot_block:
             try:
-                self._hold = Hold(self.cuda, self.facts.arch)
+                self._blocking = BlockingKernel(self.cuda, self.facts.arch)
             except self.cuda.Error:
-                self._cannot_hold = True
-        return self._hold
+                self._cannot_block = True
+        return self._blocking
 
-    def no_hold(self) -> None:
-        """Hold no more launches in this process: one could not be let go in time."""
-        self._hold, self._cannot_hold = None, True
+    def stop_blocking(self) -> None:
+        """Block the stream no more in this process: once it was not released in time."""
+        self._blocking, self._cannot_block = None, True
 
-    def flush_l2(self) -> L2Flush:
+    def l2_flush(self) -> L2Flush:
         """What empties the L2 cache. Raises ``DeviceError`` if that cannot be done."""
         if self._flush is None:
             device = find_device(self.cuda, self.index)
@@ -121,13 +122,13 @@ class CudaDevice(Device):
         if context is None:
             return
         atexit.unregister(self.close)
-        held, self._hold, self._flush = (self._hold, self._flush), None, None
+        owned, self._blocking, self._flush = (self._blocking, self._flush), None, None
         if self.lost:
             # Destroying it would wait for a kernel that may never end; the process ends instead.
             context.pop()
-            ABANDONED.extend((context, held))
+            ABANDONED.extend((context, owned))
             return
-        del held  # their memory is freed while there is still a context
+        del owned  # their memory is freed while there is still a context
         context.pop()
         context.detach()
 
@@ -152,7 +153,7 @@ class CudaDevice(Device):
         self.cuda.Context.synchronize()
 
     @contextmanager
-    def translated(self, deed: str | Callable[[], str]) -> Iterator[None]:
+    def translated(self, action: str | Callable[[], str]) -> Iterator[None]:
         """Turn PyCUDA's errors into ``LaunchError``, fatal if the context no longer works."""
         try:
             yield
@@ -161,7 +162,7 @@ class CudaDevice(Device):
             self.lost = self.lost or bool(stuck)
             name = stuck or cuda_driver.error_name(str(error)) or type(error).__name__
             after = "; the process can use this GPU no more" if stuck else ""
-            what = deed if isinstance(deed, str) else deed()
+            what = action if isinstance(action, str) else action()
             failure = LaunchError(f"{self.spec}: {what} failed with {name} ({error}){after}")
             failure.fatal = bool(stuck)
             raise failure from error

@@ -1,21 +1,26 @@
-"""A kernel loaded on a CUDA GPU: its launch attributes, its resources, its launches."""
+"""A kernel on a CUDA GPU: loading, launching, its resources, and the plan of a single kernel."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Final
 
+import numpy as np
+
 from nqbench.compiler.compile import Compiled
 from nqbench.compiler.nvjitlink import linker_version
-from nqbench.devices.cuda.arguments import type_code
+from nqbench.compiler.occupancy import occupancy
+from nqbench.compiler.static import resources_of
+from nqbench.devices.base import Launch, Prepared, Resources
+from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.blocking_kernel import DEFAULT_CARVEOUT
-from nqbench.devices.cuda.driver import allow_pending_launches
-from nqbench.devices.cuda.memory import Owner
+from nqbench.devices.cuda.l2_flush import L2Flush
+from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, Owner, late
 from nqbench.devices.cuda.query import FIRST_CARVEOUT_CAPABILITY
-from nqbench.devices.cuda.resources import resources
 from nqbench.errors import DeviceError
-from nqbench.plan import Buffer, CachePreference, Kernel
+from nqbench.plan import Argument, Buffer, CachePreference, Kernel, KernelPlan, Outputs, Variable
 
 CARVEOUT_PERCENT: Final[Mapping[CachePreference, int]] = {
     "default": -1,  # the driver chooses
@@ -24,10 +29,85 @@ CARVEOUT_PERCENT: Final[Mapping[CachePreference, int]] = {
 }
 """Share of the joint L1 and shared memory that is asked for shared memory; a hint to the driver."""
 
+_POLL_FIRST_S: Final = 0.002  # a short kernel is polled without sleeping
+_POLL_SLEEP_S: Final = 0.0005  # far below any timeout; the GPU's own clock does the timing
 
-def label_of(kernel: Kernel) -> str:
-    """What messages call a kernel: its instance and its geometry."""
-    return f"kernel {kernel.entry} {kernel.grid}x{kernel.block}"
+
+class CudaKernel(Prepared):
+    """A plan of one kernel on a GPU: the loaded kernel and its buffers."""
+
+    def __init__(self, device: Owner, plan: KernelPlan, compiled: Compiled) -> None:
+        self._device = device
+        self._label = label_of(plan)
+        self._memory = DeviceMemory(device, self._label, plan.buffers)
+        self._closed = False
+        self._flush: L2Flush | None = None
+        self._kernel: LoadedKernel | None = None
+        try:
+            with device.translated(f"preparing {self._label}"):
+                self._kernel = LoadedKernel(device, plan, compiled, plan.buffers)
+                self.resources: Resources = self._kernel.resources
+                self._memory.allocate_all()
+                self.transfer_s = self._memory.copy()
+                # PyCUDA packs a pointer for a buffer's name, else the scalar itself.
+                self._arguments = [
+                    int(self._memory.allocations[a]) if isinstance(a, str) else a
+                    for a in plan.arguments
+                ]
+        except DeviceError:
+            self.close()
+            raise
+
+    def launch(self, timeout_s: float | None = None) -> Launch:
+        """Renew what the kernel overwrites, run it once, wait. Time is between two GPU events.
+
+        All but the first launch are queued behind the blocking kernel. Raises ``LaunchError``
+        (``fatal`` after a fault such as an illegal address: replace the process) and
+        ``LaunchTimeout`` (the kernel still runs: replace the process too).
+        """
+        if self._closed or self._kernel is None:
+            raise DeviceError(f"{self._label} is closed and cannot be launched")
+        with self._device.translated(f"renewing the buffers of {self._label}"):
+            self._memory.renew()
+            self._device.synchronize()
+        with self._device.translated(f"launch of {self._label}"):
+            flush = None if self._flush is None else self._flush.queue
+            finish = self._kernel.queue_timed(self._arguments, flush)
+            if timeout_s is not None:
+                self._wait(timeout_s)
+            kernel_s, blocked = finish()
+            self._device.synchronize()
+        return Launch(kernel_s, blocked=blocked)
+
+    def flush_l2(self) -> None:
+        """From now on, empty the L2 cache before every launch, outside the timed interval."""
+        with self._device.translated(f"flushing L2 for {self._label}"):
+            self._flush = self._device.l2_flush()
+
+    def fetch(self) -> Outputs:
+        """Copy the output buffers to the host."""
+        with self._device.translated(f"fetching the results of {self._label}"):
+            return self._memory.outputs()
+
+    def close(self) -> None:
+        """Free the device memory."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._device.lost:
+            ABANDONED.append(self._kernel)
+        self._memory.close()
+
+    def _wait(self, timeout_s: float) -> None:
+        done = self._device.cuda.Event()
+        done.record()
+        start = time.monotonic()
+        while not done.query():
+            waited = time.monotonic() - start
+            if waited > timeout_s:
+                raise late(self._device, self._label, timeout_s)
+            if waited > _POLL_FIRST_S:
+                time.sleep(_POLL_SLEEP_S)
 
 
 class LoadedKernel:
@@ -37,63 +117,60 @@ class LoadedKernel:
     """
 
     def __init__(
-        self,
-        device: Owner,
-        kernel: Kernel,
-        compiled: Compiled,
-        buffers: Sequence[Buffer],
+        self, device: Owner, kernel: Kernel, compiled: Compiled, buffers: Sequence[Buffer]
     ) -> None:
-        self.label = label_of(kernel)
         self._device, self._kernel = device, kernel
         self._grid = tuple(map(int, kernel.grid))
         self._block = tuple(map(int, kernel.block))
         self._launched = False
         if kernel.pending_launches:
-            allow_pending_launches(kernel.pending_launches)
-        self.module = device.cuda.module_from_buffer(compiled.image)
-        self.function = self.module.get_function(compiled.symbol)
+            cuda_driver.allow_pending_launches(kernel.pending_launches)
+        self._module = device.cuda.module_from_buffer(compiled.image)
+        self._function = self._module.get_function(compiled.symbol)
         self._carveout = self._configure()
         codes = [type_code(kernel.entry, buffers, argument) for argument in kernel.arguments]
-        self.function.prepare(codes)
-        self.resources: Mapping[str, int | float | str] = {
-            **resources(device, kernel, compiled, self.function, self._carveout),
+        self._function.prepare(codes)
+        self.resources: Resources = {
+            **self._resources(compiled),
             **({"nvjitlink": linker_version()} if kernel.device_launch else {}),
         }
 
     def queue(self, arguments: Sequence[Any]) -> None:
         """Queue a launch and return. ``arguments`` are addresses and scalars."""
         self._launched = True
-        self.function.prepared_call(
+        self._function.prepared_call(
             self._grid, self._block, *arguments, shared_size=self._kernel.shared_bytes
         )
 
     def queue_timed(
         self, arguments: Sequence[Any], before: Callable[[], None] | None = None
-    ) -> tuple[Callable[[], float], Callable[[], bool]]:
-        """Queue a launch between two events, after ``before``; all but the first one are held back.
+    ) -> Callable[[], tuple[float, bool]]:
+        """Queue a launch between two events, after ``before``; behind a blocking kernel if it can.
 
-        Held back means: until kernel and events are all queued. The first function waits and gives
-        the seconds between the events; the second one then tells whether the launch was held (and
-        turns holding off where it was not let go in time).
+        The function returned waits, and gives the seconds between the events and whether kernel and
+        events were all queued while the stream was blocked. Once the blocking kernel was not
+        released in time, no further launch is blocked.
         """
         # Not the first: the driver may have to wait for the GPU then, to enlarge local memory. It
         # may also have to before a kernel that launches kernels, for their pool of launches.
-        hold = self._device.hold() if self._launched and not self._kernel.device_launch else None
+        can_block = self._launched and not self._kernel.device_launch
+        blocker = self._device.blocking_kernel() if can_block else None
         if before is not None:
             before()
-        with nullcontext() if hold is None else hold.held(self._split()):
-            elapsed = self.function.prepared_timed_call(
+        with nullcontext() if blocker is None else blocker.blocking(self._l1_split()):
+            elapsed = self._function.prepared_timed_call(
                 self._grid, self._block, *arguments, shared_size=self._kernel.shared_bytes
             )
 
-        def held() -> bool:
+        def finish() -> tuple[float, bool]:
+            seconds = float(elapsed())
             self._launched = True
-            expired = hold is not None and hold.expired
-            if expired:
-                self._device.no_hold()
-            return hold is not None and not expired
+            if blocker is not None and blocker.expired:
+                self._device.stop_blocking()
+                return seconds, False
+            return seconds, blocker is not None
 
-        return elapsed, held
+        return finish
 
     def _configure(self) -> int:
         """Ask for dynamic shared memory above 48 KiB and for the L1 split; the percentage asked."""
@@ -101,27 +178,80 @@ class LoadedKernel:
         facts, kernel = self._device.facts, self._kernel
         if kernel.shared_bytes > facts.shared_per_block_optin:
             raise DeviceError(
-                f"{self.label} asks for {kernel.shared_bytes} bytes of dynamic shared memory per"
-                f" block; {self._device.spec} has {facts.shared_per_block_optin}: use a smaller"
+                f"{label_of(kernel)} asks for {kernel.shared_bytes} bytes of dynamic shared memory"
+                f" per block; {self._device.spec} has {facts.shared_per_block_optin}: use a smaller"
                 " block or fewer rows"
             )
         if kernel.shared_bytes > facts.shared_per_block:
-            self.function.set_attribute(
+            self._function.set_attribute(
                 attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel.shared_bytes
             )
         percent = CARVEOUT_PERCENT[kernel.cache]
         if kernel.cache == "default":
             return percent
         if facts.compute_capability >= FIRST_CARVEOUT_CAPABILITY:
-            self.function.set_attribute(attribute.PREFERRED_SHARED_MEMORY_CARVEOUT, percent)
+            self._function.set_attribute(attribute.PREFERRED_SHARED_MEMORY_CARVEOUT, percent)
         else:
             config = self._device.cuda.func_cache
-            self.function.set_cache_config(
+            self._function.set_cache_config(
                 config.PREFER_L1 if kernel.cache == "prefer_l1" else config.PREFER_SHARED
             )
         return percent
 
-    def _split(self) -> int:
-        """The L1 split that the holding kernel shares with this one."""
+    def _l1_split(self) -> int:
+        """The L1 split that the blocking kernel shares with this one."""
         joint = self._device.facts.compute_capability >= FIRST_CARVEOUT_CAPABILITY
         return self._carveout if joint else DEFAULT_CARVEOUT
+
+    def _resources(self, compiled: Compiled) -> dict[str, int | float | str]:
+        """Registers, memory and occupancy: the compiler's and the driver's figures and our own."""
+        attribute = self._device.cuda.function_attribute
+        facts, kernel = self._device.facts, self._kernel
+        taken = resources_of(compiled)
+        block_size = int(np.prod(kernel.block))
+        registers = int(self._function.get_attribute(attribute.NUM_REGS))
+        static_shared = int(self._function.get_attribute(attribute.SHARED_SIZE_BYTES))
+        shared = static_shared + kernel.shared_bytes
+        ours = occupancy(facts, registers, shared, block_size, kernel.cache)
+        probe = cuda_driver.OccupancyProbe(compiled.image, compiled.symbol)
+        blocks = probe.blocks_per_multiprocessor(block_size, kernel.shared_bytes, self._carveout)
+        probe.close()
+        warps = blocks * -(-block_size // facts.warp_size)
+        return {
+            "registers": registers,
+            "stack_bytes": taken.stack_bytes,
+            "local_bytes": int(self._function.get_attribute(attribute.LOCAL_SIZE_BYTES)),
+            "spill_bytes": taken.spill_bytes,
+            "spill_store_bytes": taken.spill_store_bytes,
+            "spill_load_bytes": taken.spill_load_bytes,
+            "static_shared_bytes": static_shared,
+            "dynamic_shared_bytes": kernel.shared_bytes,
+            "carveout_percent": self._carveout,
+            "blocks_per_multiprocessor": blocks,
+            "occupancy": warps / facts.max_warps_per_multiprocessor,
+            "occupancy_computed": ours.fraction,
+            "occupancy_limiter": ours.limiter,
+        }
+
+
+def label_of(kernel: Kernel) -> str:
+    """What messages call a kernel: its instance and its geometry."""
+    return f"kernel {kernel.entry} {kernel.grid}x{kernel.block}"
+
+
+def type_code(entry: str, buffers: Sequence[Buffer], argument: Argument | Variable) -> str:
+    """Format code under which PyCUDA packs an argument; raises ``DeviceError`` for a bad one."""
+    if isinstance(argument, str):
+        if argument not in {buffer.name for buffer in buffers}:
+            known = ", ".join(buffer.name for buffer in buffers) or "none"
+            raise DeviceError(
+                f"kernel {entry} takes a buffer {argument!r} that its plan lacks; buffers: {known}"
+            )
+        return "P"
+    if isinstance(argument, Variable):
+        return np.dtype(argument.dtype).char
+    if isinstance(argument, np.generic):
+        return argument.dtype.char
+    raise DeviceError(
+        f"kernel {entry} takes {argument!r}; arguments are buffer names or numpy scalars"
+    )

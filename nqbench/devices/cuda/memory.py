@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.devices.cuda.arguments import host_array
-from nqbench.devices.cuda.blocking_kernel import Hold, L2Flush
+from nqbench.devices.cuda.blocking_kernel import BlockingKernel
+from nqbench.devices.cuda.l2_flush import L2Flush
 from nqbench.errors import DeviceError, LaunchTimeout
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer
@@ -31,16 +31,16 @@ class Owner(Protocol):
     def synchronize(self) -> None:
         """Wait until the GPU is idle."""
 
-    def translated(self, deed: str | Callable[[], str]) -> AbstractContextManager[None]:
-        """Turn PyCUDA's errors into ``LaunchError``; ``deed`` may be known only then."""
+    def translated(self, action: str | Callable[[], str]) -> AbstractContextManager[None]:
+        """Turn PyCUDA's errors into ``LaunchError``; ``action`` may be known only then."""
 
-    def hold(self) -> Hold | None:
-        """What keeps launch latency out of kernel times, if there is."""
+    def blocking_kernel(self) -> BlockingKernel | None:
+        """What keeps launch latency out of kernel times, if this GPU can do it."""
 
-    def no_hold(self) -> None:
-        """Hold no more."""
+    def stop_blocking(self) -> None:
+        """Block the stream no more in this process."""
 
-    def flush_l2(self) -> L2Flush:
+    def l2_flush(self) -> L2Flush:
         """What empties the L2 cache."""
 
 
@@ -154,3 +154,13 @@ class DeviceMemory:
             raise DeviceError(f"buffer {buffer.name} is to be restored but has no data")
         if buffer.nbytes:
             self._cuda.memcpy_dtod(target[buffer.name], source[buffer.name], buffer.nbytes)
+
+
+def host_array(buffer: Buffer) -> NDArray[Any]:
+    """The buffer's data as the kernel expects it: contiguous, of its type and length."""
+    data = np.ascontiguousarray(buffer.data, dtype=buffer.dtype).reshape(-1)
+    if data.size != buffer.length:
+        raise DeviceError(
+            f"buffer {buffer.name} has {data.size} elements of data but a length of {buffer.length}"
+        )
+    return data

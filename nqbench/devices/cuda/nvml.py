@@ -1,4 +1,4 @@
-"""The state of a GPU through NVML (nvidia-ml-py). Reads only: no setting is ever changed."""
+"""The state and the settings of a GPU through NVML (nvidia-ml-py). No setting is ever changed."""
 
 from __future__ import annotations
 
@@ -22,6 +22,20 @@ CLOCK_REASONS: Final = {
 }
 """The driver's clock-event reasons by bit, after nvml.h (``nvmlClocksEventReason...``). The bits
 are part of NVML's binary interface; their Python names have changed between versions."""
+
+
+SETTINGS: Final = (
+    "driver",
+    "max_sm_mhz",
+    "max_memory_mhz",
+    "application_sm_mhz",
+    "application_memory_mhz",
+    "power_limit_w",
+    "ecc",
+    "mig",
+    "persistence",
+)
+"""What is part of a GPU's identity beside what CUDA knows of it."""
 
 
 class NvmlSensor(Sensor):
@@ -57,7 +71,9 @@ class NvmlSensor(Sensor):
     def read(self) -> Reading:
         """The state now; a question that this chip does not answer gives ``None``."""
         nvml, gpu = self._nvml, self._gpu
-        bits = self._ask(self._reasons_question(), gpu)
+        # Bindings of before driver 535 call them throttle reasons.
+        new = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+        bits = self._ask(new or nvml.nvmlDeviceGetCurrentClocksThrottleReasons, gpu)
         return Reading(
             sm_mhz=self._ask(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_SM),
             memory_mhz=self._ask(nvml.nvmlDeviceGetClockInfo, gpu, nvml.NVML_CLOCK_MEM),
@@ -73,19 +89,64 @@ class NvmlSensor(Sensor):
             self._open = False
             self._nvml.nvmlShutdown()
 
-    def _reasons_question(self) -> Callable[..., Any]:
-        """NVML's question for clock-event reasons, which older bindings call throttle reasons."""
-        new: Callable[..., Any] | None = getattr(
-            self._nvml, "nvmlDeviceGetCurrentClocksEventReasons", None
-        )
-        old: Callable[..., Any] = self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons
-        return new or old
-
     def _ask(self, question: Callable[..., Any], *arguments: Any) -> int | None:
-        try:
-            return int(question(*arguments))
-        except self._nvml.NVMLError:  # not supported by this chip, or not permitted
-            return None
+        value = _ask(self._nvml, question, *arguments)
+        return None if value is None else int(value)
+
+
+def nvml_settings(bus_id: str) -> dict[str, object]:
+    """Driver version, clocks, power limit, ECC, MIG and persistence mode of one GPU (JSON).
+
+    What NVML does not report (no library, no permission) is ``None``.
+    """
+    try:
+        nvml = importlib.import_module("pynvml")
+        nvml.nvmlInit()
+    except ImportError:
+        return dict.fromkeys(SETTINGS)
+    except nvml.NVMLError:
+        return dict.fromkeys(SETTINGS)
+    try:
+        gpu = _ask(nvml, nvml.nvmlDeviceGetHandleByPciBusId, bus_id)
+        return dict.fromkeys(SETTINGS) if gpu is None else _settings(nvml, gpu)
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _settings(nvml: Any, gpu: Any) -> dict[str, object]:
+    def ask(question: Callable[..., Any], *arguments: Any) -> Any:
+        return _ask(nvml, question, *arguments)
+
+    driver = ask(nvml.nvmlSystemGetDriverVersion)
+    limit = ask(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu)
+    sm, memory = nvml.NVML_CLOCK_SM, nvml.NVML_CLOCK_MEM
+    values = (
+        driver.decode() if isinstance(driver, bytes) else driver,
+        ask(nvml.nvmlDeviceGetMaxClockInfo, gpu, sm),
+        ask(nvml.nvmlDeviceGetMaxClockInfo, gpu, memory),
+        ask(nvml.nvmlDeviceGetApplicationsClock, gpu, sm),
+        ask(nvml.nvmlDeviceGetApplicationsClock, gpu, memory),
+        None if limit is None else limit / 1000,
+        _switch(ask(nvml.nvmlDeviceGetEccMode, gpu)),
+        _switch(ask(nvml.nvmlDeviceGetMigMode, gpu)),
+        _switch(ask(nvml.nvmlDeviceGetPersistenceMode, gpu)),
+    )
+    return dict(zip(SETTINGS, values, strict=True))
+
+
+def _ask(nvml: Any, question: Callable[..., Any], *arguments: Any) -> Any:
+    """The answer; ``None`` where this chip does not support the question or it is not permitted."""
+    try:
+        return question(*arguments)
+    except nvml.NVMLError:
+        return None
+
+
+def _switch(value: Any) -> bool | None:
+    """A mode as on or off; NVML gives ``current`` or ``[current, pending]``."""
+    if value is None:
+        return None
+    return bool(value[0] if isinstance(value, (list, tuple)) else value)
 
 
 def reasons_of(bits: int) -> tuple[str, ...]:

@@ -8,10 +8,13 @@ from typing import NoReturn
 
 from nqbench.compiler.compile import Compiled
 from nqbench.devices.base import Launch, Prepared
-from nqbench.devices.cuda import driver as cuda_driver
-from nqbench.devices.cuda.binding import ProgramKernel
-from nqbench.devices.cuda.context import CudaContext
-from nqbench.devices.cuda.instrumented import ProfiledContext, SplitContext
+from nqbench.devices.cuda.context import (
+    CudaContext,
+    LoadedProgram,
+    ProfiledContext,
+    ProgramKernel,
+    SplitContext,
+)
 from nqbench.devices.cuda.kernel import LoadedKernel
 from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, Owner
 from nqbench.devices.program import check_kernels, find_function
@@ -45,8 +48,8 @@ class CudaProgram(Prepared):
                     for one in self._kernels.values():
                         one.point(buffer, int(allocation))
                 self.transfer_s = self._memory.copy()
-                self._parts = (device, plan, self._kernels, self._memory)
-                self._timed = CudaContext(*self._parts)
+                self._program = LoadedProgram(device, plan, self._kernels, self._memory)
+                self._timed = CudaContext(self._program)
         except DeviceError:
             self.close()
             raise
@@ -66,7 +69,7 @@ class CudaProgram(Prepared):
 
     def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:
         """Run once more, waiting after every operation; see ``Prepared``."""
-        context = SplitContext(*self._parts)
+        context = SplitContext(self._program)
         elapsed_s = self._run(context, timeout_s)
         kernel_s = sum(s for name, s in context.phases.items() if name in self._kernels)
         return {**context.phases, "kernel": kernel_s, "total": elapsed_s}
@@ -107,13 +110,13 @@ class CudaProgram(Prepared):
             self._memory.renew()
             self._device.synchronize()
 
-        def deed() -> str:
+        def action() -> str:
             return f"{self._label}" + (f" (last launch: {context.last})" if context.last else "")
 
         ended, self._running = False, context
         context.begin(timeout_s)
         try:
-            with self._device.translated(deed):
+            with self._device.translated(action):
                 started = time.perf_counter()
                 function(context, *arguments)
                 context.synchronize()
@@ -127,8 +130,7 @@ class CudaProgram(Prepared):
         return elapsed_s
 
     def _profile(self, timeout_s: float | None) -> Launch:
-        on, off = cuda_driver.profiler_start, cuda_driver.profiler_stop
-        context = ProfiledContext(*self._parts, on=on, off=off)
+        context = ProfiledContext(self._program)
         elapsed_s = self._run(context, timeout_s)
         self.profiled = tuple(context.profiled)
         return Launch(elapsed_s)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from nqbench.devices.cuda import driver as cuda_driver
+from nqbench.devices.cuda.nvml import nvml_settings
 from nqbench.devices.models import load_model, model_names
 from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts
@@ -29,7 +29,7 @@ class Gpu:
 
 
 def load_pycuda() -> Any:
-    """``pycuda.driver``, initialised. Raises ``DeviceUnavailable`` with what mends it.
+    """``pycuda.driver``, initialised. Raises ``DeviceUnavailable`` with what fixes it.
 
     ``pycuda.autoinit`` is never used: importing it would create a context.
     """
@@ -128,7 +128,7 @@ def gpu_facts(index: int) -> DeviceFacts:
 
 
 def _rules(major: int, minor: int) -> DeviceFacts:
-    """Allocation units that no attribute tells: from the model of the nearest capability below."""
+    """Allocation units that no attribute gives: from the model of the nearest capability below."""
     models = [load_model(name).facts for name in model_names() if name.startswith("sm_")]
     below = [m for m in models if m.compute_capability <= (major, minor)]
     return max(below or models[:1], key=lambda m: m.compute_capability)
@@ -138,7 +138,7 @@ def gpu_identity(index: int) -> dict[str, object]:
     """Everything that tells this GPU and its software from another, as JSON data.
 
     Only settings are read, nothing that varies from minute to minute: this is part of the key of
-    every measurement. What NVML does not tell (no library, no permission) is ``None``.
+    every measurement. What NVML does not report (no library, no permission) is ``None``.
     """
     cuda = load_pycuda()
     device = find_device(cuda, index)
@@ -158,7 +158,7 @@ def gpu_identity(index: int) -> dict[str, object]:
         "nvrtc": compiler_version(),
         "pycuda": installed("pycuda"),
         "cuda_bindings": installed("cuda-bindings"),
-        **_nvml_settings(bus_id),
+        **nvml_settings(bus_id),
     }
 
 
@@ -167,63 +167,6 @@ def _uuid(index: int) -> str | None:
         return cuda_driver.device_uuid(index)
     except DeviceError:
         return None
-
-
-def _nvml_settings(bus_id: str) -> dict[str, object]:
-    """Driver version, clocks, power limit, ECC, MIG and persistence mode."""
-    names = (
-        "driver",
-        "max_sm_mhz",
-        "max_memory_mhz",
-        "application_sm_mhz",
-        "application_memory_mhz",
-    )
-    unknown = dict.fromkeys((*names, "power_limit_w", "ecc", "mig", "persistence"))
-    try:
-        nvml = importlib.import_module("pynvml")
-        nvml.nvmlInit()
-    except ImportError:
-        return unknown
-    except nvml.NVMLError:
-        return unknown
-
-    def ask(question: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            return question(*arguments)
-        except nvml.NVMLError:  # not supported by this chip, or not permitted
-            return None
-
-    try:
-        gpu = ask(nvml.nvmlDeviceGetHandleByPciBusId, bus_id)
-        if gpu is None:
-            return unknown
-        limit = ask(nvml.nvmlDeviceGetEnforcedPowerLimit, gpu)
-        return {
-            "driver": _text(ask(nvml.nvmlSystemGetDriverVersion)),
-            "max_sm_mhz": ask(nvml.nvmlDeviceGetMaxClockInfo, gpu, nvml.NVML_CLOCK_SM),
-            "max_memory_mhz": ask(nvml.nvmlDeviceGetMaxClockInfo, gpu, nvml.NVML_CLOCK_MEM),
-            "application_sm_mhz": ask(nvml.nvmlDeviceGetApplicationsClock, gpu, nvml.NVML_CLOCK_SM),
-            "application_memory_mhz": ask(
-                nvml.nvmlDeviceGetApplicationsClock, gpu, nvml.NVML_CLOCK_MEM
-            ),
-            "power_limit_w": None if limit is None else limit / 1000,
-            "ecc": _switch(ask(nvml.nvmlDeviceGetEccMode, gpu)),
-            "mig": _switch(ask(nvml.nvmlDeviceGetMigMode, gpu)),
-            "persistence": _switch(ask(nvml.nvmlDeviceGetPersistenceMode, gpu)),
-        }
-    finally:
-        nvml.nvmlShutdown()
-
-
-def _switch(value: Any) -> bool | None:
-    """A mode as on or off; NVML gives ``current`` or ``[current, pending]``."""
-    if value is None:
-        return None
-    return bool(value[0] if isinstance(value, (list, tuple)) else value)
-
-
-def _text(value: Any) -> str | None:
-    return value.decode() if isinstance(value, bytes) else value
 
 
 def _first_line(error: BaseException) -> str:

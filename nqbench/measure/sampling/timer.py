@@ -26,8 +26,8 @@ class Timer:
         self._next_beat = 0.0
         self.last = Launch(None)
         self.last_s = 0.0
-        self.held = 0
-        """Launches so far whose time is free of the host's work of launching."""
+        self.blocked = 0
+        """Launches so far that were queued while the stream was blocked."""
         self.total_s = 0.0
         """Seconds of all launches so far."""
 
@@ -43,7 +43,7 @@ class Timer:
         if not 0 <= self.last_s < math.inf:  # also of NaN; it would spoil every median it is in
             raise DeviceError(f"the device's clock says that a launch took {self.last_s} s")
         self.total_s += self.last_s
-        self.held += self.last.held
+        self.blocked += self.last.blocked
 
     def kernel_s(self) -> float:
         """Launch once and return the kernel's seconds."""

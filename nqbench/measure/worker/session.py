@@ -183,7 +183,7 @@ class Session:
         with block.spending("telemetry"):
             watch.__enter__()
         try:
-            held = timer.held
+            blocked = timer.blocked
             with block.spending("sample"):
                 samples = sample(timer.kernel_s, policy, known_s=warm.lowest_s or known_s)
         finally:
@@ -192,7 +192,7 @@ class Session:
         block.about["warm_up_launches"] = warm.launches
         block.about["warm_up_ended_by"] = warm.ended_by
         if on_device:
-            block.about["held_samples"] = timer.held - held
+            block.about["blocked_samples"] = timer.blocked - blocked
         block.value_s, block.samples_s = samples.median_s, samples.values_s
         block.ended_by = samples.ended_by
         block.telemetry = summary(watch.readings)

@@ -51,7 +51,7 @@ class FakeDriver:
         self.contexts = 0
         self.context_flags = 0
         self.flags = np.zeros(2, np.uint32)
-        self.hold_expires = False
+        self.block_expires = False
 
     def note(self, name: str, *details: Any) -> None:
         """Record a call, and fail it if the test wants that."""
@@ -314,13 +314,13 @@ class _Function:
         self, grid: tuple[int, ...], block: tuple[int, ...], *arguments: Any, shared_size: int = 0
     ) -> None:
         assert len(arguments) == len(self.codes)
-        if self.symbol != "_Z4holdPVjy":
+        if self.symbol != "_Z12block_streamPVjy":
             self.gpu.note("queue", self.symbol, grid, block, shared_size)
             self.gpu.run(self.symbol, *arguments)
             return
-        self.gpu.note("hold", grid, block, int(arguments[1]))
+        self.gpu.note("block", grid, block, int(arguments[1]))
         assert self.gpu.flags.tolist() == [0, 0]
-        if self.gpu.hold_expires:
+        if self.gpu.block_expires:
             self.gpu.flags[1] = 1
 
     def prepared_timed_call(

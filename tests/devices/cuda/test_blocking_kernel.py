@@ -1,4 +1,4 @@
-"""Launches held back, and L2 emptied, over a pretended PyCUDA; tests/gpu looks at the effect."""
+"""The blocking kernel and the L2 flush, over a pretended PyCUDA; tests/gpu looks at the effect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from nqbench.devices.cuda import blocking_kernel as cuda_hold
+from nqbench.devices.cuda import blocking_kernel
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.errors import DeviceError, LaunchError
 from nqbench.plan import KernelPlan
@@ -17,22 +17,22 @@ from tests.devices.cuda.test_device import gpu, plan
 __all__ = ["gpu", "plan"]  # fixtures
 
 
-def test_all_but_the_first_launch_are_held_until_everything_is_queued(
+def test_all_but_the_first_launch_are_blocked_until_everything_is_queued(
     gpu: FakeDriver, plan: KernelPlan
 ) -> None:
     prepared = CudaDevice(0).prepare(plan)
-    assert not prepared.launch().held
-    assert "hold" not in gpu.names()
+    assert not prepared.launch().blocked
+    assert "block" not in gpu.names()
     prepared.launch()
     gpu.calls.clear()
-    assert prepared.launch().held
+    assert prepared.launch().blocked
     assert gpu.names() == [
-        "memcpy_dtod", "memset_d8", "synchronize", "hold", "launch", "release", "elapsed",
+        "memcpy_dtod", "memset_d8", "synchronize", "block", "launch", "release", "elapsed",
         "synchronize",
     ]  # fmt: skip
 
 
-def test_one_kernel_with_a_time_limit_holds_for_a_whole_process(
+def test_one_kernel_with_a_time_limit_blocks_for_a_whole_process(
     gpu: FakeDriver, plan: KernelPlan
 ) -> None:
     device = CudaDevice(0)
@@ -41,11 +41,11 @@ def test_one_kernel_with_a_time_limit_holds_for_a_whole_process(
             for _ in range(3):
                 prepared.launch()
     assert gpu.names().count("pagelocked_zeros") == 1
-    holds = [call for call in gpu.calls if call[0] == "hold"]
-    assert holds == [("hold", (1, 1, 1), (1, 1, 1), round(cuda_hold.LIMIT_S * 1e9))] * 4
+    blocks = [call for call in gpu.calls if call[0] == "block"]
+    assert blocks == [("block", (1, 1, 1), (1, 1, 1), round(blocking_kernel.LIMIT_S * 1e9))] * 4
 
 
-def test_a_launch_that_fails_lets_the_stream_go(gpu: FakeDriver, plan: KernelPlan) -> None:
+def test_a_launch_that_fails_releases_the_stream(gpu: FakeDriver, plan: KernelPlan) -> None:
     prepared = CudaDevice(0).prepare(plan)
     prepared.launch()
     gpu.failures["launch"] = Error("cuLaunchKernel failed: invalid value")
@@ -54,24 +54,24 @@ def test_a_launch_that_fails_lets_the_stream_go(gpu: FakeDriver, plan: KernelPla
     assert gpu.names()[-1] == "release"
 
 
-def test_a_hold_that_expired_is_the_last_one(gpu: FakeDriver, plan: KernelPlan) -> None:
+def test_a_blocking_kernel_that_expired_is_the_last_one(gpu: FakeDriver, plan: KernelPlan) -> None:
     prepared = CudaDevice(0).prepare(plan)
     prepared.launch()
-    gpu.hold_expires = True
-    assert not prepared.launch().held
+    gpu.block_expires = True
+    assert not prepared.launch().blocked
     gpu.calls.clear()
-    assert not prepared.launch().held
-    assert "hold" not in gpu.names()
+    assert not prepared.launch().blocked
+    assert "block" not in gpu.names()
 
 
-def test_without_mapped_memory_launches_are_not_held(gpu: FakeDriver, plan: KernelPlan) -> None:
+def test_without_mapped_memory_launches_are_not_blocked(gpu: FakeDriver, plan: KernelPlan) -> None:
     gpu.failures["pagelocked_zeros"] = Error("cuMemHostAlloc failed: not supported")
     prepared = CudaDevice(0).prepare(plan)
-    assert [prepared.launch().held for _ in range(3)] == [False] * 3
+    assert [prepared.launch().blocked for _ in range(3)] == [False] * 3
     assert gpu.names().count("pagelocked_zeros") == 1
 
 
-def test_the_split_of_l1_does_not_change_between_hold_and_kernel(
+def test_the_split_of_l1_does_not_change_between_the_two_kernels(
     gpu: FakeDriver, plan: KernelPlan
 ) -> None:
     prepared = CudaDevice(0).prepare(dataclasses.replace(plan, cache="prefer_shared"))
@@ -101,7 +101,7 @@ def test_a_cold_launch_writes_twice_the_cache_before_the_timed_interval(
     gpu.calls.clear()
     prepared.launch()
     assert gpu.names() == [
-        "memcpy_dtod", "memset_d8", "synchronize", "memset_d8", "hold", "launch", "release",
+        "memcpy_dtod", "memset_d8", "synchronize", "memset_d8", "block", "launch", "release",
         "elapsed", "synchronize",
     ]  # fmt: skip
     flushed = [call[1] for call in gpu.calls if call[0] == "memset_d8"][1]
@@ -126,5 +126,5 @@ def test_what_prevents_a_flush_is_said(
     with pytest.raises(DeviceError, match=r"104857600 bytes of memory left .* l2: hot"):
         prepared.flush_l2()
     monkeypatch.setitem(fake_pycuda._DEVICE_ATTRIBUTES, "L2_CACHE_SIZE", 0)
-    with pytest.raises(DeviceError, match="does not tell the size of its L2 cache"):
+    with pytest.raises(DeviceError, match="does not report the size of its L2 cache"):
         prepared.flush_l2()

@@ -12,7 +12,6 @@ import pytest
 
 from nqbench.compiler.nvjitlink import linker_version
 from nqbench.devices.cuda import driver as cuda_driver
-from nqbench.devices.cuda import kernel as cuda_kernel
 from nqbench.devices.cuda.context import PINNED_BYTES
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.program import CudaProgram
@@ -227,12 +226,12 @@ def thinks(context: ProgramContext) -> None:
         time.sleep(0.01)
 
 
-def test_launches_of_a_split_run_are_held_except_the_first(steps: FakeDriver) -> None:
+def test_launches_of_a_split_run_are_blocked_except_the_first(steps: FakeDriver) -> None:
     with prepared(simulated_plan("steps", 3)) as program:
         program.phases()
-        assert steps.names().count("hold") == 2
+        assert steps.names().count("block") == 2
         program.phases()
-        assert steps.names().count("hold") == 2 + 4
+        assert steps.names().count("block") == 2 + 4
 
 
 def test_resources_are_those_of_each_kernel_and_plainly_of_the_first(steps: FakeDriver) -> None:
@@ -411,13 +410,13 @@ def test_the_profiler_sees_the_first_launch_of_each_kernel(
         assert shown.count("on") == 2
 
 
-def test_a_kernel_that_launches_kernels_is_linked_and_not_held(
+def test_a_kernel_that_launches_kernels_is_linked_and_not_blocked(
     gpu: FakeDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "nested.cu"
     source.write_text(NESTED, encoding="utf-8")
     allowed: list[int] = []
-    monkeypatch.setattr(cuda_kernel, "allow_pending_launches", allowed.append)
+    monkeypatch.setattr(cuda_driver, "allow_pending_launches", allowed.append)
     more: dict[str, Any] = {"device_launch": True, "pending_launches": 5000}
     nested = Kernel(source, "parent", ("y",), (1, 1, 1), (32, 1, 1), **more)
     with prepared(plan("parents", kernels={"parent": nested, **KERNELS_OF_STEPS})) as program:
@@ -425,7 +424,7 @@ def test_a_kernel_that_launches_kernels_is_linked_and_not_held(
         assert "nvjitlink@scale" not in program.resources
         program.phases()
         program.phases()
-        assert gpu.names().count("hold") == 1  # of the second launch of "scale" alone
+        assert gpu.names().count("block") == 1  # of the second launch of "scale" alone
     assert allowed == [5000]
 
 

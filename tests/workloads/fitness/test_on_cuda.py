@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.devices.cuda import kernel as cuda_kernel
+from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.errors import LaunchError
 from nqbench.measure.sampling.phases import whole_run
@@ -78,7 +78,7 @@ def test_sub_kernels_may_all_wait(
 ) -> None:
     pytest.importorskip("cuda.bindings.nvjitlink")
     allowed: list[int] = []
-    monkeypatch.setattr(cuda_kernel, "allow_pending_launches", allowed.append)
+    monkeypatch.setattr(cuda_driver, "allow_pending_launches", allowed.append)
     answers(f"{PAPER}.gpu_cdp", threshold=10)
     assert allowed == [N - 1 - 10]  # one for each row with more comparisons than the threshold
 
@@ -87,7 +87,7 @@ def test_refused_launches_are_an_error(
     gpu: FakeDriver, refused: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("cuda.bindings.nvjitlink")
-    monkeypatch.setattr(cuda_kernel, "allow_pending_launches", lambda count: None)
+    monkeypatch.setattr(cuda_driver, "allow_pending_launches", lambda count: None)
     refused[0] = 3
     with pytest.raises(LaunchError, match=r"refused 3 launches of sub-kernels .* larger threshold"):
         answers(f"{PAPER}.gpu_cdp", threshold=10)
