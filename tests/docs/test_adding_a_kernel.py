@@ -114,10 +114,10 @@ def test_places_named_on_the_page_exist() -> None:
         ("factors.py", "CUDA_NAMES"),
         ("policy.cuh", "enum class Assignment { one_per_thread,"),
         ("jobs.cuh", "struct Feed<P, Assignment::strided>"),
-        ("launch.py", "_GRIDS"),
-        ("levels.py", "def _senseless"),
+        ("resolve.py", "_GRIDS"),
+        ("resolve.py", "def _senseless"),
         ("configuration.py", "class Configuration"),
-        ("feasibility.py", "def result_words"),
+        ("configuration.py", "def result_words"),
     ):
         assert name in (counting / file).read_text(encoding="utf-8"), f"{name} in {file}"
         assert file in TEXT

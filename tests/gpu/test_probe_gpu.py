@@ -10,13 +10,13 @@ from nqbench.plan import KernelPlan
 from nqbench.workloads.counting import WORKLOAD
 from nqbench.workloads.counting.counts import count
 from nqbench.workloads.counting.known import SOLUTIONS
-from nqbench.workloads.counting.systems import SYSTEMS, is_host
+from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
 
 TIMEOUT_S = 300.0
-KERNELS = [system for system in SYSTEMS if not is_host(system)]
+KERNELS = [system for system in SYSTEMS if not is_cpu(system)]
 
 
 def counters(

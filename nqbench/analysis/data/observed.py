@@ -146,7 +146,7 @@ def profile_value(run: Observed, point: PointResult, name: str) -> float | None:
 
 
 def _own_depth(row: Mapping[str, Any], n: int) -> int:
-    from nqbench.workloads.counting.levels import auto_depth
+    from nqbench.workloads.counting.resolve import auto_depth
 
     return auto_depth(n, str(row["system"]), row["encoding"], row["symmetry"])
 

@@ -14,7 +14,7 @@ from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Workload
 from nqbench.workloads.counting.factors import CUDA_NAMES, FACTORS
 from nqbench.workloads.counting.known import SOLUTIONS, nodes
 from nqbench.workloads.counting.probe import COUNTERS, summarise
-from nqbench.workloads.counting.systems import SYSTEMS, is_host
+from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
 
 __all__ = ["FACTORS_OF_THE_KERNEL", "NOT_APPLICABLE", "WORKLOAD", "Counting"]
 
@@ -28,7 +28,7 @@ class Counting(Workload):
     name: str = "counting"
     factors: Mapping[str, Factor] = FACTORS
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
-    cpu_systems: frozenset[str] = frozenset(filter(is_host, SYSTEMS))
+    cpu_systems: frozenset[str] = frozenset(filter(is_cpu, SYSTEMS))
     parallel_systems: frozenset[str] = frozenset({"cpu.multicore"})
     probe_counters: Mapping[str, str] = COUNTERS
     no_variants: str = (
@@ -44,19 +44,19 @@ class Counting(Workload):
         Raises ``InfeasibleError`` (``WrongDeviceError`` for a kernel on a CPU), and ``StudyError``
         for a factor, level or system that does not exist.
         """
-        from nqbench.workloads.counting import plans
+        from nqbench.workloads.counting.resolve import derived, resolve_cpu, resolve_kernel
 
-        if system is not None and is_host(system):
-            return Resolved(plans.resolve_host(given, system), {})
-        levels, config, grid = plans.settle(given, system, device)
-        return Resolved(levels, plans.derived(config, grid))
+        if system is not None and is_cpu(system):
+            return Resolved(resolve_cpu(given, system), {})
+        levels, config, grid = resolve_kernel(given, system, device)
+        return Resolved(levels, derived(config, grid))
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """Executable form of resolved factors; makes the jobs (cached between points)."""
         from nqbench.workloads.counting import plans
 
-        if system is not None and is_host(system):
-            return plans.host_plan(factors, system)
+        if system is not None and is_cpu(system):
+            return plans.cpu_plan(factors, system)
         return plans.kernel_plan(factors, system, device)
 
     def answer(self, plan: Plan, outputs: Outputs) -> int:

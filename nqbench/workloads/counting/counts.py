@@ -1,4 +1,4 @@
-"""Deterministic counts of the counting workload, computed on the host: no GPU, no timing.
+"""Deterministic counts of the counting workload, computed on the CPU: no GPU, no timing.
 
 :func:`count` is what claims of the papers call. Where the numbers come from:
 
@@ -7,27 +7,67 @@
   On the fly up to N = 16 (seconds); beyond only with ``full=True``: two minutes for N = 18 on two
   cores, a factor of 8 per row, once, then from the disk.
   The instrumented kernels (``probe: iterations``, ``accesses``) give the same numbers on a GPU;
-- *sampled* (``lockstep``): ``warp_utilization``, ``split_iteration_share``, ``warp_iterations``, of
-  warps whose lanes run in step; ``probe: iterations`` gives the first for all warps.
+- *sampled*: ``warp_utilization``, ``split_iteration_share``, ``warp_iterations``, of warps whose
+  lanes run in step; ``probe: iterations`` gives the first for all warps.
+
+The sampled counts model the hardware: every iteration of the loop is one pass of the whole warp, in
+which some lanes place a queen and others step back. Jobs are handed out in depth-first order, as by
+``assignment: one_per_thread`` with blocks of whole warps, or in a random order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
-from nqbench.errors import StudyError
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import AnalysisError, StudyError
 from nqbench.point import Level
 from nqbench.system.suggest import suggestion
-from nqbench.workloads.counting import count_values as values
-from nqbench.workloads.counting import feasibility
-from nqbench.workloads.counting.count_values import STATISTICS, Asked, Value
-from nqbench.workloads.counting.enumeration import Split
-from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry
-from nqbench.workloads.counting.levels import auto_depth, fill_levels
-from nqbench.workloads.counting.systems import SYSTEMS, is_host
+from nqbench.workloads.counting import enumeration
+from nqbench.workloads.counting.configuration import check_depth
+from nqbench.workloads.counting.enumeration import (
+    Enumeration,
+    Split,
+    Spread,
+    loop_iterations,
+    work_of,
+)
+from nqbench.workloads.counting.jobs import (
+    ODD_RULES,
+    Encoding,
+    Symmetry,
+    count_jobs,
+    masks_of_jobs,
+    words_per_job,
+)
+from nqbench.workloads.counting.resolve import auto_depth, fill_levels
+from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
+
+Value = int | float | dict[str, Any]
+
+MAX_N_ON_THE_FLY: Final = 16
+"""Largest board that is walked without being asked to: 10 seconds on one core."""
+
+_WORD: Final = 4
+_UTILIZATION_WARPS: Final = 5000
+_DIVERGENCE_WARPS: Final = 400
+"""Sampled warps where none are asked for: the share of split passes is then known to 0.006, the
+mean utilization to 0.002 (standard errors at N = 18)."""
+
+STATISTICS: Final = ("min", "max", "mean", "variance", "sd", "total")
+Order = Literal["consecutive", "random"]
+WARP: Final = 32
+_STEP_BY: Final = {
+    "somers": 0,
+    "branchy": 1,
+    "place_first": 1,
+    "irrc": 2,
+}  # the numbers of ``search.trace``
 
 _TASKS_OF: Final = "tanaka2011.both"
 _JOBS_OF: Final = "zhang2011.low_divergence"
@@ -35,6 +75,182 @@ _ALIASES: Final[Mapping[str, str]] = MappingProxyType(
     {"N": "n", "m": "depth", "k": "depth", "iterations_total": "iterations"}
 )
 _ENCODING_ALIASES: Final = {"one_hot_rows": "rows"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Which warps: ``warps`` full ones (all, if there are no more), drawn by ``seed``."""
+
+    warps: int
+    seed: int = 1
+    order: Order = "consecutive"
+
+
+def sample_jobs(jobs: int, sample: Sample) -> NDArray[np.int64]:
+    """Job numbers of the sampled warps, shape ``(warps, 32)``; the last, short warp is left out."""
+    draw = np.random.default_rng(sample.seed)
+    full = jobs // WARP
+    order = np.arange(full * WARP)
+    if sample.order == "random":
+        order = draw.permutation(jobs)[: full * WARP]
+    chosen = np.sort(draw.choice(full, min(sample.warps, full), replace=False))
+    return order.reshape(full, WARP)[chosen]
+
+
+def sampled_utilization(split: Split, loop: str, sample: Sample) -> dict[str, float]:
+    """Warp utilization (zhang2011, equation 1) by iterations.
+
+    Keys: ``warps``; ``value``, work over possible work of all sampled warps together; and ``min``,
+    ``max``, ``mean``, ``sd`` of the warps' own utilizations.
+    """
+    words, chosen = _sampled(split, sample)
+    iterations = loop_iterations(loop, work_of(split, words, 0, chosen.size)).reshape(chosen.shape)
+    longest = iterations.max(axis=1)
+    share = iterations.sum(axis=1) / (WARP * longest)
+    return {
+        "warps": len(chosen),
+        "value": float(iterations.sum() / (WARP * longest.sum())),
+        "min": float(share.min()),
+        "max": float(share.max()),
+        "mean": float(share.mean()),
+        "sd": float(share.std()),
+    }
+
+
+def sampled_divergence(split: Split, loop: str, sample: Sample) -> dict[str, float]:
+    """How often the place-or-retreat branch splits a warp.
+
+    Keys: ``warps``; ``warp_iterations_mean``, passes of a warp; ``share``, passes that split over
+    all passes of the sampled warps; ``standard_error`` of the share, over warps.
+    """
+    from nqbench.workloads.counting.search import lockstep, trace  # numba: slow to import
+
+    words, chosen = _sampled(split, sample)
+    number = _STEP_BY[loop]
+    iterations = loop_iterations(loop, work_of(split, words, 0, chosen.size)).reshape(chosen.shape)
+    passes = iterations.max(axis=1)
+    split_passes = np.empty(len(chosen), np.int64)
+    for warp, lengths in enumerate(iterations):
+        places = np.zeros((WARP, passes[warp]), np.bool_)
+        for lane in range(WARP):
+            trace(split.n, split.depth, number, words, warp * WARP + lane, places[lane])
+        split_passes[warp] = lockstep(lengths, places)
+    share = split_passes.sum() / passes.sum()
+    residual = split_passes - share * passes
+    return {
+        "warps": len(chosen),
+        "warp_iterations_mean": float(passes.mean()),
+        "share": float(share),
+        "standard_error": float(residual.std() / passes.mean() / len(chosen) ** 0.5),
+    }
+
+
+def _sampled(split: Split, sample: Sample) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Masks of the sampled warps' jobs, warp by warp, and their numbers."""
+    words = masks_of_jobs(split.n, split.depth, split.symmetry, split.odd_rule).reshape(-1, 3)
+    chosen = sample_jobs(len(words), sample)
+    return words[chosen.ravel()].ravel(), chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a count is of, all names resolved."""
+
+    system: str
+    levels: Mapping[str, Level]
+    split: Split
+    stat: str | None
+    full: bool
+    sample: Mapping[str, Any]
+
+    @property
+    def loop(self) -> str:
+        """The search loop."""
+        return cast(str, self.levels["loop"])
+
+    @property
+    def encoding(self) -> Encoding:
+        """How jobs are written down."""
+        return cast(Encoding, self.levels["encoding"])
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs."""
+        split = self.split
+        return count_jobs(split.n, split.depth, split.symmetry, split.odd_rule)
+
+    def enumerated(self) -> Enumeration:
+        """The walk over all jobs, from the disk if it was done before.
+
+        ``AnalysisError`` where it takes minutes that nobody asked for. Also where the disk has it:
+        what a page says must not depend on what was walked on this machine.
+        """
+        n = self.split.n
+        if n > MAX_N_ON_THE_FLY and not self.full:
+            raise AnalysisError(
+                f"this count walks the whole tree of n = {n}, minutes beyond n ="
+                f" {MAX_N_ON_THE_FLY}: ask with full=True (minutes, once), or run the system with"
+                " probe: iterations on a GPU"
+            )
+        found = enumeration.cached(self.split)
+        if found is None:
+            found = enumeration.enumerate_jobs(self.split)
+            enumeration.keep(found)
+        return found
+
+
+def _statistic(spread: Spread, stat: str | None) -> Value:
+    values: dict[str, Any] = {name: getattr(spread, name) for name in STATISTICS}
+    return values if stat is None else cast(Value, values[stat])
+
+
+def _iterations_per_job(asked: Asked) -> Value:
+    return _statistic(asked.enumerated().iterations[asked.loop], asked.stat)
+
+
+def _nodes_per_task(asked: Asked) -> Value:
+    return _statistic(asked.enumerated().nodes, asked.stat)
+
+
+def _solutions(asked: Asked) -> int:
+    """Solutions of the whole board: twice those of jobs that all weigh the same."""
+    split = replace(asked.split, odd_rule="restrict_second")
+    return 2 * replace(asked, split=split).enumerated().solutions
+
+
+def _h2d_bytes(asked: Asked) -> int:
+    """Bytes of all encoded jobs."""
+    return asked.jobs * _WORD * words_per_job(asked.encoding, asked.split.depth)
+
+
+def _workspace(asked: Asked) -> tuple[int, int]:
+    """32-bit loads and stores of all threads, as the listings write them.
+
+    A descent reads the three masks above and writes the three below; the open columns are read
+    once per iteration and written by a placement and into the row it enters. Somers' loop keeps
+    them in a register: a stack word is written by a descent and read on the way back.
+    """
+    found = asked.enumerated()
+    jobs, descents = found.nodes.count, found.descents
+    if asked.loop != "somers":
+        loads = found.iterations[asked.loop].total + 3 * descents
+        return loads, 4 * jobs + 5 * descents + found.solutions
+    loads, stores = jobs + 4 * descents, 4 * jobs + 4 * descents
+    if asked.levels["rows"] != "remaining" and asked.encoding == "rows":
+        # Listing 4 replays the rows given: a descent each.
+        return loads + 3 * asked.split.depth * jobs, stores + 4 * asked.split.depth * jobs
+    return loads, stores
+
+
+def _utilization(asked: Asked) -> Value:
+    sample = Sample(**{"warps": _UTILIZATION_WARPS, **asked.sample})
+    found = sampled_utilization(asked.split, asked.loop, sample)
+    return dict(found) if asked.stat is None else found[asked.stat]
+
+
+def _divergence(asked: Asked) -> dict[str, float]:
+    sample = Sample(**{"warps": _DIVERGENCE_WARPS, **asked.sample})
+    return sampled_divergence(asked.split, asked.loop, sample)
 
 
 def count(name: str, **params: Any) -> Value:
@@ -77,7 +293,7 @@ def _resolve(kind: Kind, params: dict[str, Any]) -> Asked:
     depth = params.get("depth")
     if depth is None:
         depth = auto_depth(n, system, encoding, symmetry)
-    feasibility.check_depth(n, depth)
+    check_depth(n, depth)
     stat = params.get("stat")
     if stat is not None and stat not in STATISTICS:
         raise StudyError(f"no statistic is called {stat!r}; {suggestion(str(stat), STATISTICS)}")
@@ -93,7 +309,7 @@ def _resolve(kind: Kind, params: dict[str, Any]) -> Asked:
 
 def _system(name: str) -> str:
     """The full name of a system that is given with or without its paper's."""
-    kernels = [system for system in SYSTEMS if not is_host(system)]
+    kernels = [system for system in SYSTEMS if not is_cpu(system)]
     found = [system for system in kernels if name in (system, system.partition(".")[2])]
     if len(found) != 1:
         raise StudyError(f"no system {name!r} has such counts; {suggestion(name, kernels)}")
@@ -114,14 +330,14 @@ _SAMPLE: Final = ("warps", "seed", "order")
 
 COUNTS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
-        "solutions": Kind("solutions of the board, by walking it", values.solutions, _TASKS_OF),
+        "solutions": Kind("solutions of the board, by walking it", _solutions, _TASKS_OF),
         "jobs": Kind("jobs of the host split; odd boards as in zhang2011", lambda a: a.jobs),
         "tasks": Kind(
             "jobs of the host split; odd boards as in tanaka2011", lambda a: a.jobs, _TASKS_OF
         ),
         "h2d_bytes": Kind(
             "bytes of all encoded jobs, copied to the device",
-            values.h2d_bytes,
+            _h2d_bytes,
             _TASKS_OF,
         ),
         "iterations": Kind(
@@ -129,10 +345,10 @@ COUNTS: Final[Mapping[str, Kind]] = MappingProxyType(
             lambda a: a.enumerated().iterations[a.loop].total,
         ),
         "iterations_per_job": Kind(
-            "passes of the search loop per job", values.iterations_per_job, takes=("stat",)
+            "passes of the search loop per job", _iterations_per_job, takes=("stat",)
         ),
         "nodes_per_task": Kind(
-            "queens placed below a job's own rows", values.nodes_per_task, _TASKS_OF, ("stat",)
+            "queens placed below a job's own rows", _nodes_per_task, _TASKS_OF, ("stat",)
         ),
         "min_nodes_per_task": Kind(
             "the least of nodes_per_task", lambda a: a.enumerated().nodes.min, _TASKS_OF
@@ -143,28 +359,24 @@ COUNTS: Final[Mapping[str, Kind]] = MappingProxyType(
         "mean_nodes_per_task": Kind(
             "the mean of nodes_per_task", lambda a: a.enumerated().nodes.mean, _TASKS_OF
         ),
-        "workspace_loads": Kind(
-            "32-bit loads from the work space", lambda a: values.workspace(a)[0]
-        ),
-        "workspace_stores": Kind(
-            "32-bit stores to the work space", lambda a: values.workspace(a)[1]
-        ),
-        "workspace_accesses": Kind("both together", lambda a: sum(values.workspace(a))),
+        "workspace_loads": Kind("32-bit loads from the work space", lambda a: _workspace(a)[0]),
+        "workspace_stores": Kind("32-bit stores to the work space", lambda a: _workspace(a)[1]),
+        "workspace_accesses": Kind("both together", lambda a: sum(_workspace(a))),
         "warp_utilization": Kind(
             "mean work of a warp's threads over that of its longest, by iterations (zhang2011,"
             " equation 1), of sampled warps",
-            values.utilization,
+            _utilization,
             takes=("stat", *_SAMPLE),
         ),
         "split_iteration_share": Kind(
             "passes in which the place-or-retreat branch splits the warp, over all passes of"
             " sampled warps",
-            lambda a: values.divergence(a)["share"],
+            lambda a: _divergence(a)["share"],
             takes=_SAMPLE,
         ),
         "warp_iterations": Kind(
             "passes of a warp, mean over sampled warps",
-            lambda a: values.divergence(a)["warp_iterations_mean"],
+            lambda a: _divergence(a)["warp_iterations_mean"],
             takes=_SAMPLE,
         ),
     }

@@ -1,4 +1,4 @@
-"""The host programs: the baselines that the papers' speed-ups refer to."""
+"""The CPU programs: the baselines that the papers' speed-ups refer to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from nqbench.system.cpu import cpu_count
 from nqbench.workloads.counting.jobs import make_jobs
 
-LEAST_SPLIT_N: Final = 13
+MIN_SPLIT_N: Final = 13
 """Boards below this take less than 5 ms on one core: starting threads would cost as much."""
 
 _SPLIT_DEPTH: Final = 4
@@ -23,7 +23,7 @@ _CHUNKS_PER_THREAD: Final = 32
 
 def count_somers(n: int) -> int:
     """Solutions for one board, by the sequential half-tree search on one core; ``n >= 1``."""
-    from nqbench.workloads.counting.cpu_search import half_tree  # numba: slow to import
+    from nqbench.workloads.counting.search import half_tree  # numba: slow to import
 
     return int(half_tree(n)) if n > 1 else 1
 
@@ -33,9 +33,9 @@ def count_multicore(n: int, threads: int = 0) -> int:
 
     The same search, split at row 4; threads take the next piece when they are done with one.
     """
-    if n < LEAST_SPLIT_N:
+    if n < MIN_SPLIT_N:
         return count_somers(n)
-    from nqbench.workloads.counting.cpu_search import solutions_of_jobs
+    from nqbench.workloads.counting.search import solutions_of_jobs
 
     threads = threads or cpu_count()
     jobs = make_jobs(n, _SPLIT_DEPTH, "masks")

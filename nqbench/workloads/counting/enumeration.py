@@ -1,4 +1,4 @@
-"""The deterministic counts of a whole board, by enumeration on the host's cores.
+"""The deterministic counts of a whole board, by enumeration on the CPU's cores.
 
 One walk over all jobs gives each job's descents, dead descents and solutions; what each loop does
 follows from them. The tests compare those formulas with the loops run step by
@@ -30,7 +30,7 @@ from nqbench.workloads.counting.jobs import OddRule, Symmetry, masks_of_jobs
 Counts = NDArray[np.int64]
 _CHUNK_JOBS: Final = 4096
 """Jobs handed to a thread at once: the last chunk to finish costs little, handing out less."""
-_SOURCES: Final = ("job_work.py", "job_search.py", "jobs.py", "enumeration.py")
+_SOURCES: Final = ("search.py", "jobs.py", "enumeration.py")
 
 _DEAD_AND_SOLUTIONS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {"somers": (0, 0), "branchy": (0, 1), "place_first": (0, 1), "irrc": (-1, 0)}
@@ -134,7 +134,7 @@ def enumerate_jobs(split: Split, threads: int = 0) -> Enumeration:
 
 def work_of(split: Split, words: NDArray[Any], begin: int, end: int) -> Counts:
     """Descents, dead descents and solutions of some jobs, shape ``(3, end - begin)``."""
-    from nqbench.workloads.counting.job_work import work_of_jobs  # numba: slow to import
+    from nqbench.workloads.counting.search import work_of_jobs  # numba: slow to import
 
     out = np.empty((end - begin, 3), np.int64)
     work_of_jobs(split.n, split.depth, words, begin, end, out)

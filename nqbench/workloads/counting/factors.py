@@ -9,9 +9,6 @@ from typing import Final
 from nqbench.point import Level
 from nqbench.workloads.base import Factor
 
-NOT_APPLICABLE: Final = "-"
-"""Level of a factor that means nothing for the others chosen (the layout of local memory)."""
-
 MIN_N: Final = 5
 MAX_N: Final = 27
 """Boards the kernels take; 27 is the largest N whose answer is known."""

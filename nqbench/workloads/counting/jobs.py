@@ -71,7 +71,7 @@ def count_jobs(
     limit: int = 2**62,
 ) -> int:
     """Number of jobs for ``depth >= 2``, or ``limit + 1`` once there are more than ``limit``."""
-    from nqbench.workloads.counting.job_search import count_prefixes
+    from nqbench.workloads.counting.search import count_prefixes
 
     restrict = symmetry == "mirror" and odd_rule == "restrict_second"
     return int(count_prefixes(n, depth, _first_row(n, symmetry), restrict, limit))
@@ -87,7 +87,7 @@ def masks_of_jobs(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule) -> 
 
     Shape ``(3 * jobs,)``: columns, left and right diagonals, as in the encoding ``masks``.
     """
-    from nqbench.workloads.counting.job_search import fill_prefixes
+    from nqbench.workloads.counting.search import fill_prefixes
 
     restrict = symmetry == "mirror" and odd_rule == "restrict_second"
     words = np.empty(3 * count_jobs(n, depth, symmetry, odd_rule), np.uint32)
@@ -97,7 +97,7 @@ def masks_of_jobs(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule) -> 
 
 def split(n: int, depth: int, encoding: Encoding, symmetry: Symmetry) -> Jobs:
     """Make the jobs anew (see :func:`make_jobs`) and time it."""
-    from nqbench.workloads.counting.job_search import count_prefixes, fill_prefixes
+    from nqbench.workloads.counting.search import count_prefixes, fill_prefixes
 
     odd_rule = ODD_RULES[encoding]
     restrict = symmetry == "mirror" and odd_rule == "restrict_second"

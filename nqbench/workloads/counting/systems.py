@@ -1,4 +1,4 @@
-"""The papers' systems as named points of the factor space, and the two host programs.
+"""The papers' systems as named points of the factor space, and the two CPU programs.
 
 What a paper leaves open is chosen here, once, and ends up in every record:
 
@@ -62,8 +62,8 @@ def paper_of(system: str | None) -> str:
     return system.partition(".")[0] if system else ""
 
 
-def is_host(system: str | None) -> bool:
-    """Whether the system runs on the host's CPU."""
+def is_cpu(system: str | None) -> bool:
+    """Whether the system runs on the CPU."""
     return paper_of(system) == "cpu"
 
 

@@ -13,12 +13,18 @@ from nqbench.devices.base import Device
 from nqbench.devices.registry import open_device
 from nqbench.errors import AnalysisError, InfeasibleError, StudyError
 from nqbench.point import Level
-from nqbench.workloads.counting import WORKLOAD, count_values, enumeration
-from nqbench.workloads.counting.counts import COUNTS, count
+from nqbench.workloads.counting import WORKLOAD, counts, enumeration
+from nqbench.workloads.counting.counts import (
+    COUNTS,
+    Sample,
+    count,
+    sample_jobs,
+    sampled_divergence,
+    sampled_utilization,
+)
 from nqbench.workloads.counting.enumeration import Split, Spread
 from nqbench.workloads.counting.jobs import OddRule, masks_of_jobs
 from nqbench.workloads.counting.known import SOLUTIONS
-from nqbench.workloads.counting.lockstep import Sample, divergence, sample_jobs, utilization
 from tests.workloads.counting import oracle
 from tests.workloads.counting.steps import lockstep, steps, traces, warps
 
@@ -152,13 +158,13 @@ def test_warps_in_step(loop: str) -> None:
     n, depth = 9, 4
     groups = warps(traces(n, oracle.jobs(n, depth, "full_middle"), loop))[:-1]  # full warps only
     expected = [lockstep(group) for group in groups]
-    found = divergence(Split(n, depth), loop, Sample(10_000))
+    found = sampled_divergence(Split(n, depth), loop, Sample(10_000))
     assert found["warps"] == len(groups)
     passes = sum(p for p, _, _ in expected)
     assert found["warp_iterations_mean"] == pytest.approx(passes / len(groups))
     assert found["share"] == pytest.approx(sum(s for _, s, _ in expected) / passes)
     shares = [lanes / (32 * p) for p, _, lanes in expected]
-    used = utilization(Split(n, depth), loop, Sample(10_000))
+    used = sampled_utilization(Split(n, depth), loop, Sample(10_000))
     assert used["mean"] == pytest.approx(np.mean(shares))
     assert (used["min"], used["max"]) == pytest.approx((min(shares), max(shares)))
     assert used["value"] == pytest.approx(sum(lanes for *_, lanes in expected) / (32 * passes))
@@ -185,14 +191,14 @@ def test_sampled_warps_of_18_queens_agree_with_an_earlier_sample() -> None:
     mixed = count("warp_utilization", N=18, warps=400, order="random")
     assert isinstance(mixed, dict)
     assert abs(mixed["mean"] - 0.401) < 4 * mixed["sd"] * math.sqrt(1 / 400 + 1 / 5000)
-    found = divergence(Split(18, 7), "irrc", Sample(100))
+    found = sampled_divergence(Split(18, 7), "irrc", Sample(100))
     assert abs(found["share"] - 0.845) < 4 * found["standard_error"] * math.sqrt(1 + 100 / 400)
 
 
 def test_a_large_tree_is_walked_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AnalysisError, match="full=True"):
         count("iterations", system="low_divergence", N=17)
-    monkeypatch.setattr(count_values, "MAX_N_ON_THE_FLY", 8)
+    monkeypatch.setattr(counts, "MAX_N_ON_THE_FLY", 8)
     with pytest.raises(AnalysisError, match="n = 9"):
         count("iterations", system="low_divergence", N=9)
     asked = count("iterations", system="low_divergence", N=9, full=True)

@@ -29,7 +29,7 @@ def refused(
     ("system", "given", "device", "sentence", "factor"),
     [
         (None, {"n": 4}, GPU, "n: 4 is outside what the kernels take, 5 to 27", "n"),
-        ("cpu.somers", {"n": 28}, GPU, "n: 28 is outside what the host programs take, 1 to", "n"),
+        ("cpu.somers", {"n": 28}, GPU, "n: 28 is outside what the CPU programs take, 1 to", "n"),
         (None, {"n": 8, "depth": 6}, GPU, "depth: 6 is outside 2 to N-3 = 5 at n: 8", "depth"),
         (
             None,

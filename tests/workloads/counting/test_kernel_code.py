@@ -10,7 +10,7 @@ from nqbench.compiler.compile import compile_ptx
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
-from nqbench.workloads.counting.systems import SYSTEMS, is_host
+from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
 from tests.workloads.counting.combinations import label, pairwise_cover
 from tests.workloads.counting.facts import GPU
 
@@ -44,7 +44,7 @@ def check(given: dict[str, Level], system: str | None) -> None:
     assert not _GENERIC.search(ptx), "an access whose address space the compiler did not see"
 
 
-@pytest.mark.parametrize("system", [system for system in SYSTEMS if not is_host(system)])
+@pytest.mark.parametrize("system", [system for system in SYSTEMS if not is_cpu(system)])
 @pytest.mark.parametrize("n", [8, 15])
 def test_systems_use_the_memory_they_name(system: str, n: int) -> None:
     check({"n": n}, system)

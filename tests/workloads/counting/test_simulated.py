@@ -11,7 +11,7 @@ from nqbench.devices.registry import open_device
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
 from nqbench.workloads.counting.known import SOLUTIONS
-from nqbench.workloads.counting.systems import SYSTEMS, is_host
+from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
 from tests.workloads.counting.combinations import (
     feasible_places,
     kernels_at,
@@ -20,7 +20,7 @@ from tests.workloads.counting.combinations import (
 )
 from tests.workloads.counting.facts import GPU
 
-KERNEL_SYSTEMS = [system for system in SYSTEMS if not is_host(system)]
+KERNEL_SYSTEMS = [system for system in SYSTEMS if not is_cpu(system)]
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,12 @@ import pytest
 from nqbench.errors import StudyError
 from nqbench.point import Level
 from nqbench.workloads import get, names
-from nqbench.workloads.counting.factors import FACTORS, NOT_APPLICABLE
-from nqbench.workloads.counting.systems import SYSTEMS, is_host, paper_of
+from nqbench.workloads.base import NOT_APPLICABLE
+from nqbench.workloads.counting.factors import FACTORS
+from nqbench.workloads.counting.systems import SYSTEMS, is_cpu, paper_of
 from tests.workloads.counting.facts import GPU
 
-KERNEL_SYSTEMS = [system for system in SYSTEMS if not is_host(system)]
+KERNEL_SYSTEMS = [system for system in SYSTEMS if not is_cpu(system)]
 
 
 def levels(system: str, n: int = 16) -> dict[str, Level]:
@@ -25,7 +26,7 @@ def changed(before: str, after: str) -> dict[str, tuple[Level, Level]]:
 
 def test_sixteen_systems_and_two_host_programs() -> None:
     assert len(KERNEL_SYSTEMS) == 16
-    assert [s for s in SYSTEMS if is_host(s)] == ["cpu.somers", "cpu.multicore"]
+    assert [s for s in SYSTEMS if is_cpu(s)] == ["cpu.somers", "cpu.multicore"]
     assert {paper_of(s) for s in KERNEL_SYSTEMS} == {"feinbube2010", "tanaka2011", "zhang2011"}
 
 
@@ -74,7 +75,7 @@ def test_every_system_resolves_to_a_level_for_every_factor(system: str, n: int) 
     assert set(resolved.factors) == set(FACTORS)
     assert "auto" not in resolved.factors.values()
     assert workload.resolve(resolved.factors, system, GPU) == resolved
-    if is_host(system):
+    if is_cpu(system):
         assert {f for f, level in resolved.factors.items() if level != NOT_APPLICABLE} == {"n"}
 
 

@@ -1,0 +1,327 @@
+"""From the levels a user gives to a level for every factor, and to the grid of a launch.
+
+Three sources, the stronger first: the levels given, the system's own, the defaults. A level that
+means nothing beside the others is refused when it was given and dropped (``-``) when it was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast
+
+from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.facts import DeviceFacts
+from nqbench.point import Level
+from nqbench.system.suggest import suggestion
+from nqbench.workloads.base import NOT_APPLICABLE
+from nqbench.workloads.counting.configuration import (
+    Configuration,
+    Geometry,
+    check_block,
+    check_depth,
+    check_grid,
+    check_rows,
+    checked_jobs,
+    device_bytes,
+    geometry,
+)
+from nqbench.workloads.counting.factors import (
+    DEFAULTS,
+    FACTORS,
+    MAX_N,
+    MIN_N,
+)
+from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
+from nqbench.workloads.counting.systems import SYSTEMS, is_cpu, paper_of
+from nqbench.workloads.levels import check_level
+
+Levels = dict[str, Level]
+
+_ENOUGH_JOBS: Final = 2_000
+"""`depth: auto` without a rule of the paper's own: enough jobs for a warp on every scheduler of a
+small GPU, few enough to keep the split negligible."""
+
+_ZHANG_ROWS: Final = 11
+_TANAKA_DEPTH: Final = 5
+
+_OF_PAPERS: Final[Levels] = {"allocation": "static", "storage": "arrays", "layout": "per_thread"}
+"""What a paper's system takes where its own memory had no such choice and another is asked for:
+the forms the papers start from."""
+
+_STATIC_SHARES: Final = ("strided", "contiguous")
+
+_JOBS_PER_THREAD: Final = 4
+"""Default for pools and static shares, on the average: enough to even out the threads, few enough
+to leave many blocks. Both pools of zhang2011 so have the same number of threads."""
+
+_WARP: Final = 32
+
+_GRIDS: Final = {
+    "one_per_thread": ("from_jobs", "from_jobs_plus_one"),
+    "block_pool": ("from_jobs",),
+    "strided": ("from_jobs", "number", "per_sm"),
+    "contiguous": ("from_jobs", "number", "per_sm"),
+    "global_pool": ("from_jobs", "number", "per_sm"),
+}
+_WHY: Final = {
+    "one_per_thread": "which needs a thread for every job",
+    "block_pool": "whose grid follows from pool_size",
+}
+
+
+def system_levels(system: str | None) -> Mapping[str, Level]:
+    """Levels of a named system; ``StudyError`` with the nearest name if there is none."""
+    if system is None:
+        return {}
+    if system not in SYSTEMS:
+        raise StudyError(
+            f"no system {system!r} in workload counting; {suggestion(system, SYSTEMS)}"
+        )
+    return SYSTEMS[system]
+
+
+def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
+    """Every factor but the launch (``depth``, ``blocks``, ...) resolved; ``auto`` may remain.
+
+    Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a senseless combination.
+    """
+    own = system_levels(system)
+    explicit = {name: level for name, level in given.items() if level != NOT_APPLICABLE}
+    for name, level in explicit.items():
+        check_level("counting", FACTORS, name, level)
+    _check_n(explicit.get("n"), MIN_N)
+
+    levels: Levels = dict.fromkeys(FACTORS, NOT_APPLICABLE) | dict(DEFAULTS)
+    if system is not None:
+        levels |= _OF_PAPERS
+    levels |= {name: level for name, level in own.items() if level != NOT_APPLICABLE}
+    levels |= explicit
+    for name, reason in _senseless(levels).items():
+        if name in explicit:
+            raise InfeasibleError(
+                f"{name}: {explicit[name]} makes no sense with {reason}; leave {name} out",
+                name,
+            )
+        levels[name] = NOT_APPLICABLE
+    if levels["memory"] == "shared_stack" and levels["storage"] != "arrays":
+        if "storage" in explicit:
+            raise InfeasibleError(
+                f"storage: {levels['storage']} makes no sense with memory: shared_stack, which"
+                " keeps only one quantity in shared memory; use storage: arrays",
+                "storage",
+            )
+        levels["storage"] = "arrays"
+    if levels["storage"] == "chunk" and levels["layout"] == "interleaved":
+        raise InfeasibleError(
+            "storage: chunk with layout: interleaved is the same order of words as interleaved"
+            " arrays; use storage: arrays",
+            "layout",
+        )
+    return levels
+
+
+def resolve_cpu(given: Mapping[str, Level], system: str) -> Levels:
+    """Levels of a CPU program, which takes nothing but ``n``."""
+    for name, level in given.items():
+        if level == NOT_APPLICABLE:
+            continue
+        check_level("counting", FACTORS, name, level)
+        if name != "n":
+            raise InfeasibleError(
+                f"{name}: {level} means nothing to {system}, which runs on the CPU and takes"
+                f" only n; leave {name} out",
+                name,
+            )
+    _check_n(given.get("n"), 1)
+    return dict.fromkeys(FACTORS, NOT_APPLICABLE) | {"n": given["n"]}
+
+
+def auto_depth(n: int, system: str | None, encoding: Encoding, symmetry: Symmetry) -> int:
+    """The paper's own depth where it is in 2..N-3, otherwise the least that gives enough jobs."""
+    paper = paper_of(system)
+    rule = {"zhang2011": n - _ZHANG_ROWS, "tanaka2011": _TANAKA_DEPTH}.get(paper, 0)
+    if 2 <= rule <= n - 3:
+        return rule
+    for depth in range(2, n - 3):
+        jobs = count_jobs(n, depth, symmetry, ODD_RULES[encoding], _ENOUGH_JOBS)
+        if jobs >= _ENOUGH_JOBS:
+            return depth
+    return n - 3
+
+
+def _senseless(levels: Levels) -> dict[str, str]:
+    """Factors that mean nothing next to the others, and what excludes them."""
+    found: dict[str, str] = {}
+    memory, rows, assignment = levels["memory"], levels["rows"], levels["assignment"]
+    if memory == "local":
+        reason = "memory: local, whose order the compiler and the hardware fix"
+        found |= dict.fromkeys(("allocation", "storage", "layout"), reason)
+    if memory == "global":
+        found["allocation"] = "memory: global, since it speaks of shared memory"
+    if rows != "max":
+        found["max_board"] = f"rows: {rows}, which reserves rows by N"
+    if assignment != "block_pool":
+        found["pool_size"] = f"assignment: {assignment}, which has no pool per block"
+    if assignment not in _STATIC_SHARES:
+        found["jobs_per_thread"] = f"assignment: {assignment}, which has no static share"
+    return found
+
+
+def _check_n(n: Level | None, least: int) -> None:
+    if not isinstance(n, int):
+        raise StudyError("a point of workload counting needs a number n")
+    if not least <= n <= MAX_N:
+        kind = "the kernels take" if least == MIN_N else "the CPU programs take"
+        raise InfeasibleError(
+            f"n: {n} is outside what {kind}, {least} to {MAX_N}; choose n in that range"
+            + (", or a cpu.* system for smaller boards" if n < least else ""),
+            "n",
+        )
+
+
+def check_device(system: str | None, device: DeviceFacts) -> None:
+    """Refuse a GPU kernel on a CPU (``WrongDeviceError``)."""
+    if device.kind == "cpu" and not is_cpu(system):
+        what = system or "a point of the factor space"
+        raise WrongDeviceError(
+            f"{what} is a GPU kernel and device {device.name} is a CPU; use a GPU"
+            " (--device cuda:0), a simulator, or the systems cpu.somers and cpu.multicore"
+        )
+
+
+def fill_launch(
+    levels: Levels,
+    given: Mapping[str, Level],
+    own: Mapping[str, Level],
+    jobs: int,
+    device: DeviceFacts,
+) -> Levels:
+    """Resolve block size, pool size and grid of levels whose ``depth`` is a number."""
+    levels = dict(levels)
+    explicit = {name for name, level in given.items() if level != NOT_APPLICABLE}
+    if "block_size" not in explicit:
+        levels["block_size"] = _fitting_block(levels, device)
+    if levels["assignment"] == "block_pool" and levels["pool_size"] == NOT_APPLICABLE:
+        levels["pool_size"] = _JOBS_PER_THREAD * cast(int, levels["block_size"])
+    levels["blocks"] = _grid_level(levels, explicit, own, jobs, device)
+    return levels
+
+
+def _fitting_block(levels: Levels, device: DeviceFacts) -> int:
+    """The default block size, or the largest multiple of a warp below it that fits."""
+    wanted = min(cast(int, levels["block_size"]), device.max_threads_per_block)
+    sizes: list[int] = [wanted, *range((wanted - 1) // _WARP * _WARP, 0, -_WARP)]
+    for size in sizes:
+        config = Configuration.from_levels(dict(levels) | {"block_size": size})
+        if (
+            config.static_shared_bytes <= device.shared_per_block
+            and config.shared_bytes <= device.shared_per_block_optin
+        ):
+            return size
+    return wanted
+
+
+def _grid_level(
+    levels: Levels,
+    explicit: set[str],
+    own: Mapping[str, Level],
+    jobs: int,
+    device: DeviceFacts,
+) -> Level:
+    assignment = cast(str, levels["assignment"])
+    accepted = _GRIDS[assignment]
+    if "blocks" in explicit:
+        level = levels["blocks"]
+        if _kind(level) not in accepted:
+            reason = _WHY.get(assignment, "which takes from_jobs, a number, or {per_sm: k}")
+            raise InfeasibleError(
+                f"blocks: {_text(level)} makes no sense with assignment: {assignment}, {reason};"
+                f" leave blocks out or use {accepted[0]}",
+                "blocks",
+            )
+        if "jobs_per_thread" in explicit and level != "from_jobs":
+            raise InfeasibleError(
+                f"blocks: {_text(level)} and jobs_per_thread: {levels['jobs_per_thread']} both fix"
+                " the number of threads; give one of them",
+                "blocks",
+            )
+        return level
+    if "jobs_per_thread" in explicit:
+        return "from_jobs"
+    system_level = own.get("blocks")
+    if system_level is not None and _kind(system_level) in accepted:
+        return system_level
+    if "per_sm" in accepted:
+        return {"per_sm": _filling_blocks(Configuration.from_levels(levels), jobs, device)}
+    return "from_jobs"
+
+
+def _kind(level: Level) -> str:
+    if isinstance(level, str):
+        return level
+    return "number" if isinstance(level, int) else "per_sm"
+
+
+def _text(level: Level) -> str:
+    return f"{{per_sm: {level['per_sm']}}}" if isinstance(level, Mapping) else str(level)
+
+
+def _filling_blocks(config: Configuration, jobs: int, device: DeviceFacts) -> int:
+    """Blocks that a multiprocessor holds at once as far as threads and shared memory go, or fewer
+    where that would leave the threads with too few jobs each to share out."""
+    shared = config.shared_bytes + device.shared_reserved_per_block
+    limits = [
+        device.max_blocks_per_multiprocessor,
+        device.max_threads_per_multiprocessor // config.block_size,
+        jobs // (_JOBS_PER_THREAD * config.block_size * device.multiprocessors),
+    ]
+    if shared:
+        limits.append(device.shared_per_multiprocessor // shared)
+    return max(1, min(limits))
+
+
+def resolve_kernel(
+    given: Mapping[str, Level], system: str | None, device: DeviceFacts
+) -> tuple[Levels, Configuration, Geometry]:
+    """Levels, configuration and grid of a kernel's point, all limits checked."""
+    check_device(system, device)
+    levels = fill_levels(given, system)
+    levels["depth"] = _depth(levels, system)
+    jobs = checked_jobs(Configuration.from_levels(levels))
+    levels = fill_launch(levels, given, system_levels(system), jobs, device)
+    config = Configuration.from_levels(levels)
+    check_rows(config)
+    check_block(config, device)
+    grid = geometry(config, jobs, device)
+    check_grid(config, grid, device)
+    return levels, config, grid
+
+
+def _depth(levels: Levels, system: str | None) -> int:
+    n, depth = levels["n"], levels["depth"]
+    assert isinstance(n, int)
+    if not isinstance(depth, int):
+        encoding, symmetry = levels["encoding"], levels["symmetry"]
+        depth = auto_depth(n, system, encoding, symmetry)  # type: ignore[arg-type]
+    check_depth(n, depth)
+    return depth
+
+
+def derived(config: Configuration, grid: Geometry) -> dict[str, int | float | str]:
+    """Numbers that follow from a configuration; the names that `where` conditions may use."""
+    return {
+        "jobs": grid.jobs,
+        "blocks": grid.blocks,
+        "threads": grid.threads,
+        "warps_per_block": -(-config.block_size // 32),
+        "mean_jobs_per_thread": grid.jobs / grid.threads,
+        "share": grid.share,
+        "rows_reserved": config.rows_reserved,
+        "words_per_thread": config.words_per_thread,
+        "static_shared_bytes": config.static_shared_bytes,
+        "dynamic_shared_bytes": config.dynamic_shared_bytes,
+        "shared_bytes": config.shared_bytes,
+        "scratch_bytes": config.scratch_bytes_per_block * grid.blocks,
+        "job_bytes": grid.jobs * config.bytes_per_job,
+        "device_bytes": device_bytes(config, grid),
+    }

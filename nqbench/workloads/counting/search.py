@@ -1,0 +1,353 @@
+"""Searches on the CPU, compiled by numba: the jobs, what the search of each does, and Somers' own.
+
+Rows are filled from the top and columns from bit 0 up, so that jobs come out in lexicographic order
+of their columns. One depth-first walk serves counting the jobs and all three encodings.
+
+A *descent* is a queen placed above the last row, which enters the row below; it is *dead* where
+that row has no open column. A *solution* is a queen placed in the last row. Every count of the
+loops follows from these three (``enumeration.loop_iterations``).
+
+Somers' search is one flat loop with an explicit stack of the columns still to try and one mask
+array per attacked direction: the algorithm that feinbube2010 (section III) and tanaka2011
+(section 1) start from.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.workloads.compiled import compiled
+
+
+@compiled
+def lowest_column(bits: int) -> int:
+    """Index of the lowest set bit of a non-zero board row."""
+    column = 0
+    while not bits & 1:
+        bits >>= 1
+        column += 1
+    return column
+
+
+@compiled
+def bit_count(bits: int) -> int:
+    """Number of set bits."""
+    count = 0
+    while bits:
+        bits &= bits - 1
+        count += 1
+    return count
+
+
+@compiled
+def second_row(n: int, restrict: bool, first_queen: int) -> int:
+    """Columns that the second queen may take as far as symmetry goes.
+
+    With ``restrict``, a first queen in the middle column leaves only the left half, so that every
+    job stands for two mirror images.
+    """
+    if restrict and n % 2 == 1 and first_queen == 1 << (n // 2):
+        return (1 << (n // 2)) - 1
+    return (1 << n) - 1
+
+
+@compiled
+def count_prefixes(n: int, depth: int, first_row: int, restrict: bool, limit: int) -> int:
+    """Valid placements of ``depth >= 2`` rows, or ``limit + 1`` as soon as there are more.
+
+    The last row is counted by its open columns instead of being walked.
+    """
+    board = (1 << n) - 1
+    columns = np.zeros(depth + 1, np.int64)
+    left = np.zeros(depth + 1, np.int64)
+    right = np.zeros(depth + 1, np.int64)
+    free = np.zeros(depth + 1, np.int64)
+    free[0] = first_row
+    row = 0
+    count = 0
+    while row >= 0:
+        if free[row] == 0:
+            row -= 1
+            continue
+        queen = free[row] & -free[row]
+        free[row] ^= queen
+        next_columns = columns[row] | queen
+        next_left = (left[row] | queen) << 1
+        next_right = (right[row] | queen) >> 1
+        below = board & ~(next_columns | next_left | next_right)
+        if row == 0:
+            below &= second_row(n, restrict, queen)
+        if row + 2 == depth:
+            count += bit_count(below)
+            if count > limit:
+                return limit + 1
+            continue
+        row += 1
+        columns[row] = next_columns
+        left[row] = next_left
+        right[row] = next_right
+        free[row] = below
+    return count
+
+
+@compiled
+def fill_prefixes(
+    n: int, depth: int, first_row: int, restrict: bool, encoding: int, out: NDArray[Any]
+) -> int:
+    """Write every placement to ``out`` and return how many there are.
+
+    ``encoding`` 0: ``depth`` one-hot words per job; 1: one base-N number; 2: the words (columns,
+    left diagonals, right diagonals) attacked in the next row. Widths in bits: the left diagonals
+    are kept to 32, as on the device.
+    """
+    board = (1 << n) - 1
+    queens = np.zeros(depth, np.int64)
+    codes = np.zeros(depth + 1, np.int64)
+    columns = np.zeros(depth + 1, np.int64)
+    left = np.zeros(depth + 1, np.int64)
+    right = np.zeros(depth + 1, np.int64)
+    free = np.zeros(depth + 1, np.int64)
+    free[0] = first_row
+    row = 0
+    job = 0
+    while row >= 0:
+        if free[row] == 0:
+            row -= 1
+            continue
+        queen = free[row] & -free[row]
+        free[row] ^= queen
+        queens[row] = queen
+        if encoding == 1:
+            codes[row + 1] = codes[row] * n + lowest_column(queen)
+        next_columns = columns[row] | queen
+        next_left = ((left[row] | queen) << 1) & 0xFFFFFFFF
+        next_right = (right[row] | queen) >> 1
+        if row + 1 == depth:
+            if encoding == 0:
+                for d in range(depth):
+                    out[job * depth + d] = queens[d]
+            elif encoding == 1:
+                out[job] = codes[depth]
+            else:
+                out[3 * job] = next_columns
+                out[3 * job + 1] = next_left
+                out[3 * job + 2] = next_right
+            job += 1
+            continue
+        row += 1
+        columns[row] = next_columns
+        left[row] = next_left
+        right[row] = next_right
+        free[row] = board & ~(next_columns | next_left | next_right)
+        if row == 1:
+            free[row] &= second_row(n, restrict, queen)
+    return job
+
+
+SOMERS: Final = 0
+TWO_WAY: Final = 1
+IRRC: Final = 2
+
+
+@compiled
+def work_of_jobs(
+    n: int, depth: int, masks: NDArray[Any], begin: int, end: int, out: NDArray[np.int64]
+) -> None:
+    """Descents, dead descents and solutions of the jobs ``begin .. end - 1``.
+
+    ``masks`` as in ``jobs.Jobs.words`` of the encoding ``masks``; ``out`` has shape
+    ``(end - begin, 3)``. At least three rows are left to search.
+    """
+    board = np.int64((1 << n) - 1)
+    # Unsigned, since signed indices would be tested for wrapping around (20% of the time).
+    one = np.uint64(1)
+    top = np.uint64(0)
+    above_last = np.uint64(n - depth - 2)
+    columns_above = np.zeros(n, np.int64)
+    left_above = np.zeros(n, np.int64)
+    right_above = np.zeros(n, np.int64)
+    free_above = np.zeros(n, np.int64)
+    for job in range(begin, end):
+        columns = np.int64(masks[3 * job])
+        left = np.int64(masks[3 * job + 1])
+        right = np.int64(masks[3 * job + 2])
+        free = board & ~(columns | left | right)
+        row = top
+        descents = 0
+        dead = 0
+        solutions = 0
+        while True:
+            if free == 0:
+                if row == top:
+                    break
+                row -= one
+                columns = columns_above[row]
+                left = left_above[row]
+                right = right_above[row]
+                free = free_above[row]
+                continue
+            queen = free & -free
+            free ^= queen
+            next_columns = columns | queen
+            next_left = (left | queen) << 1
+            next_right = (right | queen) >> 1
+            below = board & ~(next_columns | next_left | next_right)
+            descents += 1
+            if below == 0:
+                dead += 1
+            elif row == above_last:
+                solutions += 1  # no other column can be open in the last row
+            else:
+                columns_above[row] = columns
+                left_above[row] = left
+                right_above[row] = right
+                free_above[row] = free
+                row += one
+                columns = next_columns
+                left = next_left
+                right = next_right
+                free = below
+        out[job - begin, 0] = descents
+        out[job - begin, 1] = dead
+        out[job - begin, 2] = solutions
+
+
+@compiled
+def trace(
+    n: int, depth: int, loop: int, masks: NDArray[Any], job: int, places: NDArray[np.bool_]
+) -> int:
+    """Run one job exactly as a kernel's loop does; returns its iterations.
+
+    ``loop`` is one of ``SOMERS``, ``TWO_WAY``, ``IRRC``. ``places[i]`` becomes whether iteration
+    ``i`` places a queen (or steps back); nothing is written beyond its length.
+    """
+    board = np.int64((1 << n) - 1)
+    bottom = n - depth - 1
+    columns = np.zeros(n + 1, np.int64)
+    left = np.zeros(n + 1, np.int64)
+    right = np.zeros(n + 1, np.int64)
+    free = np.zeros(n + 1, np.int64)
+    columns[0] = np.int64(masks[3 * job])
+    left[0] = np.int64(masks[3 * job + 1])
+    right[0] = np.int64(masks[3 * job + 2])
+    free[0] = board & ~(columns[0] | left[0] | right[0])
+    row = 0
+    iterations = 0
+    while row >= 0:
+        placing = free[row] != 0
+        if iterations < places.size:
+            places[iterations] = placing
+        iterations += 1
+        step = -1  # back to the row above
+        if placing:
+            queen = free[row] & -free[row]
+            free[row] ^= queen
+            if row == bottom:
+                step = 0 if loop == TWO_WAY else -1
+            else:
+                columns[row + 1] = columns[row] | queen
+                left[row + 1] = (left[row] | queen) << 1
+                right[row + 1] = (right[row] | queen) >> 1
+                below = board & ~(columns[row + 1] | left[row + 1] | right[row + 1])
+                free[row + 1] = below
+                step = 0 if loop == IRRC and below == 0 else 1
+        row += step
+    return iterations
+
+
+@compiled
+def lockstep(lengths: NDArray[np.int64], places: NDArray[np.bool_]) -> int:
+    """Iterations of a warp in which its lanes both place and step back.
+
+    ``lengths`` and the rows of ``places`` are of its lanes, which run in step, one iteration
+    each, until each has done its own (``shape (lanes,)`` and ``(lanes, longest)``).
+    """
+    split = 0
+    for iteration in range(lengths.max()):
+        placing = 0
+        active = 0
+        for lane in range(lengths.size):
+            if iteration < lengths[lane]:
+                active += 1
+                placing += places[lane, iteration]
+        if 0 < placing < active:
+            split += 1
+    return split
+
+
+Bits = int | np.int64
+
+
+@compiled
+def solutions_below(n: int, row: int, columns: Bits, left: Bits, right: Bits, free: Bits) -> int:
+    """Solutions of the sub-tree at ``row`` whose next queen may stand in ``free``.
+
+    ``columns, left, right`` are the columns attacked in that row.
+    """
+    board = (1 << n) - 1
+    column_masks = np.zeros(n, np.int64)
+    left_masks = np.zeros(n, np.int64)
+    right_masks = np.zeros(n, np.int64)
+    stack = np.zeros(n, np.int64)
+    # Unsigned, since signed indices would be tested for wrapping around (20% of the time).
+    one = np.uint64(1)
+    top = np.uint64(row)
+    last = np.uint64(n - 1)
+    here = top
+    column_masks[here] = columns
+    left_masks[here] = left
+    right_masks[here] = right
+    count = 0
+    while True:
+        if free == 0:
+            if here == top:
+                return count
+            here -= one
+            free = stack[here]
+        elif here == last:
+            count += 1  # no other column can be open in the last row
+            here -= one
+            free = stack[here]
+        else:
+            queen = free & -free
+            stack[here] = free ^ queen
+            columns = column_masks[here] | queen
+            left = (left_masks[here] | queen) << 1
+            right = (right_masks[here] | queen) >> 1
+            here += one
+            column_masks[here] = columns
+            left_masks[here] = left
+            right_masks[here] = right
+            free = board & ~(columns | left | right)
+
+
+@compiled
+def half_tree(n: int) -> int:
+    """Solutions of a board of at least two rows, by mirror symmetry: twice those with the first
+    queen in the left half and, for odd N, with the first in the middle and the second left of it.
+    """
+    board = (1 << n) - 1
+    left_half = (1 << (n // 2)) - 1
+    count = solutions_below(n, 0, 0, 0, 0, left_half)
+    if n % 2 == 1:
+        middle = 1 << (n // 2)
+        free = board & ~(middle | middle << 1 | middle >> 1) & left_half
+        count += solutions_below(n, 1, middle, middle << 1, middle >> 1, free)
+    return 2 * count
+
+
+@compiled
+def solutions_of_jobs(n: int, depth: int, masks: NDArray[Any], begin: int, end: int) -> int:
+    """Solutions of the jobs ``begin .. end - 1``; ``masks`` as in ``jobs.Jobs.words``."""
+    board = (1 << n) - 1
+    count = 0
+    for job in range(begin, end):
+        columns = np.int64(masks[3 * job])
+        left = np.int64(masks[3 * job + 1])
+        right = np.int64(masks[3 * job + 2])
+        free = board & ~(columns | left | right)
+        count += solutions_below(n, depth, columns, left, right, free)
+    return count
