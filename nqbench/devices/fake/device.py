@@ -24,9 +24,8 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.devices.base import Device, Launch, Prepared, Resources
+from nqbench.devices.base import Device, Launch, Prepared, Reading, Resources, Sensor
 from nqbench.devices.fake.model import FAULTS, FakeModel
-from nqbench.devices.fake.sensor import FakeSensor
 from nqbench.errors import CompileError, DeviceError, LaunchError
 from nqbench.facts import FAKE_NAME, DeviceFacts
 from nqbench.plan import (
@@ -48,20 +47,20 @@ RAMP_DECAY: Final = 0.8
 """What is left of a kernel's extra time from one launch to the next: warm after some 20."""
 LONGEST_S: Final = 1e6
 """Times grow no further: other workloads have sizes of a million, and 4 to that power overflows."""
+SM_MHZ: Final = 1500
 KERNELS_SHARE: Final = 0.5
 TRANSFER_SHARE: Final = 0.25
 """Of the time of a program's run."""
 
 
 class FakeDevice(Device):
-    """The test device. ``answers`` gives the right answer of a plan."""
+    """The test device. The right answer is the plan's ``about["answer"]``, or what it expects."""
 
     def __init__(
         self,
         model: FakeModel | None = None,
         *,
         spec: str = "fake",
-        answers: Callable[[KernelPlan | ProgramPlan], int] | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.model = model or FakeModel()
@@ -77,9 +76,7 @@ class FakeDevice(Device):
             shared_per_multiprocessor=233472,
             shared_reserved_per_block=1024,
         )
-        self._answers = answers or self._known
         self._expected: int | None = None
-        self._told = False
         self.sleep = sleep
         self.round = 0
         self.launches = 0
@@ -110,25 +107,21 @@ class FakeDevice(Device):
 
     def expect(self, answer: int | None) -> None:
         """The right answer of the plan that is prepared next; ``None`` if nobody knows it."""
-        self._expected, self._told = answer, True
-
-    def _known(self, plan: KernelPlan | ProgramPlan) -> int:
-        if self._told and "answer" not in plan.about:
-            return self._expected or 0  # where nobody knows it, any is as good as another
-        return answer_of(plan)
+        self._expected = answer
 
     def begin_round(self, round_: int) -> None:
-        """Take on the luck and the faults of a round (0: verification)."""
+        """Take on the noise and the faults of a round (0: verification)."""
         self.round = round_
 
     def prepare(self, plan: Plan) -> FakePrepared:
-        """Take a kernel or a program. Raises ``DeviceError`` for a host plan, and as asked."""
+        """Take a kernel or a program. Raises ``DeviceError`` for a CPU plan, and as asked."""
         if isinstance(plan, CpuPlan):
-            raise DeviceError("the fake device takes kernels only; host plans run on the cpu")
+            raise DeviceError("the fake device takes kernels only; CPU plans run on the cpu device")
         if self.hit("refuse", plan):
             main = next(iter(kernels_of(plan).values()))
             raise CompileError(f"{main.source.name}:1: refused, as asked of the fake device")
-        return FakePrepared(self, plan, self._answers(plan))
+        # Where nobody knows the answer, any is as good as another.
+        return FakePrepared(self, plan, int(plan.about.get("answer", self._expected or 0)))
 
     def visit(self, identity: int) -> list[int]:
         """What else than model, round and plan the noise of this visit depends on."""
@@ -236,6 +229,26 @@ class FakePrepared(Prepared):
         raise DeviceError("the fake device runs no kernel and has no output buffers")
 
 
+class FakeSensor(Sensor):
+    """The state of the test device: steady, but for what ``throttle`` does to it."""
+
+    def __init__(self, device: FakeDevice) -> None:
+        self._device = device
+
+    def read(self) -> Reading:
+        """Full clocks, or those of a chip too hot since the last reading."""
+        device = self._device
+        slowed, device.slowed = device.slowed, False
+        return Reading(
+            sm_mhz=round(SM_MHZ / device.model.throttle) if slowed else SM_MHZ,
+            memory_mhz=2000,
+            temperature_c=90 if slowed else 50,
+            power_mw=300_000,
+            energy_mj=30 * device.launches,
+            reasons=("hw_thermal_slowdown",) if slowed else ("gpu_idle",),
+        )
+
+
 def _identity(plan: KernelPlan | ProgramPlan) -> int:
     """A number for what is launched and how; source text and contents of buffers stay out."""
     buffers = [[b.name, b.dtype, b.length] for b in plan.buffers]
@@ -259,16 +272,3 @@ def _launched(kernel: Kernel) -> list[object]:
         *(kernel.source.name, kernel.entry, kernel.options, arguments),
         [kernel.grid, kernel.block, kernel.shared_bytes, kernel.cache],
     ]
-
-
-def answer_of(plan: KernelPlan | ProgramPlan) -> int:
-    """The plan's ``about["answer"]``, or the known number of solutions for ``about["n"]``."""
-    if "answer" in plan.about:
-        return int(plan.about["answer"])
-    # Only a test device may look an answer up; it is imported here so that no other device can.
-    from nqbench.workloads import get
-
-    answer = get("counting").expected({"n": int(plan.about["n"])})
-    if answer is None:
-        raise DeviceError(f"the fake device knows no answer for {plan.name}")
-    return answer

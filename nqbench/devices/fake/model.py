@@ -3,9 +3,9 @@
 A kernel time is the product of
 
 - ``base`` seconds x ``growth`` ** (n - 8) x a fixed factor per plan within ``spread``
-- exp(round effect), normal with deviation ``round``: the luck of one process
-- exp(block effect), normal with deviation ``block`` plus ``block_skew`` x (exponential - 1): the
-  luck of one plan in one process (where its memory came to lie)
+- exp(round effect), normal with deviation ``round``: what one process differs by
+- exp(measurement effect), normal with deviation ``block`` plus ``block_skew`` x (exponential - 1):
+  what one plan in one process differs by (where its memory came to lie)
 - exp(drift x launches so far in this process), and ``throttle`` from the 100th launch on (for
   ``throttle_for`` launches, 0: for ever), of which the device's sensor tells
 - exp(e), e an autocorrelated (``rho``) normal sequence of deviation ``noise``

@@ -150,7 +150,7 @@ def test_a_bad_parameter_is_a_sentence(spec: str) -> None:
 
 def test_it_takes_kernels_only_and_has_no_outputs() -> None:
     device = FakeDevice()
-    with pytest.raises(DeviceError, match="host plans run on the cpu"):
+    with pytest.raises(DeviceError, match="CPU plans run on the cpu"):
         device.prepare(CpuPlan("b", "a:b", ()))
     with pytest.raises(DeviceError, match="no output buffers"):
         device.prepare(plan()).fetch()
