@@ -1,15 +1,17 @@
-"""Sending blocks to workers and taking in what comes back: what all stages share."""
+"""Sending measurements to workers and taking in what comes back: what all stages share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from nqbench.measure.budget import Budget
 from nqbench.measure.events import Listener
 from nqbench.measure.run_state import MeasureLike, RunState, Task
+from nqbench.measure.sampling.measurement import Measurement
 from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.pool import Job, Workers
 from nqbench.record import Record
 
@@ -26,7 +28,7 @@ class WorkerFactory(Protocol):
 
 @dataclass(frozen=True)
 class Dispatch:
-    """What a run's stages work with; everything they yield goes into the state."""
+    """What a run's stages work with; everything they yield goes into the run's state."""
 
     measure: MeasureLike
     policy: Policy
@@ -37,14 +39,14 @@ class Dispatch:
 
     def job(self, task: Task, round_: int, place: int, *, timed: bool) -> Job:
         """A block of a point: a verification, or a timed one."""
-        request = {
-            "point": task.point.as_json(),
-            "round": round_,
-            "timed": timed,
-            "policy": asdict(self.policy),
-            "timeout_s": self.measure.timeout_s,
-            "expected_s": self.budget.book.seen(task.point),
-        }
+        request = MeasureRequest(
+            point=task.point,
+            round=round_,
+            timed=timed,
+            policy=self.policy,
+            timeout_s=self.measure.timeout_s,
+            expected_s=self.budget.book.seen(task.point),
+        )
         limit_s, budget = self.measure.timeout_s, self.budget
         end = budget.end if timed else budget.try_end
         return Job(request, limit_s, (task, place), end, budget.cut_short())
@@ -60,11 +62,12 @@ class Dispatch:
         """Carry out jobs; each comes back with its record, which is stored by then."""
         for job, reply in workers.run(jobs):
             task, place = job.tag
-            if reply.fields["status"] == "skipped":
-                yield task, self.state.skip(task, round_, reply.fields["reason"])
+            found = reply.measurement
+            if found.status == "skipped":
+                yield task, self.state.skip(task, round_, found.reason)
                 continue
             record = self.state.add(task, round_, place, reply)
-            self._note(task, reply.fields)
+            self._note(task, found)
             yield task, record
 
     def recall(self, tasks: Sequence[Task], round_: int) -> None:
@@ -72,16 +75,15 @@ class Dispatch:
         for task in tasks:
             record = self.state.latest(task, round_)
             if record is not None:
-                self._note(task, record.as_json())
+                self._note(task, record)
 
-    def _note(self, task: Task, fields: Mapping[str, Any]) -> None:
-        about = fields.get("about", {})
-        launch_s = about.get("first_launch_s", about.get("simulation_s"))
-        wall_s = fields.get("wall_s")
-        if fields["status"] == "timeout":
+    def _note(self, task: Task, found: Measurement | Record) -> None:
+        launch_s = found.about.get("first_launch_s", found.about.get("simulation_s"))
+        wall_s: float | None = found.wall_s
+        if found.status == "timeout":
             # At least as long as it was waited for: enough to leave larger boards alone.
             launch_s, wall_s = self.measure.timeout_s, None
         if launch_s is not None:
             self.budget.book.observe(task.point, launch_s, wall_s)
-            if fields["status"] == "ok":
+            if found.status == "ok":
                 self.budget.commit(task)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.variants import runs_on_cpu
+from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.pool import Reply
 from nqbench.point import Point
 from nqbench.record import Record
@@ -64,12 +65,11 @@ class Task:
     exact: bool
 
     @classmethod
-    def of(cls, point: Point, key: str, hello: Mapping[str, Any]) -> Task:
+    def of(cls, point: Point, key: str, hello: Hello) -> Task:
         """The task of a point on the device that said ``hello``."""
-        host = runs_on_cpu(point)
-        device = "cpu" if host else str(hello["spec"])
-        exact = bool(hello["deterministic"]) or point.probed
-        return cls(point, key, device, exact=exact and not host)
+        on_cpu = runs_on_cpu(point)
+        exact = hello.deterministic or point.probed
+        return cls(point, key, "cpu" if on_cpu else hello.spec, exact=exact and not on_cpu)
 
 
 class RunState:
@@ -107,15 +107,16 @@ class RunState:
     def add(self, task: Task, round_: int, order: int, reply: Reply) -> Record:
         """Store what came back for a block; it is in the file when this returns."""
         self._check()
-        fields = {"device": task.device, "about": dict(task.point.derived), **reply.fields}
-        fields["samples_s"] = tuple(fields.get("samples_s", ()))
+        found = {n: v for n, v in vars(reply.measurement).items() if n != "fatal"}
+        found["device"] = found["device"] or task.device
+        found["about"] = found["about"] or dict(task.point.derived)
         record = Record(
             key=task.key,
             point=_point_fields(task.point),
             round=round_,
             order=order,
             worker=reply.worker,
-            **fields,
+            **found,
         )
         self._store(record)
         return record

@@ -8,7 +8,7 @@ one block per point and no rounds. What fails costs its block only, what is fini
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, cast
@@ -24,6 +24,7 @@ from nqbench.measure.profiler import ncu
 from nqbench.measure.run_state import RunState, StudyLike, Task
 from nqbench.measure.sampling.telemetry import clock_warning
 from nqbench.measure.stages import Stages
+from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.pool import InProcess, WorkerPool, Workers
 from nqbench.point import Point
 from nqbench.record import Record
@@ -66,7 +67,7 @@ def run_study(
     worker_start_s = time.monotonic() - started
     with closing(workers):
         hello = workers.hello
-        facts = DeviceFacts.from_dict(hello["facts"])
+        facts = hello.facts
         keys = Keys(hello, protocol_of(study))
         keyed = [(point, keys.of(point)) for point in expand(study, facts)]
         with RunWriter(out) as writer:
@@ -77,10 +78,8 @@ def run_study(
             tasks = [Task.of(point, key, hello) for point, key in keyed]
             state = RunState(writer, records, tasks, listener, keys.check)
             _tell_resume(records, tasks, listener)
-            if hello["no_telemetry"]:
-                listener.message(
-                    f"clocks, heat and power are not recorded: {hello['no_telemetry']}"
-                )
+            if hello.no_telemetry:
+                listener.message(f"clocks, heat and power are not recorded: {hello.no_telemetry}")
             book = TimeBook(nominal_rate(device_spec, facts.multiprocessors))
             budget = Budget(
                 study.measure, budget_s, book=book, started=started, worker_start_s=worker_start_s
@@ -88,7 +87,7 @@ def run_study(
             factory = _Factory(device_spec, isolate)
             dispatch = Dispatch(study.measure, policy_of(study), state, budget, listener, factory)
             interrupted = _measure_all(dispatch, manifest["seed"], study, tasks, workers)
-            if warning := clock_warning(state.records(), hello["identity"]):
+            if warning := clock_warning(state.records(), hello.identity):
                 listener.message(warning)
             outcome = state.outcome(out, time.monotonic() - started, interrupted)
             listener.finished(outcome)
@@ -108,12 +107,10 @@ def _measure_all(
     return False
 
 
-def _measure(
-    stages: Stages, tasks: Sequence[Task], hello: Mapping[str, Any], opened: Workers
-) -> None:
+def _measure(stages: Stages, tasks: Sequence[Task], hello: Hello, opened: Workers) -> None:
     """All stages. ``opened`` has the device already and does what comes first."""
     ready = stages.leave_out_infeasible(tasks)
-    facts = hello["facts"] if str(hello["spec"]).startswith("cuda") else None
+    facts = hello.facts if hello.spec.startswith("cuda") else None
     if facts is not None:
         ready = stages.compile(ready, facts)
     exact = [task for task in ready if task.exact]
@@ -121,7 +118,7 @@ def _measure(
     if exact:
         opened.close()  # its one process makes room for as many as there are cores
         # Instrumented kernels on a GPU have it to themselves: clocks are among what they count.
-        stages.count(exact, cpu_count() if hello["deterministic"] else 1)
+        stages.count(exact, cpu_count() if hello.deterministic else 1)
         timed = stages.verify(timed, None)
     else:
         timed = stages.verify(timed, opened)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any, Final
+from typing import Final
 
+from nqbench.facts import DeviceFacts
 from nqbench.measure.dispatch import Dispatch
 from nqbench.measure.forecast import work_of
 from nqbench.measure.rounds import Rounds
 from nqbench.measure.run_state import Task
+from nqbench.measure.worker.messages import CompileRequest
 from nqbench.measure.worker.pool import Job, Workers
 
 EXACT_ROUND: Final = 1
@@ -33,7 +35,7 @@ class Stages:
                 self._state.skip(task, 0, task.point.skip)
         return [task for task in tasks if not task.point.skip]
 
-    def compile(self, tasks: Sequence[Task], facts: Mapping[str, Any]) -> list[Task]:
+    def compile(self, tasks: Sequence[Task], facts: DeviceFacts) -> list[Task]:
         """Fill the compiler's cache in parallel; returns the points whose kernel compiles."""
         kernels = [
             t
@@ -46,13 +48,13 @@ class Stages:
         refused: set[str] = set()
         with closing(self._dispatch.workers.compilers()) as compilers:
             for job, reply in compilers.run(self._compile_jobs(kernels, facts, refused)):
-                if reply.fields["status"] == "ok":
+                if reply.measurement.status == "ok":
                     self._compiled.add(job.tag.key)
                     self._dispatch.listener.advanced()
                     continue
                 refused.add(job.tag.key)
-                if reply.fields["status"] == "skipped":
-                    self._state.skip(job.tag, 0, reply.fields["reason"])
+                if reply.measurement.status == "skipped":
+                    self._state.skip(job.tag, 0, reply.measurement.reason)
                 else:
                     self._state.add(job.tag, 0, 0, reply)
         return [task for task in tasks if task.key not in refused]
@@ -85,7 +87,7 @@ class Stages:
         self._rounds.run(tasks)
 
     def _compile_jobs(
-        self, tasks: Sequence[Task], facts: Mapping[str, Any], refused: set[str]
+        self, tasks: Sequence[Task], facts: DeviceFacts, refused: set[str]
     ) -> Iterator[Job]:
         budget = self._budget
         for task in tasks:
@@ -93,7 +95,7 @@ class Stages:
                 refused.add(task.key)
                 self._state.skip(task, 0, budget.not_compiled())
                 continue
-            request = {"point": task.point.as_json(), "facts": facts}
+            request = CompileRequest(task.point, facts)
             limit_s = self._dispatch.measure.timeout_s
             yield Job(request, limit_s, task, budget.compile_end, budget.not_compiled())
 

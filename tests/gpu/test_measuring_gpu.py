@@ -5,9 +5,8 @@ from __future__ import annotations
 import statistics
 import time
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from nqbench.devices.cuda.nvml import CLOCK_REASONS
 from nqbench.errors import DeviceError
 from nqbench.measure.sampling.measurement import SPENT
 from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.session import Session
 from nqbench.plan import Buffer, KernelPlan
 from nqbench.point import Point
@@ -135,24 +135,17 @@ def test_a_block_records_all_of_it(device: CudaDevice, state: str) -> None:
     system = "zhang2011.low_divergence"
     found = get("counting").resolve({"n": 12}, system, device.facts)
     point = Point("s", "s", "counting", system, {**found.factors, "l2": state}, found.derived)
-    request: dict[str, Any] = {
-        "point": point.as_json(),
-        "round": 1,
-        "timed": True,
-        "policy": asdict(Policy(share_s=2.0)),
-        "timeout_s": 20.0,
-        "expected_s": None,
-    }
+    request = MeasureRequest(point, 1, True, Policy(share_s=2.0), timeout_s=20.0)
     with closing(Session("cuda:0")) as session:
-        absence = session.hello()["no_telemetry"]
-        block = session.block(request)
+        absence = session.hello().no_telemetry
+        block = session.measure(request)
     print(block)  # noqa: T201
-    assert (block["status"], block["reason"]) == ("ok", "")
-    about = block["about"]
+    assert (block.status, block.reason) == ("ok", "")
+    about = block.about
     assert about["l2"] == state
-    assert about["blocked_samples"] == len(block["samples_s"])
+    assert about["blocked_samples"] == len(block.samples_s)
     assert about["warm_up_launches"] >= 1
-    assert set(block["spent_s"]) == set(SPENT)
-    assert block["spent_s"]["kernels"] <= block["wall_s"]
+    assert set(block.spent_s) == set(SPENT)
+    assert block.spent_s["kernels"] <= block.wall_s
     if not absence:
-        assert block["telemetry"]["sm_mhz"]["min"] > 0
+        assert block.telemetry["sm_mhz"]["min"] > 0

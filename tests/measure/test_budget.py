@@ -189,7 +189,7 @@ def test_compiling_takes_at_most_half_of_it(tmp_path: Path) -> None:
         budget = Budget(QUICK, 8.0)
         dispatch = Dispatch(QUICK, Policy(), state, budget, listener, Compilers())
         started = time.monotonic()
-        assert Stages(dispatch, 1).compile(tasks, FACTS.as_dict()) == []
+        assert Stages(dispatch, 1).compile(tasks, FACTS) == []
         assert 3 < time.monotonic() - started < 4.0 + END_SLACK_S
         assert budget.left_s() > 1
     assert [r.status for r in listener.records] == ["skipped"] * 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -60,7 +59,7 @@ def test_kernels_are_in_the_cache_afterwards_and_refused_ones_are_recorded(
         state = RunState(writer, (), tasks, listener)
         dispatch = Dispatch(measure, Policy(), state, Budget(measure), listener, OnlyCompilers())
         stages = Stages(dispatch, 1)
-        kept = stages.compile(tasks, FACTS.as_dict())
+        kept = stages.compile(tasks, FACTS)
     assert [t.key for t in kept] == ["good", "host"]
     refused = state.latest(tasks[1], 0)
     assert refused is not None
@@ -69,8 +68,3 @@ def test_kernels_are_in_the_cache_afterwards_and_refused_ones_are_recorded(
     plan = workload.plan(good.factors, good.system, FACTS)
     assert isinstance(plan, KernelPlan)
     assert compile_cubin(plan.source, plan.entry, FACTS.arch, plan.options).cached
-
-
-def test_compilers_have_no_device() -> None:
-    with closing(WorkerPool(None)) as compilers:
-        assert set(compilers.hello) == {"pid"}

@@ -10,27 +10,33 @@ from typing import Any
 
 import pytest
 
+from nqbench.facts import DeviceFacts
 from nqbench.measure.identity import keys as keys_module
 from nqbench.measure.identity.environment import digest
 from nqbench.measure.identity.keys import Keys, workload_files
+from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
 from nqbench.workloads import get as find_workload
 from tests.measure.toy import point
 
-HELLO: dict[str, Any] = {
-    "spec": "cuda:0",
-    "deterministic": False,
-    "identity": {"name": "GPU", "driver": "580.1"},
-    "facts": {"multiprocessors": 4},
-    "host": {"name": "CPU", "governor": "performance"},
-}
+FACTS = DeviceFacts("GPU", "cuda", (9, 0), 4)
+HELLO = Hello(
+    spec="cuda:0",
+    timed=True,
+    deterministic=False,
+    identity={"name": "GPU", "driver": "580.1"},
+    facts=FACTS,
+    host={"name": "CPU", "governor": "performance"},
+    no_telemetry="",
+    pid=1,
+)
 LIBRARIES = ("purelib", "platlib", "stdlib")
 PROTOCOL = {"target": 0.005, "samples": 10}
 
 
 def key(where: Point, protocol: Any = PROTOCOL, **hello: Any) -> str:
     """The key of a point on a device."""
-    return Keys({**HELLO, **hello}, protocol).of(where)
+    return Keys(replace(HELLO, **hello), protocol).of(where)
 
 
 def test_the_same_measurement_has_the_same_key() -> None:
@@ -44,7 +50,7 @@ def test_the_same_measurement_has_the_same_key() -> None:
         key(point(8, flavour="salted")),
         key(point(8), {**PROTOCOL, "samples": 11}),
         key(point(8), identity={"name": "GPU", "driver": "580.2"}),
-        key(point(8), facts={"multiprocessors": 5}),
+        key(point(8), facts=replace(FACTS, multiprocessors=5)),
         key(point(8, system="cpu.power")),
     ],
 )

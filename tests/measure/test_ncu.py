@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import stat
 from collections.abc import Callable, Sequence
@@ -30,6 +29,15 @@ from nqbench.measure.profiler.ncu import (
 )
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.runner import counted, run_study
+from nqbench.measure.sampling.measurement import Measurement
+from nqbench.measure.worker.messages import (
+    Done,
+    MeasureRequest,
+    Open,
+    Refused,
+    decode,
+    encode,
+)
 from nqbench.measure.worker.pool import Reply
 from nqbench.measure.worker.session import Session
 from nqbench.point import Point
@@ -167,15 +175,17 @@ class Pretended:
 
     def __init__(self, text: str, reply: dict[str, Any] | None = None, code: int = 0) -> None:
         self.text, self.code = text, code
-        self.reply = {"status": "ok", "reason": "", "answer": "256", "about": {}} | (reply or {})
+        self.reply = Measurement(**({"answer": "256"} | (reply or {})))
         self.commands: list[list[str]] = []
-        self.requests: list[dict[str, Any]] = []
+        self.requests: list[MeasureRequest] = []
 
     def __call__(self, argv: Sequence[str], limit_s: float) -> Ended:
         self.commands.append(list(argv))
         *_, request, reply = argv
-        self.requests.append(json.loads(Path(request).read_text(encoding="utf-8")))
-        Path(reply).write_text(json.dumps(self.reply), encoding="utf-8")
+        _, asked = map(decode, Path(request).read_bytes().splitlines())
+        assert isinstance(asked, MeasureRequest)
+        self.requests.append(asked)
+        Path(reply).write_bytes(encode(Done(self.reply)))
         Path(argv[argv.index("--log-file") + 1]).write_text(self.text, encoding="utf-8")
         return Ended(self.code, "")
 
@@ -190,7 +200,7 @@ class Run:
         unverified: int | None = None,
         resources: dict[str, int] | None = None,
     ) -> None:
-        hello = {**Session("fake").hello(), "spec": "cuda:0"}
+        hello = replace(Session("fake").hello(), spec="cuda:0")
         keys = Keys(hello, protocol_of(ToyStudy([])))
         points = [point(n) for n in sizes]
         self.listener = Recorder()
@@ -199,8 +209,8 @@ class Run:
         self.state = RunState(self.writer, (), self.tasks, self.listener)
         for task in self.tasks:
             if task.point.n != unverified:
-                fields = {"about": {"first_launch_s": 0.5}, "resources": resources or {}}
-                reply = Reply({"status": "ok", **fields}, 1)
+                found = Measurement(about={"first_launch_s": 0.5}, resources=resources or {})
+                reply = Reply(found, 1)
                 self.state.add(task, 0, 0, reply)
 
     def collect(self, run: Callable[[Sequence[str], float], Ended]) -> None:
@@ -219,8 +229,8 @@ def test_every_verified_point_gets_one_profile(tmp_path: Path) -> None:
         assert (record.status, record.ended_by, record.value_s) == ("ok", "ncu", None)
         assert record.counters["divergent_branch_percent"] == 10
         assert record.about == {"jobs": 1, "profiler": "ncu", "profiled_kernel": KERNEL}
-    assert [request["point"]["factors"]["n"] for request in ncu.requests] == [8, 10]
-    assert not ncu.requests[0]["timed"]
+    assert [request.point.n for request in ncu.requests] == [8, 10]
+    assert not ncu.requests[0].timed
 
 
 def test_the_command_line(tmp_path: Path) -> None:
@@ -249,7 +259,7 @@ def test_a_program_has_counters_of_each_kernel(tmp_path: Path) -> None:
     (argv,) = ncu.commands
     assert dict(pairwise(argv))["--profile-from-start"] == "off"
     assert "--launch-count" not in argv
-    assert ncu.requests[0]["profiled"]
+    assert ncu.requests[0].profiled
     (record,) = [r for r in read_records(tmp_path).records if r.round == PROFILE_ROUND]
     # The pretended launches: the one of "apply" as in VALUES, then one of "move" with 7 everywhere.
     assert record.counters["warp_instructions@apply"] == 1_234_567
@@ -357,15 +367,18 @@ def test_what_the_profiler_watches_is_one_checked_launch(tmp_path: Path) -> None
     run.collect(ncu)
     run.writer.close()
     (asked,) = ncu.requests
-    request.write_text(json.dumps({**asked, "spec": "fake"}), encoding="utf-8")
+    request.write_bytes(encode(Open("fake")) + encode(asked))
     profile_target(str(request), str(reply))
-    fields = json.loads(reply.read_text(encoding="utf-8"))
-    assert (fields["status"], fields["answer"], fields["value_s"]) == ("ok", "256", None)
-    request.write_text(json.dumps({**asked, "spec": "cuda:99"}), encoding="utf-8")
+    done = decode(reply.read_bytes())
+    assert isinstance(done, Done)
+    found = done.measurement
+    assert (found.status, found.answer, found.value_s) == ("ok", "256", None)
+    request.write_bytes(encode(Open("cuda:99")) + encode(asked))
     profile_target(str(request), str(reply))
-    fields = json.loads(reply.read_text(encoding="utf-8"))
-    assert fields["status"] == "launch_error"
-    assert fields["reason"]
+    refused = decode(reply.read_bytes())
+    assert isinstance(refused, Refused)
+    assert refused.error == "DeviceUnavailable"
+    assert refused.reason
 
 
 def test_the_study_file_takes_it(tmp_path: Path) -> None:

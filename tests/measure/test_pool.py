@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 
 from nqbench.errors import DeviceUnavailable
 from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.pool import Job, Reply, WorkerPool
 from nqbench.point import Point
 from tests.measure.toy import point
@@ -26,15 +26,9 @@ FAKE = "fake:crash=9,hang=10,fatal=11,fail=12"
 
 
 def job(where: Point, *, timed: bool = False, limit_s: float = 20.0, round_: int = 0) -> Job:
-    """A request for one block."""
-    request = {
-        "point": where.as_json(),
-        "round": round_,
-        "timed": timed,
-        "policy": asdict(Policy(samples=3, share_s=0.2, target=0.5)),
-        "timeout_s": limit_s,
-        "expected_s": None,
-    }
+    """A request for one measurement."""
+    policy = Policy(samples=3, share_s=0.2, target=0.5)
+    request = MeasureRequest(where, round_, timed, policy, timeout_s=limit_s)
     return Job(request, limit_s, where)
 
 
@@ -69,14 +63,14 @@ def wait_gone(pid: int, seconds: float = 10.0) -> bool:
 
 def test_a_crash_costs_the_point_in_flight_and_no_other(pool: WorkerPool) -> None:
     found = outcomes(pool, [job(point(n)) for n in (7, 8, 9, 6, 5)])
-    assert [(n, r.fields["status"]) for n, r in found] == [
+    assert [(n, r.measurement.status) for n, r in found] == [
         (7, "ok"),
         (8, "ok"),
         (9, "crashed"),
         (6, "ok"),
         (5, "ok"),
     ]
-    assert "SIGKILL" in found[2][1].fields["reason"]
+    assert "SIGKILL" in found[2][1].measurement.reason
     pids = [reply.worker for _, reply in found]
     assert pids[0] == pids[1] == pids[2] != pids[3] == pids[4]
 
@@ -84,18 +78,18 @@ def test_a_crash_costs_the_point_in_flight_and_no_other(pool: WorkerPool) -> Non
 def test_a_hang_ends_at_its_limit_and_the_rest_goes_on(pool: WorkerPool) -> None:
     started = time.monotonic()
     found = outcomes(pool, [job(point(10), limit_s=0.5), job(point(6))])
-    assert [r.fields["status"] for _, r in found] == ["timeout", "ok"]
-    assert "longer than 0.5 s" in found[0][1].fields["reason"]
+    assert [r.measurement.status for _, r in found] == ["timeout", "ok"]
+    assert "longer than 0.5 s" in found[0][1].measurement.reason
     assert time.monotonic() - started < 8
     assert wait_gone(found[0][1].worker)
 
 
 def test_a_fatal_launch_error_replaces_the_worker_another_does_not(pool: WorkerPool) -> None:
     found = outcomes(pool, [job(point(n)) for n in (12, 6, 11, 7)])
-    assert [r.fields["status"] for _, r in found] == ["launch_error", "ok", "launch_error", "ok"]
+    assert [r.measurement.status for _, r in found] == ["launch_error", "ok", "launch_error", "ok"]
     pids = [reply.worker for _, reply in found]
     assert pids[0] == pids[1] == pids[2] != pids[3]
-    assert "illegal address" in found[2][1].fields["reason"]
+    assert "illegal address" in found[2][1].measurement.reason
 
 
 def test_prints_exits_and_mistakes_in_host_plans(pool: WorkerPool) -> None:
@@ -104,17 +98,17 @@ def test_prints_exits_and_mistakes_in_host_plans(pool: WorkerPool) -> None:
         job(point(13, system="cpu.quits")),
         job(point(5, system="cpu.fails")),
     ]
-    chatty, quits, fails = (reply.fields for _, reply in outcomes(pool, jobs))
-    assert (chatty["status"], chatty["answer"], chatty["device"]) == ("ok", "32", "cpu")
-    assert len(chatty["samples_s"]) >= 1
-    assert quits["status"] == fails["status"] == "crashed"
-    assert "exit code 3; it said: no more paper" in quits["reason"]
+    chatty, quits, fails = (reply.measurement for _, reply in outcomes(pool, jobs))
+    assert (chatty.status, chatty.answer, chatty.device) == ("ok", "32", "cpu")
+    assert len(chatty.samples_s) >= 1
+    assert quits.status == fails.status == "crashed"
+    assert "exit code 3; it said: no more paper" in quits.reason
     place = r"tests/measure/toy\.py:\d+ \(fails\)"
     sentence = (
         rf"unexpected ZeroDivisionError in {place}: a mistake in the host plan \(a mistake in"
     )
-    assert re.match(sentence, fails["reason"]), fails["reason"]
-    assert "exit code" not in fails["reason"]
+    assert re.match(sentence, fails.reason), fails.reason
+    assert "exit code" not in fails.reason
 
 
 def test_a_worker_killed_while_idle_costs_nothing(pool: WorkerPool) -> None:
@@ -122,7 +116,7 @@ def test_a_worker_killed_while_idle_costs_nothing(pool: WorkerPool) -> None:
     os.kill(first.worker, signal.SIGKILL)
     assert wait_gone(first.worker)
     [(_, second)] = outcomes(pool, [job(point(7))])
-    assert second.fields["status"] == "ok"
+    assert second.measurement.status == "ok"
     assert second.worker != first.worker
 
 
@@ -131,7 +125,7 @@ def test_several_workers_share_the_jobs_and_one_crash_is_one_crash() -> None:
         sizes = [*range(1, 9), *range(1, 9), *range(1, 9), 9]
         found = outcomes(pool, [job(point(n)) for n in sizes])
     assert sorted(n for n, _ in found) == sorted(sizes)
-    assert [n for n, r in found if r.fields["status"] != "ok"] == [9]
+    assert [n for n, r in found if r.measurement.status != "ok"] == [9]
     assert len({reply.worker for _, reply in found}) == 2
 
 
@@ -154,9 +148,10 @@ import sys
 from contextlib import closing
 from tests.measure.test_pool import FAKE, job
 from tests.measure.toy import point
+from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.pool import WorkerPool
 pool = WorkerPool(FAKE)
-sys.stdout.write(f"{pool.hello['pid']}\\n"); sys.stdout.flush()
+sys.stdout.write(f"{pool.hello.pid}\\n"); sys.stdout.flush()
 print(list(pool.run([job(point(10), limit_s=100)])))
 """
 
@@ -177,7 +172,7 @@ def test_a_file_in_the_working_directory_does_not_stand_in_for_a_library(
     (tmp_path / "queue.py").write_text("raise SystemExit('the wrong module')")
     monkeypatch.chdir(tmp_path)
     with closing(WorkerPool("fake")) as pool:
-        assert [r.fields["status"] for _, r in outcomes(pool, [job(point(6))])] == ["ok"]
+        assert [r.measurement.status for _, r in outcomes(pool, [job(point(6))])] == ["ok"]
 
 
 def test_a_worker_ends_when_its_input_closes() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.measure.runner import run_study
 from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.session import Session
 from nqbench.point import Point, labels
 from nqbench.runs.folder import load
@@ -31,7 +31,7 @@ def test_on_a_timed_device_they_have_one_block_without_a_time(tmp_path: Path) ->
     probed = table[table["probe"] == "iterations"]
     assert list(probed["round"]) == [1]
     assert probed[["value_s", "kernel_s", "total_s"]].isna().all(axis=None)
-    assert list(probed["status"]) == ["ok"]
+    assert list(probed.status) == ["ok"]
     rest = table[table["probe"] != "iterations"]
     assert sorted(rest["round"]) == [0, 0, 1, 1, 2, 2]
     assert rest[rest["round"] > 0]["value_s"].notna().all()
@@ -56,24 +56,19 @@ def counting_point(probe: str) -> Point:
 
 def test_their_counters_are_the_probes_own() -> None:
     """The simulator's would count the instrumentation as work of the kernel."""
-    request = {
-        "round": 1,
-        "timed": False,
-        "policy": asdict(Policy()),
-        "timeout_s": 10.0,
-        "expected_s": None,
-    }
     session = Session("sim:mini")
-    plain = session.block({**request, "point": counting_point("none").as_json()})
-    probed = session.block({**request, "point": counting_point("iterations").as_json()})
+    plain, probed = (
+        session.measure(MeasureRequest(counting_point(p), 0, False, Policy(), timeout_s=10.0))
+        for p in ("none", "iterations")
+    )
     session.close()
-    assert (plain["status"], probed["status"]) == ("ok", "ok")
-    assert set(plain["counters"]) <= set(COUNTERS)
-    assert plain["ended_by"] == "deterministic"
-    assert set(probed["counters"]) <= set(probe_counters())
-    assert probed["counters"]["iterations_total"] > 0
-    assert probed["ended_by"] == "probed"
-    assert probed["answer"] == probed["expected"] == "92"
+    assert (plain.status, probed.status) == ("ok", "ok")
+    assert set(plain.counters) <= set(COUNTERS)
+    assert plain.ended_by == "deterministic"
+    assert set(probed.counters) <= set(probe_counters())
+    assert probed.counters["iterations_total"] > 0
+    assert probed.ended_by == "probed"
+    assert probed.answer == probed.expected == "92"
 
 
 def test_labels_tell_them_from_the_kernel_itself() -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from nqbench.devices.cpu import CpuDevice
 from nqbench.facts import DeviceFacts
-from nqbench.measure.sampling.measurement import Block
+from nqbench.measure.sampling.measurement import Measurement
 from nqbench.measure.sampling.phases import phases_of, whole_run
 from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.variants import runs_on_cpu
+from nqbench.measure.worker.messages import CompileRequest, MeasureRequest
 from nqbench.measure.worker.precompile import compile_point
 from nqbench.measure.worker.session import Session
 from nqbench.plan import CpuPlan, ProgramPlan
@@ -26,17 +25,9 @@ ANY_S = pytest.approx(1e-3, rel=0.999)
 GPU = DeviceFacts("d", "cuda", (9, 0), 4)
 
 
-def request(n: int, system: str = "sums.launched", **more: Any) -> dict[str, Any]:
-    """A timed block."""
-    return {
-        "point": point(n, system).as_json(),
-        "round": 1,
-        "timed": True,
-        "policy": asdict(Policy(samples=6)),
-        "timeout_s": 10.0,
-        "expected_s": None,
-        **more,
-    }
+def request(n: int, system: str = "sums.launched", *, timed: bool = True) -> MeasureRequest:
+    """A measurement."""
+    return MeasureRequest(point(n, system), 1, timed, Policy(samples=6), timeout_s=10.0)
 
 
 def program(n: int) -> ProgramPlan:
@@ -46,40 +37,40 @@ def program(n: int) -> ProgramPlan:
 
 
 def test_a_timed_program_is_one_sample_per_run_and_told_apart_once() -> None:
-    found = Session("fake").block(request(8))
-    assert (found["status"], found["answer"]) == ("ok", found["expected"])
-    total = found["value_s"]
-    assert found["phases"] == {
+    found = Session("fake").measure(request(8))
+    assert (found.status, found.answer) == ("ok", found.expected)
+    total = found.value_s or 0.0
+    assert found.phases == {
         "scale": ANY_S, "add_up": ANY_S, "transfer": ANY_S, "kernel": ANY_S, "other": ANY_S,
         "total": total,
     }  # fmt: skip
-    kernel_s, transfer_s = found["phases"]["kernel"], found["phases"]["transfer"]
-    assert found["phases"]["scale"] + found["phases"]["add_up"] == pytest.approx(kernel_s)
-    assert found["phases"]["other"] == pytest.approx(total - kernel_s - transfer_s)
+    kernel_s, transfer_s = found.phases["kernel"], found.phases["transfer"]
+    assert found.phases["scale"] + found.phases["add_up"] == pytest.approx(kernel_s)
+    assert found.phases["other"] == pytest.approx(total - kernel_s - transfer_s)
 
 
 def test_a_simulated_program_has_counters_and_no_phases() -> None:
-    found = Session("sim").block(request(8, timed=False))
-    assert (found["status"], found["answer"]) == ("ok", str(100 + 28 * 4950))
-    assert found["counters"]["launches"] == 9
-    assert found["counters"]["global_atomics"] == found["counters"]["global_atomics@add_up"]
-    assert found["resources"]["warps_per_block@add_up"] == 1
-    assert found["phases"] == {}
-    assert found["value_s"] is None
+    found = Session("sim").measure(request(8, timed=False))
+    assert (found.status, found.answer) == ("ok", str(100 + 28 * 4950))
+    assert found.counters["launches"] == 9
+    assert found.counters["global_atomics"] == found.counters["global_atomics@add_up"]
+    assert found.resources["warps_per_block@add_up"] == 1
+    assert found.phases == {}
+    assert found.value_s is None
 
 
 def test_a_host_function_may_tell_phases_and_outputs() -> None:
     assert runs_on_cpu(point(8, "sums.serial"))
     assert not runs_on_cpu(point(8))
-    found = Session("fake").block(request(8, "sums.serial"))
-    assert (found["status"], found["device"], found["answer"]) == (
+    found = Session("fake").measure(request(8, "sums.serial"))
+    assert (found.status, found.device, found.answer) == (
         "ok",
         "cpu",
         str(100 + 28 * 4950),
     )
-    value_s = found["value_s"]
+    value_s = found.value_s or 0.0
     # The function says that a fifth of its last run went into this; how long runs take is measured.
-    assert found["phases"] == pytest.approx(
+    assert found.phases == pytest.approx(
         {"kernel": value_s, "evaluation": value_s / 5, "other": 4 * value_s / 5, "total": value_s}
     )
 
@@ -117,7 +108,7 @@ def test_groups_are_sums_and_bear_no_waits_of_the_run_that_tells_them() -> None:
 
 
 def test_a_host_function_hands_over_its_answer_and_nothing_else_is_counted() -> None:
-    plan, block = CpuPlan("perm", "math:perm", (3,)), Block("cpu", value_s=2e-6)
+    plan, block = CpuPlan("perm", "math:perm", (3,)), Measurement("cpu", value_s=2e-6)
     with CpuDevice().prepare(plan) as prepared:
         prepared.launch()
         phases = phases_of(plan, prepared, block, reduce_s=4e-5, timeout_s=None)
@@ -162,5 +153,5 @@ def test_a_simulated_study_of_programs_becomes_a_table(tmp_path: Path) -> None:
 
 
 def test_every_kernel_of_a_program_is_compiled_before_the_run(tmp_path: Path) -> None:
-    ask = {"point": point(8).as_json(), "facts": {**GPU.as_dict()}}
-    assert compile_point(ask) == {"status": "ok", "reason": ""}
+    ask = CompileRequest(point(8), GPU)
+    assert compile_point(ask).status == "ok"

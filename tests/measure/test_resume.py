@@ -15,6 +15,7 @@ import nqbench.workloads
 from nqbench.measure.identity import keys as keys_module
 from nqbench.measure.identity.environment import versions
 from nqbench.measure.runner import run_study
+from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.session import Session
 from nqbench.point import Point
 from nqbench.runs.folder import load, read_records
@@ -119,9 +120,11 @@ class Bench:
         """Let the device introduce itself differently."""
         original = Session.hello
 
-        def hello(session: Session) -> dict[str, Any]:
+        def hello(session: Session) -> Hello:
             said = original(session)
-            return {**said, part: {**said[part], **changed}}
+            own = getattr(said, part)
+            made: Any = replace(own, **changed) if part == "facts" else {**own, **changed}
+            return replace(said, **{part: made})
 
         self.monkeypatch.setattr(Session, "hello", hello)
 
@@ -171,7 +174,7 @@ CHANGES: dict[str, tuple[Change, set[str]]] = {
     "a module that only a level may need": (lambda b: b.edit("other.py", "1", "2"), ALL),
     "nqbench": (lambda b: b.monkeypatch.setattr("nqbench.__version__", "99"), ALL),
     "host program": (lambda b: b.edit("host.py", "return 42", "return 40 + 2"), ALL),
-    "architecture": (lambda b: b.hello("facts", compute_capability=[8, 0]), KERNELS),
+    "architecture": (lambda b: b.hello("facts", compute_capability=(8, 0)), KERNELS),
     "driver": (lambda b: b.hello("identity", driver="999.1"), KERNELS),
     "uuid": (lambda b: b.hello("identity", uuid="GPU-2"), KERNELS),
     "processor": (lambda b: b.hello("host", name="another"), {"host"}),

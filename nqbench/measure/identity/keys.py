@@ -26,6 +26,7 @@ import nqbench
 from nqbench.errors import StoreError
 from nqbench.measure.identity.environment import versions
 from nqbench.measure.variants import runs_on_cpu
+from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
 from nqbench.workloads import get as find_workload
 
@@ -55,20 +56,20 @@ _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULT
 class Keys:
     """Makes the keys of one run's points, and knows whether they still hold."""
 
-    def __init__(self, hello: Mapping[str, Any], protocol: Mapping[str, Any]) -> None:
+    def __init__(self, hello: Hello, protocol: Mapping[str, Any]) -> None:
         """``hello`` is how a worker introduced its device; ``protocol`` how it is sampled.
 
         A deterministic device is not sampled, so the protocol does not enter its keys.
         """
         self._sources: dict[tuple[str, bool], WorkloadFiles] = {}
         self._device = {
-            "identity": hello["identity"],
-            "facts": hello["facts"],
+            "identity": hello.identity,
+            "facts": hello.facts.as_dict(),
             "versions": versions((*COMPILERS, *CPU_COMPILERS)),
-            "protocol": {} if hello["deterministic"] else dict(protocol),
+            "protocol": {} if hello.deterministic else dict(protocol),
         }
         self._cpu = {
-            "identity": hello["host"],
+            "identity": hello.host,
             "versions": versions((*CPU_COMPILERS, *CPU_LIBRARIES)),
             "python": platform.python_version(),
             "protocol": dict(protocol),

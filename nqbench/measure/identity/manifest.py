@@ -13,6 +13,7 @@ from nqbench.errors import FolderRefused
 from nqbench.measure.identity import environment
 from nqbench.measure.run_state import StudyLike
 from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy
+from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
 
 
@@ -45,7 +46,7 @@ def check_same_run(path: Path, old: Mapping[str, Any], study: StudyLike, device:
 
 def make_manifest(
     study: StudyLike,
-    hello: Mapping[str, Any],
+    hello: Hello,
     points: Sequence[tuple[Point, str]],
     command: Sequence[str],
     old: Mapping[str, Any] | None,
@@ -68,8 +69,13 @@ def make_manifest(
         "command": list(command),
         "study": {**study.as_json(), "text": study.text},
         "device": {
-            name: hello[name]
-            for name in ("spec", "kind", "timed", "deterministic", "identity", "facts", "host")
+            "spec": hello.spec,
+            "kind": hello.kind,
+            "timed": hello.timed,
+            "deterministic": hello.deterministic,
+            "identity": hello.identity,
+            "facts": hello.facts.as_dict(),
+            "host": hello.host,
         },
         "protocol": {**protocol_of(study), "rounds": study.measure.rounds},
         "environment": described,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import os
 import re
@@ -22,22 +21,28 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from nqbench.errors import DeviceError, NqbenchError
 from nqbench.measure.events import Listener
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling.measurement import PROFILED
 from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.worker.messages import (
+    Done,
+    MeasureRequest,
+    Open,
+    Refused,
+    decode,
+    encode,
+)
 from nqbench.measure.worker.pool import Reply
 from nqbench.measure.worker.process import import_path
 from nqbench.record import Record
 from nqbench.vocabulary import of_kernel, plain_name
-
-__all__ = ["PROFILE_ROUND", "PROGRAM", "collect", "command"]
 
 PROGRAM: Final = "ncu"
 PROFILE_ROUND: Final = -1
@@ -185,8 +190,8 @@ def _profile(task: Task, state: RunState, program: str, run: Run) -> Reply:
     metrics = list(dict.fromkeys(part for parts in METRICS.values() for part in parts))
     with tempfile.TemporaryDirectory(prefix="nqbench-ncu-") as name:
         folder = Path(name)
-        request, reply, log = folder / "request.json", folder / "reply.json", folder / "table.csv"
-        request.write_text(json.dumps(_request(task, limit_s, kernels)), encoding="utf-8")
+        request, reply, log = folder / "request", folder / "reply", folder / "table.csv"
+        request.write_bytes(encode(Open(task.device)) + encode(_request(task, limit_s, kernels)))
         target = (sys.executable, "-P", "-m", "nqbench.measure.profiler.ncu")
         while True:
             process = (*target, str(request), str(reply))
@@ -205,15 +210,18 @@ def _profile(task: Task, state: RunState, program: str, run: Run) -> Reply:
         profiles = read_launches(text)[: None if kernels else 1]
         if ended.code or not reply.exists():
             raise DeviceError(f"{PROGRAM} ended with {ended.code}; {complaint(text)}")
-        fields = json.loads(reply.read_text(encoding="utf-8"))
-    if fields["status"] == "ok":
-        names = [profile.kernel for profile in profiles]
-        fields["counters"] = _counters(profiles, kernels, fields)
-        fields["about"].pop("first_launch_s", None)  # of all its passes: it would mislead budgets
-        fields["about"] |= {"profiler": PROGRAM, "profiled_kernel": "; ".join(names)}
-        fields["ended_by"] = PROGRAM
-        return Reply(fields, worker=0)
-    raise DeviceError(f"under {PROGRAM}: {fields['reason']}")
+        answer = decode(reply.read_bytes())
+    if not isinstance(answer, Done) or answer.measurement.status != "ok":
+        assert isinstance(answer, Done | Refused)
+        said = answer.measurement.reason if isinstance(answer, Done) else answer.reason
+        raise DeviceError(f"under {PROGRAM}: {said}")
+    found = answer.measurement
+    names = [profile.kernel for profile in profiles]
+    found.counters = _counters(profiles, kernels, found.about.get(PROFILED, "").split())
+    found.about.pop("first_launch_s", None)  # of all its passes: it would mislead budgets
+    found.about |= {"profiler": PROGRAM, "profiled_kernel": "; ".join(names)}
+    found.ended_by = PROGRAM
+    return Reply(found, worker=0)
 
 
 def _kernels(verified: Record | None) -> tuple[str, ...]:
@@ -223,28 +231,29 @@ def _kernels(verified: Record | None) -> tuple[str, ...]:
 
 
 def _counters(
-    profiles: Sequence[Profile], kernels: Sequence[str], fields: Mapping[str, Any]
+    profiles: Sequence[Profile], kernels: Sequence[str], launched: Sequence[str]
 ) -> dict[str, float]:
-    """Counters of the only kernel; of a program those of each, and of the main one plainly."""
+    """Counters of the only kernel; of a program those of each, and of the main one plainly.
+
+    ``kernels`` are a program's, the main one first; ``launched`` those of ``profiles``.
+    """
     if not kernels:
         return counters_of(profiles[0].metrics)
-    found = counters_by_kernel(profiles, fields["about"].get(PROFILED, "").split())
+    found = counters_by_kernel(profiles, launched)
     own = {plain_name(name): value for name, value in found.items()}
     main = {name: value for (name, kernel), value in own.items() if kernel == kernels[0]}
     return main | found
 
 
-def _request(task: Task, limit_s: float, kernels: Sequence[str]) -> dict[str, Any]:
-    return {
-        "spec": task.device,
-        "point": task.point.as_json(),
-        "round": 0,
-        "timed": False,
-        "policy": asdict(Policy()),
-        "timeout_s": limit_s,
-        "expected_s": None,
-        PROFILED: bool(kernels),
-    }
+def _request(task: Task, limit_s: float, kernels: Sequence[str]) -> MeasureRequest:
+    return MeasureRequest(
+        point=task.point,
+        round=0,
+        timed=False,
+        policy=Policy(),
+        timeout_s=limit_s,
+        profiled=bool(kernels),
+    )
 
 
 def _process(argv: Sequence[str], limit_s: float) -> Ended:
@@ -368,17 +377,23 @@ def complaint(text: str) -> str:
 
 
 def main(request_path: str, reply_path: str) -> None:
-    """Carry out one request."""
+    """What the profiler watches: one launch of one point, checked, and nothing else.
+
+    ``python -m nqbench.measure.profiler.ncu REQUEST REPLY``: files of messages, ``Open`` and
+    ``MeasureRequest`` in the first, ``Done`` or ``Refused`` in the second.
+    """
     from nqbench.measure.worker.session import Session
 
-    request = json.loads(Path(request_path).read_text(encoding="utf-8"))
+    opened, request = map(decode, Path(request_path).read_bytes().splitlines())
+    assert isinstance(opened, Open)
+    assert isinstance(request, MeasureRequest)
+    answer: Done | Refused
     try:
-        with closing(Session(request["spec"])) as session:
-            fields = session.block(request)
+        with closing(Session(str(opened.spec))) as session:
+            answer = Done(session.measure(request))
     except NqbenchError as error:
-        fields = {"status": "launch_error", "reason": str(error)}
-    fields.pop("fatal", None)
-    Path(reply_path).write_text(json.dumps(fields), encoding="utf-8")
+        answer = Refused(type(error).__name__, str(error))
+    Path(reply_path).write_bytes(encode(answer))
 
 
 if __name__ == "__main__":

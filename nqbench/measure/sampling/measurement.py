@@ -1,4 +1,4 @@
-"""One block as the device side fills it in: the fields of a record, and where its time went."""
+"""One measurement as the worker makes it: the fields of a record, and where its time went."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ SPENT: Final = {
     "phases": "one more run of a program, with its phases told apart",
     "kernels": "inside kernels, warm-up included: a part of warm_up and sample",
 }
-"""What the seconds of a block go to (``Record.spent_s``)."""
+"""What the seconds of a measurement go to (``Record.spent_s``)."""
 
 
 @dataclass
-class Block:
-    """The fields of a record that the device side fills in."""
+class Measurement:
+    """The fields of a record that a worker fills in; ``device`` is empty where none was used.
 
-    device: str
+    ``fatal``: the worker can launch nothing more and must be replaced.
+    """
+
+    device: str = ""
     status: Status = "ok"
     reason: str = ""
     answer: str | None = None
@@ -50,13 +53,22 @@ class Block:
     fatal: bool = False
 
     def fail(self, status: Status, reason: str) -> None:
-        """End without a time: a block that failed has no samples to mislead anybody."""
+        """End without a time: one that failed has no samples to mislead anybody."""
         self.status, self.reason = status, reason
         self.value_s, self.samples_s, self.phases, self.counters = None, (), {}, {}
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {name: plain(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Measurement:
+        """Inverse of :meth:`as_json`."""
+        return cls(**{**data, "samples_s": tuple(data["samples_s"])})
+
     @contextmanager
     def spending(self, on: str) -> Iterator[None]:
-        """Count the seconds of a ``with`` block as spent on one of :data:`SPENT`."""
+        """Count the seconds of a ``with`` statement as spent on one of :data:`SPENT`."""
         started = time.perf_counter()
         try:
             yield

@@ -1,11 +1,11 @@
-"""Where the time of a block's median sample went, by phase (``Record.phases``)."""
+"""Where the time of a measurement's median sample went, by phase (``Record.phases``)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
 from nqbench.devices.base import Prepared
-from nqbench.measure.sampling.measurement import Block
+from nqbench.measure.sampling.measurement import Measurement
 from nqbench.plan import CpuPlan, Plan, ProgramPlan
 
 SUMS = ("kernel", "total", "other")
@@ -49,9 +49,9 @@ def _grouped(
 
 
 def phases_of(
-    plan: Plan, prepared: Prepared, block: Block, reduce_s: float, timeout_s: float | None
+    plan: Plan, prepared: Prepared, found: Measurement, reduce_s: float, timeout_s: float | None
 ) -> dict[str, float]:
-    """The phases of a block with a time.
+    """The phases of a measurement with a time.
 
     A kernel's are those around its launch (``reduce_s``: fetching and adding up the results). A
     host function's time is whole: it hands over its answer, and what is done with it afterwards is
@@ -59,7 +59,7 @@ def phases_of(
     apart; what its ``split_s`` says comes before the run and is not in its total. Raises what a
     launch raises.
     """
-    value_s = block.value_s
+    value_s = found.value_s
     assert value_s is not None
     if isinstance(plan, ProgramPlan):
         parts = prepared.phases(timeout_s)

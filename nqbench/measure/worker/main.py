@@ -1,4 +1,4 @@
-"""A worker process: one device, requests and answers as JSON lines over its pipes.
+"""A worker process: one device, messages as JSON lines over its pipes.
 
 Started by the runner as ``python -m nqbench.measure.worker.main``. It ends when its standard input
 closes or its parent dies, so that no worker outlives a run.
@@ -7,7 +7,6 @@ closes or its parent dies, so that no worker outlives a run.
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import queue
 import signal
@@ -15,9 +14,22 @@ import sys
 import threading
 import time
 from contextlib import closing
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from nqbench.errors import NqbenchError
+from nqbench.measure.worker.messages import (
+    Accepted,
+    Beat,
+    CompileRequest,
+    Done,
+    MeasureRequest,
+    Message,
+    Open,
+    Ready,
+    Refused,
+    decode,
+    encode,
+)
 from nqbench.system.crash import tell
 
 PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
@@ -43,7 +55,7 @@ def private_output() -> BinaryIO:
     return os.fdopen(kept, "wb", buffering=0)
 
 
-def follow_input(requests: queue.Queue[dict[str, Any] | None]) -> None:
+def follow_input(requests: queue.Queue[Message | None]) -> None:
     """Read requests until the input closes, then end the process even if it is busy.
 
     Unbuffered: a thread inside a buffered read makes Python abort when the process ends.
@@ -52,45 +64,42 @@ def follow_input(requests: queue.Queue[dict[str, Any] | None]) -> None:
     while chunk := os.read(0, CHUNK):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            requests.put(json.loads(line))
+            requests.put(decode(line))
     requests.put(None)
     time.sleep(GRACE_S)
     os._exit(1)
 
 
-def serve(requests: queue.Queue[dict[str, Any] | None], output: BinaryIO) -> None:
-    """Open the device that the first request names, then answer until there are no more.
+def serve(requests: queue.Queue[Message | None], output: BinaryIO) -> None:
+    """Open the device that the first message names, then answer requests until there are none."""
 
-    Without a device (``spec`` is null) the requests are kernels to compile.
-    """
-
-    def send(message: dict[str, Any]) -> None:
-        output.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+    def send(message: Message) -> None:
+        output.write(encode(message))
 
     first = requests.get()
-    if first is None:
+    if not isinstance(first, Open):
         return
-    if first["spec"] is None:
+    if first.spec is None:
         from nqbench.measure.worker.precompile import compile_point
 
-        send({"hello": {"pid": os.getpid()}})
-        while (request := requests.get()) is not None:
-            send({"accepted": True})
-            send({"done": compile_point(request)})
+        send(Ready())
+        while isinstance(request := requests.get(), CompileRequest):
+            send(Accepted())
+            send(Done(compile_point(request)))
         return
     from nqbench.measure.worker.session import Session
 
     try:
-        session = Session(first["spec"], lambda: send({"beat": True}))
+        session = Session(first.spec, lambda: send(Beat()))
         hello = session.hello()
     except NqbenchError as error:
-        send({"error": {"type": type(error).__name__, "message": str(error)}})
+        send(Refused(type(error).__name__, str(error)))
         return
     with closing(session):
-        send({"hello": hello})
-        while (request := requests.get()) is not None:
-            send({"accepted": True})
-            send({"done": session.block(request)})
+        send(Ready(hello))
+        while isinstance(request := requests.get(), MeasureRequest):
+            send(Accepted())
+            send(Done(session.measure(request)))
 
 
 def main() -> None:
@@ -99,7 +108,7 @@ def main() -> None:
     sys.excepthook = tell
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's to handle
     output = private_output()
-    requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    requests: queue.Queue[Message | None] = queue.Queue()
     threading.Thread(target=follow_input, args=(requests,), daemon=True).start()
     try:
         serve(requests, output)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 import selectors
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from nqbench.errors import DeviceLost, NqbenchError
+from nqbench.measure.sampling.measurement import Measurement
+from nqbench.measure.worker.messages import Accepted, Beat, Done, Hello, MeasureRequest, Request
 from nqbench.measure.worker.process import WorkerDied, WorkerProcess
 from nqbench.vocabulary import Status
 
@@ -35,7 +37,7 @@ class Job:
     ``late``.
     """
 
-    request: Mapping[str, Any]
+    request: Request
     limit_s: float
     tag: Any = None
     end: float = math.inf
@@ -44,16 +46,18 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a job: the device side's fields, or only a status and a reason."""
+    """What came of a job, and the process that did it."""
 
-    fields: Mapping[str, Any]
+    measurement: Measurement
     worker: int
 
 
 class Workers(Protocol):
     """Whoever carries out jobs: processes, or the runner's own process."""
 
-    hello: Mapping[str, Any]
+    @property
+    def hello(self) -> Hello:
+        """What the device is. Workers that compile have none and must not be asked."""
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         """Carry out jobs; replies come as they are ready."""
@@ -84,13 +88,18 @@ class WorkerPool:
     spec: str | None
     size: int = 1
     again: bool = False
-    hello: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._slots = [Slot() for _ in range(self.size)]
         first = self._replacement() if self.again else _start(self.spec)
         self._slots[0].worker = first
-        self.hello = first.hello
+        self._hello = first.hello
+
+    @property
+    def hello(self) -> Hello:
+        """What the device is. Workers that compile have none and must not be asked."""
+        assert self._hello is not None
+        return self._hello
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         """Carry out jobs, each given out only when a worker is free for it."""
@@ -161,20 +170,19 @@ class WorkerPool:
         assert slot.worker is not None
         assert slot.job is not None
         for message in slot.worker.receive():
-            if "accepted" in message:
+            if isinstance(message, Accepted):
                 slot.accepted = True
-            elif "beat" in message:
+            elif isinstance(message, Beat):
                 slot.launching = True
                 slot.deadline = min(time.monotonic() + slot.job.limit_s + GRACE_S, slot.job.end)
-            elif "done" in message:
+            elif isinstance(message, Done):
                 job, slot.job = slot.job, None
                 slot.worker.fresh = False
-                fields = dict(message["done"])
                 pid = slot.worker.pid
-                if fields.pop("fatal", False):
+                if message.measurement.fatal:
                     slot.worker.kill()
                     slot.worker = None
-                yield job, Reply(fields, pid)
+                yield job, Reply(message.measurement, pid)
                 return
         if slot.worker.ended:
             if slot.accepted or slot.worker.fresh:
@@ -202,7 +210,7 @@ class WorkerPool:
         ended = slot.worker.kill()
         slot.worker, slot.job = None, None
         reason = reason or f"{ended}; run again to try this point once more"
-        return job, Reply({"status": status, "reason": reason}, pid)
+        return job, Reply(Measurement(status=status, reason=reason), pid)
 
 
 def _start(spec: str | None) -> WorkerProcess:
@@ -222,14 +230,13 @@ class InProcess:
         from nqbench.measure.worker.session import Session
 
         self._session = Session(spec)
-        self.hello: Mapping[str, Any] = self._session.hello()
+        self.hello = self._session.hello()
 
     def run(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         """Carry out jobs one after the other."""
         for job in jobs:
-            fields = self._session.block(job.request)
-            fields.pop("fatal")
-            yield job, Reply(fields, self.hello["pid"])
+            assert isinstance(job.request, MeasureRequest)
+            yield job, Reply(self._session.measure(job.request), self.hello.pid)
 
     def close(self) -> None:
         """Release the device."""

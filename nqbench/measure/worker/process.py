@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import signal
@@ -11,12 +10,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from nqbench import errors
 from nqbench.errors import DeviceError, DeviceUnavailable, NqbenchError
+from nqbench.measure.worker.messages import (
+    Hello,
+    Message,
+    Open,
+    Ready,
+    Refused,
+    decode,
+    encode,
+)
 from nqbench.system.crash import UNEXPECTED
 
 CLOSE_S: Final = 10.0
@@ -59,8 +67,8 @@ class WorkerDied(DeviceError):
 class WorkerProcess:
     """A running worker with an open device.
 
-    ``hello`` is how it introduced itself. Raises ``NqbenchError`` if its device cannot be opened,
-    ``WorkerDied`` if the process ended before it could tell.
+    ``hello`` is how it introduced its device, if it has one. Raises ``NqbenchError`` if the device
+    cannot be opened, ``WorkerDied`` if the process ended before it could tell.
     """
 
     def __init__(self, spec: str | None) -> None:
@@ -74,17 +82,17 @@ class WorkerProcess:
         """No job of it is done yet: if it dies now, another one would too."""
         self._rest = b""
         try:
-            self.hello: Mapping[str, Any] = self._open(spec)
+            self.hello = self._open(spec)
         except BaseException:
             self.kill()
             raise
 
-    def send(self, message: Mapping[str, Any]) -> bool:
+    def send(self, message: Message) -> bool:
         """Send one message; false if the worker is gone."""
         assert self._process.stdin is not None
         if self._process.poll() is not None:
             return False
-        data = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        data = encode(message)
         try:
             while data:
                 data = data[self._process.stdin.write(data) or 0 :]
@@ -92,13 +100,13 @@ class WorkerProcess:
             return False
         return True
 
-    def receive(self) -> Iterator[dict[str, Any]]:
+    def receive(self) -> Iterator[Message]:
         """The messages that one read brings; sets ``ended`` at the end of the output."""
         chunk = os.read(self.output.fileno(), CHUNK)
         self.ended = not chunk
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
-            yield json.loads(line)
+            yield decode(line)
 
     def close(self) -> None:
         """Let an idle worker release its device and end."""
@@ -126,8 +134,8 @@ class WorkerProcess:
             return said + (_advice(code, complaint) or f" ({MISTAKE})")
         return _ending(code) + (f"; it said: {said}" if said else "") + _advice(code, complaint)
 
-    def _open(self, spec: str | None) -> Mapping[str, Any]:
-        self.send({"spec": spec})
+    def _open(self, spec: str | None) -> Hello | None:
+        self.send(Open(spec))
         deadline = time.monotonic() + OPEN_LIMIT_S
         while True:
             left_s = max(0.0, deadline - time.monotonic())
@@ -136,9 +144,10 @@ class WorkerProcess:
                     f"{spec} did not open within {OPEN_LIMIT_S:g} s; is it in use?{self._said()}"
                 )
             for message in self.receive():
-                if "hello" in message:
-                    return dict(message["hello"])
-                raise _as_error(message["error"])
+                if isinstance(message, Ready):
+                    return message.hello
+                assert isinstance(message, Refused)
+                raise _as_error(message)
             if self.ended:
                 raise WorkerDied(f"a worker for {spec} could not start: {self.kill()}")
 
@@ -212,9 +221,7 @@ def _advice(code: int, complaint: str) -> str:
     return f" ({ADVICE[cause]})" if cause in ADVICE else ""
 
 
-def _as_error(error: Mapping[str, str]) -> NqbenchError:
+def _as_error(refused: Refused) -> NqbenchError:
     """The worker's error as the same class here."""
-    kind = getattr(errors, error["type"], DeviceError)
-    return (
-        kind(error["message"]) if issubclass(kind, NqbenchError) else DeviceError(error["message"])
-    )
+    kind = getattr(errors, refused.error, DeviceError)
+    return kind(refused.reason) if issubclass(kind, NqbenchError) else DeviceError(refused.reason)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from nqbench.measure.sampling.measurement import Measurement
+from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.session import Session
 from nqbench.plan import CpuPlan
 from nqbench.point import PART, Level, Point
@@ -17,22 +18,14 @@ from nqbench.workloads.local_search.reference import reference_search
 from tests.workloads.local_search.facts import HOST
 
 
-def verify(device: str, system: str, **given: Level) -> dict[str, Any]:
+def verify(device: str, system: str, **given: Level) -> Measurement:
     session = Session(device)
     try:
         part = {PART: given.pop(PART)} if PART in given else {}
         resolved = WORKLOAD.resolve(given, system, session.device.facts)
         factors = {**resolved.factors, **part}
         point = Point("s", "s", "local_search", system, factors, resolved.derived)
-        request = {
-            "point": point.as_json(),
-            "round": 0,
-            "timed": False,
-            "policy": {},
-            "timeout_s": 60.0,
-            "expected_s": None,
-        }
-        return session.block(request)
+        return session.measure(MeasureRequest(point, 0, False, Policy(), timeout_s=60.0))
     finally:
         session.close()
 
@@ -40,11 +33,11 @@ def verify(device: str, system: str, **given: Level) -> dict[str, Any]:
 def test_a_mapping_that_fails_is_wrong_and_says_why() -> None:
     block = verify("cpu", "brodtkorb_part1.cpu_mapped", n=6000, iterations=1)
     invalid = invalid_moves(6000, "quadratic")
-    assert block["status"] == "wrong"
-    assert block["answer"] == str(-invalid)
-    assert f"the mapping sent {invalid} numbers of moves outside" in block["reason"]
-    assert block["about"]["invalid_moves"] == invalid
-    assert "fault" not in block["about"]
+    assert block.status == "wrong"
+    assert block.answer == str(-invalid)
+    assert f"the mapping sent {invalid} numbers of moves outside" in block.reason
+    assert block.about["invalid_moves"] == invalid
+    assert "fault" not in block.about
 
 
 @pytest.mark.parametrize("system", ["brodtkorb_part1.gpu_v1", "local_search.fused"])
@@ -54,14 +47,14 @@ def test_a_part_of_a_search_that_starts_at_its_end(system: str) -> None:
     )
     for n, wanted in ((4, 0), (40, None)):
         block = verify("sim:mini", system, n=n, seed=seed, part="full")
-        assert block["status"] == "ok"
-        assert (block["answer"] == "0") == (wanted == 0)
+        assert block.status == "ok"
+        assert (block.answer == "0") == (wanted == 0)
 
 
 def test_a_part_with_a_mapping_that_fails_is_wrong() -> None:
     block = verify("sim:mini", "brodtkorb_part1.gpu_v7", n=6000, part="full", blocks=2000)
-    assert block["status"] == "wrong"
-    assert block["answer"] == str(-invalid_moves(6000, "rearranged"))
+    assert block.status == "wrong"
+    assert block.answer == str(-invalid_moves(6000, "rearranged"))
 
 
 def test_phases_of_a_search_on_the_processor_fit_its_total() -> None:
@@ -75,9 +68,9 @@ def test_phases_of_a_search_on_the_processor_fit_its_total() -> None:
 @pytest.mark.parametrize("system", ["brodtkorb_part1.gpu_v8", "local_search.resident"])
 def test_what_a_record_tells(system: str) -> None:
     block = verify("sim:mini", system, n=40, iterations=4)
-    assert block["status"] == "ok"
-    about = block["about"]
+    assert block.status == "ok"
+    about = block.about
     assert about["iterations"] == about["evaluations"] == 4
     assert about["moves_evaluated"] == 4 * about["moves_per_iteration"] == 4 * 39 * 38 // 2
     assert about["final_length"] < about["start_length"]
-    assert str(about["final_solution_hash"]) == block["answer"]
+    assert str(about["final_solution_hash"]) == block.answer

@@ -1,0 +1,157 @@
+"""What travels between a run and its workers: one JSON object per line.
+
+A worker is sent ``Open`` once and answers ``Ready`` or ``Refused``. Each request after that it
+confirms by ``Accepted``, gives a sign of life (``Beat``) before launches, and ends by ``Done``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from nqbench.facts import DeviceFacts
+from nqbench.measure.sampling.measurement import Measurement, plain
+from nqbench.measure.sampling.sampling import Policy
+from nqbench.point import Point
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open the device ``spec``; ``None`` for a worker that compiles and needs no device."""
+
+    spec: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureRequest:
+    """Verify (one untimed launch) or measure a point.
+
+    ``round``       0 to verify; the device's answers may depend on it (the test device)
+    ``timeout_s``   limit of one launch
+    ``expected_s``  seconds that a launch took before, if there was one
+    ``profiled``    a profiler watches: it sees the first launch of each kernel of a program
+    """
+
+    point: Point
+    round: int
+    timed: bool
+    policy: Policy
+    timeout_s: float
+    expected_s: float | None = None
+    profiled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CompileRequest:
+    """Compile the kernels of a point for the GPU that ``facts`` describe."""
+
+    point: Point
+    facts: DeviceFacts
+
+
+Request = MeasureRequest | CompileRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """How a worker introduces its device; ``host`` is the identity of the CPU beside it.
+
+    ``no_telemetry``: why a device that should have a sensor has none.
+    """
+
+    spec: str
+    timed: bool
+    deterministic: bool
+    identity: Mapping[str, Any]
+    facts: DeviceFacts
+    host: Mapping[str, Any]
+    no_telemetry: str
+    pid: int
+
+    @property
+    def kind(self) -> str:
+        """``cuda``, ``sim`` or ``cpu``."""
+        return self.facts.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The worker is open; without a device there is nothing to introduce."""
+
+    hello: Hello | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The device cannot be opened: the name of the error's class and its sentence."""
+
+    error: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The worker begins with a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A launch follows: the worker lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a request."""
+
+    measurement: Measurement
+
+
+Message = Open | MeasureRequest | CompileRequest | Ready | Refused | Accepted | Beat | Done
+
+_KINDS: Final = MappingProxyType(
+    {
+        kind.__name__: kind
+        for kind in (Open, MeasureRequest, CompileRequest, Ready, Refused, Accepted, Beat, Done)
+    }
+)
+
+
+def _hello(data: Mapping[str, Any] | None) -> Hello | None:
+    return Hello(**{**data, "facts": DeviceFacts.from_dict(data["facts"])}) if data else None
+
+
+_READ: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
+    {
+        "point": Point.from_json,
+        "policy": lambda data: Policy(**data),
+        "facts": DeviceFacts.from_dict,
+        "hello": _hello,
+        "measurement": Measurement.from_json,
+    }
+)
+"""How fields are read whose JSON is not the value itself."""
+
+
+def encode(message: Message) -> bytes:
+    """A message as a line."""
+    data = {"message": type(message).__name__, **_fields(message)}
+    return json.dumps(data, separators=(",", ":")).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """Inverse of :func:`encode`."""
+    data = json.loads(line)
+    kind = _KINDS[data.pop("message")]
+    made: Message = kind(**{n: _READ[n](v) if n in _READ else v for n, v in data.items()})
+    return made
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    found = {f.name: getattr(value, f.name) for f in fields(value)}
+    return {
+        name: _fields(inner) if is_dataclass(inner) else plain(inner)
+        for name, inner in found.items()
+    }
