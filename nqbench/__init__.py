@@ -1,4 +1,8 @@
-"""nqbench: reproducible benchmarks and ablations of irregular search on GPUs."""
+"""nqbench: reproducible benchmarks and ablations of irregular search on GPUs.
+
+The public interface is what ``dir(nqbench)`` lists, and the exceptions of ``nqbench.errors``;
+docs/library.md shows it in use.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,40 @@ from typing import TYPE_CHECKING, Any
 from nqbench.system.versions import __version__
 
 if TYPE_CHECKING:
-    from nqbench.runs.folder import load as load
+    from nqbench.api import (
+        Launched,
+        Run,
+        Study,
+        compare,
+        expand,
+        launch,
+        load,
+        load_study,
+        run,
+    )
 
-__all__ = ["__version__", "load"]
+__all__ = [
+    "Launched",
+    "Run",
+    "Study",
+    "__version__",
+    "compare",
+    "expand",
+    "launch",
+    "load",
+    "load_study",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """Public functions, imported when first used: ``import nqbench`` stays quick."""
-    if name == "load":
-        from nqbench.runs.folder import load
+    """Public names, imported when first used: ``import nqbench`` stays quick."""
+    if name in __all__:
+        from nqbench import api
 
-        return load
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from nqbench.point import COLD, HOT
 from nqbench.study import axes, units
+from nqbench.study.dictionary import read_dict
 from nqbench.study.entries import report_item
 from nqbench.study.model import KINDS, SWEEP_KEYS, Axis, Item, Measure, Study, Sweep
 from nqbench.study.packaged import find_study
@@ -16,14 +18,15 @@ from nqbench.study.yaml_marks import KeyPath, Source, fit, read
 from nqbench.system.suggest import listing, shown, suggestion
 
 
-def load_study(path: Path | str) -> Study:
-    """Read a study file, or a study that comes with nqbench, by its name (``ablation``).
+def load_study(given: Path | str | Mapping[str, Any]) -> Study:
+    """Read a study: a file, one that comes with nqbench by its name (``ablation``), a dictionary.
 
+    A dictionary has the form of a file. Its mistakes are said with the keys that lead to them.
     Raises ``StudyError`` with file:line for the first mistake: unreadable file, YAML syntax, a key
     or type that the grammar does not know, an empty range, lists of unequal length under ``zip``, a
     report entry that does not exist, ... Names of factors and systems are checked by ``expand``.
     """
-    source = read(find_study(Path(path)))
+    source = read_dict(given) if isinstance(given, Mapping) else read(find_study(Path(given)))
     file = fit(source, StudyFile)
     sizes = axes.sizes(source, file.n, ("n",)) if file.n is not None else None
     sweeps = _sweeps(source, file, sizes)

@@ -80,7 +80,11 @@ class Source:
 def read(path: Path, noun: str = "study", *, as_text: bool = False) -> Source:
     """Read and parse a file. ``noun`` says what it holds; ``as_text`` leaves every value as it is
     written. Raises ``StudyError`` with file:line."""
-    text = _text(path, noun)
+    return parse(path, _text(path, noun), noun, as_text=as_text)
+
+
+def parse(path: Path, text: str, noun: str = "study", *, as_text: bool = False) -> Source:
+    """Parse the text of a file, as :func:`read`. Raises ``StudyError`` with file:line."""
     try:
         node = yaml.compose(text, Loader=yaml.BaseLoader if as_text else yaml.SafeLoader)
     except yaml.YAMLError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis.compare.devices import (
     RankCorrelation,
@@ -16,11 +16,15 @@ from nqbench.analysis.compare.devices import (
     rank_correlations,
     reversals,
 )
+from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs
 from nqbench.analysis.compare.statistics import DEFAULT_MARGIN
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import HOST_TIME
 from nqbench.errors import StudyError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 GATES: Final = {"slower": "time", "differs": "counter"}
 """What ``--fail-on`` takes, and the kind of quantity that it is about."""
@@ -41,6 +45,36 @@ class Findings:
         """What to know about the numbers, each sentence once."""
         said = dict.fromkeys(note for c in self.comparisons for note in c.notes)
         return tuple(said)
+
+    def table(self) -> pd.DataFrame:
+        """One row per comparison, quantity and point.
+
+        ``ratio`` is the value of ``compared`` over that of ``reference``, with its 95% interval
+        (NaN: none); ``p`` is corrected for all points.
+        """
+        import pandas as pd
+
+        rows = []
+        for comparison in self.comparisons:
+            named = labels([row.pair.first for row in comparison.rows])
+            reference, compared = comparison.names
+            rows += [
+                {
+                    "reference": reference,
+                    "compared": compared,
+                    "point": named[row.pair.first],
+                    "n": row.pair.first.n,
+                    "quantity": row.quantity.name,
+                    "verdict": row.verdict,
+                    "ratio": row.ratio.value,
+                    "low": row.ratio.low,
+                    "high": row.ratio.high,
+                    "p": row.p,
+                    "reason": row.reason,
+                }
+                for row in comparison.rows
+            ]
+        return pd.DataFrame(rows)
 
 
 def compare_datasets(

@@ -1,0 +1,274 @@
+"""nqbench as a library: what the commands do, as functions that print nothing.
+
+A study is given as a file, by the name of one that comes with nqbench, as a dictionary of the same
+form, or as what :func:`load_study` gave. Every error is an ``NqbenchError`` with one sentence, see
+``nqbench.errors``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from nqbench.analysis.compare.statistics import DEFAULT_MARGIN
+from nqbench.runs.folder import load
+from nqbench.solve.launch import Launched, launch
+from nqbench.study import Study, duration_s, load_study
+from nqbench.study.dictionary import DictSource
+from nqbench.system.text import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nqbench.analysis.compare.request import Findings
+    from nqbench.analysis.data.dataset import Dataset, PointResult
+    from nqbench.analysis.data.estimate import Estimate
+    from nqbench.analysis.data.quantities import Quantity
+    from nqbench.measure.events import Listener, RunOutcome
+    from nqbench.point import Point
+    from nqbench.record import Record
+    from nqbench.report.writer import Report
+
+__all__ = [
+    "Launched",
+    "Run",
+    "Study",
+    "compare",
+    "expand",
+    "launch",
+    "load",
+    "load_study",
+    "run",
+]
+
+StudyLike = Study | Mapping[str, Any] | Path | str
+
+
+class Run:
+    """A recorded run: its folder, and its records as tables.
+
+    ``path``     the run folder
+    ``outcome``  what :func:`run` came to (counts by status, failures, skipped points); ``None`` for
+                 a run that was recorded before
+    """
+
+    def __init__(self, path: Path | str, outcome: RunOutcome | None = None) -> None:
+        """Open a run folder. Raises ``StoreError`` if it is none."""
+        from nqbench.runs.reading import read_manifest
+
+        self.path = Path(path)
+        self.outcome = outcome
+        read_manifest(self.path)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Every measurement: all samples, counters, the checked answer. Raises ``StoreError``."""
+        from nqbench.runs.reading import read_records
+
+        return read_records(self.path).records
+
+    def table(self, value: str | None = None) -> pd.DataFrame:
+        """One row per point: sweep, system, factors, values with their intervals, status.
+
+        ``value`` names one quantity (``time``, a phase, a counter); by default these are the kernel
+        time, or the usual counters of a simulated run. A time is in seconds and has three columns:
+        ``time_s``, and ``time_s_low`` and ``time_s_high``, its 95% interval over the rounds (NaN of
+        a single round). A factor with the name of another column is called ``factor_NAME``.
+
+        Raises ``StoreError`` for a damaged run, ``AnalysisError`` for an unknown quantity.
+        """
+        import pandas as pd
+
+        data = self._data()
+        return pd.DataFrame([_point_row(point, _shown(data, value)) for point in data.points])
+
+    def effects(self, sweep: str | None = None, value: str | None = None) -> pd.DataFrame:
+        """Main effects: one row per sweep, quantity, size, factor and pair of levels.
+
+        ``ratio`` is the mean of ``to`` over ``from`` between points that are equal in every other
+        factor; ``low`` and ``high`` are its 95% interval (NaN: there is none). ``sweep`` restricts
+        it to one sweep, ``value`` to one quantity.
+
+        Raises ``AnalysisError`` where nothing can be compared, ``StoreError`` for a damaged run.
+        """
+        import pandas as pd
+
+        data = self._data()
+        return pd.DataFrame(_effect_rows(data, [sweep] if sweep else data.sweeps, value))
+
+    def report(self, out: Path | str | None = None, formats: Sequence[str] = ()) -> Report:
+        """Write the tables and figures that the study asks for, and the page that links them.
+
+        ``out`` is a folder, by default the one that ``nqbench report`` takes; ``formats`` are those
+        of tables: ``md``, ``csv``, ``tex`` (these by default), ``html``. Returns the files, the
+        page first, and a sentence for what could not be made.
+
+        Raises ``StudyError`` for an unknown format, ``StoreError`` where the folder refuses.
+        """
+        from nqbench.report.writer import default_out, write_report
+
+        target = default_out(self.path) if out is None else Path(out)
+        return write_report([self.path], target, formats or ("md", "csv", "tex"))
+
+    def _data(self) -> Dataset:
+        from nqbench.analysis.data.collect import load_dataset
+
+        return load_dataset(self.path)
+
+
+def run(
+    study: StudyLike,
+    device: str = "auto",
+    out: Path | str | None = None,
+    *,
+    fresh: bool = False,
+    budget: float | str | None = None,
+    listener: Listener | None = None,
+) -> Run:
+    """Measure a study on a device, or resume its run.
+
+    ``out`` is the run folder, by default ``results/local/DEVICE/STUDY``; ``fresh`` starts over (the
+    old records are kept aside). ``budget`` is the time for the whole run, in seconds or as a study
+    writes it (``"10m"``). ``listener`` is told about progress, see ``nqbench.measure.events``.
+
+    Failed points are in ``Run.outcome``, they raise nothing. Raises ``StudyError`` for a wrong
+    study, ``DeviceUnavailable`` or ``FolderRefused`` before anything is measured, ``DeviceError``
+    if the device is lost. ``KeyboardInterrupt`` passes on; what was measured is kept.
+    """
+    from nqbench.devices.registry import choose_device
+    from nqbench.measure.runner import run_study
+    from nqbench.runs.layout import local_folder
+
+    loaded = _study(study)
+    spec = choose_device(device).spec
+    outcome = run_study(
+        loaded,
+        spec,
+        Path(out) if out is not None else local_folder(loaded.name, spec),
+        fresh=fresh,
+        budget_s=duration_s(budget) if isinstance(budget, str) else budget,
+        listener=listener,
+        command=_command(loaded, spec),
+    )
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    return Run(outcome.path, outcome)
+
+
+def expand(study: StudyLike, device: str = "auto") -> list[Point]:
+    """The points of a study on a device, without running anything.
+
+    Raises ``StudyError`` for a factor, level or system that does not exist, ``InfeasibleError`` for
+    a point that cannot run, unless the study says ``infeasible: skip``.
+    """
+    from nqbench.devices.registry import facts_for
+    from nqbench.study import expand as expand_study
+
+    return expand_study(_study(study), facts_for(device)[0])
+
+
+def compare(
+    *runs: Run | Path | str,
+    by: str | None = None,
+    margin: float = DEFAULT_MARGIN,
+    value: str | None = None,
+) -> Findings:
+    """Compare the same points of several runs, or with ``by`` levels of a factor within one.
+
+    The first run is the reference; nvbench's JSON files may stand for runs. ``by`` is written
+    ``"FACTOR=REFERENCE,LEVEL..."``; ratios within ``margin`` of 1 count as the same; ``value``
+    names a phase or counter instead of the usual quantities. ``.table()`` of the result is a
+    DataFrame.
+
+    Raises ``StudyError`` and ``AnalysisError`` for runs that cannot be compared, ``StoreError`` and
+    ``InterchangeError`` for a damaged one.
+    """
+    from nqbench.analysis.compare.request import compare_datasets
+    from nqbench.interchange import open_runs
+
+    paths = [run.path if isinstance(run, Run) else Path(run) for run in runs]
+    names = [printable(path) for path in paths]
+    return compare_datasets(open_runs(paths), names, by=by, margin=margin, value=value)
+
+
+def _command(study: Study, spec: str) -> list[str]:
+    """What a report says made the run: the command that does the same, where there is one."""
+    if isinstance(study.source, DictSource):
+        return ["nqbench.run", study.name, spec]
+    return ["nqbench", "run", printable(study.path), "--device", spec]
+
+
+def _study(study: StudyLike) -> Study:
+    return study if isinstance(study, Study) else load_study(study)
+
+
+def _shown(data: Dataset, value: str | None) -> list[Quantity]:
+    """What was asked for; else also the time of CPU baselines beside simulated counters."""
+    from nqbench.analysis.data.quantities import TIME
+
+    shown = data.quantities(value)
+    timed = not value and TIME not in shown and any(point.timed for point in data.points)
+    return [*shown, *([TIME] if timed else [])]
+
+
+def _point_row(point: PointResult, shown: Sequence[Quantity]) -> dict[str, Any]:
+    row: dict[str, Any] = {"sweep": point.sweep, "system": point.system, "n": point.n}
+    values: dict[str, Any] = {}
+    for what in shown:
+        found = point.estimate(what)
+        if what.kind == "counter":
+            values[what.name] = math.nan if found is None else found.value
+        else:
+            name = f"{what.name}_s"
+            values[name] = math.nan if found is None else found.value
+            values |= {f"{name}_low": _bound(found, "low"), f"{name}_high": _bound(found, "high")}
+    samples = sum(int(row.get("samples") or 0) for row in point.measurements.values())
+    values |= {"rounds": len(point.measurements), "samples": samples}
+    values |= {"status": point.status, "reason": point.reason}
+    taken = {*row, *values}
+    levels = {(f"factor_{k}" if k in taken else k): v for k, v in point.levels.items()}
+    return row | levels | values
+
+
+def _bound(found: Estimate | None, side: Literal["low", "high"]) -> float:
+    bound = None if found is None else getattr(found, side)
+    return math.nan if bound is None else float(bound)
+
+
+def _effect_rows(data: Dataset, sweeps: Sequence[str], value: str | None) -> list[dict[str, Any]]:
+    from nqbench.analysis.factorial.effects import effects
+    from nqbench.errors import AnalysisError
+
+    rows: list[dict[str, Any]] = []
+    refused: list[AnalysisError] = []
+    for sweep in sweeps:
+        for what in data.quantities(value):
+            try:
+                found = effects(data, sweep, what)
+            except AnalysisError as error:  # another sweep may vary something
+                refused.append(error)
+                continue
+            rows += [
+                {
+                    "sweep": sweep,
+                    "quantity": what.name,
+                    "n": effect.n,
+                    "factor": effect.factor,
+                    "from": effect.base,
+                    "to": effect.level,
+                    "ratio": effect.ratio.value,
+                    "low": _bound(effect.ratio, "low"),
+                    "high": _bound(effect.ratio, "high"),
+                    "pairs": effect.pairs,
+                    "method": effect.method,
+                }
+                for effect in found
+            ]
+    if not rows and refused:
+        raise refused[0]
+    return rows

@@ -1,0 +1,124 @@
+"""The examples of docs/library.md run as they stand, and the public interface is what it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nqbench
+from nqbench.errors import AnalysisError, NqbenchError, StoreError, StudyError
+from tests.tiny import FAKE
+
+PAGE = Path(__file__).parents[2] / "docs" / "library.md"
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+
+
+def test_examples_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for example in EXAMPLES:
+        exec(compile(example, str(PAGE), "exec"), names)
+    said = capsys.readouterr()
+    for line in re.findall(r"print\(error\)  # (.*)", "".join(EXAMPLES)):
+        assert line in said.out, "the page shows what is printed"
+    assert not said.err
+    assert (tmp_path / "layouts-report" / "report.md").exists()
+
+
+def test_every_public_name_is_on_the_page_and_typed() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    types = {"Launched", "Study", "__version__"}
+    assert {name for name in dir(nqbench) if f"nqbench.{name}" in text} == {*dir(nqbench)} - types
+    assert dir(nqbench) == nqbench.__all__
+    for name in nqbench.__all__:
+        assert getattr(nqbench, name).__doc__ or name == "__version__"
+    with pytest.raises(AttributeError, match="nothing"):
+        nqbench.nothing  # noqa: B018
+    assert Path(nqbench.__file__).with_name("py.typed").exists()
+
+
+def test_import_is_quick() -> None:
+    heavy = ("numpy", "pandas", "pydantic", "matplotlib", "numba", "scipy", "typer")
+    program = f"import sys, nqbench; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+STUDY = {
+    "name": "small",
+    "workload": "counting",
+    "n": [6, 7],
+    "fixed": {"memory": "shared", "depth": 2},
+    "matrix": {"layout": ["per_thread", "interleaved"]},
+    "measure": {"rounds": 3, "budget": "1s"},
+}
+
+
+def test_a_timed_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Seconds with intervals, effects, files; a second call measures nothing, and none prints."""
+    run = nqbench.run(STUDY, FAKE, tmp_path / "run", budget="1m")
+    assert run.outcome is not None
+    assert run.outcome.counts["ok"] == 4
+    table = run.table()
+    assert list(table["n"]) == [6, 7, 6, 7] or list(table["n"]) == [6, 6, 7, 7]
+    assert (table["time_s_low"] < table["time_s"]).all()
+    assert (table["time_s"] < table["time_s_high"]).all()
+    assert set(table["rounds"]) == {3}
+    assert list(run.table("warp_instructions")["warp_instructions"].isna()) == [True] * 4
+    effects = run.effects()
+    assert list(effects["factor"]) == ["layout", "layout"]
+    assert (effects["low"] < effects["ratio"]).all()
+    with pytest.raises(AnalysisError, match="no quantity is called 'tiem'"):
+        run.table("tiem")
+    with pytest.raises(AnalysisError):
+        run.effects("nowhere")
+    before = run.records
+    assert nqbench.run(STUDY, FAKE, tmp_path / "run").records == before
+    assert f"nqbench.run small {FAKE}" in Path(run.report(tmp_path / "page").paths[0]).read_text()
+    found = nqbench.compare(run, by="layout=per_thread,interleaved").table()
+    assert list(found["compared"]) == ["layout interleaved"] * 2
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"matrix": {"layuot": ["padded"]}}, "study['matrix']['layuot']: unknown factor 'layuot'"),
+        ({"matrix": {"layout": ["padded", "x"]}}, "study['matrix']['layout'][1]: 'layout' takes"),
+        ({"measure": {"rounds": True}}, "study['measure']['rounds']: YAML reads true"),
+        ({"measure": {"rouns": 3}}, "did you mean 'rounds'"),
+        ({"n": [6, "x"]}, "study['n'][1]: a size n is a whole number"),
+        ({"n": None}, "study['n']: 'n' has no value"),
+        ({"sweeps": []}, "study['sweeps']: 'sweeps' is empty"),
+        ({"fixed": {"depth": 2.5j}}, "study holds '2.5j', of type complex"),
+        ({"report": [{"table": "resluts"}]}, "study['report'][0]['table']: there is no table"),
+    ],
+)
+def test_mistakes_in_a_dictionary_name_their_keys(changed: dict[str, object], said: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        nqbench.expand(STUDY | changed, "sim:mini")
+    assert said in str(caught.value)
+
+
+def test_other_mistakes_are_sentences(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="the study is empty"):
+        nqbench.load_study({})
+    nested: dict[str, object] = {}
+    nested["name"] = nested
+    with pytest.raises(StudyError, match="refers to itself"):
+        nqbench.load_study(nested)
+    with pytest.raises(StoreError, match="not a run folder"):
+        nqbench.Run(tmp_path)
+    with pytest.raises(StudyError, match="a comparison needs two runs"):
+        nqbench.compare()
+    with pytest.raises(NqbenchError, match="no device is called"):
+        nqbench.run(STUDY, "gpu", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
