@@ -65,8 +65,8 @@ def _keys_at(text: str, line: int) -> KeyPath:
     seen: set[int] = set()  # a value that stands in several places, or in itself
 
     def walk(node: yaml.Node, keys: KeyPath) -> KeyPath:
-        if keys and node.start_mark.line + 1 == line:
-            return keys
+        if not node.value or isinstance(node, yaml.ScalarNode):
+            return keys if node.start_mark.line + 1 == line else ()
         if id(node) in seen:
             return ()
         seen.add(id(node))
