@@ -14,8 +14,9 @@ from nqbench.analysis.data.quantities import quantity
 from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.twins import twin
-from nqbench.report.papers.write import DRAW, joint_source
+from nqbench.report.papers.reproduced import FIGURES as DRAW
+from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.write import joint_source
 from nqbench.study import load_study
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from nqbench.analysis.limits.bottleneck import bottlenecks
 from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.phase_bars import points_at, shares_s, shown_systems
-from nqbench.report.papers.twins import twin
-from nqbench.report.papers.write import DRAW, joint_source
+from nqbench.report.papers.brodtkorb_part1 import points_at, shares_s, shown_systems
+from nqbench.report.papers.reproduced import FIGURES as DRAW
+from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.write import joint_source
 from nqbench.study import load_study
 
 if TYPE_CHECKING:

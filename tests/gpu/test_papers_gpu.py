@@ -14,7 +14,7 @@ from nqbench.analysis.data.observed import Observed, observe
 from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.schema import Paper
-from nqbench.report.papers.twins import twin
+from nqbench.report.papers.reproduced import reproduced_table as twin
 from nqbench.study import load_study
 
 if TYPE_CHECKING:

@@ -15,12 +15,17 @@ from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_folder, read_paper
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.mapping_figure import numbered
-from nqbench.report.papers.phase_bars import shares_s, shown_systems
-from nqbench.report.papers.profile_figures import _sectors
-from nqbench.report.papers.twins import twin
-from nqbench.report.papers.version_rates import limit_moves_per_s, moves_per_s
-from nqbench.report.papers.write import DRAW, joint_source
+from nqbench.report.papers.brodtkorb_part1 import (
+    _sectors,
+    limit_moves_per_s,
+    moves_per_s,
+    numbered,
+    shares_s,
+    shown_systems,
+)
+from nqbench.report.papers.reproduced import FIGURES as DRAW
+from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.write import joint_source
 from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
 from tests.analysis.builder import MINI, Builder
 from tests.papers.runs import named

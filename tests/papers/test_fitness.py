@@ -16,8 +16,9 @@ from nqbench.papers import load_paper, paper_folder, read_paper
 from nqbench.papers.formula import parse
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.twins import twin
-from nqbench.report.papers.write import DRAW, joint_source
+from nqbench.report.papers.reproduced import FIGURES as DRAW
+from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.write import joint_source
 from tests.analysis.builder import H100, MINI, Builder
 from tests.papers.fitness_runs import builder, column, levels, run
 

@@ -15,8 +15,9 @@ from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.annealing import searches_of
 from nqbench.report.papers.limits import CEILINGS_OF, measured_peaks, peaks
-from nqbench.report.papers.twins import twin
-from nqbench.report.papers.write import DRAW, joint_source
+from nqbench.report.papers.reproduced import FIGURES as DRAW
+from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.write import joint_source
 from tests.analysis.builder import Builder
 from tests.papers.fitness_runs import column, levels, run
 

@@ -17,8 +17,9 @@ from nqbench.facts import DeviceFacts
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.check import RESOURCES
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.twins import twin
-from nqbench.report.papers.write import DRAW, joint_source
+from nqbench.report.papers.reproduced import FIGURES as DRAW
+from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.write import joint_source
 from nqbench.study import expand, load_study
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS, of_kernel
 from nqbench.workloads import probe_counters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.figures import FIGURES
+from nqbench.report.figures import FIGURES, axes
+from nqbench.report.figures.axes import digits, short
 from nqbench.report.figures.ranking import MOST_ROWS
-from nqbench.report.figures.scale import digits, short
 from nqbench.report.figures.style import (
     COLOURS,
     Drawing,
@@ -389,3 +392,35 @@ def test_sizes_far_apart_stand_on_a_logarithmic_axis(sizes: Sequence[int], scale
         builder.time("systems", {"n": n}, 0.1 * n, "zhang2011.naive_l1_16k")
     (drawing,) = draw(collect(builder.frame()), "scaling", of="systems", series="system")
     assert {ax.get_xscale() for ax in drawing.figure.axes} == {scale}
+
+
+# The axis of ratios.
+
+LOW = st.floats(-9, -0.05).map(lambda exponent: 10.0**exponent)
+HIGH = st.floats(0.05, 9).map(lambda exponent: 10.0**exponent)
+
+
+@given(LOW, HIGH)
+def test_every_axis_can_be_read(low: float, high: float) -> None:
+    ticks = axes._ratio_ticks(low, high)
+    assert 1.0 in ticks
+    assert ticks == sorted(set(ticks))
+    assert 2 <= len(ticks) <= axes.MOST_TICKS
+    assert low <= ticks[0] <= ticks[-1] <= high
+    # A dot lies between two labels, or not far outside them.
+    assert math.log(ticks[-1] / ticks[0]) >= 0.3 * math.log(high / low)
+
+
+@given(LOW, HIGH)
+def test_labels_are_short_and_say_where_the_tick_is(low: float, high: float) -> None:
+    ticks = axes._ratio_ticks(low, high)
+    labels = [axes._ratio_text(t) for t in ticks]
+    assert all(math.isclose(float(label), t) for label, t in zip(labels, ticks, strict=True))
+    assert max(map(len, labels)) <= 5
+
+
+def test_axis_of_three_decades_and_one_way_to_write_a_power() -> None:
+    labels = [axes._ratio_text(t) for t in axes._ratio_ticks(0.11, 54)]
+    assert labels == ["0.3", "1", "3", "10", "30"]
+    shown = [axes._ratio_text(v) for v in (1e-6, 0.02, 0.95, 1.0, 1000.0, 1e6)]
+    assert shown == ["1e-6", "0.02", "0.95", "1", "1000", "1e6"]

@@ -11,7 +11,7 @@ from nqbench.analysis.compare.runs import Comparison, Section
 from nqbench.analysis.data.estimate import CONFIDENCE
 from nqbench.analysis.data.quantities import HOST_TIME, Quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.figures.ratio import ratio_axis
+from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.figures.style import (
     GREY,
     Drawing,

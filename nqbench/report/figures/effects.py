@@ -12,7 +12,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial import effects as factorial
 from nqbench.errors import AnalysisError
-from nqbench.report.figures.ratio import ratio_axis
+from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.figures.style import (
     GREY,
     Drawing,

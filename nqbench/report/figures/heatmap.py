@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.figures.scale import WIDE, digits, short
+from nqbench.report.figures.axes import WIDE, digits, short
 from nqbench.report.figures.style import GREY, HATCH, Drawing, finish, new_figure
 from nqbench.report.items import sizes_of, sweep_of
 from nqbench.report.table import slug, source_of

@@ -12,7 +12,7 @@ from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointRes
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import HOST_TIME, Quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.figures.scale import axis_label, is_wide, value_axis
+from nqbench.report.figures.axes import axis_label, is_wide, value_axis
 from nqbench.report.figures.style import (
     Drawing,
     finish,

@@ -10,7 +10,7 @@ from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointRes
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.design import swept_factors
-from nqbench.report.figures.scale import axis_label, value_axis
+from nqbench.report.figures.axes import axis_label, value_axis
 from nqbench.report.figures.style import (
     COLOURS,
     GREY,

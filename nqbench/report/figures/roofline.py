@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.limits.ceilings import Ceiling, Ceilings
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint
-from nqbench.report.figures.scale import short
+from nqbench.report.figures.axes import short
 from nqbench.report.figures.style import (
     COLOURS,
     GREY,

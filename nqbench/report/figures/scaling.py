@@ -14,8 +14,7 @@ from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult, po
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.figures.log_axis import sizes_axis
-from nqbench.report.figures.scale import axis_label, is_wide, value_axis
+from nqbench.report.figures.axes import axis_label, is_wide, sizes_axis, value_axis
 from nqbench.report.figures.style import (
     GREY,
     MARKERS,

@@ -150,6 +150,21 @@ def grid_shape(panels: int, most: int = 3) -> tuple[int, int]:
     return math.ceil(panels / columns), columns
 
 
+def panels(
+    count: int, head_in: float, row_in: float, most: int = 3, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure of small multiples and its panels, row by row; places left over stay empty.
+
+    ``options`` are those of ``Figure.subplots``.
+    """
+    rows, columns = grid_shape(count, most)
+    figure = new_figure(head_in + row_in * rows)
+    axes = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
+    for ax in axes[count:]:
+        ax.set_visible(False)
+    return figure, axes[:count]
+
+
 def whiskers(estimates: Sequence[Estimate]) -> list[list[float]] | None:
     """Distances below and above for ``errorbar``; ``None`` where there is no interval."""
     if not any(e.bounded for e in estimates):

@@ -1,25 +1,41 @@
-"""The histogram beside the coarse scheme, and how near each comes to the device's limits."""
+"""The histogram beside the coarse scheme, and how near each scheme comes to its device's limits.
+
+Bytes and operations are those that the workload states (docs/fitness.md), summed over the threads,
+whoever serves them. The limits are measured ones where a run of ``configs/ceilings.yaml`` lies
+beside the run, else the maker's figures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.data.dataset import PointResult
+from nqbench.analysis.data.dataset import PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
+from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.analysis.limits.ceilings import bytes_per_s, ceilings_beside, integers_per_s
 from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import PaperFigure
-from nqbench.report.figures.log_axis import sizes_axis
-from nqbench.report.figures.scale import value_axis
-from nqbench.report.figures.style import Drawing, finish, new_figure, series_style, whiskers
-from nqbench.report.papers.data_twins import COARSE, found_points, refuse
-from nqbench.report.table import Source, slug
+from nqbench.papers.schema_shown import PaperFigure, PaperTable
+from nqbench.report.figures.axes import sizes_axis, value_axis
+from nqbench.report.figures.style import Drawing, new_figure, series_style, whiskers
+from nqbench.report.papers.common import (
+    finished,
+    found_points,
+    plain_ticks,
+    ratio_line,
+    refuse,
+    reproduced,
+    sizes_of,
+)
+from nqbench.report.papers.fitness_schemes import COARSE
+from nqbench.report.table import Cell, Column, Source, Table
+from nqbench.report.tables.common import interval_note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
 
 HISTOGRAM: Final = "fitness.histogram"
 MOVED: Final = ("bytes_moved", "operations")
@@ -30,6 +46,10 @@ FULL: Final = 100.0
 CEILINGS_OF: Final = {MOVED[0]: "copy", MOVED[1]: "logic"}
 """The measured ceiling of each. Of integer instructions those of which no two are fused into one:
 three of a pair's four operations are no additions with three operands."""
+
+
+BATCHES: Final = "batch"
+_GIGA: Final = 1e9
 
 
 def limits(
@@ -60,8 +80,8 @@ def limits(
     right.set_ylabel("% of the device's limit, by the kernels")
     if shares:
         right.set_yscale("log")
-        right.yaxis.set_major_formatter(lambda v, _: f"{v:g}")
-        right.axhline(FULL, color="#333333", linewidth=0.9)
+        plain_ticks(right)
+        ratio_line(right, FULL)
     else:
         right.text(0.5, 0.5, "limits of this device not known", ha="center",
                    transform=right.transAxes)  # fmt: skip
@@ -69,10 +89,9 @@ def limits(
         sizes_axis(ax)
         if ax.get_legend_handles_labels()[1]:
             ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=6.5)
-    title = figure.title[0].upper() + figure.title[1:]
     alt = "Times of the coarse and the histogram scheme, and shares of the device's limits."
     subtitle = "not of the paper. Bytes and operations as the algorithm has them; caches serve many"
-    return [finish(drawing, slug("paper", figure.id), title, source, alt=alt, subtitle=subtitle)]
+    return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)
 
 
 def _times(
@@ -140,3 +159,100 @@ def _rates(points: Mapping[int, PointResult], what: str, kernel: Quantity) -> di
 def _estimates(points: Mapping[int, PointResult], what: Quantity) -> dict[int, Estimate]:
     values = {n: p.estimate(what) for n, p in points.items()}
     return {n: v for n, v in values.items() if v is not None and v.value > 0}
+
+
+def shares(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """A row per system of the table's series and size. Raises ``NotMeasured`` without any time."""
+    known = peaks(run)
+    coarse = found_points(run.data, paper.system(COARSE))
+    rows: list[tuple[Cell, ...]] = []
+    for system, n, point in _points(paper, table, run):
+        what = TIME if point.host else quantity("kernel")
+        here = point.estimate(what)
+        if here is None or here.value <= 0:
+            continue
+        amounts = [_amount(point, name) for name in MOVED]
+        row: list[Cell] = [system, n, here, _gain(coarse.get(n), point, what)]
+        for name, amount in zip(MOVED, amounts, strict=True):
+            rate = None if amount is None else amount / here.value
+            limit = None if point.host else known.get(name)
+            row += [amount, None if rate is None else rate / _GIGA]
+            row.append(None if rate is None or limit is None else FULL * rate / limit)
+        rows.append(tuple(row))
+    if not rows:
+        refuse(run, paper.system(COARSE), "no time of a scheme")
+    columns = (
+        *(Column("system"), Column("N", "number"), Column("kernels", "time", spread=True)),
+        Column("times as fast as the coarse scheme", "ratio", spread=True),
+        *(Column("bytes moved", "number"), Column("moved", "number", "GB/s")),
+        Column("of memory bandwidth", "number", "%"),
+        *(Column("operations", "number"), Column("done", "number", "Gop/s")),
+        Column("of integer units", "number", "%"),
+    )
+    notes = (
+        _limits_note(run),
+        "bytes and operations as the algorithm has them, summed over all threads; atomic additions"
+        " of conflicts found are left out. Above 100% caches serve them",
+        "kernels: the sum of a call's kernels, without allocation and transfers; of a program of"
+        " the host the whole call, compared with the coarse scheme's whole call",
+        interval_note(run.data.simulated, run.data.rounds),
+        table.note,
+    )
+    return reproduced(paper, table, run, columns, rows, notes)
+
+
+def _points(
+    paper: Paper, table: PaperTable, run: Observed
+) -> Iterator[tuple[str, int, PointResult]]:
+    """The rows: of every system the sizes that the table asks for, and its largest."""
+    for series in table.series:
+        system = paper.system(series.system)
+        found = _found(run, system, series.levels)
+        if found:
+            for n in sorted({*table.n, max(found)} & set(found)):
+                batch = found[n].level(BATCHES)
+                many = f", {batch} boards" if isinstance(batch, int) and batch > 1 else ""
+                told = "".join(f", {k} {v}" for k, v in series.levels.items() if v != "1")
+                yield f"{system}{many}{told}", n, found[n]
+
+
+def _found(run: Observed, system: str, levels: Mapping[str, str]) -> dict[int, PointResult]:
+    """The points of a system by size; those of the levels given, where several stand equal."""
+    if not levels:
+        return found_points(run.data, system)
+    found = {}
+    for n in sizes_of(run.data, system):
+        try:
+            point = main_point(run.data, system, n, levels)
+        except NotMeasured:
+            continue
+        if point.values(TIME):
+            found[n] = point
+    return found
+
+
+def _amount(point: PointResult, name: str) -> float | None:
+    value = point.detail(name)
+    return None if value is None else float(value)
+
+
+def _gain(coarse: PointResult | None, point: PointResult, what: Quantity) -> Estimate | None:
+    """Kernels against kernels; a program of the host against the whole call."""
+    several = isinstance(batch := point.level(BATCHES), int) and batch > 1
+    if coarse is None or coarse.system == point.system or several or not coarse.values(what):
+        return None
+    return point_ratio(coarse, point, what)
+
+
+def _limits_note(run: Observed) -> str:
+    known = peaks(run)
+    if not known:
+        return "the limits of this device are not known"
+    bounds = ", ".join(
+        f"{known[name] / 1e12:.3g} {unit}"
+        for name, unit in zip(MOVED, ("TB/s", "Top/s (32-bit)"), strict=True)
+        if name in known
+    )
+    measured = bool(measured_peaks(run))
+    how = "measured (configs/ceilings.yaml: copy; 32-bit logic)" if measured else "of its maker"
+    return f"limits of the GPU, {how}: {bounds}"

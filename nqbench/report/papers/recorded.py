@@ -14,7 +14,7 @@ from nqbench.analysis.data.observed import Observed, observe, papers_of
 from nqbench.errors import StudyError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
-from nqbench.report.papers.verdict_table import claims_table
+from nqbench.report.papers.verdicts import claims_table
 from nqbench.report.papers.write import PaperReport, joint_source, write_paper
 from nqbench.report.table import Table
 from nqbench.report.writer import default_out

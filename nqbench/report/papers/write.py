@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,52 +12,13 @@ from nqbench.analysis.claims.judge import Verdict, judge
 from nqbench.analysis.data.observed import Observed, in_times_of, timed_runs
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import PaperFigure
-from nqbench.report.figures.style import Drawing, styled
+from nqbench.report.figures.style import styled
 from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Page, Paragraph
-from nqbench.report.papers.annealing import annealing, evaluation_share
-from nqbench.report.papers.annealing_seeds import distribution
-from nqbench.report.papers.bars import bars
-from nqbench.report.papers.curves import kernels, pool, speedup
-from nqbench.report.papers.forest import forest
-from nqbench.report.papers.level_curves import best_threads, thread_curves, thresholds
-from nqbench.report.papers.limits import limits
-from nqbench.report.papers.mapping_figure import mapping
-from nqbench.report.papers.phase_bars import phases
-from nqbench.report.papers.profile_figures import parts, requests
-from nqbench.report.papers.scheme_curves import boards, speedups, times
-from nqbench.report.papers.twins import twin
-from nqbench.report.papers.verdict_table import claims_table, details_table
-from nqbench.report.papers.version_rates import versions
+from nqbench.report.papers.reproduced import FIGURES, OF_TIMES, reproduced_table
+from nqbench.report.papers.verdicts import claims_table, details_table, forest
 from nqbench.report.table import Source, joint, slug, source_of
 
 PAGE: Final = "paper"
-DrawFigure = Callable[[Paper, PaperFigure, Sequence[Observed], Source], list[Drawing]]
-DRAW: Final[dict[str, DrawFigure]] = {
-    "bars": bars,
-    "pool": pool,
-    "kernels": kernels,
-    "speedup": speedup,
-    "times": times,
-    "speedups": speedups,
-    "thread_curves": thread_curves,
-    "best_threads": best_threads,
-    "thresholds": thresholds,
-    "boards": boards,
-    "annealing": annealing,
-    "distribution": distribution,
-    "evaluation_share": evaluation_share,
-    "limits": limits,
-    "parts": parts,
-    "phases": phases,
-    "requests": requests,
-    "mapping": mapping,
-    "versions": versions,
-}
-
-
-OF_TIMES: Final = ("bars", "pool", "kernels", "speedup")
-"""Figures of kernel times: simulated runs are not in them, nor in the line that says whence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +79,7 @@ def _figures(
             if figure.draw != "none":
                 with page.attempt(f"figure {figure.number}: {figure.title}"):
                     seen = timed if figure.draw in OF_TIMES else source
-                    for drawing in DRAW[figure.draw](paper, figure, runs, seen):
+                    for drawing in FIGURES[figure.draw](paper, figure, runs, seen):
                         page.drawing(drawing, seen, level=3)
 
 
@@ -130,7 +91,7 @@ def _tables(page: _PaperPage, paper: Paper, runs: Sequence[Observed]) -> None:
         page.section(f"Tables{many}")
         for table in paper.tables:
             with page.attempt(f"table {table.number}: {table.title}"):
-                own = twin(paper, table, run)
+                own = reproduced_table(paper, table, run)
                 content = (own.title, own.rows, own.notes)
                 measured = own.source.device == source_of(run.data).device
                 if content in made and not measured:  # as printed or counted: it stands above

@@ -9,7 +9,7 @@ import pytest
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
-from nqbench.report.papers.twins import twin
+from nqbench.report.papers.reproduced import reproduced_table as twin
 from nqbench.report.table import Table
 from tests.analysis.builder import MINI, Builder, counters_of
 from tests.papers.runs import POOLS, STEPS, levels, named, zhang
@@ -54,7 +54,7 @@ def test_missing_sizes_are_said_with_the_command() -> None:
     assert [v is None for v in column(table, "here")] == [False, False, True, True, True]
     notes = " ".join(table.notes)
     assert "zhang2011.shared_no_conflict N=17" in notes
-    assert "`nqbench reproduce zhang2011` goes on with what is missing" in notes
+    assert "`nqbench reproduce zhang2011` resumes and measures what is missing" in notes
     with pytest.raises(AnalysisError, match="nqbench reproduce zhang2011"):
         made("zhang2011", "table_4", zhang(sizes=(12,)))
 

@@ -20,11 +20,10 @@ from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
 from nqbench.report.papers import write_paper
-from nqbench.report.papers.bars import bars
-from nqbench.report.papers.curves import kernels, pool, speedup
-from nqbench.report.papers.forest import forest
-from nqbench.report.papers.verdict_table import claims_table, details_table
+from nqbench.report.papers.feinbube2010 import bars
+from nqbench.report.papers.verdicts import claims_table, details_table, forest
 from nqbench.report.papers.write import joint_source
+from nqbench.report.papers.zhang2011 import kernels, pool, speedup
 from nqbench.report.table import Source
 from tests.papers.fitness_runs import run as fitness_run
 from tests.papers.runs import device, named, zhang

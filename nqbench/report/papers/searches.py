@@ -1,20 +1,30 @@
-"""Twins of a local search's tables: a profile beside today's, times of whole searches."""
+"""Searches of a paper and of ours: a profile, times of whole searches, limits of the device."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from nqbench.analysis.claims.functions import first_counted
 from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
-from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.analysis.data.select import NotMeasured, main_point
+from nqbench.analysis.limits.ceilings import bytes_per_s, fp32_per_s, roots_per_s
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper
 from nqbench.papers.schema_shown import Counterpart, PaperTable, Series
-from nqbench.report.papers.phase_bars import PARTS, shares_s
-from nqbench.report.table import Cell, Column, Table, slug, source_of
+from nqbench.report.papers.brodtkorb_part1 import (
+    EVALUATION,
+    PHASES,
+    points_at,
+    shares_s,
+    shown_systems,
+    untimed,
+)
+from nqbench.report.papers.common import reproduced
+from nqbench.report.table import Cell, Column, Table
 from nqbench.report.tables.common import interval_note
 from nqbench.vocabulary import of_kernel
 
@@ -23,6 +33,22 @@ VERSIONS: tuple[str, str] = ("gpu_v1", "gpu_v8")
 ITERATIONS = "iterations"
 _NAMES = "NAMES"
 """Stands for the names of counters in a reason that several share."""
+BASE: Final = VERSIONS[-1]
+"""The paper's last version: the only one of it that works at all sizes."""
+GIVEN: Final = ("fp32_instructions_per_move", "roots_per_move", "bytes_per_move")
+"""What a move takes by the algorithm, as every point states it (docs/local-search.md)."""
+GIGA: Final = 1e9
+NOTES: Final = (
+    "instructions, square roots and bytes asked for are counts of the algorithm; device memory: as"
+    " Nsight Compute counts it for the first evaluation, whose caches are empty",
+    "limits: single-precision instructions and square roots per move at the highest clock, and the"
+    " bytes of device memory at the bandwidth of the data sheet. Bytes asked for come from caches"
+    " and shared memory and set no limit here: lanes that ask for one word are served at once",
+    "share: the time that the lowest limit allows over the time taken, of the evaluation kernel"
+    " and of a whole iteration (evaluation, choice, application, host)",
+    "the evaluation's time is that between two events, which a search without events does not wait"
+    " for: it can exceed the iteration of a search of one kernel",
+)
 
 
 def counters(paper: Paper, table: PaperTable, run: Observed) -> Table:
@@ -55,9 +81,7 @@ def counters(paper: Paper, table: PaperTable, run: Observed) -> Table:
         notes.append(f"the paper has N={', '.join(map(str, table.sizes))}: compare no totals")
     notes.append(f"on the paper: {table.note}")
     notes += [f"not measured: {reason}" for reason in _told(missing)]
-    title = f"{paper.title}, table {table.number}: {table.title}"
-    name = slug("paper", table.id)
-    return Table(name, title, columns, tuple(rows), source_of(run.data), tuple(notes))
+    return reproduced(paper, table, run, columns, rows, notes)
 
 
 def _told(missing: Mapping[str, Iterable[str]]) -> list[str]:
@@ -102,7 +126,7 @@ def searches(paper: Paper, table: PaperTable, run: Observed) -> Table:
     columns = (
         *(Column("system"), Column("N", "number"), Column("most iterations", "number")),
         *(Column("paper, a whole search", unit=table.unit), Column("here", "time", spread=True)),
-        *(Column(label, "time") for _, label, _ in PARTS),
+        *(Column(label, "time") for _, label, _ in PHASES),
         *(Column("evaluations", "number"), Column("moves per second", "number")),
         *(Column(f"{name} / this", "ratio", spread=True) for name in VERSIONS),
         Column("final length", "number"),
@@ -116,8 +140,14 @@ def searches(paper: Paper, table: PaperTable, run: Observed) -> Table:
         f"on the paper: {table.note}",
         *(f"not timed: {reason}" for reason in missing),
     )
-    title = f"{paper.title}: {table.title}"
-    return Table(slug("paper", table.id), title, columns, tuple(rows), source_of(data), notes)
+    return reproduced(paper, table, run, columns, rows, notes, number="")
+
+
+def _main(data: Dataset, system: str, n: int) -> PointResult | None:
+    try:
+        return main_point(data, system, n)
+    except NotMeasured:
+        return None
 
 
 def _search(paper: Paper, data: Dataset, point: PointResult, printed: str) -> tuple[Cell, ...]:
@@ -130,18 +160,85 @@ def _search(paper: Paper, data: Dataset, point: PointResult, printed: str) -> tu
         *(seconds or None for seconds in shares_s(point).values()),
         None if evaluations is None else int(evaluations),
         None if moves is None else float(moves) / time.value,
-        *(_gain(data, paper.system(name), point) for name in VERSIONS),
+        *(_gain(_main(data, paper.system(name), point.n), point, TIME) for name in VERSIONS),
         point.detail("final_length"),
     )
 
 
-def _gain(data: Dataset, base: str, point: PointResult) -> Estimate | None:
-    """Time of a version over that of a search as long."""
-    if base == point.system:
+def against_limits(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """A row per size and system: the paper's last version, then every one that is not the paper's.
+
+    Raises ``NotMeasured`` where the run timed none of them.
+    """
+    data, base = run.data, paper.system(BASE)
+    others = [s for s in shown_systems(paper, [run]) if not s.startswith(f"{paper.id}.")]
+    rows: list[tuple[Cell, ...]] = []
+    for n in table.n:
+        points = points_at(run, [base, *others], n)
+        rows += [_row(run, point, points.get(base)) for point in points.values()]
+    if not rows:
+        raise untimed([run])
+    columns = (
+        Column("system"),
+        Column("N", "number"),
+        *(Column(f"an {what}", "time", spread=True) for what in ("evaluation", "iteration")),
+        *(
+            Column(f"{BASE} / this, {of}", "ratio", spread=True)
+            for of in ("evaluation", "whole search")
+        ),
+        Column("FP32 instructions per move", "number"),
+        Column("square roots per move", "number"),
+        Column("bytes asked for per move", "number"),
+        Column("device memory per move", "number", "B"),
+        *(
+            Column(f"limit by {what}", "number", "G moves/s")
+            for what in ("instructions", "square roots", "device memory")
+        ),
+        *(Column(f"share of the lowest, {of}", "ratio", spread=True)
+          for of in ("evaluation", "iteration")),
+    )  # fmt: skip
+    notes = (*NOTES, interval_note(simulated=False, rounds=data.rounds))
+    return reproduced(paper, table, run, columns, rows, notes, number="")
+
+
+def _row(run: Observed, point: PointResult, base: PointResult | None) -> tuple[Cell, ...]:
+    evaluations = float(point.detail("evaluations"))
+    moves = float(point.detail("moves_evaluated")) / evaluations
+    wholes = [point.estimate(q) for q in (quantity(EVALUATION), TIME)]
+    evaluation, iteration = (whole and whole.scaled(1 / evaluations) for whole in wholes)
+    given = [None if (v := point.detail(name)) is None else float(v) for name in GIVEN]
+    fetched = _fetched(run, point, moves)
+    limits = _limits(run.data, given, fetched)
+    known = [limit for limit in limits if limit]
+    shares = [
+        time.inverse().scaled(moves / min(known)) if known and time else None
+        for time in (evaluation, iteration)
+    ]
+    gains = [_gain(base, point, q) for q in (quantity(EVALUATION), TIME)]
+    shown = [limit and limit / GIGA for limit in limits]
+    return (point.system, point.n, evaluation, iteration, *gains, *given, fetched, *shown, *shares)
+
+
+def _gain(base: PointResult | None, point: PointResult, what: Quantity) -> Estimate | None:
+    """Time of a version of the paper over that of a search as long."""
+    if base is None or base is point or base.level(ITERATIONS) != point.level(ITERATIONS):
         return None
+    return point_ratio(base, point, what) if base.values(what) and point.values(what) else None
+
+
+def _fetched(run: Observed, point: PointResult, moves: float) -> float | None:
+    """Bytes of device memory per move of the first evaluation, by a profiler."""
+    name = of_kernel("dram_bytes", EVALUATION)
     try:
-        other = main_point(data, base, point.n)
+        return first_counted(run, point.system, point.n, name) / moves
     except NotMeasured:
         return None
-    alike = other.level(ITERATIONS) == point.level(ITERATIONS)
-    return point_ratio(other, point, TIME) if alike and other.values(TIME) else None
+
+
+def _limits(
+    data: Dataset, given: Sequence[float | None], fetched: float | None
+) -> list[float | None]:
+    """Moves per second that instructions, square roots and device memory allow."""
+    pairs = ((fp32_per_s(data), given[0]), (roots_per_s(data), given[1]),
+             (bytes_per_s(data), fetched))  # fmt: skip
+    return [peak / needed if peak and needed else None for peak, needed in pairs]

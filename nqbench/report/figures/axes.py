@@ -1,9 +1,9 @@
-"""Value axes: logarithmic where the values allow it, honest about zeros, with units."""
+"""Axes of values, ratios and sizes: logarithmic where the numbers allow it, with plain ticks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from nqbench.analysis.data.quantities import Quantity
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 WIDE: Final = 4.0
 """Largest over smallest value above which an axis is logarithmic."""
 _SI: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+MOST_TICKS: Final = 6
+"""More labels than this run into each other in a panel of a third of the width."""
+GOOD_TICKS: Final = 3
+GOOD_COVER: Final = 0.5
+"""Part of the axis between the first and the last tick that lets a reader judge any dot."""
+_KILO: Final = 1000
 
 
 def short(value: float, what: Quantity) -> str:
@@ -124,3 +130,89 @@ def axis_label(what: Quantity) -> str:
     """Name of a quantity with which direction is good."""
     good = f" ({what.better} is better)" if what.kind == "time" and what.better else ""
     return f"{what.label}{good}"
+
+
+# Ratios: logarithmic, a line at 1, ticks that a reader can measure with.
+
+
+def ratio_axis(ax: Axes, values: Sequence[float]) -> tuple[float, float]:
+    """A logarithmic x axis for ratios with a line at 1 and plain numbers as ticks.
+
+    Returns its limits. ``values`` are the finite positive ratios and their bounds.
+    """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    low, high = min([*values, 0.9]), max([*values, 1.1])
+    pad = (high / low) ** 0.08
+    low, high = low / pad, high * pad
+    ax.set_xscale("log")
+    ax.set_xlim(low, high)
+    ax.xaxis.set_major_locator(FixedLocator(_ratio_ticks(low, high)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _ratio_text(v)))
+    ax.axvline(1, color="#333333", linewidth=0.9, zorder=1)
+    return low, high
+
+
+def _ratio_text(value: float) -> str:
+    """A ratio in few characters: ``0.02``, ``1000``, ``1e-6``, ``1e6``."""
+    if 0.01 <= value < 10_000:
+        return f"{value:g}"
+    mantissa, _, exponent = f"{value:.0e}".partition("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def _ratio_ticks(low: float, high: float) -> list[float]:
+    """Two to six round numbers, 1 among them, the finest that fit; ``low < 1 < high``."""
+    best, widest = [1.0], 0.0
+    for ladder in _ladders():
+        ticks = [t for t in ladder if low <= t <= high]
+        if not 2 <= len(ticks) <= MOST_TICKS:
+            continue
+        cover = math.log(ticks[-1] / ticks[0]) / math.log(high / low)
+        if len(ticks) >= GOOD_TICKS and cover >= GOOD_COVER:
+            return ticks
+        if cover > widest:
+            best, widest = ticks, cover
+    return best
+
+
+def _ladders() -> Iterable[Sequence[float]]:
+    """Round numbers around 1, from fine steps to many powers of ten apart."""
+    for step in (0.02, 0.05, 0.1, 0.2, 0.25, 0.5):
+        yield [round(step * i, 2) for i in range(1, round(10 / step))]
+    yield [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4]
+    yield [m * 10.0**e for e in range(-3, 4) for m in (1, 2, 5)]
+    yield [2.0**i for i in range(-3, 11)]
+    yield [m * 10.0**e for e in range(-4, 5) for m in (1, 3)]
+    for power in range(1, 13):
+        yield [10.0 ** (power * i) for i in range(-12, 13)]
+
+
+# Sizes and thresholds.
+
+
+def sizes_axis(ax: Axes, label: str = "N") -> None:
+    """Powers of ten, written 100, 1k, 10k, 1M."""
+    _log_axis(ax, label, 10, _KILO)
+
+
+def powers_axis(ax: Axes, label: str) -> None:
+    """Powers of two, written 512, 1k (1024), 2k."""
+    _log_axis(ax, label, 2, 1024)
+
+
+def _log_axis(ax: Axes, label: str, base: int, kilo: int) -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    ax.set_xscale("log", base=base)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _size_text(v, kilo)))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlabel(label)
+
+
+def _size_text(value: float, kilo: int) -> str:
+    for power, unit in ((2, "M"), (1, "k")):
+        if value >= kilo**power:
+            return f"{value / kilo**power:g}{unit}"
+    return f"{value:g}"

@@ -1,0 +1,474 @@
+"""Brodtkorb et al.: phases of a search, rates of moves, coalescing, the mapping of moves."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from nqbench.analysis.claims.functions import first_counted
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.data.select import NotMeasured, main_point, no_time
+from nqbench.analysis.limits.ceilings import fp32_per_s, roots_per_s
+from nqbench.analysis.wording import time as time_text
+from nqbench.errors import AnalysisError
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperFigure
+from nqbench.report.figures.axes import value_axis
+from nqbench.report.figures.bottleneck import bottleneck
+from nqbench.report.figures.style import (
+    COLOURS,
+    GREY,
+    HATCH,
+    Drawing,
+    legend,
+    new_figure,
+    panels,
+    whiskers,
+)
+from nqbench.report.papers.common import finished, short
+from nqbench.report.table import Source, slug
+from nqbench.study.report_items import ReportItem
+from nqbench.vocabulary import of_kernel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+PHASES: Final = (
+    ("evaluation", "evaluation", COLOURS[0]),
+    ("apply", "choice and application", COLOURS[1]),
+    ("other", "other: the host, copies, waiting", "#bbbbbb"),
+)
+"""Phases, their names in the paper, colours."""
+EVALUATION: Final = "evaluation"
+IDEAL_SECTORS: Final = 4
+"""Sectors of 32 bytes that a warp needs for 4 neighbouring bytes per lane."""
+_TITLE: Final = 27  # characters that fit over a panel
+Read = Callable[[str, str], float]
+_OWN, _FOLDED = COLOURS[5], COLOURS[4]
+
+
+def phases(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """A panel per size and GPU, one of the published numbers before them.
+
+    Raises ``NotMeasured`` where no run has a time.
+    """
+    systems = shown_systems(paper, runs)
+    shown = timed_panels(figure, runs, systems)
+    published = _published_phases(figure)
+    drawing, axes = panels(len(published) + len(shown), 1.4, 2.7, most=2)
+    for ax, (n, known) in zip(axes, published.items(), strict=False):
+        _known_panel(ax, known, [s for s in systems if s.startswith(paper.id)])
+        ax.set_title(f"{paper.device(figure.hardware[0]).name}, N = {n} (published)", fontsize=8)
+    for ax, (run, n, points) in zip(axes[len(published) :], shown, strict=True):
+        _phase_panel(ax, points, systems)
+        ax.set_title(f"{run.name}, N = {n} (measured)", fontsize=8)
+    legend(drawing, axes[len(published)])
+    subtitle = (
+        "hatched: published times per launch by the iterations; a question mark: drawn without"
+        " numbers. Whiskers and numbers: the whole search; its parts come from one more, with"
+        " events around each kernel, and may exceed it"
+    )
+    alt = f"Stacked bars of the parts of {len(systems)} searches at {len(shown)} sizes."
+    return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
+
+
+def shown_systems(paper: Paper, runs: Sequence[Observed]) -> list[str]:
+    """The paper's versions for a GPU in its order, then ours."""
+    own = [s.system for s in paper.systems if s.system]
+    points = [p for run in runs for p in run.data.points if p.system]
+    hosts = {p.system for p in points if p.host}
+    kernels = dict.fromkeys(p.system for p in points if p.system not in hosts)
+    return [s for s in own if s in kernels] + [s for s in kernels if s not in own]
+
+
+def untimed(runs: Sequence[Observed]) -> NotMeasured:
+    """Why there is nothing to draw: no run has the time of a kernel's search."""
+    for run in runs:
+        if run.data.simulated:
+            return NotMeasured(no_time(run.data))
+    return NotMeasured("no search on a GPU was timed", runs[0].data.command)
+
+
+def timed_panels(
+    figure: PaperFigure, runs: Sequence[Observed], systems: Sequence[str]
+) -> list[tuple[Observed, int, dict[str, PointResult]]]:
+    """Each run and size of a figure with its timed points by system.
+
+    Raises ``NotMeasured`` where no run has a time.
+    """
+    panels = [(run, n, points_at(run, systems, n)) for run in runs for n in figure.n]
+    panels = [panel for panel in panels if panel[2]]
+    if not panels:
+        raise untimed(runs)
+    return panels
+
+
+def points_at(run: Observed, systems: Sequence[str], n: int) -> dict[str, PointResult]:
+    """The timed main configuration of each system at a size."""
+    found = {}
+    for system in systems:
+        try:
+            point = main_point(run.data, system, n)
+        except NotMeasured:
+            continue
+        if point.estimate(TIME) is not None:
+            found[system] = point
+    return found
+
+
+def version(system: str) -> str:
+    """``v1`` for the paper's versions, our own names for the rest."""
+    return short(system).removeprefix("gpu_")
+
+
+def shares_s(point: PointResult) -> dict[str, float]:
+    """Seconds of each part of a search; ``other`` is what is left of the whole."""
+    whole = point.estimate(TIME)
+    assert whole is not None  # timed points only
+    found = {}
+    for name, _, _ in PHASES[:-1]:
+        part = point.estimate(quantity(name))
+        found[name] = part.value if part else 0.0
+    return found | {"other": max(0.0, whole.value - sum(found.values()))}
+
+
+def _published_phases(figure: PaperFigure) -> dict[int, dict[str, dict[str, float]]]:
+    """Seconds of whole searches by size, system and part: times per launch by iterations."""
+    told: dict[tuple[int, str], dict[str, float]] = {}
+    for known in figure.known:
+        if known.n is not None and known.value is not None:
+            told.setdefault((known.n, known.system), {})[known.role] = known.value
+    found: dict[int, dict[str, dict[str, float]]] = {}
+    for (n, system), values in told.items():
+        iterations = values.pop("iterations", None)
+        if iterations and values:
+            parts = {name: iterations * value for name, value in values.items()}
+            found.setdefault(n, {})[system] = parts
+    return found
+
+
+def _known_panel(
+    ax: Axes, known: Mapping[str, Mapping[str, float]], systems: Sequence[str]
+) -> None:
+    highest = max(sum(parts.values()) for parts in known.values())
+    value_axis(ax, "y", [highest], TIME, log=False)
+    for x, system in enumerate(systems):
+        if system not in known:
+            ax.text(x, highest * 0.02, "?", ha="center", color=GREY, fontsize=9)
+            continue
+        bottom = 0.0
+        for name, _, colour in PHASES:
+            value = known[system].get(name, 0.0)
+            ax.bar(x, value, bottom=bottom, width=0.7, facecolor="white", edgecolor=colour,
+                   hatch=HATCH)  # fmt: skip
+            bottom += value
+        ax.text(x, bottom, time_text(bottom, 3), ha="center", va="bottom", fontsize=7)
+    ax.set_xticks(range(len(systems)), [version(s) for s in systems], fontsize=7)
+    ax.set_xlim(-0.6, len(systems) - 0.4)
+
+
+def _phase_panel(ax: Axes, points: Mapping[str, PointResult], systems: Sequence[str]) -> None:
+    highest: list[float] = []
+    for x, system in enumerate(systems):
+        if system not in points:
+            ax.text(x, 0, "not\ntimed", ha="center", va="bottom", color=GREY, fontsize=6)
+            continue
+        parts, bottom = shares_s(points[system]), 0.0
+        for name, label, colour in PHASES:
+            ax.bar(x, parts[name], bottom=bottom, width=0.7, color=colour,
+                   label=label if not highest else None)  # fmt: skip
+            bottom += parts[name]
+        whole = points[system].estimate(TIME)
+        assert whole is not None  # timed points only
+        ax.errorbar([x], [whole.value], yerr=whiskers([whole]), color="#222222", capsize=3)
+        above = max(bottom, whole.high or whole.value)
+        ax.text(x, above, time_text(whole.value, 3), ha="center", va="bottom", fontsize=6)
+        highest.append(above)
+    value_axis(ax, "y", highest, TIME, log=False)
+    ax.set_ylabel("time of a search")
+    ax.set_xticks(range(len(systems)), [version(s) for s in systems], fontsize=6.5)
+    ax.set_xlim(-0.6, len(systems) - 0.4)
+
+
+def versions(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """A panel per GPU and size: whole searches as bars, the evaluation alone, the limit.
+
+    Raises ``NotMeasured`` where no run has a time.
+    """
+    systems = shown_systems(paper, runs)
+    shown = timed_panels(figure, runs, systems)
+    drawing, axes = panels(len(shown), 1.6, 2.6, most=len(figure.n), sharey=True)
+    for ax, (run, n, points) in zip(axes, shown, strict=True):
+        _rate_panel(ax, run.data, points, systems)
+        ax.set_title(f"{run.name}\nN = {n}", fontsize=8)
+    legend(drawing, axes[0])
+    subtitle = (
+        "not of the paper. Limit: single-precision operations (none fused) and square roots that"
+        " the algorithm needs per move, at the highest clock"
+    )
+    alt = f"Bars of moves per second of {len(systems)} systems at {len(shown)} sizes."
+    return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)
+
+
+def moves_per_s(point: PointResult, phase: str = "") -> float | None:
+    """Moves looked at per second of the search, or of one of its phases."""
+    moves = point.detail("moves_evaluated")
+    time = point.estimate(quantity(phase) if phase else TIME)
+    return float(moves) / time.value if moves is not None and time and time.value > 0 else None
+
+
+def limit_moves_per_s(data: Dataset, point: PointResult) -> float | None:
+    """What the device could evaluate at most: by operations, or by square roots."""
+    bounds = []
+    for names, peak in (
+        (("fp32_instructions_per_move", "operations_per_move"), fp32_per_s(data)),
+        (("roots_per_move",), roots_per_s(data)),
+    ):
+        needed = next((n for name in names if (n := point.detail(name)) is not None), None)
+        if needed is not None and peak:
+            bounds.append(peak / float(needed))
+    return min(bounds, default=None)
+
+
+def _rate_panel(
+    ax: Axes, data: Dataset, points: Mapping[str, PointResult], systems: Sequence[str]
+) -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    labels: set[str] = set()
+
+    def once(label: str) -> str | None:
+        fresh = label not in labels
+        labels.add(label)
+        return label if fresh else None
+
+    rates = [rate for p in points.values() if (rate := moves_per_s(p))]
+    ax.set_xscale("log")
+    for y, system in enumerate(reversed(systems)):
+        if system not in points:
+            ax.text(min(rates), y, " wrong or not timed", va="center", color=GREY, fontsize=6.5)
+            continue
+        point = points[system]
+        whole, alone = moves_per_s(point), moves_per_s(point, EVALUATION)
+        limit = limit_moves_per_s(data, point)
+        if whole:
+            ax.barh(y, whole, height=0.6, color=COLOURS[0], label=once("whole search"))
+        if alone:
+            ax.plot([alone], [y], "D", color=COLOURS[1], markersize=4,
+                    label=once("evaluation kernel alone"))  # fmt: skip
+        if limit:
+            ax.plot([limit], [y], "|", color="#000000", markersize=10, label=once("limit"))
+    ax.set_xlim(left=min(rates) / 3)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_yticks(range(len(systems)), [version(s) for s in reversed(systems)], fontsize=7)
+    ax.set_xlabel("moves per second")
+
+
+def _plain(value: float) -> str:
+    """10 M, 1 G, 100 G."""
+    for power, unit in ((4, " T"), (3, " G"), (2, " M"), (1, " k")):
+        if value >= 1000**power:
+            return f"{value / 1000**power:g}{unit}"
+    return f"{value:g}"
+
+
+def parts(
+    paper: Paper,  # noqa: ARG001 (all drawings are called alike)
+    figure: PaperFigure,
+    runs: Sequence[Observed],
+    source: Source,  # noqa: ARG001 (each run is its own source)
+) -> list[Drawing]:
+    """Bars Math, Memory and Total of every kernel that was taken apart; a figure per run.
+
+    Raises ``AnalysisError`` where no run timed the parts of a kernel.
+    """
+    drawn, reasons = [], dict[str, None]()
+    for run in runs:
+        item = ReportItem("figure", "bottleneck", title=f"Figure {figure.number}: {figure.title}")
+        try:
+            (drawing,) = bottleneck(run.data, item)
+        except AnalysisError as error:
+            reasons[str(error)] = None
+            continue
+        many = [run.device_id] if len(runs) > 1 else []
+        drawn.append(replace(drawing, name=slug("paper", figure.id, *many)))
+    if not drawn:
+        raise AnalysisError("; ".join(reasons))
+    return drawn
+
+
+def requests(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """Transactions per request as published; sectors, hits and efficiency of every run.
+
+    Raises ``NotMeasured`` where no run counted both versions.
+    """
+    systems = [k.system for k in figure.known]
+    found = [(run, n, _reader(run, n)) for run in runs if (n := _size(run, systems, figure.n))]
+    if not found:
+        _sectors(_reader(runs[0], figure.n[0]), systems[0])
+        raise NotMeasured("no run counted the loads of both versions", runs[0].data.command)
+    drawing = new_figure(2.2 + 2.2 * len(found))
+    axes = drawing.subplots(len(found), 4, squeeze=False)
+    for row, (run, n, read) in enumerate(found):
+        _published(axes[row][0], paper, figure)
+        _bars(axes[row][1], [_sectors(read, s) for s in systems], systems)
+        _ideal(axes[row][1], IDEAL_SECTORS)
+        where = textwrap.fill(f"{run.data.device_short}, N = {n}", _TITLE)
+        axes[row][1].set_title(f"sectors (32 B) per request\n{where}", fontsize=7)
+        for ax, name, words in (
+            (axes[row][2], "global_load_hit_percent", "% of sectors found in L1"),
+            (axes[row][3], "global_load_efficiency_percent", "% used of loaded bytes"),
+        ):
+            _percent(ax, read, name, systems)
+            ax.set_title(words, fontsize=7)
+    subtitle = "a line of 128 bytes then, a sector of 32 bytes now: compare the two versions only"
+    alt = "Bars of transactions per request of both versions, published and counted."
+    return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
+
+
+def _reader(run: Observed, n: int) -> Read:
+    def read(system: str, name: str) -> float:
+        return first_counted(run, system, n, of_kernel(name, EVALUATION))
+
+    return read
+
+
+def _size(run: Observed, systems: Sequence[str], wanted: Sequence[int]) -> int:
+    """The paper's size, else the largest at which the loads were counted; 0 if there is none."""
+    for n in [*wanted, *reversed(run.sizes)]:
+        try:
+            for system in systems:
+                _sectors(_reader(run, n), system)
+        except NotMeasured:
+            continue
+        return n
+    return 0
+
+
+def _sectors(read: Read, system: str) -> float:
+    """Per load; of a simulated run, which does not tell them apart, per load and store."""
+    try:
+        return read(system, "global_load_sectors_per_request")
+    except NotMeasured:
+        return read(system, "global_sectors") / read(system, "global_requests")
+
+
+def _published(ax: Axes, paper: Paper, figure: PaperFigure) -> None:
+    known = [(k.system, k.value) for k in figure.known if k.value is not None]
+    for x, (_, value) in enumerate(known):
+        ax.bar(x, value, width=0.6, facecolor="white", edgecolor=GREY, hatch=HATCH)
+        ax.text(x, value, f"{value:g}", ha="center", va="bottom", fontsize=7)
+    _names(ax, [system for system, _ in known])
+    ax.set_ylim(0, 1.2 * max(value for _, value in known))
+    _ideal(ax, 1)
+    device = paper.device(figure.hardware[0]).name
+    ax.set_title(f"transactions (128 B) per request\n{device} (published)", fontsize=7)
+
+
+def _ideal(ax: Axes, value: float) -> None:
+    ax.set_ylim(0, max(ax.get_ylim()[1], 1.3 * value))
+    ax.axhline(value, color="#333333", linestyle=":")
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+    ax.text(0.5, value, "ideal", ha="center", va="center", fontsize=6.5, bbox=box)
+
+
+def _bars(ax: Axes, values: Sequence[float], systems: Sequence[str]) -> None:
+    for x, value in enumerate(values):
+        ax.bar(x, value, width=0.6, color=COLOURS[x])
+        ax.text(x, value, f"{value:.4g}", ha="center", va="bottom", fontsize=7)
+    _names(ax, systems)
+    ax.set_ylim(0, 1.2 * max(values))
+
+
+def _percent(ax: Axes, read: Read, name: str, systems: Sequence[str]) -> None:
+    try:
+        _bars(ax, [read(system, name) for system in systems], systems)
+    except NotMeasured:
+        ax.text(0.5, 0.5, "counted by\nNsight Compute\nalone", ha="center", va="center",
+                color=GREY, transform=ax.transAxes, fontsize=7)  # fmt: skip
+        ax.set_xticks([])
+    ax.set_ylim(0, 110)
+
+
+def _names(ax: Axes, systems: Sequence[str]) -> None:
+    ax.set_xticks(range(len(systems)), [version(s) for s in systems])
+    ax.set_xlim(-0.6, len(systems) - 0.4)
+
+
+def mapping(
+    paper: Paper,  # noqa: ARG001 (all drawings are called alike)
+    figure: PaperFigure,
+    runs: Sequence[Observed],  # noqa: ARG001
+    source: Source,
+) -> list[Drawing]:
+    """The triangle of moves and the rectangle it becomes, for each size of the figure."""
+    drawing = new_figure(1.2 + 2.4 * len(figure.n))
+    axes = drawing.subplots(len(figure.n), 2, squeeze=False)
+    for (left, right), n in zip(axes, figure.n, strict=True):
+        cells = numbered(n)
+        _triangle(left, cells, n)
+        _rectangle(right, cells)
+        left.set_title(f"n = {n}: number of the move that swaps x and y", fontsize=8)
+        right.set_title("the same moves, row by row: x, y", fontsize=8)
+    alt = "Triangles of pairs x < y, and the rectangles that their rows are folded into."
+    subtitle = "light blue: rows of the triangle as they are; orange: rows from its end, reversed"
+    return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
+
+
+def numbered(n: int) -> list[tuple[int, int, int, int, bool]]:
+    """Of each move: row and column in the rectangle, x, y, and whether it was folded there."""
+    from nqbench.workloads.local_search.mapping import RECTANGLE, moves_of, positions
+
+    m = n - 1
+    width = m if m % 2 else m - 1
+    found = []
+    for k in range(moves_of(n)):
+        x, y = positions(k, n, RECTANGLE)
+        row, column = divmod(k, width)
+        found.append((row, column, int(x), int(y), x != row + 1))
+    return found
+
+
+def _triangle(ax: Axes, cells: Sequence[tuple[int, int, int, int, bool]], n: int) -> None:
+    for number, (_, _, x, y, folded) in enumerate(cells):
+        _cell(ax, y, x, str(number), folded=folded)
+    ax.set_xlim(1.5, n - 0.5)
+    ax.set_ylim(n - 1.5, 0.5)
+    ax.set_xlabel("y")
+    ax.set_ylabel("x")
+    ax.set_aspect("equal")
+    ax.grid(visible=False)
+    ax.set_xticks(range(2, n))
+    ax.set_yticks(range(1, n - 1))
+
+
+def _rectangle(ax: Axes, cells: Sequence[tuple[int, int, int, int, bool]]) -> None:
+    for row, column, x, y, folded in cells:
+        _cell(ax, column, row, f"{x},{y}", folded=folded)
+    ax.set_xlim(-0.5, max(c[1] for c in cells) + 0.5)
+    ax.set_ylim(max(c[0] for c in cells) + 0.5, -0.5)
+    ax.set_yticks(sorted({c[0] for c in cells}))
+    ax.set_xlabel("column")
+    ax.set_ylabel("row")
+    ax.set_aspect("equal")
+    ax.grid(visible=False)
+
+
+def _cell(ax: Axes, x: float, y: float, text: str, *, folded: bool) -> None:
+    from matplotlib.patches import Rectangle
+
+    colour = _FOLDED if folded else _OWN
+    ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="white"))
+    ax.text(x, y, text, ha="center", va="center", fontsize=7)

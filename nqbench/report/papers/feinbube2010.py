@@ -1,0 +1,180 @@
+"""Feinbube et al. 2010: a bar per version, and the fastest configuration of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING, Final
+
+from nqbench.analysis.data.dataset import Dataset, point_ratio
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed, time_of
+from nqbench.analysis.data.quantities import TIME, Quantity
+from nqbench.analysis.data.select import (
+    NotMeasured,
+    best_point,
+    configurations,
+    timed_points,
+    timed_s,
+)
+from nqbench.analysis.wording import time as time_text
+from nqbench.errors import AnalysisError
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperFigure, PaperTable
+from nqbench.report.figures.axes import value_axis
+from nqbench.report.figures.style import COLOURS, GREY, HATCH, Drawing, panels, whiskers
+from nqbench.report.papers.common import finished, reproduced, short
+from nqbench.report.table import Cell, Column, Source, Table
+from nqbench.report.tables.common import interval_note
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_BASE: Final = "base"
+
+
+def bars(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """Figures 4 and 5: a bar per version, a panel per GPU, the published bars hatched.
+
+    Raises ``NotMeasured`` where no run has a version.
+    """
+    n = figure.n[0]
+    versions = [s for s in paper.systems if s.system.startswith(paper.id)]
+    names = [s.id.replace("_", "\n") for s in versions]
+    ours = [(run, _measured(run, [s.system for s in versions], n)) for run in runs]
+    ours = [(run, found) for run, found in ours if found]
+    if not ours:
+        # The reason is that of the first run: it is asked again so that it can say it.
+        best_point(runs[0].data, versions[0].system, n)
+    drawing, axes = panels(len(figure.hardware) + len(ours), 1.0, 2.5)
+    for ax, device in zip(axes, figure.hardware, strict=False):
+        known = {k.system: k.value for k in figure.known if k.hardware == device and k.value}
+        name = paper.device(device).name
+        _published(ax, [known.get(s.system) for s in versions], name, time_of(paper))
+    for ax, (run, found) in zip(axes[len(figure.hardware) :], ours, strict=False):
+        _own(ax, [found.get(s.system) for s in versions], run.name, time_of(paper))
+    for ax in axes:
+        ax.set_xticks(range(len(names)), names, fontsize=6.5)
+    alt = f"Bars of the times of {len(names)} versions on {len(axes)} devices, N = {n}."
+    subtitle = "hatched: published; a question mark: the paper prints no number. Every panel has"
+    subtitle += " its own axis: compare the shapes. In the bars: rows on the host \u00d7 threads"
+    return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
+
+
+def _measured(run: Observed, systems: Sequence[str], n: int) -> dict[str, tuple[Estimate, str]]:
+    """The fastest configuration of each version that was timed."""
+    found = {}
+    for system in systems:
+        try:
+            point = best_point(run.data, system, n)
+        except NotMeasured:
+            continue
+        value = point.estimate(TIME)
+        assert value is not None  # best_point takes timed points only
+        found[system] = value, f"{point.level('depth')}\u00d7{point.level('block_size')}"
+    return found
+
+
+def _published(ax: Axes, values: Sequence[float | None], name: str, what: Quantity) -> None:
+    known = [v for v in values if v is not None]
+    value_axis(ax, "y", known, what, log=False)
+    for i, value in enumerate(values):
+        if value is None:
+            ax.text(i, max(known) * 0.02, "?", ha="center", color=GREY, fontsize=9)
+        else:
+            ax.bar(i, value, width=0.7, facecolor="white", edgecolor=GREY, hatch=HATCH)
+            ax.text(i, value, f"{value:g} s", ha="center", va="bottom", fontsize=7)
+    ax.set_title(f"{name}\n(published)", fontsize=8)
+
+
+def _own(
+    ax: Axes, values: Sequence[tuple[Estimate, str] | None], name: str, what: Quantity
+) -> None:
+    found = [v[0] for v in values if v is not None]
+    value_axis(ax, "y", [e.high or e.value for e in found], what, log=False)
+    for i, value in enumerate(values):
+        if value is None:
+            ax.text(i, 0, "not run", ha="center", va="bottom", color=GREY, fontsize=6.5)
+            continue
+        estimate, launch = value
+        ax.bar(i, estimate.value, width=0.7, color=COLOURS[0])
+        ax.errorbar([i], [estimate.value], yerr=whiskers([estimate]), color="#222222", capsize=3)
+        above = max(estimate.value, estimate.high or 0.0)  # clear of the whisker
+        text = time_text(estimate.value, 3)
+        ax.annotate(text, (i, above), (0, 1.5), textcoords="offset points", ha="center",
+                    va="bottom", fontsize=7)  # fmt: skip
+        ax.text(i, 0, launch, ha="center", va="bottom", color="white", fontsize=7)
+    ax.set_title(f"{name}\n(measured)", fontsize=8)
+
+
+def best(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """The fastest configuration of each version, with its occupancy."""
+    data = run.data
+    versions = [s.system for s in paper.systems if s.system.startswith(paper.id)]
+    rows = []
+    missing: dict[str, None] = {}
+    for n in run.sizes:
+        for system in versions:
+            try:
+                rows.append(_best_row(paper, data, system, n))
+            except NotMeasured as error:
+                missing[str(error)] = None
+    if not rows:
+        raise AnalysisError(next(iter(missing)))
+    columns = (
+        *(Column("version"), Column("N"), Column("depth", "number")),
+        *(Column("block size", "number"), Column("time", "time", spread=True)),
+        *(Column("occupancy", "number"), Column("highest occupancy", "number")),
+        *(
+            Column("slowest / best", "ratio"),
+            Column("timed", "number"),
+            Column("not run", "number"),
+        ),
+        *(Column("speed-up over base, paper"), Column("speed-up over base", "ratio", spread=True)),
+    )
+    notes = [
+        "the paper sweeps "
+        + "; ".join(f"{row[0]} {', '.join(map(str, row[1]))}" for row in table.rows)
+        + ", and does not say which configuration was best",
+        interval_note(data.simulated, data.rounds),
+        "the fastest of many is picked from the same rounds that give its time: a little too good",
+    ]
+    notes += [f"not measured: {reason}" for reason in missing]
+    after = ": the fastest configuration of each version"
+    return reproduced(paper, table, run, columns, rows, notes, after=after)
+
+
+def _best_row(paper: Paper, data: Dataset, system: str, n: int) -> tuple[Cell, ...]:
+    everyone = configurations(data, system, n)
+    timed = timed_points(data, system, n)
+    chosen = min(timed, key=timed_s)
+    fractions = [float(o) for p in timed if (o := p.detail("occupancy")) is not None]
+    base_name = paper.system(_BASE)
+    base = min(timed_points(data, base_name, n), key=timed_s) if system != base_name else None
+    own = chosen.detail("occupancy")
+    return (
+        *(short(system), str(n), chosen.level("depth"), chosen.level("block_size")),
+        chosen.estimate(TIME),
+        None if own is None else float(own),
+        max(fractions, default=None),
+        max(map(timed_s, timed)) / timed_s(chosen),
+        *(len(timed), len(everyone) - len(timed)),
+        published_speedups(paper, system, n),
+        point_ratio(base, chosen, TIME) if base else None,
+    )
+
+
+def published_speedups(paper: Paper, system: str, n: int) -> str:
+    """Quotients of the printed times over the base version, by device."""
+    told = []
+    for figure in paper.figures:
+        known = {(k.system, k.hardware): k.value for k in figure.known if n in figure.n}
+        for device in figure.hardware:
+            base, own = known.get((paper.system(_BASE), device)), known.get((system, device))
+            if base and own and system != paper.system(_BASE):
+                # As a person rounds: the float nearest to 14.7 / 12.0 lies below 1.225.
+                quotient = Decimal(str(base)) / Decimal(str(own))
+                told.append(f"{quotient.quantize(Decimal('0.01'), ROUND_HALF_UP)} ({device})")
+    return ", ".join(told)

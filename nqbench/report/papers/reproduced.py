@@ -1,0 +1,182 @@
+"""The tables of papers made again: every printed cell with the fresh one beside it.
+
+Speed-ups stand beside speed-ups. A second of the paper's device and one of ours are shown, never
+divided: years and processes lie between them. The tables of one paper alone, and all figures, are
+in the module of that paper; :data:`TABLES` and :data:`FIGURES` list them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from nqbench.analysis.data.observed import TOTALS, Observed
+from nqbench.analysis.data.select import NotMeasured, launch_text, main_point
+from nqbench.errors import AnalysisError
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperFigure, PaperTable
+from nqbench.report.figures.style import Drawing
+from nqbench.report.papers import (
+    annealing,
+    brodtkorb_part1,
+    feinbube2010,
+    fitness_schemes,
+    limits,
+    searches,
+    zhang2011,
+)
+from nqbench.report.papers.common import COMPARE_RATIOS, Beside, Reader, host_name, reproduced
+from nqbench.report.table import Cell, Column, Source, Table
+from nqbench.report.tables.common import interval_note
+
+ENUMERATED: Final = "counted by enumeration"
+_RATIO_NAMES: Final = {"speedup": "speed-up", "share": "share of total"}
+DrawFigure = Callable[[Paper, PaperFigure, Sequence[Observed], Source], list[Drawing]]
+MakeTable = Callable[[Paper, PaperTable, Observed], Table]
+
+
+def reproduced_table(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """The table made again. Raises ``AnalysisError`` with what the run lacks for it."""
+    return TABLES[table.twin](paper, table, run)
+
+
+def series(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """Every printed number beside ours, every printed quotient beside ours."""
+    reader = Reader(paper, run.data)
+    cells = [reader.cell(table, series, n) for series in table.series for n in table.sizes]
+    if all(cell.here is None and cell.ratio is None for cell in cells):
+        command = next(iter(reader.commands), "")
+        hint = f"; `{command}` measures it" if command else ""
+        raise AnalysisError(f"{cells[0].missing}{hint}")
+    counted = any(s.quantity == "jobs" for s in table.series)
+    ratios = any(s.ratio for s in table.series)
+    own = any(s.quantity != "ratio" for s in table.series)
+    form = next((s.ratio.form for s in table.series if s.ratio), "speedup")
+    columns = [Column("series"), Column("N")]
+    if own:
+        columns.append(Column("paper", "text", table.unit))
+        columns.append(Column("here", "number") if counted else Column("here", "time", spread=True))
+    if ratios:
+        columns.append(Column(f"{_RATIO_NAMES[form]}, paper", "text"))
+        columns.append(Column(f"{_RATIO_NAMES[form]}, here", "ratio", spread=True))
+    if not counted:
+        columns.append(Column("configuration here"))
+    rows = [_row(cell, own=own, ratios=ratios, launch=not counted) for cell in cells]
+    source = Source("host", ENUMERATED, run.data.command, run.data.name) if counted else None
+    notes = _notes(paper, table, cells, reader, run)
+    return reproduced(paper, table, run, columns, rows, notes, source=source)
+
+
+def _row(cell: Beside, *, own: bool, ratios: bool, launch: bool) -> tuple[Cell, ...]:
+    row: list[Cell] = [cell.series.label, str(cell.n)]
+    if own:
+        row += [cell.printed, cell.here]
+    if ratios:
+        row += [cell.printed_ratio, cell.ratio]
+    if launch:
+        row.append(cell.launch if cell.here or cell.ratio else "not measured")
+    return tuple(row)
+
+
+def _notes(
+    paper: Paper, table: PaperTable, cells: list[Beside], reader: Reader, run: Observed
+) -> Iterator[str]:
+    devices = ", ".join(paper.device(d).name for d in table.hardware)
+    if devices:
+        yield f"paper: {devices}"
+    if any(s.quantity != "jobs" for s in table.series):
+        yield COMPARE_RATIOS
+        if paper.timed == "total":
+            yield TOTALS
+        yield interval_note(run.data.simulated, run.data.rounds)
+    if any(c.printed_ratio.startswith("(") for c in cells):
+        yield "in brackets: quotients of the printed numbers, the paper prints none"
+    for c in cells:
+        if isinstance(c.here, int) and c.printed != str(c.here):
+            yield f"N={c.n}, {c.series.label}: {c.printed} printed, {c.here} counted"
+    if table.note:
+        yield f"on the paper: {table.note}"
+    for reason in dict.fromkeys(c.missing for c in cells if c.missing):
+        yield f"not measured: {reason}"
+    for command in reader.commands:
+        yield f"`{command}` resumes and measures what is missing"
+
+
+def _printed(table: PaperTable) -> list[tuple[Cell, ...]]:
+    return [
+        tuple(", ".join(map(str, c)) if isinstance(c, list) else str(c) for c in row)
+        for row in table.rows
+    ]
+
+
+def printed(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """A table without numbers, as printed."""
+    source = Source("the paper", "as printed", run.data.command, run.data.name)
+    columns = [Column(c) for c in table.columns]
+    return reproduced(paper, table, run, columns, _printed(table), [table.note], source=source)
+
+
+def environment(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """The paper's test systems, and this one."""
+    own = {"test system": "here", "CPU": host_name(run), "Graphics card": run.data.device}
+    rows = [*_printed(table), tuple(own.get(c) for c in table.columns)]
+    return reproduced(paper, table, run, [Column(c) for c in table.columns], rows, ())
+
+
+def launch(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """Blocks and threads per block: the paper's devices, and this one."""
+    data = run.data
+    point = main_point(data, paper.system("both"), run.sizes[-1])
+    size = int(point.level("block_size"))
+    threads = point.detail("threads")
+    if threads is None:
+        raise NotMeasured("the run does not say how many threads it launched", data.command)
+    own: tuple[Cell, ...] = (data.device_short, str(int(threads) // size), str(size))
+    columns = [Column(c.replace("_", " ")) for c in table.columns]
+    where = f"here: {launch_text(data, point)} at N={point.n}"
+    notes = [f"{where}, one block per multiprocessor as printed"]
+    return reproduced(paper, table, run, columns, [*_printed(table), own], notes)
+
+
+TABLES: Final[dict[str, MakeTable]] = {
+    "series": series,
+    "printed": printed,
+    "environment": environment,
+    "launch": launch,
+    "best": feinbube2010.best,
+    "granularity": zhang2011.granularity,
+    "divergence": zhang2011.divergence,
+    "speedups": fitness_schemes.speedup_table,
+    "threads": fitness_schemes.thread_table,
+    "thresholds": fitness_schemes.threshold_table,
+    "annealing": annealing.quartiles,
+    "limits": limits.shares,
+    "counters": searches.counters,
+    "searches": searches.searches,
+    "against_limits": searches.against_limits,
+}
+"""By the word that ``published.yaml`` uses."""
+FIGURES: Final[dict[str, DrawFigure]] = {
+    "bars": feinbube2010.bars,
+    "pool": zhang2011.pool,
+    "kernels": zhang2011.kernels,
+    "speedup": zhang2011.speedup,
+    "times": fitness_schemes.times,
+    "speedups": fitness_schemes.speedups,
+    "thread_curves": fitness_schemes.thread_curves,
+    "best_threads": fitness_schemes.best_threads,
+    "thresholds": fitness_schemes.thresholds,
+    "boards": fitness_schemes.boards,
+    "annealing": annealing.annealing,
+    "distribution": annealing.distribution,
+    "evaluation_share": annealing.evaluation_share,
+    "limits": limits.limits,
+    "parts": brodtkorb_part1.parts,
+    "phases": brodtkorb_part1.phases,
+    "requests": brodtkorb_part1.requests,
+    "mapping": brodtkorb_part1.mapping,
+    "versions": brodtkorb_part1.versions,
+}
+"""Likewise. A figure is drawn within ``style.styled()``."""
+OF_TIMES: Final = ("bars", "pool", "kernels", "speedup")
+"""Figures of kernel times: simulated runs are not in them, nor in the line that says whence."""

@@ -1,0 +1,358 @@
+"""Zhang et al. 2011: kernels against N, job pools, divergence and the granularity of work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.analysis.claims.bootstrap import Resamples
+from nqbench.analysis.claims.functions import Values, count
+from nqbench.analysis.data.dataset import PointResult, point_ratio
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed, probe_value, timed_runs
+from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.select import NotMeasured, best_point, main_point, no_time, timed_points
+from nqbench.errors import AnalysisError
+from nqbench.papers.schema import Paper
+from nqbench.papers.schema_shown import PaperFigure, PaperTable, Series
+from nqbench.report.figures.axes import value_axis
+from nqbench.report.figures.style import (
+    GREY,
+    Drawing,
+    new_figure,
+    panels,
+    series_style,
+)
+from nqbench.report.papers.common import (
+    Reader,
+    finished,
+    measured,
+    plain_ticks,
+    printed_ratio,
+    published,
+    ratio_line,
+    reproduced,
+    short,
+    span,
+)
+from nqbench.report.table import Cell, Column, Source, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+STATISTICS: Final = ("min", "max", "mean", "variance", "sd")
+"""In the order of the paper's columns."""
+POOL_BLOCK = 32
+"""Threads per block of the pool sweep: a pool of 64 jobs needs blocks smaller than that."""
+
+
+def kernels(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """All kernels against N: the published panel, then one per run."""
+    series = [s for t in paper.tables for s in t.series if s.quantity == "time"]
+    printed = {
+        s.system: {n: float(t.printed(s.label, n)) for n in t.sizes}
+        for t in paper.tables
+        for s in t.series
+        if s.quantity == "time"
+    }
+    ours = [(run, _times(paper, run, series, figure.n)) for run in runs]
+    ours = [(run, found) for run, found in ours if any(found.values())]
+    if not ours:
+        _refuse(paper, runs, series[0], figure.n[0])
+    drawing, axes = panels(len(ours) + 1, 1.2, 3.4)
+    for i, (system, found) in enumerate(printed.items()):
+        published(axes[0], found, short(system), i)
+    _finish_panel(axes[0], [v for f in printed.values() for v in f.values()], figure.n)
+    axes[0].set_title(f"{paper.device(figure.hardware[0]).name} (published)", fontsize=8)
+    for ax, (run, times) in zip(axes[1:], ours, strict=True):
+        for i, system in enumerate(printed):
+            measured(ax, times[system], short(system), i)
+        _finish_panel(
+            ax, [v for f in times.values() for e in f.values() for v in span(e)], figure.n
+        )
+        ax.set_title(f"{run.name} (measured)", fontsize=8)
+    axes[0].legend(loc="upper left", fontsize=7)
+    alt = f"Times of {len(printed)} kernels against N, published and measured."
+    subtitle = "hollow: published. Every panel has its own axis: compare order and distances"
+    return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
+
+
+def speedup(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """Speed-up over the sequential program against N: published cards and ours on one axis."""
+    table = next(t for t in paper.tables if any(s.quantity == "ratio" for s in t.series))
+    drawing = new_figure(4.6)
+    ax = drawing.subplots()
+    values: list[float] = []
+    for i, series in enumerate(table.series):
+        found = {n: float(table.printed(series.label, n)) for n in table.sizes}
+        values += found.values()
+        name = paper.device(series.hardware).name
+        published(ax, found, f"{name} (published)", i, alpha=0.8)
+    drawn = 0
+    for i, run in enumerate(runs, len(table.series)):
+        cells = [Reader(paper, run.data).cell(table, table.series[0], n) for n in table.sizes]
+        ratios = {c.n: c.ratio for c in cells if c.ratio is not None}
+        measured(ax, ratios, f"{run.name} (measured)", i)
+        values += [v for r in ratios.values() for v in span(r)]
+        drawn += bool(ratios)
+    if not drawn:
+        main_point(runs[0].data, "cpu.somers", table.sizes[0])
+        _refuse(paper, runs, table.series[0], table.sizes[0])
+    value_axis(ax, "y", values, TIME, log=True)
+    plain_ticks(ax)
+    ax.set_xticks(list(table.sizes))
+    ax.set_xlabel("N")
+    ax.set_ylabel("times one CPU core (higher is better)")
+    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=7)
+    hosts = ", ".join(dict.fromkeys(run.data.host for run in runs))
+    subtitle = f"hollow: published, against its 2.93 GHz Core i3; ours against one core of {hosts}"
+    alt = "Speed-up of the GPU over one CPU core against N, published and measured."
+    return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)
+
+
+def pool(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """Time against pool size: ours in seconds, and everything relative to the kernel without."""
+    from matplotlib.ticker import NullLocator
+
+    n = figure.n[0]
+    reference = next(k for k in figure.known if k.value)
+    pooled = next(k.system for k in figure.known if k.pool_size)
+    drawing = new_figure(4.8)
+    left, right = drawing.subplots(1, 2)
+    values, relative, sizes = [], [1.0], set()
+    timed = _timed(runs)
+    for i, run in enumerate(timed):
+        base = best_point(run.data, reference.system, n, {"block_size": POOL_BLOCK})
+        points = timed_points(run.data, pooled, n, {"block_size": POOL_BLOCK})
+        points = [p for p in points if isinstance(p.level("pool_size"), int)]
+        # Devices of like speed lie on each other: the larger mark shows beneath the smaller.
+        size, name = max(3, 8 - 3 * i), run.name
+        times = {_pool_size(p): p.estimate(TIME) for p in points}
+        measured(left, {k: v for k, v in sorted(times.items()) if v}, name, i, markersize=size)
+        base_s = base.estimate(TIME)
+        assert base_s is not None  # best_point takes timed points only
+        # Dashes of one device in the gaps of the others: they may lie on each other too.
+        dashes = (3 * i, (2, 3 * len(timed) - 2))
+        label = f"{name}, no pool"
+        colour = series_style(i).colour
+        left.axhline(base_s.value, color=colour, linestyle=dashes, label=label)
+        ratios = {_pool_size(p): point_ratio(p, base, TIME) for p in points}
+        sizes |= set(ratios)
+        measured(right, dict(sorted(ratios.items())), name, i, markersize=size)
+        values += [e.value for e in times.values() if e] + [base_s.value]
+        relative += [r.value for r in ratios.values()]
+    _published_pool(paper, figure, right, n, relative)
+    for ax, label in ((left, "kernel time"), (right, "time / time without a pool")):
+        ax.set_xscale("log", base=2)
+        ticks = sorted({*sizes, *(k.pool_size for k in figure.known if k.pool_size)})
+        ax.set_xticks(ticks, [str(t) for t in ticks], rotation=60)
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.set_xlabel("jobs per pool")
+        ax.set_ylabel(label)
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.3), fontsize=7, borderaxespad=0)
+    value_axis(left, "y", values, TIME, log=False)
+    ratio_line(right)
+    right.set_ylim(0, max(relative) * 1.25)
+    alt = "Time of the distributed job pool against its size."
+    subtitle = (
+        f"{POOL_BLOCK} threads per block; published marks: the paper prints no time here,"
+        " their height means nothing"
+    )
+    return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
+
+
+def _published_pool(
+    paper: Paper, figure: PaperFigure, ax: Axes, n: int, relative: Sequence[float]
+) -> None:
+    """What the text says of pool sizes, and the time of table 7, whose pool size is not stated."""
+    top = max(relative) * 1.12
+    look: dict[str, Any] = {"color": GREY, "markerfacecolor": "white", "linestyle": ""}
+    for marker, pays, words in (("v", True, "pays"), ("^", False, "does not pay")):
+        known = [
+            k.pool_size for k in figure.known if k.pool_size and ("not" not in k.relation) == pays
+        ]
+        ax.plot(known, [top] * len(known), marker=marker, label=f"published: {words} here", **look)
+    pooled = next(k.system for k in figure.known if k.pool_size)
+    for table in paper.tables:
+        for series in table.series:
+            if series.system == pooled and series.ratio is not None:
+                ratio = printed_ratio(paper, table, series, n)
+                label = f"published, table {table.number} (pool size not stated)"
+                ax.axhline(1 / float(ratio), color=GREY, linestyle="--", label=label)
+
+
+def _times(
+    paper: Paper, run: Observed, series: Sequence[Series], sizes: Sequence[int]
+) -> dict[str, dict[int, Estimate]]:
+    reader = Reader(paper, run.data)
+    found: dict[str, dict[int, Estimate]] = {}
+    for one in series:
+        own = found.setdefault(one.system, {})
+        for n in sizes:
+            try:
+                value = reader.point(one, n).estimate(TIME)
+            except NotMeasured:
+                continue
+            if value is not None:
+                own[n] = value
+    return found
+
+
+def _refuse(paper: Paper, runs: Sequence[Observed], series: Series, n: int) -> None:
+    """Let the first run say why it has nothing to draw."""
+    Reader(paper, runs[0].data).point(series, n)
+    raise NotMeasured("the runs hold nothing to draw", runs[0].data.command)
+
+
+def _timed(runs: Sequence[Observed]) -> list[Observed]:
+    timed = timed_runs(runs)
+    if not timed:
+        raise NotMeasured(no_time(runs[0].data))
+    return timed
+
+
+def _pool_size(point: PointResult) -> int:
+    size = point.level("pool_size")
+    assert isinstance(size, int)  # picked by the caller
+    return size
+
+
+def _finish_panel(ax: Axes, values: Sequence[float], sizes: Sequence[int]) -> None:
+    value_axis(ax, "y", values, TIME, log=True)
+    ax.set_xticks(list(sizes))
+    ax.set_xlabel("N")
+
+
+def divergence(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """Share of divergent branches of each kernel, in percent.
+
+    A simulated run has smaller boards than the paper: its largest one that was counted is taken.
+    Raises ``AnalysisError`` where the run counted nothing of the kind.
+    """
+    values = Values(paper, (run,), Resamples.of([run.data]))
+    sizes = list(reversed(run.sizes)) if run.data.simulated else list(table.sizes)
+    rows = []
+    reasons: dict[str, None] = {}
+    for series, cells in zip(table.series, table.rows, strict=True):
+        branches, n = _first(values, sizes, series.system, _branches, reasons)
+        split, at = _first(values, sizes, series.system, _split, reasons)
+        told = [f"N={size}" for size in dict.fromkeys((n, at)) if size is not None]
+        rows.append((series.label, str(cells[1]), branches, split, ", ".join(told)))
+    if all(row[2] is None and row[3] is None for row in rows):
+        raise AnalysisError("; ".join(reasons))
+    columns = (
+        *(Column("kernel"), Column("divergent branches, paper", unit="%")),
+        Column("divergent branches, here", "number", unit="%"),
+        *(Column("split iterations, here", "number", unit="%"), Column("counted at")),
+    )
+    notes = (
+        "divergent branches: of all conditional branches of the compiled kernel, as the simulator"
+        " or Nsight Compute counts them; the paper's are those of its profiler",
+        "split iterations: passes of the loop in which a warp's lanes both place and step back,"
+        " counted inside the kernel",
+        *([table.note] if table.note else []),
+        *(f"not counted: {reason}" for reason in reasons),
+    )
+    return reproduced(paper, table, run, columns, rows, notes, number=table.number)
+
+
+def _branches(values: Values, system: str) -> float:
+    return values.counter(system, "divergent_branches") / values.counter(system, "branches")
+
+
+def _split(values: Values, system: str) -> float:
+    return values.counter(system, "split_iteration_share")
+
+
+def _first(
+    values: Values,
+    sizes: Sequence[int],
+    system: str,
+    share: Callable[[Values, str], float],
+    reasons: dict[str, None],
+) -> tuple[Cell, int | None]:
+    """The share in percent at the first size that has it, and that size."""
+    missing = ""
+    for n in sizes:
+        values.n = n
+        try:
+            return 100 * share(values, system), n
+        except NotMeasured as error:
+            missing = missing or error.what
+    reasons[missing] = None
+    return None, None
+
+
+def granularity(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """Work per thread: the printed rows, the counted iterations, the measured clock cycles."""
+    n = table.sizes[0]
+    columns = (Column(table.columns[0]), *(Column(c, "number") for c in table.columns[1:]))
+    rows: list[tuple[Cell, ...]] = []
+    notes = [table.note] if table.note else []
+    for series, cells in zip(table.series, table.rows, strict=True):
+        rows.append((f"{series.label}, paper", *map(str, cells[1:])))
+        own, note = _statistics(series.quantity, series.system, n, run)
+        rows.append((f"{series.label}, here", *own))
+        notes.append(note)
+        if series.quantity == "iterations" and all(isinstance(v, int | float) for v in own):
+            same = all(_digits(v) == p for v, p in zip(own, cells[1:], strict=True))
+            notes.append(
+                "the iterations come out exactly as printed"
+                if same
+                else "the iterations differ from the printed ones"
+            )
+    if all(cell is None for row in rows[1::2] for cell in row[1:]):
+        raise AnalysisError(notes[-1])
+    rows.append(_printed_utilization(paper, len(columns)))
+    own = _utilization(table.series[0].system, n, run, len(columns))
+    rows.append(own)
+    if own[1] is not None:
+        notes.append("warp utilization: of every warp here, of 100 sampled ones in the paper")
+    after = ", with warp utilization (equation 1)"
+    return reproduced(paper, table, run, columns, rows, notes, after=after)
+
+
+def _statistics(what: str, system: str, n: int, run: Observed) -> tuple[tuple[Cell, ...], str]:
+    found = [probe_value(run, system, n, f"{what}_per_job_{s}", "own") for s in STATISTICS]
+    if all(value is not None for value in found):
+        return tuple(found), f"{what}: counted inside the kernel on {run.data.device_short}"
+    command = run.data.command
+    if n not in run.sizes:  # the study has other sizes for this device
+        command = f"nqbench reproduce {run.data.name} --device cuda:0"
+    missing = f"{what} at N={n}: no instrumented kernel was run; `{command}` does"
+    if what != "iterations":
+        return (None,) * len(STATISTICS), missing
+    try:
+        given = {"N": n, "system": system}
+        counted = [count("iterations_per_job", {**given, "stat": s}, (run,)) for s in STATISTICS]
+    except NotMeasured as error:
+        return (None,) * len(STATISTICS), error.what
+    return tuple(value for value, _ in counted), "iterations: counted by enumeration"
+
+
+def _digits(value: Cell) -> str:
+    assert isinstance(value, int | float)
+    return f"{value:.2E}"
+
+
+def _printed_utilization(paper: Paper, width: int) -> tuple[Cell, ...]:
+    """The paper's utilization of sampled warps, from its text."""
+    claim = next((c for c in paper.claims if c.id == "utilization"), None)
+    printed = claim.paper_value if claim and isinstance(claim.paper_value, dict) else {}
+    cells: list[Cell] = ["Warp utilization, paper (%)", *(printed.get(s) for s in STATISTICS[:3])]
+    return (*cells, *(None,) * (width - len(cells)))
+
+
+def _utilization(system: str, n: int, run: Observed, width: int) -> tuple[Cell, ...]:
+    """Warp utilization in percent in the columns of least, most and mean."""
+    found = [probe_value(run, system, n, f"warp_utilization_{s}", "own") for s in STATISTICS[:3]]
+    cells: list[Cell] = ["Warp utilization, here (%)"]
+    cells += [None if value is None else 100 * value for value in found]
+    return (*cells, *(None,) * (width - len(cells)))
