@@ -30,9 +30,9 @@ def bottleneck(
     from nqbench.cli.show.tables import show_report_table
     from nqbench.report.tables.bottleneck import bottleneck as tables
     from nqbench.study import ReportItem
-    from nqbench.study.variants import parts_study
+    from nqbench.study.variants import variants_study
 
-    study = parts_study(words, n or ())
+    study = variants_study(words, n or ())
     outcome = measure(study, choose(device), out=out, fresh=fresh, expand=study.expand)
     if outcome.counts.get("ok", 0):
         for table in tables(load_dataset(outcome.path), ReportItem("table", "bottleneck")):

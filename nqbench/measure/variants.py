@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from nqbench.compiler.occupancy import Occupancy, occupancy
-from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import PART, Level, Point
 from nqbench.workloads import get as find_workload
-from nqbench.workloads.base import Variant, Workload
+from nqbench.workloads.base import Variant, Workload, check_variants
 
 SPARE_STEP: Final = 16
 """Bytes by which unused shared memory is raised: below every allocation unit there is."""
@@ -36,15 +35,6 @@ def workload_of(point: Point) -> Workload:
     if part is None:
         return workload
     return OfVariant(workload, cast(Variant, part))
-
-
-def check_variants(workload: Workload, system: str | None) -> None:
-    """Refuse a workload whose kernels have no variants: ``InfeasibleError`` with the reason."""
-    if workload.no_variants:
-        raise InfeasibleError(
-            f"{system or workload.name} {workload.no_variants}; use `counters: ncu` or the"
-            " simulator's counters"
-        )
 
 
 @dataclass(frozen=True)

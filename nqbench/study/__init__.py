@@ -4,12 +4,11 @@
 is the grammar as JSON Schema. All mistakes are ``StudyError`` with file:line.
 """
 
-from nqbench.study.combine import MAX_POINTS
-from nqbench.study.expand import expand
-from nqbench.study.json_schema import schema
+from nqbench.study.expand import MAX_POINTS, expand
 from nqbench.study.load import load_study
 from nqbench.study.model import Measure, Study, Sweep
 from nqbench.study.report_items import OPTIONS, REPORT_KINDS, ReportItem, ReportKind
+from nqbench.study.schema import schema
 from nqbench.study.units import duration_s
 
 __all__ = [

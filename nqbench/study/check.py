@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from nqbench.point import Level
 from nqbench.study import expressions
 from nqbench.study.model import Axis, Condition, Item, Study, Sweep
 from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.suggest import listing, nearest, shown, suggestion
-from nqbench.workloads.base import Factor, Workload
-
-NOT_APPLICABLE: Final = "-"
-"""The level of a factor that a configuration has no use for. A study may write it in a list, for
-the one system there that does without the factor."""
+from nqbench.workloads.base import NOT_APPLICABLE, Factor, Workload
 
 
 def check(study: Study, workload: Workload) -> None:

@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
+from typing import Any, Final
 
 from nqbench.errors import InfeasibleError, NothingRuns, StudyError, WrongDeviceError
-from nqbench.facts import DeviceFacts
-from nqbench.point import Level, Point
+from nqbench.facts import DeviceFacts, DeviceKind
+from nqbench.point import HOT, L2, PART, Level, Point
 from nqbench.study import expressions
-from nqbench.study.check import NOT_APPLICABLE, check
-from nqbench.study.combine import Given, check_size, combinations, context, plain
-from nqbench.study.measured import apart, measured_points
-from nqbench.study.model import Condition, Study, Sweep
-from nqbench.study.resolve import Settling
+from nqbench.study.check import check
+from nqbench.study.model import Condition, Given, Study, Sweep, context, plain
+from nqbench.study.resolve import Resolver
 from nqbench.study.yaml_marks import KeyPath
-from nqbench.system.suggest import shown
-from nqbench.workloads.base import Workload
+from nqbench.system.suggest import listing, shown
+from nqbench.workloads.base import NOT_APPLICABLE, VARIANTS, Workload
+
+MAX_POINTS: Final = 20_000
+"""Combinations in a study. At a tenth of a second each, over five rounds, this is three hours."""
 
 
-def expand(study: Study, facts: DeviceFacts, *, workload: Workload | None = None) -> list[Point]:
+def expand(
+    study: Study,
+    facts: DeviceFacts,
+    *,
+    workload: Workload | None = None,
+    warn: Callable[[str], object] | None = None,
+) -> list[Point]:
     """The points of a study on a device: sweeps in file order, then n ascending, then matrix order.
 
     Points that resolve to the same configuration within a sweep are merged. A point that cannot run
     is an error at the responsible line, or carries its reason in ``skip`` (``infeasible: skip``, or
-    a kernel on a device without a GPU). Raises ``StudyError`` with file:line, also if nothing
+    a kernel on a device without a GPU). ``warn`` is told of what is no error but hardly meant: an
+    entry of ``exclude`` that removes nothing. Raises ``StudyError`` with file:line, also if nothing
     would run.
     """
     chosen = workload or _workload(study)
@@ -34,7 +45,11 @@ def expand(study: Study, facts: DeviceFacts, *, workload: Workload | None = None
     check_size(study, facts.kind)
     points: list[Point] = []
     for sweep in study.sweeps:
-        points += _Expansion(study, sweep, chosen, facts).points()
+        expansion = _Expansion(study, sweep, chosen, facts)
+        points += expansion.points()
+        if warn is not None:
+            for sentence in expansion.unused_exclusions():
+                warn(sentence)
     if not points:
         raise _nothing(
             study,
@@ -49,8 +64,8 @@ def expand(study: Study, facts: DeviceFacts, *, workload: Workload | None = None
             f" the first ({points[0].label()}) because {points[0].skip}",
             "sweeps",
         )
-    points = apart(study, points, chosen, facts)
-    return measured_points(points, study.measure.l2, facts.kind, chosen.cpu_systems)
+    points = _variants(study, points, chosen, facts)
+    return _cache_states(points, study.measure.l2, facts.kind, chosen.cpu_systems)
 
 
 def _nothing(study: Study, message: str, key: str) -> NothingRuns:
@@ -68,30 +83,60 @@ def _workload(study: Study) -> Workload:
 
 @dataclass(slots=True)
 class _Expansion:
-    """One sweep on one device. ``names`` collects what expressions may read, over all points."""
+    """One sweep on one device. ``names`` collects what expressions may read, over all points;
+    ``removed`` how many combinations each condition left out, by its position."""
 
     study: Study
     sweep: Sweep
     workload: Workload
     device: DeviceFacts
     names: set[str] = field(default_factory=set)
+    removed: Counter[int] = field(default_factory=Counter)
+    total: int = 0
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return (*self.sweep.exclude, *self.sweep.where)
 
     def points(self) -> list[Point]:
         found: dict[str, Point] = {}
         given = combinations(self.study, self.sweep, self.device.kind)
+        self.total = len(given)
         for combination in given:
             point = self.point(combination)
             if point is not None:
                 found.setdefault(_identity(point), point)
         if given and not found:
-            key = "where" if self.sweep.where else "exclude"
             raise self.study.source.error(
-                f"no point of the sweep '{self.sweep.name}' is left: its conditions remove all"
-                f" {len(given)}",
-                (*self.sweep.path, key),
+                f"no point of the sweep '{self.sweep.name}' is left: of {self.total},"
+                f" {self.removals()}",
+                self.conditions[max(self.removed)].path,
             )
         self.check_names()
         return list(found.values())
+
+    def removals(self) -> str:
+        """Which condition removed how many."""
+        source = self.study.source
+        return listing(
+            [
+                f"`{self.conditions[i]}` (line {source.place(self.conditions[i].path).line})"
+                f" removes {count}"
+                for i, count in sorted(self.removed.items())
+            ],
+            "and",
+        )
+
+    def unused_exclusions(self) -> Iterator[str]:
+        """A sentence for every entry of ``exclude`` that removes no point on this device."""
+        for i, condition in enumerate(self.sweep.exclude):
+            if self.total and not self.removed[i]:
+                place = self.study.source.place(condition.path)
+                yield (
+                    f"{place}: `exclude: {condition}` removes none of the {self.total} combinations"
+                    f" of the sweep '{self.sweep.name}' on a {self.device.kind} device; check its"
+                    " levels"
+                )
 
     def point(self, given: Given) -> Point | None:
         """The point of a combination; ``None`` if a condition leaves it out.
@@ -100,14 +145,13 @@ class _Expansion:
         point, so that ``exclude`` can remove what would be infeasible.
         """
         source = self.study.source
-        levels = Settling(source, self.sweep, self.workload, self.device, given).levels()
+        levels = Resolver(source, self.sweep, self.workload, self.device, given).levels()
         system = levels.pop("system", None)
         assert system is None or isinstance(system, str)  # checked when the file was read
-        told: dict[str, Any] = {f: v for f, v in levels.items() if _settled(v)}
+        told: dict[str, Any] = {f: v for f, v in levels.items() if _is_final(v)}
         told["system"] = system or ""
-        conditions = (*self.sweep.exclude, *self.sweep.where)
-        early = [c for c in conditions if c.names <= told.keys()]
-        if any(self.removes(c, told, levels, given) for c in early):
+        early = [i for i, c in enumerate(self.conditions) if c.names <= told.keys()]
+        if self.is_left_out(early, told, levels, given):
             return None
         factors: Mapping[str, Level] = {**self.workload.systems.get(system or "", {}), **levels}
         derived: Mapping[str, int | float | str] = {}
@@ -128,11 +172,25 @@ class _Expansion:
             self.check_unused(levels, factors, given)
             known = {**derived, **factors, "system": system or ""}
             self.names.update(known)
-            late = [c for c in conditions if c not in early]
-            if any(self.removes(c, known, levels, given) for c in late):
+            late = [i for i in range(len(self.conditions)) if i not in early]
+            if self.is_left_out(late, known, levels, given):
                 return None
         names = (self.study.name, self.sweep.name, self.workload.name, system)
         return Point(*names, dict(factors), dict(derived), skip)
+
+    def is_left_out(
+        self,
+        which: Sequence[int],
+        known: Mapping[str, Any],
+        levels: Mapping[str, Level],
+        given: Given,
+    ) -> bool:
+        """Whether one of these conditions leaves the point out; the first that does is counted."""
+        for i in which:
+            if self.removes(self.conditions[i], known, levels, given):
+                self.removed[i] += 1
+                return True
+        return False
 
     def removes(
         self,
@@ -207,7 +265,7 @@ class _Expansion:
 
     def check_names(self) -> None:
         """Names that no point has, hidden behind an `and` or `or` that never asked for them."""
-        for condition in (*self.sweep.exclude, *self.sweep.where):
+        for condition in self.conditions:
             missing = condition.names - self.names if condition.expression and self.names else ()
             for name in sorted(missing):
                 assert condition.expression is not None
@@ -217,7 +275,7 @@ class _Expansion:
                 raise self.study.source.error(message, condition.path)
 
 
-def _settled(value: Level) -> bool:
+def _is_final(value: Level) -> bool:
     """Whether resolving can leave a given level only as it is."""
     return value != "auto" and not isinstance(value, Mapping)
 
@@ -225,3 +283,106 @@ def _settled(value: Level) -> bool:
 def _identity(point: Point) -> str:
     """Equal for points that are the same configuration."""
     return repr((point.system, sorted((name, plain(v)) for name, v in point.factors.items())))
+
+
+def check_size(study: Study, kind: DeviceKind) -> None:
+    """Raise ``StudyError`` if the study has more than :data:`MAX_POINTS` combinations."""
+    total = 0
+    for sweep in study.sweeps:
+        count = prod(len(axis) for axis in _axes(study, sweep, kind))
+        total += count
+        if total > MAX_POINTS:
+            before = f" ({total:,} with those before it)" if total > count else ""
+            raise study.source.error(
+                f"the sweep '{sweep.name}' has {count:,} combinations{before}, but a study may have"
+                f" at most {MAX_POINTS:,}; narrow its matrix or split the study",
+                (*sweep.path, "matrix"),
+            )
+
+
+def combinations(study: Study, sweep: Sweep, kind: DeviceKind) -> list[Given]:
+    """Every combination of a sweep: n ascending, otherwise in the file's order."""
+    rows = product(*_axes(study, sweep, kind))
+    merged = [{f: item for part in row for f, item in part.items()} for row in rows]
+    return sorted(merged, key=lambda given: int(str(given["n"].value)))
+
+
+def _axes(study: Study, sweep: Sweep, kind: DeviceKind) -> list[list[Given]]:
+    """What varies, slowest first: n, systems, the matrix's factors, the rows of zip.
+
+    An axis without values on this kind of device is empty, and so is the product.
+    """
+    axes: list[list[Given]] = []
+    if "n" not in {*sweep.matrix, *sweep.zip, *sweep.fixed}:
+        sizes = sweep.n or study.n
+        assert sizes is not None  # checked when the file was read
+        axes.append([{"n": item} for item in sizes.on(kind)])
+    if sweep.systems:
+        axes.append([{"system": item} for item in sweep.systems.on(kind)])
+    for group in (sweep.matrix, sweep.fixed):
+        axes += [[{factor: item} for item in axis.on(kind)] for factor, axis in group.items()]
+    if sweep.zip:
+        rows = zip(*(axis.on(kind) for axis in sweep.zip.values()), strict=True)
+        axes.append([dict(zip(sweep.zip, row, strict=True)) for row in rows])
+    return axes
+
+
+def _cache_states(
+    points: Sequence[Point], states: Sequence[str], kind: DeviceKind, on_cpu: Collection[str]
+) -> list[Point]:
+    """One point per state of L2, with the state as its factor ``l2``.
+
+    Only kernels on a GPU have the choice (``on_cpu``: systems that run on the CPU). A study
+    that asks for nothing but ``hot`` adds no factor: its points are those of any study that does
+    not speak of L2.
+    """
+    if kind != "cuda" or tuple(states) == (HOT,):
+        return list(points)
+    return [
+        replace(point, factors={**point.factors, L2: state})
+        for point in points
+        for state in (states if _on_gpu(point, on_cpu) else (NOT_APPLICABLE,))
+    ]
+
+
+def _on_gpu(point: Point, on_cpu: Collection[str]) -> bool:
+    """Whether the point is timed on the GPU: no baseline, no instrumented kernel."""
+    return point.system not in on_cpu and not point.probed
+
+
+def _variants(
+    study: Study, points: Sequence[Point], workload: Workload, facts: DeviceFacts
+) -> list[Point]:
+    """Three points, by the factor ``part``, for each point of a sweep under ``measure.variants``.
+
+    A point whose kernel has no variants is listed as skipped, with the reason. Raises
+    ``StudyError`` where no kernel of the workload has any.
+    """
+    sweeps = study.measure.variants
+    if sweeps and workload.no_variants:
+        raise study.source.error(
+            f"no kernel of workload {workload.name} has variants: it {workload.no_variants}; leave"
+            " 'variants' out",
+            ("measure", "variants"),
+        )
+    found: list[Point] = []
+    for point in points:
+        if point.sweep not in sweeps:
+            found.append(point)
+            continue
+        skip = point.skip or _no_variants(point, workload, facts)
+        found += [
+            replace(point, factors={**point.factors, PART: part}, skip=skip) for part in VARIANTS
+        ]
+    return found
+
+
+def _no_variants(point: Point, workload: Workload, facts: DeviceFacts) -> str:
+    """Why a point's kernel has no variants; empty if it has."""
+    if point.system in workload.cpu_systems:
+        return "only kernels have variants, and it runs on the CPU"
+    try:
+        workload.variant(workload.plan(point.factors, point.system, facts), "full")
+    except InfeasibleError as error:
+        return str(error)
+    return ""

@@ -30,6 +30,10 @@ class Item:
     path: KeyPath
 
 
+Given = dict[str, Item]
+"""A combination of a sweep: every factor that the study gives, with its value and place."""
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """The values of one key, by kind of device.
@@ -57,6 +61,17 @@ class Condition:
     path: KeyPath
     expression: Expression | None = None
     match: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if self.expression:
+            return self.expression.text
+        levels = (
+            f"{name}: {plain(items[0].value)}"
+            if len(items) == 1
+            else f"{name}: [{', '.join(plain(item.value) for item in items)}]"
+            for name, items in self.match.items()
+        )
+        return f"{{{', '.join(levels)}}}"
 
     @property
     def names(self) -> frozenset[str]:
@@ -90,6 +105,17 @@ class Sweep:
         return axes
 
 
+def context(sweep: Sweep, given: Given) -> str:
+    """Which combination a sentence is about: the sweep, and what varies in it."""
+    values = ", ".join(f"{f}={plain(i.value)}" for f, i in given.items() if f not in sweep.fixed)
+    return f" (sweep '{sweep.name}', {values})"
+
+
+def plain(value: Level) -> str:
+    """A level as text."""
+    return f"{{per_sm: {value['per_sm']}}}" if isinstance(value, Mapping) else str(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """How to measure.
@@ -104,7 +130,7 @@ class Measure:
     ``counters``   who counts on a real GPU, after the rounds: ``none`` or ``ncu``
     ``counted``    names of the sweeps that are counted; empty: all
     ``long``       names of the sweeps whose points are timed however long a launch takes
-    ``apart``      names of the sweeps whose kernels are also timed without arithmetic and without
+    ``variants``   names of the sweeps whose kernels are also timed without arithmetic and without
                    memory (factor ``part``)
     """
 
@@ -118,7 +144,7 @@ class Measure:
     counters: str = "none"
     counted: tuple[str, ...] = ()
     long: tuple[str, ...] = ()
-    apart: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Plain form."""

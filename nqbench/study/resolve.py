@@ -10,15 +10,14 @@ from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.study import expressions
 from nqbench.study.check import check_number, is_expression
-from nqbench.study.combine import Given, context
-from nqbench.study.model import Sweep
+from nqbench.study.model import Given, Sweep, context
 from nqbench.study.yaml_marks import Source
 from nqbench.system.suggest import listing, shown
 from nqbench.workloads.base import Factor, Workload
 
 
 @dataclass(slots=True)
-class Settling:
+class Resolver:
     """The levels of one combination. An expression may read n, the other given factors, the
     system's own levels and ``device.*``."""
 
@@ -32,10 +31,10 @@ class Settling:
     def levels(self) -> dict[str, Level]:
         """Every given factor with its level. Raises ``StudyError`` at an expression's line."""
         for factor in self.given:
-            self.settle(factor, ())
+            self.level(factor, ())
         return self.done
 
-    def settle(self, factor: str, waiting: tuple[str, ...]) -> Level:
+    def level(self, factor: str, waiting: tuple[str, ...]) -> Level:
         """One factor, after those that its expression reads (``waiting``: who asked for it)."""
         if factor not in self.done:
             item, spec = self.given[factor], self.workload.factors.get(factor)
@@ -78,7 +77,7 @@ class Settling:
         system = self.given.get("system")
         base: Mapping[str, Level] = self.workload.systems.get(str(system and system.value), {})
         if name in self.given:
-            return self.settle(name, waiting)
+            return self.level(name, waiting)
         if name in base:
             return base[name]
         raise self.source.error(

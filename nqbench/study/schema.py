@@ -8,6 +8,7 @@ read by :mod:`nqbench.study.axes`, which can point at the item that is wrong.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
@@ -15,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from nqbench.study.model import NAME_PATTERN, NAME_RULE
 from nqbench.study.report_items import OF_KERNEL, OPTIONS, REPORT_KINDS, kinds, values
+from nqbench.workloads.base import Factor, Workload
 
 MAX_ROUNDS: Final = 1000
 MAX_SAMPLES: Final = 1_000_000
@@ -67,6 +69,7 @@ def _list_of(item: dict[str, Any]) -> dict[str, Any]:
 
 
 _NAMES: Final[dict[str, Any]] = {"type": "string", "minLength": 1}
+_SWEEPS: Final[dict[str, Any]] = {"type": "array", "items": _NAMES, "minItems": 1}
 _SIZES: Final = _by_kind({"anyOf": [{"type": "integer"}, *_list_of({"type": "integer"})["anyOf"]]})
 _LEVELS: Final = _by_kind(_list_of(_LEVEL))
 _ONE_OR_MORE_TEXTS: Final[dict[str, Any]] = {
@@ -194,20 +197,22 @@ class MeasureFile(_Strict):
         description="Who counts on a real GPU, after the rounds: nobody, or NVIDIA Nsight Compute"
         " (ncu), one profiled launch per point; where it is not installed, a message says so.",
     )
-    counted: Annotated[Any, WithJsonSchema({"type": "array", "items": _NAMES, "minItems": 1})] = (
-        Field(None, description="Sweeps that `counters` is about; left out: all of them.")
+    counted: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
+        None, description="Sweeps that `counters` is about; left out: all of them."
     )
-    long: Annotated[Any, WithJsonSchema({"type": "array", "items": _NAMES, "minItems": 1})] = Field(
+    long: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
         None,
         description="Sweeps whose points are timed once per round however long a launch takes, also"
         " beyond their budget (never beyond `timeout`).",
     )
-    apart: Annotated[Any, WithJsonSchema({"type": "array", "items": _NAMES, "minItems": 1})] = (
-        Field(
-            None,
-            description="Sweeps whose kernels are taken apart: three points in the place of each:"
-            " the whole, its arithmetic, its memory accesses (factor `part`; nqbench bottleneck).",
-        )
+    variants: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
+        None,
+        description="Sweeps whose kernels are also built as variants: three points in the place of"
+        " each: full, without memory accesses, without arithmetic (factor `part`; nqbench"
+        " bottleneck).",
+    )
+    apart: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
+        None, description="The old name of `variants`.", json_schema_extra={"deprecated": True}
     )
     timeout: Any = Field(
         "60s",
@@ -260,3 +265,89 @@ class StudyFile(SweepKeys):
         default_factory=lambda: MeasureFile.model_validate({}), description="How to measure."
     )
     report: list[ReportFile] = Field(default=[], description="Tables and figures to make.")
+
+
+VALUE_OF: Final = {"fixed": "FixedValue", "matrix": "AxisValues", "zip": "AxisValues"}
+"""Under which name the form of a factor's value stands in ``$defs``: written out at each factor, it
+would make up nearly all of the schema."""
+
+
+def schema(workloads: Iterable[Workload] | None = None) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a study file, for editors and as reference.
+
+    Factor and system names of ``workloads`` (default: all of nqbench's) are spelt out with their
+    meanings and levels.
+    """
+    if workloads is None:
+        from nqbench import workloads as registry
+
+        workloads = [registry.get(name) for name in registry.names()]
+    known = list(workloads)
+    result = StudyFile.model_json_schema()
+    result["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    result["title"] = "nqbench study"
+    sweep = result["$defs"]["SweepFile"]
+    for holder in (result, sweep):
+        _name_factors(holder["properties"], result["$defs"], known)
+    result["properties"]["workload"]["enum"] = [workload.name for workload in known]
+    _tidy(result)
+    return result
+
+
+def _name_factors(
+    properties: dict[str, Any], defs: dict[str, Any], workloads: list[Workload]
+) -> None:
+    """Spell out the factors (and systems) of the workloads in ``fixed``, ``matrix`` and ``zip``."""
+    meanings = _meanings(workloads)
+    for key, value in VALUE_OF.items():
+        form = properties[key]
+        defs[value] = form.pop("additionalProperties")
+        reference = {"$ref": f"#/$defs/{value}"}
+        names = [name for name in meanings if not (key == "fixed" and name == "system")]
+        form["properties"] = {name: {"description": meanings[name], **reference} for name in names}
+        form["additionalProperties"] = False
+
+
+def _meanings(workloads: list[Workload]) -> dict[str, str]:
+    """What each factor means. Where workloads give a name different meanings or levels, all of
+    these stand there, with their workloads."""
+    systems = sorted({system for workload in workloads for system in workload.systems})
+    told: dict[str, dict[str, list[str]]] = {}
+    for workload in workloads:
+        for factor in workload.factors.values():
+            told.setdefault(factor.name, {}).setdefault(_meaning(factor), []).append(workload.name)
+    return {"system": f"A named system: {', '.join(systems)}."} | {
+        name: next(iter(texts))
+        if len(texts) == 1
+        else " ".join(f"{', '.join(who)}: {text}" for text, who in texts.items())
+        for name, texts in told.items()
+    }
+
+
+def _meaning(factor: Factor) -> str:
+    levels = [*factor.levels, *(["auto"] if factor.auto else [])]
+    if factor.number:
+        levels.append(f"{factor.number[0]}..{factor.number[1]}")
+    if factor.text:
+        levels.append("the name of a file")
+    return f"{factor.meaning}. Levels: {', '.join(levels)}."
+
+
+def _tidy(node: Any) -> None:
+    """Drop what pydantic adds and no reader needs: generated titles and ``null`` alternatives."""
+    if isinstance(node, list):
+        for item in node:
+            _tidy(item)
+    if not isinstance(node, dict):
+        return
+    if isinstance(node.get("title"), str) and node.get("title") != "nqbench study":
+        del node["title"]
+    if node.get("default", 0) is None:
+        del node["default"]
+    options = node.get("anyOf")
+    if isinstance(options, list) and {"type": "null"} in options:
+        rest = [option for option in options if option != {"type": "null"}]
+        del node["anyOf"]
+        node.update(rest[0] if len(rest) == 1 else {"anyOf": rest})
+    for item in list(node.values()):
+        _tidy(item)

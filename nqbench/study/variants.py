@@ -1,4 +1,4 @@
-"""``nqbench bottleneck``: the parts of kernels as a study made in memory, and its run.
+"""The study of ``nqbench bottleneck``: kernels and their variants, made in memory.
 
 Every kernel becomes three points that differ in the factor ``part``. They are measured, recorded
 and resumed as those of any study.
@@ -9,20 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
-from nqbench.measure.variants import check_variants
+from nqbench.facts import DeviceFacts
 from nqbench.point import PART, Level, Point
-from nqbench.study import Measure
+from nqbench.study.check import takes
+from nqbench.study.model import Measure
 from nqbench.system.suggest import suggestion
 from nqbench.workloads import find_system
-from nqbench.workloads.base import VARIANTS, Factor, Workload
-
-if TYPE_CHECKING:
-    from nqbench.facts import DeviceFacts
-    from nqbench.measure.events import Listener, RunOutcome
+from nqbench.workloads.base import VARIANTS, Factor, Workload, check_variants
 
 NAME: Final = "bottleneck"
 SWEEP: Final = "parts"
@@ -30,8 +26,8 @@ _PER_SM: Final = re.compile(r"(\d+)/SM", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class PartsStudy:
-    """What to take apart: systems of any workload, sizes, levels that hold for all of them.
+class VariantsStudy:
+    """What to build as variants: systems of any workload, sizes, levels that hold for all of them.
 
     ``sizes`` is empty for what each workload proposes (``variant_n``).
     """
@@ -68,7 +64,7 @@ class PartsStudy:
     def expand(self, study: object, facts: DeviceFacts) -> list[Point]:  # noqa: ARG002 (a hook)
         """Three points for each system and size.
 
-        Raises ``InfeasibleError`` with the reason for a system that cannot be taken apart, and
+        Raises ``InfeasibleError`` with the reason for a system without variants, and
         ``StudyError`` for a size or level that is not one.
         """
         return [
@@ -93,12 +89,12 @@ class PartsStudy:
         ]
 
 
-def parts_study(
+def variants_study(
     words: Sequence[str], sizes: Sequence[int] = (), measure: Measure | None = None
-) -> PartsStudy:
+) -> VariantsStudy:
     """The study of a command line: names of systems, and ``factor=level`` words for all of them.
 
-    Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a system of the processor
+    Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a system that runs on the CPU
     and for one whose workload does not tell arithmetic from memory.
     """
     names = [word for word in words if "=" not in word]
@@ -108,7 +104,7 @@ def parts_study(
     for name in dict.fromkeys(names):
         workload, _ = find_system(name)
         if name in workload.cpu_systems:  # before a reason that speaks of kernels
-            raise InfeasibleError(f"{name} runs on the processor: only kernels are taken apart")
+            raise InfeasibleError(f"{name} runs on the CPU: only kernels have variants")
         check_variants(workload, name)
         systems.append((name, workload))
     if any(word.startswith("n=") for word in words):
@@ -116,32 +112,7 @@ def parts_study(
     if wrong := [size for size in sizes if size < 1]:
         raise StudyError(f"--n {wrong[0]}: a size is a whole number from 1")
     levels = dict(_level(word, systems) for word in words if "=" in word)
-    return PartsStudy(tuple(systems), tuple(sizes), levels, measure or Measure())
-
-
-def measure_parts(
-    study: PartsStudy,
-    spec: str,
-    out: Path,
-    *,
-    fresh: bool = False,
-    listener: Listener | None = None,
-    command: Sequence[str] = (),
-    isolate: bool = True,
-) -> RunOutcome:
-    """Measure the parts into a run folder; goes on where an earlier run stopped."""
-    from nqbench.measure.runner import run_study
-
-    return run_study(
-        study,
-        spec,
-        out,
-        fresh=fresh,
-        listener=listener,
-        command=command,
-        isolate=isolate,
-        expand=study.expand,
-    )
+    return VariantsStudy(tuple(systems), tuple(sizes), levels, measure or Measure())
 
 
 def _proposed(name: str, workload: Workload, facts: DeviceFacts) -> tuple[int, ...]:
@@ -150,7 +121,7 @@ def _proposed(name: str, workload: Workload, facts: DeviceFacts) -> tuple[int, .
     sizes = workload.variant_n
     if facts.kind not in sizes:
         raise WrongDeviceError(
-            f"bottleneck takes GPU kernels apart, and device {facts.name} runs none; use"
+            f"bottleneck times variants of GPU kernels, and device {facts.name} runs none; use"
             " --device sim or cuda:0"
         )
     return (sizes[facts.kind],)
@@ -174,8 +145,6 @@ def _level(word: str, systems: Sequence[tuple[str, Workload]]) -> tuple[str, Lev
 
 
 def _check(word: str, factor: Factor, level: Level) -> None:
-    from nqbench.study.check import takes
-
     if isinstance(level, Mapping):
         right = factor.per_sm
     elif isinstance(level, int):

@@ -162,3 +162,12 @@ class Workload(ABC):
     def variant_expected(self, factors: Mapping[str, Level]) -> int | None:
         """The right answer of the ``full`` variant, or ``None`` if nobody knows it."""
         return self.expected(factors)
+
+
+def check_variants(workload: Workload, system: str | None) -> None:
+    """Refuse a workload whose kernels have no variants: ``InfeasibleError`` with the reason."""
+    if workload.no_variants:
+        raise InfeasibleError(
+            f"{system or workload.name} {workload.no_variants}; use `counters: ncu` or the"
+            " simulator's counters"
+        )

@@ -16,6 +16,7 @@ from nqbench.compiler.occupancy import occupancy
 from nqbench.devices.models import load_model
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.measure.events import RunOutcome
+from nqbench.measure.runner import run_study
 from nqbench.measure.variants import OfVariant, matched
 from nqbench.plan import KernelPlan
 from nqbench.report.figures.bottleneck import PER_ROW, _rows
@@ -24,7 +25,7 @@ from nqbench.report.figures.style import styled
 from nqbench.report.tables.bottleneck import bottleneck as tabulate
 from nqbench.report.writer import findings_of
 from nqbench.study import Measure, ReportItem
-from nqbench.study.variants import PartsStudy, measure_parts, parts_study
+from nqbench.study.variants import VariantsStudy, variants_study
 from nqbench.workloads.base import VARIANTS
 from nqbench.workloads.ceilings import WORKLOAD
 from tests.parts_toy import TOY
@@ -57,10 +58,10 @@ def test_rows_of_the_figure_hold_one_size(kernels: list[int], wanted: list[int])
 
 
 def test_words_of_the_command_line() -> None:
-    study = parts_study(["ceilings.fma", "steps=7", "ceilings.copy", "block_size=64"], [64, 128])
+    study = variants_study(["ceilings.fma", "steps=7", "ceilings.copy", "block_size=64"], [64, 128])
     assert [name for name, _ in study.systems] == ["ceilings.fma", "ceilings.copy"]
     assert study.levels == {"steps": 7, "block_size": 64}
-    named = parts_study(["local_search.fused", "instance=some/file.tsp"])
+    named = variants_study(["local_search.fused", "instance=some/file.tsp"])
     assert named.levels == {"instance": "some/file.tsp"}
     assert study.name == "bottleneck-ceilings.fma-ceilings.copy"
 
@@ -80,40 +81,40 @@ def test_words_of_the_command_line() -> None:
 )
 def test_mistakes_in_words(words: list[str], said: str) -> None:
     with pytest.raises(StudyError, match=said):
-        parts_study(words)
+        variants_study(words)
 
 
 @pytest.mark.parametrize("n", [0, -4])
 def test_a_size_is_at_least_one(n: int) -> None:
     with pytest.raises(StudyError, match=f"--n {n}: a size is a whole number from 1"):
-        parts_study(["ceilings.fma"], [64, n])
+        variants_study(["ceilings.fma"], [64, n])
 
 
 def test_counting_declines_with_its_reason() -> None:
     with pytest.raises(InfeasibleError, match="control flow depends on the words"):
-        parts_study(["zhang2011.low_divergence"])
+        variants_study(["zhang2011.low_divergence"])
 
 
 @pytest.mark.parametrize(
     "system", ["cpu.somers", "fitness.sa_delta", "brodtkorb_part1.cpu_two_loops"]
 )
-def test_a_system_of_the_processor_is_no_kernel(system: str) -> None:
-    with pytest.raises(InfeasibleError, match=f"{system} runs on the processor"):
-        parts_study([system])
+def test_a_system_that_runs_on_the_cpu_is_not_a_kernel(system: str) -> None:
+    with pytest.raises(InfeasibleError, match=f"{system} runs on the CPU"):
+        variants_study([system])
 
 
 @pytest.mark.parametrize("system", ["brodtkorb_part1.gpu_v8", "fitness.histogram"])
-def test_a_processor_has_no_kernel_to_take_apart(system: str) -> None:
+def test_a_cpu_runs_no_kernel(system: str) -> None:
     from nqbench.devices.registry import facts_for
 
-    study = parts_study([system])
+    study = variants_study([system])
     facts, _ = facts_for("cpu")
     with pytest.raises(InfeasibleError, match="runs none; use --device sim or cuda:0"):
         study.expand(study, facts)
 
 
 def test_points_differ_in_their_part_only() -> None:
-    study = parts_study(["ceilings.fma"])
+    study = variants_study(["ceilings.fma"])
     points = study.expand(study, H100)
     assert [p.factors["part"] for p in points] == list(VARIANTS)
     assert len({str(p.configuration) for p in points}) == 1
@@ -121,8 +122,8 @@ def test_points_differ_in_their_part_only() -> None:
 
 
 def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
-    study = parts_study(["ceilings.fma"], [1024])
-    outcome = measure_parts(study, "sim:mini", tmp_path / "run", isolate=False)
+    study = variants_study(["ceilings.fma"], [1024])
+    outcome = run_study(study, "sim:mini", tmp_path / "run", isolate=False, expand=study.expand)
     assert outcome.counts["ok"] == 3
     data = load_dataset(outcome.path)
     (table,) = tabulate(data, ITEM)
@@ -138,9 +139,13 @@ def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
 
 def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
     """Times are invented, but go the way of measured ones: rounds, records, table, figure."""
-    study = PartsStudy((("ceilings.fma", TOY), ("ceilings.copy", TOY)), (4096,), measure=QUICK)
-    outcome = measure_parts(
-        study, "fake:seed=3,spread=0.5,noise=0.002,growth=1", tmp_path / "run", isolate=False
+    study = VariantsStudy((("ceilings.fma", TOY), ("ceilings.copy", TOY)), (4096,), measure=QUICK)
+    outcome = run_study(
+        study,
+        "fake:seed=3,spread=0.5,noise=0.002,growth=1",
+        tmp_path / "run",
+        isolate=False,
+        expand=study.expand,
     )
     assert outcome.counts["ok"] == 6, outcome.failures
     data = load_dataset(outcome.path)
@@ -160,8 +165,13 @@ def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
     with styled():
         (drawing,) = draw(data, ITEM)
     assert "ceilings.fma at N = 4096" in drawing.alt
-    again = measure_parts(study, "fake:seed=3,spread=0.5,noise=0.002,growth=1", outcome.path,
-                          isolate=False)  # fmt: skip
+    again = run_study(
+        study,
+        "fake:seed=3,spread=0.5,noise=0.002,growth=1",
+        outcome.path,
+        isolate=False,
+        expand=study.expand,
+    )
     assert again.counts["ok"] == 6
 
 

@@ -18,7 +18,7 @@ from nqbench.errors import StudyError
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
 from nqbench.study import expand, load_study
-from nqbench.study.json_schema import schema
+from nqbench.study.schema import schema
 from nqbench.workloads import launch_factors
 from nqbench.workloads.counting.factors import FACTORS
 

@@ -15,7 +15,7 @@ from nqbench.plan import KernelPlan
 from nqbench.report.figures.bottleneck import bottleneck as draw
 from nqbench.report.figures.style import styled
 from nqbench.study import Measure, ReportItem
-from nqbench.study.variants import parts_study
+from nqbench.study.variants import variants_study
 from nqbench.workloads import get
 from nqbench.workloads.base import VARIANTS, Variant
 from tests.measure.toy import ToyStudy
@@ -35,9 +35,9 @@ WORKED: Final = 1 << 22
 def taken_apart(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     """All kernels of this file in one run: starting workers takes as long as measuring."""
     studies = (
-        parts_study(["ceilings.copy"], [MOVED]),
-        parts_study(["ceilings.fma", "steps=4"], [MOVED]),
-        parts_study(["ceilings.fma", "ceilings.int_add"], [WORKED]),
+        variants_study(["ceilings.copy"], [MOVED]),
+        variants_study(["ceilings.fma", "steps=4"], [MOVED]),
+        variants_study(["ceilings.fma", "ceilings.int_add"], [WORKED]),
     )
     points = [point for study in studies for point in study.expand(study, device.facts)]
     joint = ToyStudy(points, MEASURE, "bottleneck")

@@ -1,4 +1,4 @@
-"""`measure.apart`: a sweep's kernels become three points each."""
+"""Points times the ways to measure them: variants of a kernel, a hot and a cold L2 cache."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import pytest
 
 from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
-from nqbench.point import PART, Point
+from nqbench.point import PART, Point, labels
 from nqbench.study import expand, load_study
 from nqbench.workloads.base import VARIANTS
+from tests.study.fake import CUDA, SIM, points_of
 
 GPU = DeviceFacts("GPU", "cuda", (9, 0), 132, shared_per_block_optin=232448)
 CPU = DeviceFacts("CPU", "cpu", (0, 0), 1)
@@ -24,7 +25,7 @@ sweeps:
     systems: [brodtkorb_part1.gpu_v1, local_search.resident, brodtkorb_part1.cpu_mapped]
     fixed: {iterations: 1}
 measure:
-  apart: [parts]
+  variants: [parts]
 """
 
 
@@ -44,10 +45,14 @@ def test_each_point_of_the_sweep_becomes_three(tmp_path: Path) -> None:
     assert not any(p.skip for p in taken)
 
 
-def test_what_cannot_be_taken_apart_is_skipped_with_the_reason(tmp_path: Path) -> None:
+def test_the_old_name_of_the_key_still_works(tmp_path: Path) -> None:
+    assert points(tmp_path, STUDY.replace("variants:", "apart:")) == points(tmp_path)
+
+
+def test_a_kernel_without_variants_is_skipped_with_the_reason(tmp_path: Path) -> None:
     reasons = {p.system: p.skip for p in points(tmp_path) if p.skip}
     assert "local_search.resident applies the move" in reasons["local_search.resident"]
-    assert "runs on the processor" in reasons["brodtkorb_part1.cpu_mapped"]
+    assert "runs on the CPU" in reasons["brodtkorb_part1.cpu_mapped"]
 
 
 def test_a_kernel_without_a_gpu_keeps_its_own_reason(tmp_path: Path) -> None:
@@ -63,10 +68,13 @@ REFUSED = {
             "    fixed: {iterations: 1}",
             "[zhang2011.naive_l1_16k]",
         ).replace("brodtkorb_part1.gpu_v1", "zhang2011.naive_l1_16k").replace("[100]", "[12]"),
-        "no kernel of workload counting can be taken apart",
+        "no kernel of workload counting has variants",
     ),
     "sweep": (STUDY.replace("[parts]", "[part]"), "there is no sweep 'part'; did you mean"),
-    "form": (STUDY.replace("apart: [parts]", "apart: parts"), "'apart' is a list of sweeps"),
+    "form": (STUDY.replace("[parts]", "parts"), "'variants' is a list of sweeps"),
+    "old name": (
+        STUDY + "  apart: [parts]\n", "'apart' is the old name of 'variants'; keep one of them"
+    ),
 }  # fmt: skip
 
 
@@ -76,3 +84,49 @@ def test_a_mistake_is_said_with_its_line(which: str, tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"study\.yaml:\d+: ") as caught:
         points(tmp_path, text)
     assert said in str(caught.value)
+
+
+CACHE_STUDY = """\
+name: s
+n: {cuda: [12], sim: [12], cpu: [10]}
+systems: [beta2011.pool, cpu.plain]
+measure: {l2: LEVELS}
+"""
+
+
+def cache_points(tmp_path: Path, levels: str, facts: DeviceFacts = CUDA) -> list[Point]:
+    return points_of(tmp_path, CACHE_STUDY.replace("LEVELS", levels), facts)
+
+
+def test_both_double_the_points_of_the_gpu_and_leave_the_baseline_alone(tmp_path: Path) -> None:
+    found = cache_points(tmp_path, "[hot, cold]")
+    assert [(p.system, p.factors["l2"]) for p in found] == [
+        ("beta2011.pool", "hot"),
+        ("beta2011.pool", "cold"),
+        ("cpu.plain", "-"),
+    ]
+    hot, cold, _ = labels(found)
+    assert hot.endswith("l2=hot")
+    assert cold.endswith("l2=cold")
+    assert found[0].configuration == found[1].configuration
+    assert "l2" not in found[0].configuration
+
+
+@pytest.mark.parametrize("levels", ["cold", "[cold]"])
+def test_cold_alone(tmp_path: Path, levels: str) -> None:
+    assert [p.factors["l2"] for p in cache_points(tmp_path, levels)] == ["cold", "-"]
+
+
+@pytest.mark.parametrize(
+    ("levels", "facts"), [("hot", CUDA), ("[hot]", CUDA), ("[hot, cold]", SIM)]
+)
+def test_hot_is_what_every_study_measures_and_a_simulator_has_no_choice(
+    tmp_path: Path, levels: str, facts: DeviceFacts
+) -> None:
+    assert all("l2" not in point.factors for point in cache_points(tmp_path, levels, facts))
+
+
+@pytest.mark.parametrize("levels", ["warm", "[hot, hot]", "{a: 1}", "[[hot]]", "3"])
+def test_anything_else_is_refused_at_its_line(tmp_path: Path, levels: str) -> None:
+    with pytest.raises(StudyError, match=r"study\.yaml:4: 'l2' is hot, cold or \[hot, cold\]"):
+        cache_points(tmp_path, levels)
