@@ -120,8 +120,7 @@ class _Expansion:
         source = self.study.source
         return listing(
             [
-                f"`{self.conditions[i]}` (line {source.place(self.conditions[i].path).line})"
-                f" removes {count}"
+                f"`{self.conditions[i]}` ({source.place(self.conditions[i].path)}) removes {count}"
                 for i, count in sorted(self.removed.items())
             ],
             "and",
