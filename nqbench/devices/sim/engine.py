@@ -104,7 +104,7 @@ class Run:
         self._fill(stride)
 
     def _fill(self, stride: int) -> None:
-        g, m = self.geometry, self.memory
+        g, m, layout = self.geometry, self.memory, self.program.layout
         values: dict[int, int] = {
             Context.GLOBAL: m.data.ctypes.data,
             Context.PAGE_LOW: m.low.ctypes.data,
@@ -118,7 +118,7 @@ class Run:
             Context.BLOCK_COUNTS: self.block_counts.ctypes.data,
             Context.SITE_COUNTS: self.site_counts.ctypes.data,
             Context.WARPS: self.warps.ctypes.data,
-            Context.WARP_STRIDE: self.program.layout.nbytes,
+            Context.WARP_STRIDE: layout.nbytes,
             Context.WARPS_PER_BLOCK: g.warps,
             Context.SLOTS: self.slots.ctypes.data,
             Context.SLOT_STRIDE: self.slot_stride,
@@ -130,6 +130,9 @@ class Run:
             Context.QUANTUM: g.quantum,
             Context.REVERSE: int(g.order == "reverse"),
             Context.MULTIPROCESSORS: g.multiprocessors,
+            Context.WARP_MASKS: layout.masks,
+            Context.WARP_LOCAL: layout.local,
+            Context.WARP_LOCAL_BYTES: WARP_SIZE * layout.local_bytes,
         }
         for field, number in values.items():
             self.context[field] = number

@@ -27,43 +27,54 @@ from nqbench.devices.sim.values import (
 )
 
 
-class Declarations:
-    """Functions that the module uses but does not define (LLVM intrinsics)."""
+class Module:
+    """Functions that are written, and declarations of those that they call elsewhere."""
 
     def __init__(self) -> None:
-        self.lines: dict[str, None] = {}
+        self._functions: dict[str, Function] = {}
+        self._declarations: dict[str, str] = {}
 
-    def add(self, result: str, name: str, arguments: list[str]) -> None:
-        self.lines[f"declare {result} @{name}({', '.join(arguments)})"] = None
+    def define(self, function: Function) -> None:
+        """Take a function in; it may still be written."""
+        self._functions[function.name] = function
+
+    def declare(self, result: str, name: str, arguments: list[str]) -> None:
+        """Make a function known that the module may call."""
+        self._declarations[name] = f"declare {result} @{name}({', '.join(arguments)})"
+
+    def text(self) -> str:
+        """The module as LLVM IR."""
+        declared = [d for name, d in self._declarations.items() if name not in self._functions]
+        return "\n".join([*declared, *(f.text() for f in self._functions.values()), METADATA])
 
 
 class Function:
-    """One function being written. Call ``label`` to begin each block."""
+    """One function of a module being written. Call ``label`` to begin each block."""
 
     def __init__(
         self,
         name: str,
         result: str,
         parameters: list[tuple[str, str]],
-        declarations: Declarations,
+        module: Module,
         attributes: str = "",
     ) -> None:
         self.name = name
         self.result = result
         self.parameters = [Value(t, f"%{n}") for t, n in parameters]
-        self.declarations = declarations
+        self.module = module
         self.attributes = attributes
         self.lines: list[str] = []
         self.stack: list[str] = []
         self.count = 0
         self.current = "entry"
+        module.define(self)
 
-    def text(self, exported: bool = False) -> str:
-        """The finished function, seen from outside its module only if ``exported``."""
+    def text(self) -> str:
+        """The finished function."""
         arguments = ", ".join(map(str, self.parameters))
         body = "\n".join(["entry:", *self.stack, *self.lines])
-        linkage = "" if exported else "internal "
-        head = f"define {linkage}{self.result} @{self.name}({arguments}) {self.attributes}"
+        head = f"define {self.result} @{self.name}({arguments}) {self.attributes}"
         return f"{head} {{\n{body}\n}}\n"
 
     def fresh(self, stem: str = "v") -> str:
@@ -145,10 +156,9 @@ class Function:
         """A 32-bit mask as a lane predicate."""
         return self.cast("bitcast", bits, MASK)
 
-    def call(self, result: str, name: str, *arguments: Value, declare: bool = False) -> Value:
-        """Call a function; ``declare`` it if it is not part of the module."""
-        if declare:
-            self.declarations.add(result, name, [a.type for a in arguments])
+    def call(self, result: str, name: str, *arguments: Value) -> Value:
+        """Call a function of this module or another."""
+        self.module.declare(result, name, [a.type for a in arguments])
         text = f"call {result} @{name}({', '.join(map(str, arguments))})"
         if result == "void":
             self.do(text)
@@ -158,9 +168,7 @@ class Function:
     def intrinsic(self, name: str, *arguments: Value, result: str | None = None) -> Value:
         """An LLVM intrinsic overloaded on its first argument's type, e.g. ``ctpop``."""
         type_ = arguments[0].type
-        return self.call(
-            result or type_, f"llvm.{name}.{overload(type_)}", *arguments, declare=True
-        )
+        return self.call(result or type_, f"llvm.{name}.{overload(type_)}", *arguments)
 
     def popcount(self, bits: Value) -> Value:
         return self.intrinsic("ctpop", bits)
@@ -197,6 +205,22 @@ class Function:
         """``*pointer += amount`` (64-bit)."""
         old = self.load(I64, pointer, 8)
         self.store(self.add(old, self.resize(amount, 64)), pointer, 8)
+
+    def pointer(self, number: Value) -> Value:
+        """An address held as i64 as a pointer."""
+        return self.emit(PTR, f"inttoptr {number} to ptr")
+
+    def address(self, pointer: Value) -> Value:
+        """The inverse of :meth:`pointer`."""
+        return self.emit(I64, f"ptrtoint {pointer} to i64")
+
+    def element(self, base: Value, stride: Value, index: Value) -> Value:
+        """Pointer to an element of an array whose base and stride (bytes) are i64."""
+        return self.pointer(self.add(base, self.op("mul", stride, index)))
+
+    def fill(self, place: Value, byte: int, nbytes: Value) -> None:
+        """``memset``."""
+        self.call("void", "llvm.memset.p0.i64", place, const(I8, byte), nbytes, const(I1, 0))
 
     # control
 
@@ -256,6 +280,27 @@ class Function:
         self.store(self.add(now, const(count.type, 1)), at, 8)
         self.jump(head)
         self.label(after)
+
+
+class Fields:
+    """Reads and writes the 8-byte fields of one of the engine's records."""
+
+    def __init__(self, f: Function, record: Value) -> None:
+        self.f = f
+        self.record = record
+
+    def place(self, field: int) -> Value:
+        return self.f.offset(self.record, 8 * field)
+
+    def get(self, field: int) -> Value:
+        return self.f.load(I64, self.place(field), 8)
+
+    def set(self, field: int, value: Value | int) -> None:
+        number = value if isinstance(value, Value) else const(I64, value)
+        self.f.store(number, self.place(field), 8)
+
+    def add(self, field: int, amount: int) -> None:
+        self.f.bump(self.place(field), const(I64, amount))
 
 
 METADATA = (

@@ -72,6 +72,9 @@ class Context(IntEnum):
     FAULT_ADDRESS = 36
     FAULT_WARP = 37
     FAULT_LANES = 38
+    WARP_MASKS = 39
+    WARP_LOCAL = 40
+    WARP_LOCAL_BYTES = 41
 
 
 class Slot(IntEnum):

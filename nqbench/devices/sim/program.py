@@ -5,17 +5,16 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from nqbench.devices.sim import cfg, liveness, parser, symbols
+from nqbench.devices.sim import cfg, liveness, native, parser, symbols
 from nqbench.devices.sim.cfg import Block
-from nqbench.devices.sim.codegen import helpers
-from nqbench.devices.sim.codegen.barriers import BarrierSite
+from nqbench.devices.sim.codegen.barriers import BarrierSite, release
+from nqbench.devices.sim.codegen.common import common_module
 from nqbench.devices.sim.codegen.kernel import translate
-from nqbench.devices.sim.codegen.scheduler import scheduler
 from nqbench.devices.sim.codegen.specials import special
 from nqbench.devices.sim.codegen.writer import KernelWriter, Site
-from nqbench.devices.sim.ir import METADATA, Declarations, Function
-from nqbench.devices.sim.jit import Host, NativeKernel, compile_native, host
+from nqbench.devices.sim.ir import Function, Module
 from nqbench.devices.sim.layout import WarpLayout, warp_layout
+from nqbench.devices.sim.native import Cpu, NativeKernel, this_cpu
 from nqbench.devices.sim.ptx import Instruction, Kernel
 from nqbench.devices.sim.rules import MemoryRules, memory_rules
 from nqbench.devices.sim.symbols import Symbols
@@ -36,17 +35,17 @@ class Program:
     barriers: list[BarrierSite]
     instructions: list[Instruction]
     native: NativeKernel
-    source: tuple[str, str, tuple[tuple[str, int | str], ...], Host]
+    source: tuple[str, str, tuple[tuple[str, int | str], ...], Cpu]
     """What it was built from: PTX, entry, memory rules, CPU."""
 
 
 def build(
-    text: str, entry: str, memory: tuple[tuple[str, int | str], ...], machine: Host | None = None
+    text: str, entry: str, memory: tuple[tuple[str, int | str], ...], cpu: Cpu | None = None
 ) -> Program:
     """Translate the kernel ``entry`` (mangled) of a PTX module and compile it for this CPU.
 
     Raises ``ptx.UnsupportedPtx`` for anything that the simulator does not know."""
-    return _build(text, entry, memory, machine or host())
+    return _build(text, entry, memory, cpu or this_cpu())
 
 
 def build_cold(program: Program) -> Program:
@@ -55,34 +54,26 @@ def build_cold(program: Program) -> Program:
 
 
 @functools.lru_cache(maxsize=64)
-def _build(
-    text: str, entry: str, memory: tuple[tuple[str, int | str], ...], machine: Host
-) -> Program:
+def _build(text: str, entry: str, memory: tuple[tuple[str, int | str], ...], cpu: Cpu) -> Program:
     kernel = parser.parse(text, entry)
     blocks = cfg.build(kernel)
     placed = symbols.assign(kernel)
     file = liveness.analyse(blocks)
     layout = warp_layout(blocks, file.nbytes, placed.local_bytes)
-    declarations = Declarations()
     rules = memory_rules(dict(memory))
-    k = _writer(declarations, layout, file, placed, rules, _exact(blocks), machine.scatters)
+    module = Module()
+    k = _writer(module, layout, file, placed, rules, _exact(blocks), cpu.scatters)
     barriers = translate(k, blocks)
-    functions = [
-        *rules.helpers(declarations),
-        helpers.outside(declarations),
-        helpers.fault_recorder(declarations),
-        k.f.text(),
-        *scheduler(declarations, layout, barriers),
-    ]
-    module = "\n".join([*declarations.lines, *functions, METADATA])
+    release(module, layout, barriers)
+    images = (native.object_code(common_module(rules), cpu), native.object_code(module.text(), cpu))
     return Program(
         kernel, blocks, placed, layout, k.sites, barriers, k.instructions,
-        compile_native(module, machine), (text, entry, memory, machine),
+        native.link(images, cpu), (text, entry, memory, cpu),
     )  # fmt: skip
 
 
 def _writer(
-    declarations: Declarations,
+    module: Module,
     layout: WarpLayout,
     file: liveness.RegisterFile,
     placed: Symbols,
@@ -91,7 +82,7 @@ def _writer(
     scatters: bool,
 ) -> KernelWriter:
     parameters = [(PTR, "context"), (PTR, "warp"), (I64, "quantum")]
-    f = Function("sim_warp", I32, parameters, declarations, "noinline nounwind")
+    f = Function("sim_warp", I32, parameters, module, "noinline nounwind")
     return KernelWriter(
         f, f.parameters[0], f.parameters[1], layout, file, placed, rules, exact_shadow, scatters,
         special,

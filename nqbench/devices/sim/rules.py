@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from nqbench.devices.sim.ir import Declarations, Function
+from nqbench.devices.sim.ir import Function, Module
 from nqbench.devices.sim.values import I32, LANES, V16, V32, V64, Value, const, lanes_of, vector
 from nqbench.errors import DeviceError
 
@@ -25,8 +25,8 @@ SECTORS_PER_SLOT: Final = 4
 class MemoryRules(Protocol):
     """Emits the code that counts one access; ``lanes`` (i32) is the mask of who takes part."""
 
-    def helpers(self, declarations: Declarations) -> list[str]:
-        """Functions that the other methods call, as LLVM IR."""
+    def define(self, module: Module) -> None:
+        """Write the functions that the other methods call into the kernels' common module."""
 
     def shared_passes(
         self, f: Function, words: list[Value], lanes: Value, broadcast: bool
@@ -42,8 +42,9 @@ class SectorRules:
     """32 banks of 4 bytes; lanes that read the same word share a pass; 64-bit accesses go by half
     warps and 128-bit accesses by quarter warps; 32-byte sectors off the chip."""
 
-    def helpers(self, declarations: Declarations) -> list[str]:
-        return [_conflicts(declarations), _crowding(declarations), _spread(declarations)]
+    def define(self, module: Module) -> None:
+        for write in (_conflicts, _crowding, _sectors, _spread):
+            write(module)
 
     def shared_passes(
         self, f: Function, words: list[Value], lanes: Value, broadcast: bool
@@ -83,26 +84,7 @@ class SectorRules:
         return f.load(I32, result, 4)
 
     def sectors(self, f: Function, sectors: Value, lanes: Value) -> Value:
-        """Within a window of 64 sectors a bit set is enough; otherwise compare all pairs."""
-        result = f.slot(I32)
-        f.store(const(I32, 0), result, 4)
-        with f.when(f.nonzero(lanes), likely=True):
-            active = f.as_lanes(lanes)
-            low = f.reduce("umin", f.select(active, sectors, const(V32, -1)))
-            distance = f.select(active, f.sub(sectors, f.splat(low)), const(V32, 0))
-            near = f.compare("ult", f.reduce("umax", distance), const(I32, 64))
-            close, far, after = f.fresh("near"), f.fresh("far"), f.fresh("after")
-            f.branch(near, close, far)
-            f.label(close)
-            bits = f.op("shl", const(V64, 1), f.resize(distance, 64))
-            used = f.reduce("or", f.select(active, bits, const(V64, 0)))
-            f.store(f.resize(f.popcount(used), 32), result, 4)
-            f.jump(after)
-            f.label(far)
-            f.store(f.call(I32, "sim_spread", sectors, lanes), result, 4)
-            f.jump(after)
-            f.label(after)
-        return f.load(I32, result, 4)
+        return f.call(I32, "sim_sectors", sectors, lanes)
 
 
 def _first_of_kind(f: Function, values: Value, active: Value) -> Value:
@@ -118,25 +100,24 @@ def _first_of_kind(f: Function, values: Value, active: Value) -> Value:
     return f.and_(active, f.not_(repeated))
 
 
-def _conflicts(declarations: Declarations) -> str:
+def _conflicts(module: Module) -> None:
     """Passes of an access where some bank is wanted twice: for each bank the number of different
     words, and of these the greatest."""
-    f = Function("sim_conflicts", I32, [(V32, "words"), (I32, "lanes")], declarations, "noinline")
+    f = Function("sim_conflicts", I32, [(V32, "words"), (I32, "lanes")], module, "noinline")
     words, lanes = f.parameters
     active = f.as_lanes(lanes)
     unique = lanes_of(V16, [-2 - lane for lane in range(LANES)])
     short = f.select(active, f.resize(words, 16), unique)
     first = _first_of_kind(f, short, active)
     f.ret(f.call(I32, "sim_crowding", words, f.as_bits(first)))
-    return f.text()
 
 
-def _crowding(declarations: Declarations) -> str:
+def _crowding(module: Module) -> None:
     """The greatest number of lanes that want the same bank.
 
     Bit-sliced counters, one per bank and all in parallel: lane i starts as a 32-bit word with its
     bank's bit set; halves of the warp are added like numbers whose digits are whole words."""
-    f = Function("sim_crowding", I32, [(V32, "words"), (I32, "lanes")], declarations, "noinline")
+    f = Function("sim_crowding", I32, [(V32, "words"), (I32, "lanes")], module, "noinline")
     words, lanes = f.parameters
     bank = f.op("shl", const(V32, 1), f.and_(words, const(V32, 31)))
     digits = [f.select(f.as_lanes(lanes), bank, const(V32, 0))]
@@ -166,17 +147,34 @@ def _crowding(declarations: Declarations) -> str:
         candidates = f.select(some, hit, candidates)
         most = f.select(some, f.or_(most, const(I32, 1 << place)), most)
     f.ret(most)
-    return f.text()
 
 
-def _spread(declarations: Declarations) -> str:
+def _sectors(module: Module) -> None:
+    """Number of different sectors: within a window of 64 a bit set is enough."""
+    f = Function("sim_sectors", I32, [(V32, "sectors"), (I32, "lanes")], module, "noinline")
+    sectors, lanes = f.parameters
+    with f.when(f.compare("eq", lanes, const(I32, 0)), likely=False):
+        f.ret(const(I32, 0))
+        f.label(f.fresh("dead"))
+    active = f.as_lanes(lanes)
+    low = f.reduce("umin", f.select(active, sectors, const(V32, -1)))
+    distance = f.select(active, f.sub(sectors, f.splat(low)), const(V32, 0))
+    near = f.compare("ult", f.reduce("umax", distance), const(I32, 64))
+    with f.when(near, likely=True):
+        bits = f.op("shl", const(V64, 1), f.resize(distance, 64))
+        used = f.reduce("or", f.select(active, bits, const(V64, 0)))
+        f.ret(f.resize(f.popcount(used), 32))
+        f.label(f.fresh("dead"))
+    f.ret(f.call(I32, "sim_spread", sectors, lanes))
+
+
+def _spread(module: Module) -> None:
     """Number of different values among the active lanes, by comparing all pairs."""
-    f = Function("sim_spread", I32, [(V32, "values"), (I32, "lanes")], declarations, "noinline")
+    f = Function("sim_spread", I32, [(V32, "values"), (I32, "lanes")], module, "noinline")
     values, lanes = f.parameters
     active = f.as_lanes(lanes)
     unique = lanes_of(V32, [-2 - lane for lane in range(LANES)])
     f.ret(f.popcount(f.as_bits(_first_of_kind(f, f.select(active, values, unique), active))))
-    return f.text()
 
 
 _RULES: Final[dict[str, type[SectorRules]]] = {"sectors": SectorRules}

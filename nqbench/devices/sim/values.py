@@ -53,6 +53,9 @@ def const(type_: str, number: int) -> Value:
     return Value(type_, text)
 
 
+NULL = Value(PTR, "null")
+
+
 def lanes_of(type_: str, numbers: list[int]) -> Value:
     """A constant vector."""
     inner = element(type_)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nqbench.devices.base import Device, Prepared
 from nqbench.devices.sim import ORDERS, SimDevice
 from nqbench.devices.sim import program as program_module
-from nqbench.devices.sim.jit import Host
+from nqbench.devices.sim.native import Cpu
 from nqbench.errors import DeviceError, DeviceUnavailable, KernelFault, LaunchError
 from nqbench.plan import Buffer, CpuPlan, KernelPlan
 from nqbench.vocabulary import COUNTERS
@@ -131,7 +131,7 @@ def test_warps_share_a_pool_evenly() -> None:
 def test_a_cpu_without_vector_gathers_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     with device().prepare(queens(7)) as prepared:
         want = prepared.launch().counters
-    plain = Host("x86-64", "")
+    plain = Cpu("x86-64", "")
 
     def build(text: str, entry: str, memory: Any) -> program_module.Program:
         return program_module.build(text, entry, memory, plain)

@@ -1,4 +1,4 @@
-"""Barriers of a whole block: how a warp waits and what a reducing barrier gives back."""
+"""Barriers of a whole block: how a warp waits, what a reduction gives back, how they open."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.codegen.types import kinds
 from nqbench.devices.sim.codegen.writer import KernelWriter
-from nqbench.devices.sim.layout import BARRIERS, Slot, Warp
+from nqbench.devices.sim.faults import Fault
+from nqbench.devices.sim.ir import Fields, Function, Module
+from nqbench.devices.sim.layout import BARRIERS, Context, Slot, State, Warp, WarpLayout
 from nqbench.devices.sim.operands import Immediate, Operand
 from nqbench.devices.sim.ptx import Instruction
-from nqbench.devices.sim.values import I32, I64
+from nqbench.devices.sim.values import I32, I64, PTR, Value, const
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +87,58 @@ def result(k: KernelWriter, block: Block, site: BarrierSite) -> None:
         all_ = f.load(I64, f.offset(slot, 8 * (Slot.RESULT_ALL + site.barrier)), 8)
         answer = f.splat(f.compare("eq", true, all_))
     k.write(block.closing.operands[0], answer)
+
+
+def release(module: Module, layout: WarpLayout, barriers: list[BarrierSite]) -> None:
+    """Open every barrier of a block that has all its threads; returns a fault kind or 0."""
+    parameters = [(PTR, "context"), (PTR, "slot"), (I64, "index")]
+    f = Function("sim_release", I64, parameters, module, "nounwind")
+    context, slot = Fields(f, f.parameters[0]), Fields(f, f.parameters[1])
+    warps, stride = context.get(Context.WARPS_PER_BLOCK), context.get(Context.WARP_STRIDE)
+    first = f.op("mul", f.parameters[2], warps)
+    for barrier in sorted({site.barrier for site in barriers}):
+        arrived = slot.get(Slot.ARRIVED + barrier)
+        expected = slot.get(Slot.EXPECTED + barrier)
+        wanted = f.select(f.nonzero(expected), expected, slot.get(Slot.ALIVE))
+        full = f.and_(f.nonzero(arrived), f.compare("uge", arrived, wanted))
+        with f.when(full):
+            slot.set(Slot.RESULT_TRUE + barrier, slot.get(Slot.TRUE_LANES + barrier))
+            slot.set(Slot.RESULT_ALL + barrier, arrived)
+            for field in (Slot.TRUE_LANES, Slot.ARRIVED, Slot.EXPECTED):
+                slot.set(field + barrier, 0)
+            sites = [site for site in barriers if site.barrier == barrier]
+            with f.counted(warps) as number:
+                at = f.element(context.get(Context.WARPS), stride, f.add(first, number))
+                _resume(f, context, at, layout, sites)
+    f.ret(const(I64, 0))
+
+
+def _resume(
+    f: Function, context: Fields, at: Value, layout: WarpLayout, sites: list[BarrierSite]
+) -> None:
+    """Let a warp's waiting lanes go on behind the barrier."""
+    warp = Fields(f, at)
+    going, several = const(I32, 0), const(I32, 0)
+    for site in sites:
+        wait = f.offset(at, layout.waits + 4 * site.index)
+        lanes = f.load(I32, wait, 4)
+        f.store(const(I32, 0), wait, 4)
+        mask = f.offset(at, layout.masks + 4 * site.resume)
+        f.store(f.or_(f.load(I32, mask, 4), lanes), mask, 4)
+        some = f.nonzero(lanes)
+        field = Warp.BITS + site.resume // 64
+        bit = f.select(some, const(I64, 1 << site.resume % 64), const(I64, 0))
+        warp.set(field, f.or_(warp.get(field), bit))
+        going = f.or_(going, lanes)
+        if site.aligned:
+            several = f.add(several, f.cast("zext", some, I32))
+    with f.when(f.compare("ugt", several, const(I32, 1)), likely=False):
+        context.set(Context.FAULT_KIND, Fault.BARRIER_SPLIT)
+        context.set(Context.FAULT_WARP, f.address(at))
+        context.set(Context.FAULT_LANES, f.resize(going, 64))
+        f.ret(const(I64, Fault.BARRIER_SPLIT))
+        f.label(f.fresh("dead"))
+    with f.when(f.nonzero(going)):
+        waiting = f.and_(warp.get(Warp.WAITING), f.not_(f.resize(going, 64)))
+        warp.set(Warp.WAITING, waiting)
+        warp.set(Warp.STATE, State.READY)

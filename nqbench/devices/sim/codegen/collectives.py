@@ -107,13 +107,12 @@ def shuffle(k: KernelWriter, i: Instruction) -> None:
     source = f.select(inside, source, LANE_IDS)
     present = f.op("lshr", f.splat(k.lanes), source)
     absent = f.compare("eq", f.and_(present, const(V32, 1)), const(V32, 0))
-    k.fault_if(Fault.INACTIVE_SOURCE, f.as_bits(f.and_(absent, k.active)), i, f.resize(source, 64))
+    k.fault_if(Fault.INACTIVE_SOURCE, f.as_bits(f.and_(absent, k.active)), i, source)
     copy = f.slot(V32)
     f.store(a, copy, CACHE_LINE)
     pointers = f.offset(copy, f.and_(source, low5), I32)
     value = f.call(
         V32, "llvm.masked.gather.v32i32.v32p0", pointers, const(I32, 4), k.active, const(V32, 0),
-        declare=True,
     )  # fmt: skip
     target, flag = _two(i.operands[0])
     k.write(target, value)

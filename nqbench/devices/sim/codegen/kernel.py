@@ -265,7 +265,7 @@ class _Translation:
         index = k.read(block.closing.operands[0], 32)
         count = len(block.targets)
         beyond = f.and_(f.compare("uge", index, const(V32, count)), k.active)
-        k.fault_if(Fault.OUT_OF_BOUNDS, f.as_bits(beyond), block.closing, f.resize(index, 64))
+        k.fault_if(Fault.OUT_OF_BOUNDS, f.as_bits(beyond), block.closing, index)
         k.end()
         gone = const(I32, 0)
         for target in dict.fromkeys(block.targets):

@@ -175,7 +175,6 @@ def _gather(k: KernelWriter, pointers: Value, bits: int) -> Value:
         const(I32, bits // 8),
         k.active,
         const(type_, 0),
-        declare=True,
     )
 
 
@@ -189,7 +188,7 @@ def put(k: KernelWriter, found: Places, e: int, value: Value) -> None:
         if found.bits >= 32 and k.scatters:
             name = f"llvm.masked.scatter.v32i{found.bits}.v32p0"
             size = const(I32, found.bits // 8)
-            f.call("void", name, part, pointers, size, k.active, declare=True)
+            f.call("void", name, part, pointers, size, k.active)
             continue
         copy, places_ = k.spilled(part), k.spilled(pointers)
         with f.each_lane(k.lanes) as lane:

@@ -93,7 +93,7 @@ def _to_integer(k: KernelWriter, i: Instruction, number: Value, rounding: str, t
     sign = "s" if to.signed else "u"
     short = {"float": "f32", "double": "f64"}["float" if "float" in number.type else "double"]
     name = f"llvm.fpto{sign}i.sat.v32i{to.bits}.v32{short}"
-    return k.f.call(type_, name, whole, declare=True)
+    return k.f.call(type_, name, whole)
 
 
 def to_generic(k: KernelWriter, i: Instruction) -> None:

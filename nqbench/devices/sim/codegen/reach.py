@@ -10,11 +10,23 @@ from dataclasses import dataclass
 
 from nqbench.devices.sim.codegen.writer import KernelWriter, Site
 from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import Function
+from nqbench.devices.sim.ir import Fields, Function, Module
 from nqbench.devices.sim.layout import GLOBAL_BASE, PAGE_BITS, Context, Warp
 from nqbench.devices.sim.ptx import Instruction
-from nqbench.devices.sim.rules import SECTOR_BITS, SECTORS_PER_SLOT
-from nqbench.devices.sim.values import I8, I32, I64, LANES, V32, V64, Value, const, lanes_of
+from nqbench.devices.sim.rules import SECTOR_BITS, SECTORS_PER_SLOT, MemoryRules
+from nqbench.devices.sim.values import (
+    I8,
+    I32,
+    I64,
+    LANES,
+    NULL,
+    PTR,
+    V32,
+    V64,
+    Value,
+    const,
+    lanes_of,
+)
 
 WORD = 4
 
@@ -64,10 +76,6 @@ def _short(k: KernelWriter, i: Instruction, address: Value) -> Value:
     return k.f.resize(address, 32)
 
 
-def _wide(k: KernelWriter, offset: Value) -> Value:
-    return k.f.resize(offset, 64)
-
-
 def shared(
     k: KernelWriter, i: Instruction, address: Value, span: Span, site: Site, broadcast: bool = True
 ) -> Places:
@@ -78,8 +86,7 @@ def shared(
     size = f.resize(k.number(Context.SHARED_BYTES), 32)
     limit = f.splat(f.op("lshr", size, const(I32, span.log)))
     bad = f.and_(k.active, f.compare("uge", index, limit))
-    with f.when(f.nonzero(f.as_bits(bad)), likely=False):
-        k.fault_if(Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, _wide(k, offset))
+    k.fault_if(Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
     if span.nbytes >= WORD:
         per = span.nbytes // WORD
         first = f.op("mul", index, const(V32, per)) if per > 1 else index
@@ -104,7 +111,7 @@ def local(k: KernelWriter, i: Instruction, address: Value, span: Span, site: Sit
     index = _rotated(f, offset, span.log)
     limit = const(V32, k.layout.local_bytes >> span.log)
     bad = f.and_(k.active, f.compare("uge", index, limit))
-    k.fault_if(Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, _wide(k, offset))
+    k.fault_if(Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
     base = f.offset(k.warp, k.layout.local)
     lane = lanes_of(V32, list(range(LANES)))
     group = lanes_of(V32, [lane >> 3 for lane in range(LANES)])
@@ -143,25 +150,11 @@ def global_(
     checked against its own."""
     f = k.f
     address = f.resize(address, 64)
-    base = const(I64, GLOBAL_BASE)
-    first = f.sub(f.extract(address, f.lowest(k.lanes)), base)
-    page = f.op("lshr", first, const(I64, PAGE_BITS))
-    known = f.compare("ult", page, k.number(Context.PAGES))
-    page = f.select(known, page, const(I64, 0))
-    low = f.load(I64, f.offset(k.pointer(Context.PAGE_LOW), page, I64), 8)
-    high = f.load(I64, f.offset(k.pointer(Context.PAGE_HIGH), page, I64), 8)
+    counters = NULL if site is None else k.counter(site, "passes")
+    log = const(I64, span.log)
+    bad = f.call(I32, "sim_global", k.context, address, k.lanes, log, counters)
+    k.fault_if(Fault.OUT_OF_BOUNDS, bad, i, address)
     inside = f.sub(address, const(V64, GLOBAL_BASE))
-    index = _rotated(f, f.sub(inside, f.splat(low)), span.log)
-    limit = f.op("lshr", f.sub(high, low), const(I64, span.log))
-    bad = f.as_bits(f.and_(k.active, f.compare("uge", index, f.splat(limit))))
-    with f.when(f.nonzero(bad), likely=False):
-        size = const(I64, span.nbytes)
-        worse = f.call(I32, "sim_outside", k.context, address, bad, size)
-        k.fault_if(Fault.OUT_OF_BOUNDS, worse, i, address)
-    if site is not None:
-        sectors = f.resize(f.op("lshr", inside, const(V64, SECTOR_BITS)), 32)
-        found = k.rules.sectors(f, sectors, k.lanes)
-        _tally_sectors(k, site, found, _slots(f, found))
     memory = k.pointer(Context.GLOBAL)
     start = f.offset(memory, inside)
     step = span.bits // 8
@@ -178,6 +171,70 @@ def _slots(f: Function, sectors: Value) -> Value:
     return f.op("udiv", f.add(sectors, spare), const(I32, SECTORS_PER_SLOT))
 
 
+def define_global(module: Module, rules: MemoryRules) -> None:
+    """``sim_global``: check and count an access to global memory by ``lanes`` (not empty).
+
+    Returns the lanes that are outside every buffer or misaligned. All lanes are checked against
+    the buffer of the first; only if some are outside it, each is checked against its own.
+    ``counters`` is the place of the site's ``passes`` and ``sectors``, or null."""
+    parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes"), (I64, "log")]
+    parameters += [(PTR, "counters")]
+    f = Function("sim_global", I32, parameters, module, "noinline nounwind")
+    context, addresses, lanes, log, counters = f.parameters
+    fields = Fields(f, context)
+    inside = f.sub(addresses, const(V64, GLOBAL_BASE))
+    with f.when(f.compare("ne", counters, NULL), likely=True):
+        sectors = f.resize(f.op("lshr", inside, const(V64, SECTOR_BITS)), 32)
+        found = rules.sectors(f, sectors, lanes)
+        f.bump(counters, _slots(f, found))
+        f.bump(f.offset(counters, 8), found)
+    first = f.extract(inside, f.lowest(lanes))
+    page = f.op("lshr", first, const(I64, PAGE_BITS))
+    page = f.select(f.compare("ult", page, fields.get(Context.PAGES)), page, const(I64, 0))
+    low, high = (
+        f.load(I64, f.offset(f.pointer(fields.get(table)), page, I64), 8)
+        for table in (Context.PAGE_LOW, Context.PAGE_HIGH)
+    )
+    offset = f.sub(inside, f.splat(low))
+    index = f.intrinsic("fshr", offset, offset, f.splat(log))
+    limit = f.op("lshr", f.sub(high, low), log)
+    outside = f.compare("uge", index, f.splat(limit))
+    bad = f.as_bits(f.and_(f.as_lanes(lanes), outside))
+    with f.when(f.nonzero(bad), likely=False):
+        size = f.op("shl", const(I64, 1), log)
+        f.ret(f.call(I32, "sim_outside", context, addresses, bad, size))
+        f.label(f.fresh("dead"))
+    f.ret(const(I32, 0))
+
+
 def _tally_sectors(k: KernelWriter, site: Site, sectors: Value, slots: Value) -> None:
     k.tally(site, "sectors", sectors)
     k.tally(site, "passes", slots)
+
+
+def define_outside(module: Module) -> None:
+    """``sim_outside``: which of the lanes are not inside a buffer or not aligned, one by one."""
+    parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes"), (I64, "size")]
+    f = Function("sim_outside", I32, parameters, module, "noinline nounwind")
+    context, (_, addresses, lanes, size) = Fields(f, f.parameters[0]), f.parameters
+    pages = context.get(Context.PAGES)
+    lows, highs = (f.pointer(context.get(p)) for p in (Context.PAGE_LOW, Context.PAGE_HIGH))
+    copy = f.slot(V64)
+    f.store(addresses, copy, 64)
+    result = f.slot(I32)
+    f.store(const(I32, 0), result, 4)
+    with f.each_lane(lanes) as lane:
+        address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
+        inside = f.sub(address, const(I64, GLOBAL_BASE))
+        page = f.op("lshr", inside, const(I64, PAGE_BITS))
+        page = f.select(f.compare("ult", page, pages), page, const(I64, 0))
+        low = f.load(I64, f.offset(lows, page, I64), 8)
+        high = f.load(I64, f.offset(highs, page, I64), 8)
+        at = f.sub(inside, low)
+        length = f.sub(high, low)
+        short = f.or_(f.compare("ult", length, size), f.compare("ugt", at, f.sub(length, size)))
+        askew = f.nonzero(f.and_(at, f.sub(size, const(I64, 1))))
+        bit = f.op("shl", const(I32, 1), lane)
+        old = f.load(I32, result, 4)
+        f.store(f.select(f.or_(short, askew), f.or_(old, bit), old), result, 4)
+    f.ret(f.load(I32, result, 4))

@@ -228,10 +228,14 @@ class KernelWriter:
         self.sites.append(site)
         return site
 
+    def counter(self, site: Site, name: str) -> Value:
+        """Where one of the site's counters is."""
+        offset = 8 * (len(SITE_FIELDS) * site.index + SITE_FIELDS.index(name))
+        return self.f.offset(self.pointer(Context.SITE_COUNTS), offset)
+
     def tally(self, site: Site, name: str, amount: Value) -> None:
         """Add to one of the site's counters."""
-        offset = 8 * (len(SITE_FIELDS) * site.index + SITE_FIELDS.index(name))
-        self.f.bump(self.f.offset(self.pointer(Context.SITE_COUNTS), offset), amount)
+        self.f.bump(self.counter(site, name), amount)
 
     def count(self, site: Site, lanes: Value) -> None:
         """Count one execution by these lanes (a request only if there are any)."""
@@ -251,7 +255,9 @@ class KernelWriter:
     def fault_if(
         self, fault: Fault, bad: Value, instruction: Instruction, address: Value | None = None
     ) -> None:
-        """Stop the launch if any bit of ``bad`` (i32 lane mask) is set."""
+        """Stop the launch if any bit of ``bad`` (i32 lane mask) is set.
+
+        ``address`` (<32 x i32> or <32 x i64>) is what each lane wanted."""
         with self.f.when(self.f.nonzero(bad), likely=False):
             self.fault(fault, bad, instruction, address)
             dead = self.f.fresh("dead")
@@ -263,11 +269,11 @@ class KernelWriter:
         """Record a fault of the lowest lane in ``bad`` and leave the kernel."""
         where = const(I64, len(self.instructions))
         self.instructions.append(instruction)
-        lane = self.f.lowest(bad)
-        first = const(I64, 0) if address is None else self.f.extract(address, lane)
-        kind = const(I64, fault)
-        arguments = (self.context, self.warp, kind, where, bad, lane, first)
-        self.f.call("void", "sim_fault", *arguments)
+        arguments = (self.context, self.warp, const(I64, fault), where, bad)
+        if address is None:
+            self.f.call("void", "sim_fault", *arguments, const(I64, 0))
+        else:
+            self.f.call("void", f"sim_fault_{element(address.type)}", *arguments, address)
         self.f.jump("faulted")
 
     def unsupported(self, instruction: Instruction, why: str = "") -> UnsupportedPtx:

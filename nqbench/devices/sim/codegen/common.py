@@ -1,12 +1,15 @@
-"""The scheduler around the warps, as generated code: resident blocks, turns, barriers."""
+"""What is the same for every kernel, as generated code: the scheduler around the warps with its
+resident blocks and turns, and the functions that kernels call on their rare paths.
+
+It is a module of its own, compiled once for a CPU and linked to every kernel. A kernel's module
+gives ``sim_warp`` (one turn of a warp) and ``sim_release`` (opens barriers).
+"""
 
 from __future__ import annotations
 
-from nqbench.devices.sim.codegen.barriers import BarrierSite
-from nqbench.devices.sim.codegen.records import Fields, as_number, element, fill, pointer
-from nqbench.devices.sim.codegen.release import release
+from nqbench.devices.sim.codegen.reach import define_global, define_outside
 from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import Declarations, Function
+from nqbench.devices.sim.ir import Fields, Function, Module
 from nqbench.devices.sim.layout import (
     UNWRITTEN_BYTE,
     Context,
@@ -15,31 +18,60 @@ from nqbench.devices.sim.layout import (
     State,
     Step,
     Warp,
-    WarpLayout,
 )
-from nqbench.devices.sim.values import I32, I64, PTR, Value, const
+from nqbench.devices.sim.rules import MemoryRules
+from nqbench.devices.sim.values import I32, I64, PTR, V32, V64, Value, const
+from nqbench.devices.sim.values import element as scalar_of
 
 WARP_SIZE = 32
 
 
-def scheduler(
-    declarations: Declarations, layout: WarpLayout, barriers: list[BarrierSite]
-) -> list[str]:
+def common_module(rules: MemoryRules) -> str:
     """``sim_start(context)`` fills the slots; ``sim_run(context, steps)`` runs for about so many
     steps and returns an ``Outcome``. Both are pure functions of the context's memory."""
-    return [
-        _begin_block(declarations, layout),
-        _start(declarations),
-        release(declarations, layout, barriers),
-        _run(declarations),
-    ]
+    module = Module()
+    rules.define(module)
+    define_global(module, rules)
+    for write in (_fault_recorders, define_outside, _begin_block, _start, _run):
+        write(module)
+    return module.text()
 
 
-def _begin_block(declarations: Declarations, layout: WarpLayout) -> str:
+FAULT_PARAMETERS = [
+    (PTR, "context"), (PTR, "warp"), (I64, "kind"), (I64, "where"), (I32, "lanes"),
+]  # fmt: skip
+
+
+def _fault_recorders(module: Module) -> None:
+    """``sim_fault``: store what is known about a fault in the context. The others find the address
+    of the lowest lane first; kernels would have that code once per access."""
+    parameters = [*FAULT_PARAMETERS, (I64, "address")]
+    f = Function("sim_fault", "void", parameters, module, "cold noinline nounwind")
+    context, warp, kind, where, lanes, address = f.parameters
+    for field_, value in (
+        (Context.FAULT_KIND, kind),
+        (Context.FAULT_INSTRUCTION, where),
+        (Context.FAULT_LANE, f.resize(f.lowest(lanes), 64)),
+        (Context.FAULT_LANES, f.resize(lanes, 64)),
+        (Context.FAULT_ADDRESS, address),
+        (Context.FAULT_WARP, f.address(warp)),
+    ):
+        f.store(value, f.offset(context, 8 * field_), 8)
+    f.ret()
+    for type_ in (V32, V64):
+        parameters = [*FAULT_PARAMETERS, (type_, "addresses")]
+        name = f"sim_fault_{scalar_of(type_)}"
+        f = Function(name, "void", parameters, module, "cold noinline nounwind")
+        *known, addresses = f.parameters
+        first = f.extract(addresses, f.lowest(known[-1]))
+        f.call("void", "sim_fault", *known, f.resize(first, 64))
+        f.ret()
+
+
+def _begin_block(module: Module) -> None:
     """Put the next block of the grid into a slot."""
-    f = Function(
-        "sim_begin_block", "void", [(PTR, "context"), (I64, "index")], declarations, "nounwind"
-    )
+    parameters = [(PTR, "context"), (I64, "index")]
+    f = Function("sim_begin_block", "void", parameters, module, "nounwind")
     context, index = Fields(f, f.parameters[0]), f.parameters[1]
     block = context.get(Context.NEXT_BLOCK)
     context.add(Context.NEXT_BLOCK, 1)
@@ -47,23 +79,25 @@ def _begin_block(declarations: Declarations, layout: WarpLayout) -> str:
     rows = f.op("udiv", block, wide)
     place = (f.op("urem", block, wide), f.op("urem", rows, high), f.op("udiv", rows, high))
     shared_stride = context.get(Context.SHARED_STRIDE)
-    shared = element(f, context.get(Context.SHARED), shared_stride, index)
+    shared = f.element(context.get(Context.SHARED), shared_stride, index)
     half = f.op("lshr", shared_stride, const(I64, 1))
     shadow = f.offset(shared, half)
-    fill(f, shared, UNWRITTEN_BYTE, half)
-    fill(f, shadow, 0, half)
-    slot_at = element(f, context.get(Context.SLOTS), context.get(Context.SLOT_STRIDE), index)
-    fill(f, slot_at, 0, const(I64, 8 * Slot.END))
+    f.fill(shared, UNWRITTEN_BYTE, half)
+    f.fill(shadow, 0, half)
+    slot_at = f.element(context.get(Context.SLOTS), context.get(Context.SLOT_STRIDE), index)
+    f.fill(slot_at, 0, const(I64, 8 * Slot.END))
     slot = Fields(f, slot_at)
     threads, warps = context.get(Context.THREADS_PER_BLOCK), context.get(Context.WARPS_PER_BLOCK)
     slot.set(Slot.ALIVE, threads)
     slot.set(Slot.WARPS_LEFT, warps)
     stride = context.get(Context.WARP_STRIDE)
+    local, masks = context.get(Context.WARP_LOCAL), context.get(Context.WARP_MASKS)
+    local_bytes = context.get(Context.WARP_LOCAL_BYTES)
     first = f.op("mul", index, warps)
     with f.counted(warps) as number:
-        at = element(f, context.get(Context.WARPS), stride, f.add(first, number))
-        fill(f, at, 0, const(I64, layout.local))
-        fill(f, f.offset(at, layout.local), UNWRITTEN_BYTE, const(I64, 32 * layout.local_bytes))
+        at = f.element(context.get(Context.WARPS), stride, f.add(first, number))
+        f.fill(at, 0, local)
+        f.fill(f.offset(at, local), UNWRITTEN_BYTE, local_bytes)
         warp = Fields(f, at)
         left = f.sub(threads, f.op("mul", number, const(I64, WARP_SIZE)))
         partial = f.sub(f.op("shl", const(I64, 1), left), const(I64, 1))
@@ -72,21 +106,20 @@ def _begin_block(declarations: Declarations, layout: WarpLayout) -> str:
         lanes = f.select(full, const(I64, (1 << WARP_SIZE) - 1), partial)
         warp.set(Warp.STATE, State.READY)
         warp.set(Warp.ALIVE, lanes)
-        warp.set(Warp.SLOT, as_number(f, slot_at))
-        warp.set(Warp.SHARED, as_number(f, shared))
-        warp.set(Warp.SHADOW, as_number(f, shadow))
+        warp.set(Warp.SLOT, f.address(slot_at))
+        warp.set(Warp.SHARED, f.address(shared))
+        warp.set(Warp.SHADOW, f.address(shadow))
         warp.set(Warp.INDEX, number)
         for field, value in zip((Warp.CTAID_X, Warp.CTAID_Y, Warp.CTAID_Z), place, strict=True):
             warp.set(field, value)
         warp.set(Warp.SMID, f.op("urem", index, context.get(Context.MULTIPROCESSORS)))
         warp.set(Warp.BITS, 1)
-        f.store(f.resize(lanes, 32), f.offset(at, layout.masks), 4)
+        f.store(f.resize(lanes, 32), f.offset(at, masks), 4)
     f.ret()
-    return f.text()
 
 
-def _start(declarations: Declarations) -> str:
-    f = Function("sim_start", "void", [(PTR, "context")], declarations, "nounwind")
+def _start(module: Module) -> None:
+    f = Function("sim_start", "void", [(PTR, "context")], module, "nounwind")
     context = Fields(f, f.parameters[0])
     with f.counted(context.get(Context.SLOT_COUNT)) as index:
         more = f.compare("ult", context.get(Context.NEXT_BLOCK), context.get(Context.TOTAL_BLOCKS))
@@ -94,11 +127,10 @@ def _start(declarations: Declarations) -> str:
             f.call("void", "sim_begin_block", f.parameters[0], index)
             context.add(Context.LIVE_SLOTS, 1)
     f.ret()
-    return f.text(exported=True)
 
 
-def _run(declarations: Declarations) -> str:
-    f = Function("sim_run", I32, [(PTR, "context"), (I64, "steps")], declarations, "nounwind")
+def _run(module: Module) -> None:
+    f = Function("sim_run", I32, [(PTR, "context"), (I64, "steps")], module, "nounwind")
     context = Fields(f, f.parameters[0])
     end = f.add(context.get(Context.STEPS), f.parameters[1])
     ran = f.slot(I64)
@@ -110,7 +142,7 @@ def _run(declarations: Declarations) -> str:
     with f.counted(total) as turn:
         last = f.sub(f.sub(total, const(I64, 1)), turn)
         number = f.select(f.nonzero(context.get(Context.REVERSE)), last, turn)
-        at = element(f, context.get(Context.WARPS), context.get(Context.WARP_STRIDE), number)
+        at = f.element(context.get(Context.WARPS), context.get(Context.WARP_STRIDE), number)
         warp = Fields(f, at)
         with f.when(f.compare("eq", warp.get(Warp.STATE), const(I64, State.READY))):
             f.store(const(I64, 1), ran, 8)
@@ -127,7 +159,6 @@ def _run(declarations: Declarations) -> str:
         with f.when(test):
             _give_up(f, answer)
     f.jump("round")
-    return f.text(exported=True)
 
 
 def _give_up(f: Function, outcome: Outcome) -> None:
@@ -137,7 +168,7 @@ def _give_up(f: Function, outcome: Outcome) -> None:
 
 def _idle(f: Function, context: Fields, at: Value, warp: Fields, index: Value) -> None:
     """A warp has nothing to run: it has ended, waits at a barrier, or is stuck."""
-    slot = pointer(f, warp.get(Warp.SLOT))
+    slot = f.pointer(warp.get(Warp.SLOT))
     fields = Fields(f, slot)
     ended, waits, after = f.fresh("ended"), f.fresh("waits"), f.fresh("checked")
     f.branch(f.compare("eq", warp.get(Warp.ALIVE), const(I64, 0)), ended, waits)
@@ -160,7 +191,7 @@ def _idle(f: Function, context: Fields, at: Value, warp: Fields, index: Value) -
     f.label(waits)
     with f.when(f.compare("eq", warp.get(Warp.WAITING), const(I64, 0)), likely=False):
         context.set(Context.FAULT_KIND, Fault.STUCK)
-        context.set(Context.FAULT_WARP, as_number(f, at))
+        context.set(Context.FAULT_WARP, f.address(at))
         _give_up(f, Outcome.DEADLOCK)
     warp.set(Warp.STATE, State.PARKED)
     f.jump(f"{after}release")
