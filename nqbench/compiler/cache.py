@@ -1,21 +1,20 @@
 """The compiler's cache on disk: one file per compiled kernel, safe under concurrent writers.
 
 A file holds its own digest, so that a truncated or altered one is recognised and made again.
-Writers fill a file of their own and rename it into place; readers see the old file or the new one.
+Readers see the old file or the new one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-CACHE_ENVIRONMENT: Final = "NQBENCH_CACHE_DIR"
+from nqbench.system.files import cache_folder, replacing
+
 _FORMAT: Final = b"nqbench kernel 1\n"
 _DIGEST_BYTES: Final = 32
 
@@ -27,16 +26,6 @@ class Entry:
     image: bytes
     symbol: str
     log: str
-
-
-def cache_folder() -> Path:
-    """Folder of compiled kernels: ``$NQBENCH_CACHE_DIR/kernels``, else below the user's cache."""
-    chosen = os.environ.get(CACHE_ENVIRONMENT)
-    if chosen:
-        return Path(chosen) / "kernels"
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("nqbench", appauthor=False)) / "kernels"
 
 
 def cache_key(parts: Iterable[bytes | str]) -> str:
@@ -64,23 +53,17 @@ def read_entry(key: str) -> Entry | None:
 
 
 def write_entry(key: str, entry: Entry) -> bool:
-    """Store an entry; ``False`` if the folder cannot be written (compiling goes on without)."""
+    """Store an entry; ``False`` if the folder cannot be written (compiling works without)."""
     body = json.dumps({"symbol": entry.symbol, "log": entry.log}).encode() + b"\n" + entry.image
     path = _path(key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with replacing(path) as temporary:
+            temporary.write_bytes(_FORMAT + hashlib.sha256(body).digest() + body)
     except OSError:
-        return False
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(_FORMAT + hashlib.sha256(body).digest() + body)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
         return False
     return True
 
 
 def _path(key: str) -> Path:
-    return cache_folder() / key[:2] / key
+    return cache_folder() / "kernels" / key[:2] / key

@@ -6,31 +6,20 @@ expression (a template instance); its source may include files beside it with ``
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nqbench.compiler import nvjitlink as linking
-from nqbench.compiler import nvrtc
+from nqbench.compiler import nvjitlink, nvrtc
 from nqbench.compiler.cache import Entry, cache_key, read_entry, write_entry
+from nqbench.compiler.includes import headers_of, read_source
 from nqbench.compiler.nvrtc import ImageKind, compiler_version
-from nqbench.errors import CompileError, DeviceUnavailable
+from nqbench.errors import CompileError
+from nqbench.system.cpu import cpu_count
 
-__all__ = [
-    "CompileRequest",
-    "Compiled",
-    "compile_cubin",
-    "compile_many",
-    "compile_ptx",
-    "compiler_version",
-    "ensure_compiler",
-]
-
-_INCLUDE: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _ARCH: Final = re.compile(r"sm_\d{2,3}[af]?")
 RELOCATABLE: Final = "--relocatable-device-code=true"
 _PATH_OPTIONS: Final = ("-I", "--include-path", "--pre-include", "-include")
@@ -98,15 +87,15 @@ def compile_many(
 
     A kernel that the compiler refuses gives its ``CompileError`` in place, so that one bad
     combination does not lose the others. ``workers`` is the number of threads (default: the usable
-    processors): NVRTC runs outside Python's lock, so that threads compile as fast as processes and
+    cores): NVRTC runs outside Python's lock, so that threads compile as fast as processes and
     need no start-up. ``done`` is called after each kernel, for a progress display. Raises
     ``DeviceUnavailable`` if there is no compiler.
     """
     if not requests:
         return []
-    ensure_compiler()
+    nvrtc.ensure_compiler()
     results: list[Compiled | CompileError] = []
-    with ThreadPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(workers or cpu_count()) as pool:
         for result in pool.map(_compile_or_error, requests):
             results.append(result)
             if done is not None:
@@ -123,9 +112,9 @@ def _compile_or_error(request: CompileRequest) -> Compiled | CompileError:
 
 def _compile(request: CompileRequest) -> Compiled:
     _check(request)
-    text = _read(request.source)
+    text = read_source(request.source)
     source = request.source.resolve()
-    headers = dict(_headers((source.parent,), text, frozenset({source})))
+    headers = {str(path): inner for path, inner in headers_of(source, text).items()}
     key = cache_key(
         (
             compiler_version(),
@@ -147,7 +136,7 @@ def _compile(request: CompileRequest) -> Compiled:
     program = nvrtc.Program(text, source, request.entry, request.arch, options)
     image, symbol, log = nvrtc.build(program, request.kind)
     if request.device_launch and request.kind == "cubin":
-        image = linking.link(image, symbol, request.arch)
+        image = nvjitlink.link(image, symbol, request.arch)
     write_entry(key, Entry(image, symbol, log))
     return Compiled(image, symbol, log, cached=False)
 
@@ -158,8 +147,8 @@ def _linking(request: CompileRequest) -> tuple[str, ...]:
         return ()
     if request.kind == "ptx":
         return (RELOCATABLE,)
-    runtime = linking.runtime_digest(linking.device_runtime())
-    return (RELOCATABLE, linking.linker_version(), runtime)
+    runtime = nvjitlink.runtime_digest(nvjitlink.device_runtime())
+    return (RELOCATABLE, nvjitlink.linker_version(), runtime)
 
 
 def _check(request: CompileRequest) -> None:
@@ -172,41 +161,6 @@ def _check(request: CompileRequest) -> None:
         # A file found through such an option would change the kernel without changing its key.
         if option.startswith(_PATH_OPTIONS):
             raise CompileError(
-                f"{request.source.name}: compiler option {option!r} is not taken; put the file"
+                f"{request.source.name}: compiler option {option!r} is not accepted; put the file"
                 f' beside the kernel and include it with #include "..."'
             )
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CompileError(f"kernel source {path} cannot be read: {reason}") from error
-
-
-def _headers(
-    folders: tuple[Path, ...], text: str, seen: frozenset[Path]
-) -> Iterator[tuple[str, str]]:
-    """Files that ``text`` includes with quotes, directly or not: (path, text) pairs.
-
-    They are looked for where NVRTC looks: beside the including file, then beside the kernel. A
-    name that is not found is left to the compiler, which may not need it (``#if``) or reports the
-    line that does. ``seen`` ends circles of ``#pragma once`` headers.
-    """
-    for name in _INCLUDE.findall(text):
-        found = (path for folder in folders if (path := (folder / name).resolve()).is_file())
-        path = next(found, None)
-        if path is None or path in seen:
-            continue
-        inner = _read(path)
-        yield str(path), inner
-        yield from _headers((path.parent, *folders), inner, seen | {path})
-
-
-def ensure_compiler() -> str:
-    """Version of the compiler; raises ``DeviceUnavailable`` with the command that brings it."""
-    try:
-        return compiler_version()
-    except CompileError as error:
-        raise DeviceUnavailable(f"NVRTC is installed but does not work: {error}") from error

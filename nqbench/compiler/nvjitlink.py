@@ -2,7 +2,7 @@
 
 nvJitLink does it, called through cuda-bindings; like NVRTC it needs no driver and no GPU. The
 runtime is a static library (``libcudadevrt.a``) out of a pip package or a CUDA toolkit. What is
-missing is a ``CompileError``: it concerns such kernels only, and the others of a study go on.
+missing is a ``CompileError``: it concerns such kernels only, and a study continues with the others.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from nqbench.compiler.bindings import NotLoaded, load_bindings, requirements
 from nqbench.errors import CompileError
-from nqbench.system.versions import installed
 
 LIBRARY: Final = "libcudadevrt.a"
 _FOLDERS: Final = ("lib", "lib64", "targets/*/lib")  # of a pip package, or of a toolkit
@@ -24,23 +24,14 @@ _ROOTS: Final = ("CUDA_HOME", "CUDA_PATH")
 _USUAL_ROOT: Final = Path("/usr/local/cuda")
 
 
-def linker_packages() -> tuple[str, ...]:
-    """Requirements that bring the linker and the device runtime for the cuda-bindings here."""
-    major = (installed("cuda-bindings") or "13").partition(".")[0]
-    names = ("nvidia-nvjitlink", "nvidia-cuda-runtime")
-    if major == "12":
-        return tuple(f"{name}-cu12>=12.6,<13" for name in names)
-    return tuple(f"{name}>={major},<{int(major) + 1}" for name in names)
-
-
 def device_runtime() -> Path:
     """The device runtime's library. Raises ``CompileError`` with what brings it."""
     found = next((path for root in _roots() for path in _libraries(root)), None)
     if found is None:
-        _, runtime = linker_packages()
+        (package,) = requirements("nvidia-cuda-runtime")
         raise CompileError(
             f"a kernel that launches kernels needs CUDA's device runtime ({LIBRARY}), which is not"
-            f" here; install it with {sys.executable} -m pip install '{runtime}', or set CUDA_HOME"
+            f" here; install it with {sys.executable} -m pip install '{package}', or set CUDA_HOME"
             " to a CUDA toolkit"
         )
     return found
@@ -62,7 +53,7 @@ def runtime_digest(path: Path) -> str:
 def link(image: bytes, symbol: str, arch: str) -> bytes:
     """Link a relocatable cubin with the device runtime; an executable cubin comes back.
 
-    ``arch`` is written like ``sm_90``. Raises ``CompileError`` with the linker's words, or
+    ``arch`` is written like ``sm_90``. Raises ``CompileError`` with the linker's message, or
     with what brings the linker or the library if one is missing.
     """
     nvjitlink, library = _nvjitlink(), device_runtime()
@@ -77,7 +68,7 @@ def link(image: bytes, symbol: str, arch: str) -> bytes:
     except nvjitlink.nvJitLinkError as error:
         raise CompileError(
             f"kernel {symbol} cannot be linked with {library} for {arch} by nvJitLink"
-            f" {linker_version()}: {_complaint(nvjitlink, handle) or error}"
+            f" {linker_version()}: {_message_of(nvjitlink, handle) or error}"
         ) from error
     finally:
         nvjitlink.destroy(handle)
@@ -87,18 +78,13 @@ def link(image: bytes, symbol: str, arch: str) -> bytes:
 def _nvjitlink() -> Any:
     """The bindings with their library loaded; ``CompileError`` says how to get it."""
     try:
-        from cuda.bindings import nvjitlink
-
-        # The library is loaded by the first call, so that a missing one shows here.
-        nvjitlink.version()
-    except (ImportError, RuntimeError, OSError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        linker, _ = linker_packages()
+        return load_bindings("nvjitlink", "version")
+    except NotLoaded as reason:
+        (package,) = requirements("nvidia-nvjitlink")
         raise CompileError(
             "a kernel that launches kernels needs CUDA's linker nvJitLink, which cannot be loaded"
-            f" ({first}); install it with {sys.executable} -m pip install '{linker}'"
-        ) from error
-    return nvjitlink
+            f" ({reason}); install it with {sys.executable} -m pip install '{package}'"
+        ) from reason
 
 
 def _roots() -> Iterator[Path]:
@@ -128,8 +114,8 @@ def _digest(path: Path, size: int, modified_ns: int) -> str:  # noqa: ARG001 (th
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _complaint(nvjitlink: Any, handle: int) -> str:
-    """The linker's own words, in one line."""
+def _message_of(nvjitlink: Any, handle: int) -> str:
+    """The linker's own message, in one line."""
     size = nvjitlink.get_error_log_size(handle)
     if size <= 1:
         return ""

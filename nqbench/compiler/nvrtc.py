@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from nqbench.compiler.bindings import NotLoaded, load_bindings, requirements
 from nqbench.errors import CompileError, DeviceUnavailable
-from nqbench.system.versions import installed
 
 ImageKind = Literal["ptx", "cubin"]
 
@@ -33,29 +33,17 @@ class Program:
     options: tuple[str, ...]
 
 
-def compiler_package() -> str:
-    """Requirement that brings the compiler library fitting the installed cuda-bindings."""
-    major = (installed("cuda-bindings") or "13").partition(".")[0]
-    if major == "12":
-        return "nvidia-cuda-nvrtc-cu12>=12.6,<13"
-    return f"nvidia-cuda-nvrtc>={major},<{int(major) + 1}"
-
-
 @functools.cache
 def _nvrtc() -> Any:
     """The bindings with their library loaded; ``DeviceUnavailable`` says how to get it."""
     try:
-        from cuda.bindings import nvrtc
-
-        # The library is loaded by the first call, so that a missing one shows here.
-        nvrtc.nvrtcVersion()
-    except (ImportError, RuntimeError, OSError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        return load_bindings("nvrtc", "nvrtcVersion")
+    except NotLoaded as reason:
+        (package,) = requirements("nvidia-cuda-nvrtc")
         raise DeviceUnavailable(
-            f"the CUDA compiler library NVRTC cannot be loaded ({first}); install it with"
-            f" {sys.executable} -m pip install '{compiler_package()}'"
-        ) from error
-    return nvrtc
+            f"the CUDA compiler library NVRTC cannot be loaded ({reason}); install it with"
+            f" {sys.executable} -m pip install '{package}'"
+        ) from reason
 
 
 @functools.cache
@@ -77,6 +65,14 @@ def compiler_version() -> str:
     return found.group(1).decode() if found else f"{major}.{minor}"
 
 
+def ensure_compiler() -> str:
+    """Version of the compiler; raises ``DeviceUnavailable`` with the command that brings it."""
+    try:
+        return compiler_version()
+    except CompileError as error:
+        raise DeviceUnavailable(f"NVRTC is installed but does not work: {error}") from error
+
+
 @functools.cache
 def supported_archs() -> tuple[str, ...]:
     """Architectures that this NVRTC compiles for, e.g. ``("sm_75", ..., "sm_120")``."""
@@ -91,13 +87,7 @@ def build(program: Program, kind: ImageKind) -> tuple[bytes, str, str]:
     """
     nvrtc = _nvrtc()
     handle = _checked(
-        nvrtc.nvrtcCreateProgram(
-            program.text.encode(),
-            str(program.source).encode(),
-            0,
-            [],
-            [],
-        ),
+        nvrtc.nvrtcCreateProgram(program.text.encode(), str(program.source).encode(), 0, [], []),
         "create a program",
     )
     try:

@@ -1,59 +1,28 @@
-"""What the compiler says about a kernel, without a GPU: registers, stack, spills, occupancy."""
+"""A table of what kernels take on several chips, from the compiler alone: no GPU is needed."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from nqbench.compiler.compile import Compiled, CompileRequest, compile_many
 from nqbench.compiler.occupancy import occupancy
-from nqbench.devices.models import load_model, model_names
-from nqbench.errors import CompileError, StudyError
+from nqbench.compiler.resources import resources_of
+from nqbench.errors import CompileError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Kernel
-from nqbench.system.suggest import suggestion
-
-_ENTRY: Final = re.compile(r"Compiling entry function '([^']+)'")
-_STACK: Final = re.compile(
-    r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
-)
-_USED: Final = re.compile(r"Used (\d+) registers")
-_SHARED: Final = re.compile(r"(\d+) bytes smem")
-_CUMULATIVE: Final = re.compile(r"(\d+) bytes cumulative stack size")
 
 
 class Progress(Protocol):
-    """Told how far a long job is."""
+    """Told how far a long job has come."""
 
     def stage(self, name: str, total: int) -> None:
         """A stage of ``total`` steps begins."""
 
     def advanced(self) -> None:
         """One step is done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """What one kernel takes, as the assembler reports it.
-
-    ``stack_bytes`` is local memory per thread (arrays indexed at run time, and spills);
-    ``spill_store_bytes`` and ``spill_load_bytes`` count the instructions' bytes per thread, not
-    executions. ``static_shared_bytes`` excludes what the driver reserves.
-    """
-
-    registers: int
-    stack_bytes: int
-    spill_store_bytes: int
-    spill_load_bytes: int
-    static_shared_bytes: int
-
-    @property
-    def spill_bytes(self) -> int:
-        """Stores and loads together; 0 means that nothing was spilled."""
-        return self.spill_store_bytes + self.spill_load_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,54 +44,25 @@ class StaticRow:
     note: str = ""
 
 
-def resources_of(compiled: Compiled) -> Resources:
-    """Read the assembler's report about the kernel ``compiled.symbol`` (a cubin).
-
-    Functions that the kernel calls without inlining add their spills. Raises ``CompileError`` if
-    the log holds no such report, as for PTX.
-    """
-    lines = _section(compiled.log, compiled.symbol)
-    text = "\n".join(lines)
-    frames = [tuple(map(int, found)) for found in _STACK.findall(text)]
-    used = next((line for line in lines if _USED.search(line)), "")
-    if not frames or not used:
-        raise CompileError(
-            f"the compiler's log holds no report about kernel {compiled.symbol};"
-            " compile to a cubin to get one"
-        )
-    stack = max(_first(_CUMULATIVE, used), frames[0][0])
-    return Resources(
-        registers=_first(_USED, used),
-        stack_bytes=stack,
-        spill_store_bytes=sum(frame[1] for frame in frames),
-        spill_load_bytes=sum(frame[2] for frame in frames),
-        static_shared_bytes=_first(_SHARED, used),
-    )
-
-
 def static_report(
     plans: Sequence[tuple[str, Kernel]],
-    archs: Sequence[str],
+    chips: Sequence[DeviceFacts],
     workers: int | None = None,
     listener: Progress | None = None,
 ) -> list[StaticRow]:
-    """Compile ``(label, plan)`` pairs for every architecture; one row each, in that order.
+    """Compile ``(label, kernel)`` pairs for the architecture of each chip; one row each, by chip.
 
-    A kernel shared by several plans is compiled once. Raises ``StudyError`` for an architecture
-    without a model, ``DeviceUnavailable`` without a compiler.
+    A kernel shared by several plans is compiled once. Raises ``DeviceUnavailable`` without a
+    compiler.
     """
-    facts = {arch: load_model(arch).facts for arch in check_archs(archs)}
-    requests = {
-        request: None for arch in archs for _, plan in plans for request in (_request(plan, arch),)
-    }
-    wanted = list(requests)
+    wanted = list(dict.fromkeys(_request(plan, chip.arch) for chip in chips for _, plan in plans))
     if listener is not None:
         listener.stage("compile", len(wanted))
     results = compile_many(wanted, workers, listener.advanced if listener else None)
     compiled = dict(zip(wanted, results, strict=True))
     return [
-        _row(label, plan, facts[arch], compiled[_request(plan, arch)])
-        for arch in archs
+        _row(label, plan, chip, compiled[_request(plan, chip.arch)])
+        for chip in chips
         for label, plan in plans
     ]
 
@@ -157,37 +97,3 @@ def _row(
         occupancy=fits.fraction,
         limiter=fits.limiter,
     )
-
-
-def check_archs(archs: Sequence[str]) -> list[str]:
-    """Each architecture once, in the order given.
-
-    Raises ``StudyError`` for one without a model, and if there is none at all.
-    """
-    known = [name for name in model_names() if name.startswith("sm_")]
-    if not archs:
-        raise StudyError(f"--arch names no architecture; known: {', '.join(known)}")
-    for arch in archs:
-        if arch not in known:
-            raise StudyError(
-                f"--arch: no architecture is called {arch!r}; {suggestion(arch, known)}"
-            )
-    return list(dict.fromkeys(archs))
-
-
-def _section(log: str, symbol: str) -> list[str]:
-    """The log's lines about one kernel; a source may hold several."""
-    lines: list[str] = []
-    inside = False
-    for line in log.splitlines():
-        entry = _ENTRY.search(line)
-        if entry:
-            inside = entry.group(1) == symbol
-        if inside:
-            lines.append(line)
-    return lines
-
-
-def _first(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.search(text)
-    return int(found.group(1)) if found else 0

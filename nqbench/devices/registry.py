@@ -120,7 +120,7 @@ def list_devices() -> list[DeviceRow]:
 
 def _compiler_absence() -> str:
     """Why kernels cannot be compiled here; empty if they can."""
-    from nqbench.compiler.compile import ensure_compiler
+    from nqbench.compiler.nvrtc import ensure_compiler
 
     try:
         ensure_compiler()

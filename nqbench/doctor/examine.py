@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nqbench.compiler.cache import cache_folder
 from nqbench.doctor import gpu, probe, software, system
 from nqbench.doctor.probe import QUESTIONS, Answer, Answers
 from nqbench.doctor.report import Kind, Report, Row
 from nqbench.errors import DeviceUnavailable
+from nqbench.system.files import cache_folder
 
 
 def _ask() -> Answers:
@@ -116,7 +116,7 @@ def _system(around: Surroundings, load_1min: float) -> Iterator[Row]:
     cores = os.cpu_count() or 1
     yield system.load(cores, len(os.sched_getaffinity(0)), load_1min)
     yield system.governor(around.root)
-    yield system.cache(cache_folder())
+    yield system.cache(cache_folder() / "kernels")
     yield system.results(around.results)
 
 

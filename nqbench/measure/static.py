@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nqbench.compiler.static import check_archs, static_report
-from nqbench.devices.models import load_model
+from nqbench.compiler.static import static_report
+from nqbench.devices.models import chips
 from nqbench.plan import ProgramPlan, kernels_of
 from nqbench.point import labels
 from nqbench.workloads import get, launch_factors
@@ -30,9 +29,7 @@ def static_rows(
     an architecture without a model, ``DeviceUnavailable`` without a compiler.
     """
     rows: list[StaticRow] = []
-    for arch in check_archs(archs):
-        # A chip's model file describes a simulated device; here it stands for the chip itself.
-        facts = replace(load_model(arch).facts, kind="cuda")
+    for facts in chips(archs):
         points = [point for point in points_on(facts) if not point.skip]
         launch = launch_factors(points[0].workload) if points else ()
         plans = [
@@ -41,7 +38,7 @@ def static_rows(
             for plan in (_plan(point, facts),)
             for name, kernel in kernels_of(plan).items()
         ]
-        rows += static_report(plans, [arch], listener=listener)
+        rows += static_report(plans, [facts], listener=listener)
     return rows
 
 

@@ -21,6 +21,7 @@ from nqbench.report.exporters.html import environment
 from nqbench.report.exporters.markdown import body, code, escape
 from nqbench.report.figures.style import Drawing, save
 from nqbench.report.table import Source, Table
+from nqbench.system.files import replacing
 
 FORMATS: Final = ("md", "csv", "tex")
 """What tables are written in unless something else is asked for."""
@@ -160,15 +161,10 @@ class Folder:
     def put(self, name: str, write: Callable[[Path], None]) -> Path:
         """Let ``write`` make a temporary file and put it in place."""
         target = self.path / name
-        # The ending stays: it says which format a figure is saved in.
-        temporary = self.path / f".{os.getpid()}-{name}"
         with _folder_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            try:
+            with replacing(target) as temporary:
                 write(temporary)
-                temporary.replace(target)
-            finally:
-                temporary.unlink(missing_ok=True)
         self.written.append(target)
         return target
 

@@ -30,6 +30,7 @@ from nqbench.runs.reading import (
     read_manifest,
     read_records,
 )
+from nqbench.system.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,16 +137,10 @@ class RunWriter:
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Replace the manifest at once: readers see the old one or the new one."""
         text = json.dumps({"version": MANIFEST_VERSION, **manifest}, indent=1, ensure_ascii=False)
-        temporary = self.path / (MANIFEST + ".tmp")
         try:
-            with temporary.open("w", encoding="utf-8", errors="surrogatepass") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path / MANIFEST)
-            _flush_folder(self.path)
+            with replacing(self.path / MANIFEST, durable=True) as temporary:
+                temporary.write_text(text + "\n", encoding="utf-8", errors="surrogatepass")
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             raise StoreError(
                 f"{self.path / MANIFEST} cannot be written: {error.strerror};"
                 " nothing was measured, and what was there before is kept"
@@ -199,15 +194,6 @@ class RunWriter:
             f"{self.path / RECORDS} cannot be written: {error.strerror}; the records before this"
             " one are kept: make room, then run again to go on"
         )
-
-
-def _flush_folder(path: Path) -> None:
-    """Bring a renamed file's new name to the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def load(run: Path | str) -> pd.DataFrame:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.compiler import cache as compile_cache
 from nqbench.compiler import nvjitlink as linking
 from nqbench.compiler.compile import CompileRequest, compile_cubin, compile_many, compile_ptx
 from nqbench.compiler.static import static_report
+from nqbench.devices.models import load_model
 from nqbench.errors import CompileError
 from nqbench.plan import KernelPlan
+from nqbench.system.files import CACHE_ENVIRONMENT
 
 NESTED = """\
 __global__ void child(int* out, int base) { out[base + threadIdx.x] = base + threadIdx.x; }
@@ -29,7 +30,7 @@ TIME_OF_FIRST_MEMBER = 8 + 16  # the archive's magic, then the member's name
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv(compile_cache.CACHE_ENVIRONMENT, str(tmp_path / "cache"))
+    monkeypatch.setenv(CACHE_ENVIRONMENT, str(tmp_path / "cache"))
     path = tmp_path / "nested.cu"
     path.write_text(NESTED, encoding="utf-8")
     linking._nvjitlink.cache_clear()
@@ -79,7 +80,7 @@ def test_the_static_report_takes_such_kernels(source: Path) -> None:
         block=(32, 1, 1),
         device_launch=True,
     )
-    (row,) = static_report([("nested", plan)], ["sm_90"])
+    (row,) = static_report([("nested", plan)], [load_model("sm_90").facts])
     assert row.note == ""
     assert row.registers
     assert row.registers > 8  # of the parent, not of its child

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from nqbench.compiler.compile import compile_cubin, compile_ptx
-from nqbench.compiler.static import resources_of, static_report
+from nqbench.compiler.resources import resources_of
+from nqbench.compiler.static import static_report
+from nqbench.devices.models import chips
 from nqbench.errors import CompileError, StudyError
 from nqbench.measure.static import static_rows
 from nqbench.plan import CachePreference, KernelPlan
@@ -163,7 +165,7 @@ def test_rows_come_by_architecture_then_plan(source: Path) -> None:
         ("shared", plan(source, "stacked<40>", 128, 40_000)),
         ("narrow", plan(source, "other", 32, cache="prefer_l1")),
     ]
-    rows = static_report(plans, ["sm_75", "sm_90"])
+    rows = static_report(plans, chips(["sm_75", "sm_90"]))
     assert [(r.label, r.arch) for r in rows] == [
         (label, arch) for arch in ("sm_75", "sm_90") for label, _ in plans
     ]
@@ -191,14 +193,14 @@ def test_a_kernel_is_compiled_once_for_many_plans(source: Path, tmp_path: Path) 
 
     steps = Steps()
     plans = [(str(block), plan(source, "other", block)) for block in (32, 64, 128)]
-    rows = static_report(plans, ["sm_90"], 2, steps)
+    rows = static_report(plans, chips(["sm_90"]), 2, steps)
     assert [row.block_size for row in rows] == [32, 64, 128]
     assert (steps.total, steps.done) == (1, 1)
 
 
 def test_a_kernel_that_does_not_compile_is_a_row_with_the_reason(source: Path) -> None:
     good, bad = static_report(
-        [("good", plan(source, "other")), ("bad", plan(source, "missing"))], ["sm_90"]
+        [("good", plan(source, "other")), ("bad", plan(source, "missing"))], chips(["sm_90"])
     )
     assert good.registers
     assert bad.registers is None
@@ -206,9 +208,11 @@ def test_a_kernel_that_does_not_compile_is_a_row_with_the_reason(source: Path) -
     assert "missing" in bad.note
 
 
-def test_an_unknown_architecture_names_the_nearest(source: Path) -> None:
+def test_an_unknown_architecture_names_the_nearest() -> None:
     with pytest.raises(StudyError, match=r"'sm_91'; did you mean 'sm_90'"):
-        static_report([("x", plan(source, "other"))], ["sm_91"])
+        chips(["sm_90", "sm_91"])
+    with pytest.raises(StudyError, match="names no architecture"):
+        chips([])
 
 
 def test_every_kernel_of_a_program_has_a_row(tmp_path: Path) -> None:

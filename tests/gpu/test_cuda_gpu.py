@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from nqbench.compiler.compile import compile_cubin
-from nqbench.compiler.static import resources_of
+from nqbench.compiler.resources import resources_of
 from nqbench.devices.models import load_model, model_names
 from nqbench.plan import Argument, Buffer, CachePreference, KernelPlan
 

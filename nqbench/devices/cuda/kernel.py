@@ -12,7 +12,7 @@ import numpy as np
 from nqbench.compiler.compile import Compiled
 from nqbench.compiler.nvjitlink import linker_version
 from nqbench.compiler.occupancy import occupancy
-from nqbench.compiler.static import resources_of
+from nqbench.compiler.resources import resources_of
 from nqbench.devices.base import Launch, Prepared, Resources
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.blocking_kernel import DEFAULT_CARVEOUT

@@ -144,7 +144,7 @@ def gpu_identity(index: int) -> dict[str, object]:
     device = find_device(cuda, index)
     major, minor = device.compute_capability()
     bus_id = device.pci_bus_id()
-    from nqbench.compiler.compile import compiler_version
+    from nqbench.compiler.nvrtc import compiler_version
 
     built = ".".join(str(part) for part in cuda.get_version()[:2])
     version = cuda.get_driver_version()

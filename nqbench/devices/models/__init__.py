@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.errors import DeviceUnavailable
+from nqbench.errors import DeviceUnavailable, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.system.suggest import suggestion
 
@@ -69,6 +69,24 @@ def load_model(name: str = DEFAULT_MODEL) -> Model:
         first = str(error).replace("\n", " ")
         raise DeviceUnavailable(f"model file {path} is not YAML: {first}") from error
     return _model(path, data)
+
+
+def chips(archs: Iterable[str]) -> list[DeviceFacts]:
+    """Facts of the chips that the models of ``archs`` (``sm_90``) describe, each once, in order.
+
+    Raises ``StudyError`` for an architecture without a model, and if there is none at all.
+    """
+    known = [name for name in model_names() if name != DEFAULT_MODEL]
+    wanted = list(dict.fromkeys(archs))
+    if not wanted:
+        raise StudyError(f"--arch names no architecture; known: {', '.join(known)}")
+    for arch in wanted:
+        if arch not in known:
+            raise StudyError(
+                f"--arch: no architecture is called {arch!r}; {suggestion(arch, known)}"
+            )
+    # A model describes a simulated device; here it stands for the chip itself.
+    return [replace(load_model(arch).facts, kind="cuda") for arch in wanted]
 
 
 def _model(path: Path, data: Any) -> Model:

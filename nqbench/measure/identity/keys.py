@@ -15,14 +15,14 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import re
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import nqbench
+from nqbench.compiler.includes import headers_of
 from nqbench.errors import StoreError
 from nqbench.measure.identity.environment import versions
 from nqbench.measure.variants import runs_on_cpu
@@ -49,8 +49,6 @@ not."""
 KERNEL_SUFFIXES: Final = (".cu", ".cuh")
 NOT_DEFINING: Final = frozenset({"builtins", "abc", "typing", "nqbench.workloads.base"})
 """Modules of base classes that have no part in a plan."""
-
-_INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
 class Keys:
@@ -172,18 +170,13 @@ def _folder(name: str) -> Iterable[Path]:
 def _with_includes(starts: Iterable[Path]) -> set[Path]:
     """Kernel sources and what they include with quotes, from wherever."""
     found: set[Path] = set()
-    waiting = list(starts)
-    while waiting:
-        path = waiting.pop().resolve()
-        if path not in found and path.is_file():
-            found.add(path)
-            waiting += [path.parent / name for name in _includes(path)]
+    for start in starts:
+        found |= {start.resolve(), *headers_of(start, _text(start), _text)}
     return found
 
 
-def _includes(path: Path) -> Iterator[str]:
-    for name in _INCLUDE.findall(_read(path)):
-        yield name.decode(errors="surrogateescape")
+def _text(path: Path) -> str:
+    return _read(path).decode(errors="surrogateescape")
 
 
 def _digest(files: Iterable[Path]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -23,8 +22,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.compiler.cache import cache_folder
 from nqbench.system.cpu import cpu_count
+from nqbench.system.files import cache_folder, replacing
 from nqbench.workloads.counting.jobs import OddRule, Symmetry, masks_of_jobs
 
 Counts = NDArray[np.int64]
@@ -162,9 +161,8 @@ def keep(found: Enumeration) -> None:
     path = _path(found.split)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-            json.dump(asdict(found), file)
-        Path(file.name).replace(path)
+        with replacing(path) as temporary:
+            temporary.write_text(json.dumps(asdict(found)), encoding="utf-8")
     except OSError:
         return
 
@@ -195,7 +193,7 @@ def _join(a: Enumeration, b: Enumeration) -> Enumeration:
 
 def _path(split: Split) -> Path:
     name = f"n{split.n}-d{split.depth}-{split.symmetry}-{split.odd_rule}-{_code()}.json"
-    return cache_folder().parent / "counts" / name
+    return cache_folder() / "counts" / name
 
 
 @cache

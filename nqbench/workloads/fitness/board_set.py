@@ -8,7 +8,6 @@ An ``.npz`` file of numpy arrays: ``boards`` (unsigned, shape ``(count, n)``), `
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import InterchangeError
+from nqbench.system.files import replacing
 from nqbench.workloads.fitness.boards import UNREADABLE, conflicts, is_board
 
 FORMAT: Final = "nqbench-boards/1"
@@ -78,19 +78,14 @@ def fault_of(boards: NDArray[Any]) -> str:
 
 def write_board_set(path: Path, boards: BoardSet) -> None:
     """Write the file, all of it or nothing. The boards must be verified (:func:`fault_of`)."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            np.savez_compressed(
-                file,
-                boards=boards.boards,
-                chains=boards.chains,
-                evaluations=boards.evaluations,
-                provenance=np.array(json.dumps(boards.provenance())),
-            )
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(
+            file,
+            boards=boards.boards,
+            chains=boards.chains,
+            evaluations=boards.evaluations,
+            provenance=np.array(json.dumps(boards.provenance())),
+        )
 
 
 def read_board_set(path: Path) -> BoardSet:

@@ -15,7 +15,6 @@ import json
 import os
 import platform
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from math import log
@@ -26,6 +25,7 @@ from filelock import FileLock
 
 from nqbench.errors import DeviceError
 from nqbench.system.cpu import cpu_count, cpu_model
+from nqbench.system.files import cache_folder, replacing
 from nqbench.system.versions import __version__, installed
 
 CLASSES: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
@@ -71,12 +71,7 @@ def size_class(n: int) -> int:
 
 def store_path() -> Path:
     """The file: ``threads.json`` in ``$NQBENCH_CACHE_DIR``, else in the user's cache folder."""
-    chosen = os.environ.get("NQBENCH_CACHE_DIR")
-    if chosen:
-        return Path(chosen) / "threads.json"
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("nqbench", appauthor=False)) / "threads.json"
+    return cache_folder() / "threads.json"
 
 
 def machine_key() -> str:
@@ -172,7 +167,6 @@ def _write(path: Path, size: int, count: int) -> None:
     """Add a count; the file is replaced as a whole, so that readers see the old or the new one."""
     machines = _machines(path)
     machines.setdefault(machine_key(), {})[str(size)] = count
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump({"format": FORMAT, "machines": machines}, file, indent=1)
-    Path(name).replace(path)
+    with replacing(path) as temporary:
+        text = json.dumps({"format": FORMAT, "machines": machines}, indent=1)
+        temporary.write_text(text, encoding="utf-8")

@@ -39,7 +39,7 @@ LOOP_OF = {
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test enumerates anew."""
-    monkeypatch.setattr(enumeration, "cache_folder", lambda: tmp_path / "kernels")
+    monkeypatch.setattr(enumeration, "cache_folder", lambda: tmp_path)
     return tmp_path
 
 

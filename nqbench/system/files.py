@@ -1,0 +1,51 @@
+"""Files that appear whole: written beside their place, then moved into it; and where caches are."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+CACHE_ENVIRONMENT: Final = "NQBENCH_CACHE_DIR"
+
+
+@contextmanager
+def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
+    """A file beside ``path`` to write to, which replaces ``path`` when the ``with`` block ends.
+
+    Readers see the old file or the new one. After an error the old one stays and nothing else is
+    left. The suffix is that of ``path``. ``durable`` brings contents and name to the disk before
+    returning. Raises ``OSError`` where the folder cannot be written.
+    """
+    temporary = path.with_name(f".{os.getpid()}-{threading.get_ident()}-{path.name}")
+    try:
+        yield temporary
+        if durable:
+            _flush(temporary)
+        temporary.replace(path)
+        if durable:
+            _flush(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def cache_folder() -> Path:
+    """Folder of what can be made again: ``$NQBENCH_CACHE_DIR``, else in the user's cache folder."""
+    chosen = os.environ.get(CACHE_ENVIRONMENT)
+    if chosen:
+        return Path(chosen)
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("nqbench", appauthor=False))
+
+
+def _flush(path: Path) -> None:
+    """Bring a file's contents, or a folder's names, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
