@@ -31,7 +31,6 @@ from nqbench.interchange.nvbench_fields import (
     VERSION,
 )
 from nqbench.runs.folder import newest, read_manifest, read_records
-from nqbench.runs.frame import tabulate
 from nqbench.system.versions import __version__
 
 Samples = Mapping[str, Sequence[float]]
@@ -57,7 +56,7 @@ def export(run: Path, out: Path | None) -> str:
     """
     manifest = read_manifest(run)
     found = read_records(run)
-    data = collect(tabulate(manifest, found.records, run))
+    data = collect(manifest, found.records)
     if not any(p.ok and p.values(TIME) for p in data.points):
         why = "it is simulated" if data.simulated else "no point of it is finished"
         raise AnalysisError(

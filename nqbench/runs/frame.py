@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.record import Record
-from nqbench.runs.folder import newest, read_manifest, read_records
+from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.vocabulary import COUNTERS, KERNEL_PHASES
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ def tabulate(manifest: Mapping[str, Any], records: Iterable[Record], run: Path) 
     """The table of a manifest and its records; ``run`` is the folder that rows name."""
     import pandas as pd
 
-    current = {point["key"] for point in manifest.get("points", ())}
-    blocks = [record for (key, _), record in newest(records).items() if key in current]
-    rows = [_row(run, manifest, record) for record in blocks]
+    rows = [_row(run, manifest, record) for record in current(manifest, records)]
     extra = dict.fromkeys(name for row in rows for name in row)
     names = [n for n in (*LEADING, *extra, *TRAILING) if n not in TRAILING]
     columns = [*dict.fromkeys(names), *TRAILING]
@@ -78,19 +76,10 @@ def level_text(level: Any) -> Any:
     return level
 
 
-def _row(run: Path, manifest: Mapping[str, Any], record: Record) -> dict[str, Any]:
-    point = record.point
-    kind = "cpu" if record.device == "cpu" else manifest["device"]["kind"]
+def recorded(record: Record) -> dict[str, Any]:
+    """One measurement by the names of the columns: all but where its point comes from."""
     row: dict[str, Any] = {
-        "run": str(run),
-        "study": point["study"],
-        "sweep": point["sweep"],
-        "workload": point["workload"],
-        "system": point["system"] or "",
-        "label": point["label"],
         "device": record.device,
-        "device_kind": kind,
-        "simulated": kind == "sim",
         "round": record.round,
         "order": record.order,
         "status": record.status,
@@ -110,7 +99,22 @@ def _row(run: Path, manifest: Mapping[str, Any], record: Record) -> dict[str, An
     row |= {name: seconds for name, seconds in phases.items() if name not in row}
     row |= {name: record.counters.get(name) for name in COUNTERS}
     row |= {name: value for name, value in record.counters.items() if name not in row}
-    # A factor or number must not replace a column that tells where the row comes from.
-    for source in (point["factors"], record.resources, record.about):
+    # A factor or number must not replace a column that tells what the row is.
+    for source in (record.point["factors"], record.resources, record.about):
         row |= {name: level_text(value) for name, value in source.items() if name not in row}
     return {**record.conditions(), **row}
+
+
+def _row(run: Path, manifest: Mapping[str, Any], record: Record) -> dict[str, Any]:
+    point = record.point
+    kind = "cpu" if record.device == "cpu" else manifest["device"]["kind"]
+    return recorded(record) | {
+        "run": str(run),
+        "study": point["study"],
+        "sweep": point["sweep"],
+        "workload": point["workload"],
+        "system": point["system"] or "",
+        "label": point["label"],
+        "device_kind": kind,
+        "simulated": kind == "sim",
+    }

@@ -178,6 +178,12 @@ def _parse(file: Path, number: int, line: bytes) -> Record:
         ) from None
 
 
+def current(manifest: Mapping[str, Any], records: Iterable[Record]) -> list[Record]:
+    """The newest record of each measurement of the points that the manifest plans."""
+    planned = {point["key"] for point in manifest.get("points", ())}
+    return [record for (key, _), record in newest(records).items() if key in planned]
+
+
 def newest(records: Iterable[Record]) -> dict[tuple[str, int], Record]:
     """The last record of each (key, round), in file order: later ones supersede earlier ones."""
     latest: dict[tuple[str, int], Record] = {}

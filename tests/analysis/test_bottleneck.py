@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.limits.bottleneck import (
@@ -19,41 +18,25 @@ from nqbench.analysis.limits.bottleneck import (
 )
 from nqbench.errors import AnalysisError
 from nqbench.workloads.base import VARIANTS
+from tests.builders import Builder
 
 ROUNDS = 5
 JITTER = (0.0, 0.004, -0.003, 0.002, -0.004)
-"""Relative, by round: the luck that all parts of a round share."""
+"""Relative, by round: what all variants of a round share."""
 
 
 def data_of(times: dict[str, float], own: float = 0.001, **about: Any) -> Dataset:
-    """A run of one kernel whose parts take these seconds; ``own`` is each block's own luck."""
-    import pandas as pd
-
-    rows, points = [], []
-    for index, part in enumerate(VARIANTS):
-        if part not in times:
+    """A run of one kernel whose variants take these seconds; ``own`` is each one's own noise."""
+    builder = Builder(rounds=ROUNDS, noise=0.0)
+    for index, variant in enumerate(VARIANTS):
+        if variant not in times:
             continue
-        factors = {"n": 1024, "part": part}
-        points.append({"key": part, "sweep": "parts", "system": "toy.kernel", "factors": factors})
-        for round_ in range(ROUNDS):
-            luck = JITTER[round_] + own * math.sin(7 * index + 3 * round_)
-            rows.append(
-                {
-                    "key": part,
-                    "sweep": "parts",
-                    "system": "toy.kernel",
-                    "round": round_ + 1,
-                    "status": "ok",
-                    "reason": "",
-                    "device": "cuda:0",
-                    "value_s": times[part] * (1 + luck),
-                    "occupancy_matched": about.get("matched", 1),
-                    **factors,
-                }
-            )
-    frame = pd.DataFrame(rows)
-    frame.attrs["manifest"] = {"points": points, "device": {"spec": "cuda:0", "kind": "cuda"}}
-    return collect(frame, "toy")
+        levels = {"n": 1024, "part": variant}
+        builder.time("parts", levels, times[variant], "toy.kernel", **about)
+        for row in builder.rows[-ROUNDS:]:
+            round_ = row["round"] - 1
+            row["value_s"] *= 1 + JITTER[round_] + own * math.sin(7 * index + 3 * round_)
+    return builder.data()
 
 
 @pytest.mark.parametrize(
@@ -78,7 +61,7 @@ def test_words(math_s: float, memory_s: float, word: str) -> None:
     assert verdict_text(found).startswith(f"toy.kernel at N = 1024: {word}: without memory ")
 
 
-def test_luck_of_the_round_is_no_uncertainty() -> None:
+def test_what_a_round_does_to_all_is_not_uncertainty() -> None:
     """Parts are paired by round: what slows all of a round alike cancels."""
     times = {"full": 1e-3, "math_only": 7e-4, "memory_only": 9e-4}
     (found,) = bottlenecks(data_of(times, own=0.0))
@@ -135,7 +118,7 @@ def test_a_part_without_times() -> None:
 def test_occupancy_that_differs_is_told() -> None:
     times = {"full": 1.0, "math_only": 0.5, "memory_only": 0.9}
     assert bottlenecks(data_of(times))[0].matched
-    assert not bottlenecks(data_of(times, matched=0))[0].matched
+    assert not bottlenecks(data_of(times, occupancy_matched=0))[0].matched
 
 
 def test_a_run_without_parts() -> None:

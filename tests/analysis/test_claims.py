@@ -15,8 +15,8 @@ from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
-from tests.analysis.builder import MINI, Builder, counters_of
-from tests.papers.runs import SIZES, STEPS, device, levels, named, tiny_paper, zhang
+from tests.builders import MINI, Builder, counters_of
+from tests.papers.runs import SIZES, STEPS, device, levels, tiny_paper, zhang
 
 RATIO = 'time("naive_l1_16k") / time("naive_l1_48k")'
 
@@ -39,7 +39,7 @@ def verdict(claim: dict[str, Any], *runs: Observed) -> Verdict:
 
 def two(first_s: float, second_s: float, **options: Any) -> Observed:
     steps = {"naive_l1_16k": first_s, "naive_l1_48k": second_s}
-    return named(zhang(steps=steps, **options), "zhang2011")
+    return zhang(steps=steps, **options).observed("zhang2011")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def fixed(first: list[float], second: list[float]) -> Observed:
     builder = zhang(steps=steps, sizes=(15,), rounds=len(first))
     rows(builder, "naive_l1_16k", first)
     rows(builder, "naive_l1_48k", second)
-    return named(builder, "zhang2011")
+    return builder.observed("zhang2011")
 
 
 def test_the_share_is_that_of_all_draws() -> None:
@@ -136,7 +136,7 @@ def test_an_unclear_claim_says_at_which_sizes() -> None:
         if row["n"] == 16 and str(row["system"]).endswith("naive_l1_16k") and row["round"] == 1:
             row["value_s"] = 0.5 * row["value_s"]
     claim = {"expr": RATIO, "expect": "value > 1", "n": ["15", "16"]}
-    found = verdict(claim, named(builder, "zhang2011"))
+    found = verdict(claim, builder.observed("zhang2011"))
     assert [size.word for size in found.sizes] == ["holds", "unclear"]
     assert (found.word, found.reason) == ("unclear", "unclear at N=16")
 
@@ -145,9 +145,9 @@ def test_over_several_sizes_all_must_hold() -> None:
     steps = {"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}
     builder = zhang(steps=steps, sizes=(15, 16))
     claim = {"expr": RATIO, "expect": "value > 1", "n": ["15", "16"]}
-    assert verdict(claim, named(builder, "zhang2011")).word == "holds"
+    assert verdict(claim, builder.observed("zhang2011")).word == "holds"
     falls = claim | {"expect": "value > (1 if N == 15 else 2)"}
-    found = verdict(falls, named(builder, "zhang2011"))
+    found = verdict(falls, builder.observed("zhang2011"))
     assert (found.word, [s.word for s in found.sizes]) == ("fails", ["holds", "fails"])
     assert "N=16" in found.reason
 
@@ -165,26 +165,26 @@ def test_what_is_missing_is_named_with_the_command() -> None:
 
 def test_a_run_of_another_study_is_told_whose_study_measures_it() -> None:
     builder = zhang(steps={"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}, sizes=(15,))
-    found = verdict({"expr": RATIO, "n": ["16"]}, named(builder, "ablation"))
+    found = verdict({"expr": RATIO, "n": ["16"]}, builder.observed("ablation"))
     assert "`nqbench reproduce zhang2011 --device cuda:0` measures it" in found.reason
     divergence = 'counter("naive_l1_16k", "branches")'
-    found = verdict({"expr": divergence, "kind": "counter"}, named(builder, "ablation"))
+    found = verdict({"expr": divergence, "kind": "counter"}, builder.observed("ablation"))
     assert "nqbench reproduce zhang2011 --device sim" in found.reason
-    host = verdict({"expr": 'time("cpu.somers")'}, named(builder, "ablation"))
+    host = verdict({"expr": 'time("cpu.somers")'}, builder.observed("ablation"))
     assert host.reason.endswith("(sizes: none)")  # no paper has that program alone
 
 
 def test_a_skipped_point_gives_its_reason() -> None:
     builder = zhang(steps={"naive_l1_48k": 1.0}, sizes=(15,))
     builder.skip("kernels", levels(15), "takes 200 s", "zhang2011.naive_l1_16k")
-    found = verdict({"expr": RATIO, "expect": "value > 1"}, named(builder, "zhang2011"))
+    found = verdict({"expr": RATIO, "expect": "value > 1"}, builder.observed("zhang2011"))
     assert found.word == "not measured"
     assert "takes 200 s" in found.reason
     assert "measures it" not in found.reason  # the same command would skip it again
 
 
 def test_truth_values_and_lists() -> None:
-    run = named(zhang(), "zhang2011")
+    run = zhang().observed("zhang2011")
     order = ", ".join(f'"{name}"' for name in reversed(STEPS))
     claim = {"kind": "ranking", "expr": f"rank({order})", "expect": "value"}
     assert verdict(claim, run).word == "holds"
@@ -197,7 +197,7 @@ def test_truth_values_and_lists() -> None:
 
 
 def test_the_best_configuration() -> None:
-    run = named(zhang(), "zhang2011")
+    run = zhang().observed("zhang2011")
     claim = {"expr": 'argbest("pool_distributed", "block_size")', "expect": "value == 128"}
     assert verdict(claim, run).word == "holds"
     one = {"expr": 'argbest("naive_l1_16k", "block_size")', "expect": "value == 128"}
@@ -212,14 +212,14 @@ def test_the_best_time_is_that_of_one_configuration() -> None:
         builder.time("pool", own, 1.0, "zhang2011.pool_distributed")
     builder.time("kernels", levels(15), 1.0, "zhang2011.low_divergence")
     ratio = 'best("pool_distributed") / time("low_divergence")'
-    found = verdict({"expr": ratio, "expect": "value < 1"}, named(builder, "zhang2011"))
+    found = verdict({"expr": ratio, "expect": "value < 1"}, builder.observed("zhang2011"))
     value = found.sizes[0].value
     assert isinstance(value, Estimate)
     assert value.low is not None
     assert value.high is not None
     assert value.low < value.value < value.high
     least = 'min(times("pool_distributed")) / time("low_divergence")'
-    other = verdict({"expr": least, "expect": "value < 1"}, named(builder, "zhang2011"))
+    other = verdict({"expr": least, "expect": "value < 1"}, builder.observed("zhang2011"))
     resampled = other.sizes[0].value
     assert isinstance(resampled, Estimate)
     assert resampled.high is not None
@@ -228,7 +228,7 @@ def test_the_best_time_is_that_of_one_configuration() -> None:
 
 def test_a_claim_about_old_cards_says_why() -> None:
     claim = {"expr": 'time("low_divergence", hw="gtx275") / time("low_divergence", hw="gtx480")'}
-    found = verdict(claim | {"expect": "value > 1"}, named(zhang(), "zhang2011"))
+    found = verdict(claim | {"expect": "value > 1"}, zhang().observed("zhang2011"))
     assert found.word == "not measured"
     assert "GTX 275" in found.reason
     assert "cannot run" in found.reason
@@ -236,8 +236,8 @@ def test_a_claim_about_old_cards_says_why() -> None:
 
 def test_a_claim_between_devices_takes_several_runs() -> None:
     slow = dict(STEPS) | {"shared_no_conflict": 4.0}
-    one = named(zhang(dev=device("NVIDIA H100")), "zhang2011")
-    other = named(zhang(dev=device("NVIDIA H200"), steps=slow), "zhang2011")
+    one = zhang(dev=device("NVIDIA H100")).observed("zhang2011")
+    other = zhang(dev=device("NVIDIA H200"), steps=slow).observed("zhang2011")
     effect = 'time("shared_conflict", hw=d) / time("shared_no_conflict", hw=d)'
     today = {
         "expr": f"[{effect} for d in devices]",
@@ -247,12 +247,12 @@ def test_a_claim_between_devices_takes_several_runs() -> None:
     claim = {"expr": "0", "expect": "value", "today": today}
     assert verdict(claim, one, other).word == "holds"
     assert "give runs of 2" in verdict(claim, one).reason
-    same = named(zhang(dev=device("NVIDIA B200")), "zhang2011")
+    same = zhang(dev=device("NVIDIA B200")).observed("zhang2011")
     assert verdict(claim, one, same).word == "fails"
     # A simulated run beside them has no times: it neither spoils the verdict nor makes up a pair.
     builder, own = Builder(MINI), levels(12, memory="shared")
     builder.count("kernels", own, counters_of(own), "zhang2011.shared_conflict")
-    counted = named(builder, "zhang2011")
+    counted = builder.observed("zhang2011")
     for runs in ((one, other, counted), (counted, one, other)):
         found = verdict(claim, *runs)
         assert (found.word, found.device) == ("holds", "NVIDIA H100 (cuda:0); NVIDIA H200 (cuda:0)")
@@ -266,10 +266,10 @@ def test_the_simulator_does_not_judge_times_but_counters() -> None:
             layout = "per_thread" if name == "shared_conflict" else "interleaved"
             own = levels(n, memory="shared", layout=layout)
             builder.count("kernels", own, counters_of(own), f"zhang2011.{name}")
-    run = named(builder, "zhang2011")
+    run = builder.observed("zhang2011")
     timed = {"expr": 'time("shared_conflict")', "expect": "value > 1", "n": ["15"]}
     assert "counts and does not time" in verdict(timed, run).reason
-    beside = verdict(timed, run, named(zhang(sizes=(15,)), "zhang2011"))
+    beside = verdict(timed, run, zhang(sizes=(15,)).observed("zhang2011"))
     assert not beside.simulated, "the simulated run has no row of its own"
     free = 'counter("shared_no_conflict", "bank_conflicts")'
     found = verdict({"expr": free, "expect": "value == 0", "n": ["18"]}, run)
@@ -282,15 +282,15 @@ def test_the_simulator_does_not_judge_times_but_counters() -> None:
 def test_counters_of_a_gpu_come_from_a_profiler() -> None:
     builder = zhang(sizes=(15,))
     claim = {"expr": 'counter("low_divergence", "bank_conflicts")', "expect": "value == 0"}
-    assert "Nsight Compute" in verdict(claim, named(builder, "zhang2011")).reason
+    assert "Nsight Compute" in verdict(claim, builder.observed("zhang2011")).reason
     timed = next(r for r in builder.rows if r["system"] == "zhang2011.low_divergence")
     builder.rows.append(timed | {"round": -1, "bank_conflicts": 0.0})
-    assert verdict(claim, named(builder, "zhang2011")).word == "holds"
+    assert verdict(claim, builder.observed("zhang2011")).word == "holds"
 
 
 def test_counts_need_no_run() -> None:
     claim = {"expr": 'count("jobs", depth=N-11, encoding="masks")', "expect": "value == 7432"}
-    found = verdict(claim, named(zhang(), "zhang2011"))
+    found = verdict(claim, zhang().observed("zhang2011"))
     assert (found.word, found.provenance) == ("holds", "exact")
     assert found.device == "enumerated on the host"
 
@@ -301,10 +301,9 @@ def test_a_long_count_comes_from_an_instrumented_kernel() -> None:
     given = {"N": 18, "system": "zhang2011.low_divergence"}
     with pytest.raises(NotMeasured, match="--full"):
         functions.count("iterations_total", given)
-    row = dict(builder.rows[-1]) | levels(18, probe="iterations", encoding="masks")
-    row |= {"symmetry": "mirror", "system": "zhang2011.low_divergence", "value_s": float("nan")}
-    builder.rows.append(row | {"iterations_total": 48243000000.0, "key": "probe"})
-    value, note = functions.count("iterations_total", given, [named(builder, "zhang2011")])
+    own = levels(18, probe="iterations", encoding="masks", symmetry="mirror")
+    builder.count("work", own, {"iterations_total": 48243000000.0}, str(given["system"]))
+    value, note = functions.count("iterations_total", given, [builder.observed("zhang2011")])
     assert value == 48243000000.0
     assert "instrumented kernel" in note
 
@@ -320,7 +319,7 @@ def test_every_claim_of_the_papers_has_a_row() -> None:
                 own = {"pool_size": 512} if series.choose == "best" and table.id[-1] == "7" else {}
                 value = float(table.printed(series.label, n))
                 builder.time("kernels", levels(n, **own), value, series.system)
-    found = {v.claim.id: v for v in judge(paper, [named(builder, "zhang2011")])}
+    found = {v.claim.id: v for v in judge(paper, [builder.observed("zhang2011")])}
     assert set(found) == {claim.id for claim in paper.claims}
     for name in ("l1_48_vs_16", "shared_vs_l1", "bank_conflict", "irrc_speedup", "final_ranking"):
         assert found[name].word == "holds", name

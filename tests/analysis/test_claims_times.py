@@ -6,12 +6,12 @@ import pytest
 
 from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import TOTAL, Observed, in_times_of, observed, time_of
+from nqbench.analysis.data.observed import TOTAL, Observed, in_times_of, time_of
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
-from tests.analysis.builder import Builder
-from tests.papers.runs import SIZES, named, tiny_paper
+from tests.builders import Builder
+from tests.papers.runs import SIZES, tiny_paper
 
 SHORT_S = 1e-4
 HOST_S = 4e-4
@@ -24,7 +24,7 @@ def short() -> Observed:
     for n in SIZES:
         builder.time("kernels", {"n": n}, 2 * SHORT_S, "zhang2011.naive_l1_16k")
         builder.time("kernels", {"n": n}, SHORT_S, "zhang2011.naive_l1_48k")
-    return named(builder, "zhang2011")
+    return builder.observed("zhang2011")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_phases_and_host_programs_stay_what_they_are() -> None:
     builder.time("s", {"n": 15}, SHORT_S, "tanaka2011.both")
     builder.time("s", {"n": 15}, 1.0, "cpu.somers")
     paper = load_paper("tanaka2011")
-    run = observed(builder.frame(), short().path)
+    run = builder.observed()
     kernel, host = run.data.points
     whole, same = in_times_of(paper, run).data.points
     assert whole.values(TIME) == kernel.values(quantity("total")) != kernel.values(TIME)
@@ -58,8 +58,9 @@ def test_phases_and_host_programs_stay_what_they_are() -> None:
 def test_a_block_without_a_total_has_no_time_of_the_paper() -> None:
     builder = Builder(rounds=2)
     builder.time("s", {"n": 15}, SHORT_S, "tanaka2011.both")
-    frame = builder.frame().drop(columns="total_s")
-    (point,) = in_times_of(load_paper("tanaka2011"), observed(frame, short().path)).data.points
+    for row in builder.rows:
+        row.pop("total_s", None)
+    (point,) = in_times_of(load_paper("tanaka2011"), builder.observed()).data.points
     assert point.estimate(TIME) is None
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.factorial.design import swept_factors
-from tests.analysis.builder import H100, MINI, Builder, ablation, factorial
+from tests.builders import H100, MINI, Builder, ablation, factorial
 
 
 def one_point(**changes: Any) -> tuple[Builder, dict[str, Any]]:
@@ -23,7 +22,7 @@ def one_point(**changes: Any) -> tuple[Builder, dict[str, Any]]:
 
 def test_a_point_is_the_combination_of_its_rounds() -> None:
     builder, _ = one_point()
-    (point,) = collect(builder.frame()).points
+    (point,) = builder.data().points
     assert point.ok
     assert (point.n, point.levels) == (15, {"memory": "shared"})
     assert sorted(point.values(TIME)) == [1, 2, 3]
@@ -36,7 +35,7 @@ def test_a_point_is_the_combination_of_its_rounds() -> None:
 def test_one_wrong_answer_condemns_the_point() -> None:
     builder, _ = one_point()
     builder.rows[2] |= {"status": "wrong", "value_s": None, "answer": "1", "expected": "2"}
-    (point,) = collect(builder.frame()).points
+    (point,) = builder.data().points
     assert point.status == "wrong"
     assert "answer 1, expected 2" in point.reason
     assert point.estimate(TIME) is None
@@ -45,7 +44,7 @@ def test_one_wrong_answer_condemns_the_point() -> None:
 def test_a_crashed_round_is_said_but_costs_only_itself() -> None:
     builder, _ = one_point()
     builder.rows[2] |= {"status": "crashed", "reason": "signal 9", "value_s": None}
-    (point,) = collect(builder.frame()).points
+    (point,) = builder.data().points
     assert point.ok
     assert sorted(point.measurements) == [1, 3]
     assert "signal 9" in point.reason
@@ -54,7 +53,7 @@ def test_a_crashed_round_is_said_but_costs_only_itself() -> None:
 def test_a_throttled_measurement_does_not_count() -> None:
     builder, _ = one_point()
     builder.rows[1] |= {"status": "throttled", "value_s": 9.0}
-    (point,) = collect(builder.frame()).points
+    (point,) = builder.data().points
     assert point.ok
     assert sorted(point.measurements) == [2, 3]
     assert point.reason == "1 measurement throttled and left out"
@@ -63,7 +62,7 @@ def test_a_throttled_measurement_does_not_count() -> None:
 def test_verified_only_is_not_a_result() -> None:
     builder, _ = one_point()
     builder.rows = builder.rows[:1]
-    (point,) = collect(builder.frame()).points
+    (point,) = builder.data().points
     assert point.status == "unfinished"
 
 
@@ -71,7 +70,7 @@ def test_planned_but_skipped_or_never_reached() -> None:
     builder, _ = one_point()
     builder.skip("s", {"n": 15, "memory": "local"}, "too large")
     builder.skip("s", {"n": 16, "memory": "local"}, "")
-    _, skipped, unreached = collect(builder.frame()).points
+    _, skipped, unreached = builder.data().points
     assert (skipped.status, skipped.reason) == ("skipped", "too large")
     assert unreached.status == "unfinished"
 
@@ -80,21 +79,21 @@ def test_measurements_of_an_older_key_do_not_count() -> None:
     builder, _ = one_point()
     for row in builder.rows[:2]:
         row["key"] = "old"
-    (point,) = collect(builder.frame()).points
+    (point,) = builder.data().points
     assert sorted(point.measurements) == [2, 3]
 
 
 def test_the_order_of_lines_changes_nothing() -> None:
-    frame = factorial(sizes=(15,)).frame()
-    mixed = frame.sample(frac=1, random_state=3)
-    mixed.attrs = frame.attrs
-    one, two = collect(frame), collect(mixed)
+    builder = factorial(sizes=(15,))
+    one = builder.data()
+    random.Random(3).shuffle(builder.rows)
+    two = builder.data()
     assert [p.levels for p in one.points] == [p.levels for p in two.points]
     assert [p.estimate(TIME) for p in one.points] == [p.estimate(TIME) for p in two.points]
 
 
 def test_a_simulated_point_has_counters_and_no_time() -> None:
-    data = collect(factorial(MINI, (10,)).frame())
+    data = factorial(MINI, (10,)).data()
     point = data.points[0]
     assert data.provenance == "simulated"
     assert point.estimate(TIME) is None
@@ -104,7 +103,7 @@ def test_a_simulated_point_has_counters_and_no_time() -> None:
 
 
 def test_cpu_baselines_of_a_simulated_run_have_times_and_no_counters() -> None:
-    data = collect(ablation(MINI).frame())
+    data = ablation(MINI).data()
     hosts = data.select("systems", host=True)
     assert {p.system for p in hosts} == {"cpu.somers", "cpu.multicore"}
     assert all(p.estimate(TIME) for p in hosts)
@@ -116,19 +115,10 @@ def test_factors_that_do_not_apply_are_left_out_whatever_their_form() -> None:
     builder.time("s", {"n": 15, "memory": "shared", "pool_size": 256}, 1.0)
     builder.time("s", {"n": 15, "memory": "local", "pool_size": "-"}, 1.0)
     builder.time("s", {"n": 15, "memory": "global", "blocks": {"per_sm": 2}}, 1.0)
-    pooled, local, spread = collect(builder.frame()).points
+    pooled, local, spread = builder.data().points
     assert pooled.levels["pool_size"] == 256
     assert "pool_size" not in local.levels
     assert spread.level("blocks") == "2/SM"
-
-
-def test_without_planned_points_rows_are_grouped_by_their_factors() -> None:
-    frame = factorial(sizes=(15,)).frame()
-    planned = collect(frame)
-    bare = pd.DataFrame(frame)
-    bare.attrs = {"manifest": {**frame.attrs["manifest"], "points": []}}
-    grouped = collect(bare)
-    assert [p.estimate(TIME) for p in grouped.points] == [p.estimate(TIME) for p in planned.points]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +139,7 @@ def test_the_fake_device_never_says_measured() -> None:
 
 
 def test_swept_factors_come_from_the_study() -> None:
-    data = collect(ablation().frame())
+    data = ablation().data()
     assert swept_factors(data, "factorial") == ("memory", "layout", "loop", "assignment")
     assert swept_factors(data, "systems") == ("system",)
     assert set(swept_factors(data, "launch")) == {"depth", "block_size"}
@@ -160,13 +150,13 @@ def test_a_factor_that_follows_another_is_not_swept() -> None:
     for memory, words in (("shared", 4), ("global", 1)):
         for loop in ("branchy", "irrc"):
             builder.time("s", {"n": 9, "memory": memory, "words": words, "loop": loop}, 1.0)
-    found = swept_factors(collect(builder.frame()), "s")
+    found = swept_factors(builder.data(), "s")
     assert len(found) == 2
     assert "loop" in found
 
 
 def test_levels_stand_in_the_order_of_the_study() -> None:
-    data = collect(factorial().frame())
+    data = factorial().data()
     assert data.order("factorial", "memory") == ["global", "shared"]
     assert data.order("factorial", "assignment")[0] == "one_per_thread"
 
@@ -176,6 +166,6 @@ def test_a_measurement_of_an_unfinished_round_does_not_lengthen_the_run() -> Non
     builder = Builder(H100, rounds=3)
     for memory in ("shared", "global", "local"):
         builder.time("s", {"n": 15, "memory": memory}, 0.5)
-    assert collect(builder.frame()).rounds == 3
+    assert builder.data().rounds == 3
     builder.rows.append(builder.rows[-1] | {"round": 4})
-    assert collect(builder.frame()).rounds == 3
+    assert builder.data().rounds == 3

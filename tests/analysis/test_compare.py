@@ -9,17 +9,16 @@ import pytest
 from nqbench.analysis.compare.match import labels, telling
 from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs
-from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.report.comparison import point_label, quantity_label, tables_of
-from tests.analysis.builder import MINI, Builder, factorial, truth_s
+from tests.builders import MINI, Builder, factorial, truth_s
 
 NAMES = ("old", "new")
 
 
 def run(builder: Builder) -> Dataset:
-    return collect(builder.frame(), "run")
+    return builder.data("run")
 
 
 def changed(levels: Any) -> float:

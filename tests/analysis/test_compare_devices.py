@@ -10,10 +10,9 @@ import pytest
 import scipy.stats
 
 from nqbench.analysis.compare.devices import rank_correlations, reversals
-from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import TIME, quantity
-from tests.analysis.builder import H100, MINI, Builder, counters_of, factorial, truth_s
+from tests.builders import H100, MINI, Builder, counters_of, factorial, truth_s
 
 NAMES = ("one", "two")
 OTHER = {**H100, "identity": {"name": "Other"}}
@@ -21,7 +20,7 @@ STEPS = ("base", "opt1_shared_stack", "opt2_shared_all", "opt3_shared_extern", "
 
 
 def run(builder: Builder) -> Dataset:
-    return collect(builder.frame())
+    return builder.data()
 
 
 def systems(times_s: list[float], seed: int = 1) -> Builder:

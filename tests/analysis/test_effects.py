@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.factorial.cells import Cells
 from nqbench.analysis.factorial.effects import Effect, effects, interactions, main_effect
 from nqbench.errors import AnalysisError
-from tests.analysis.builder import (
+from tests.builders import (
     FACTORIAL,
     MINI,
     REVERSAL,
@@ -31,7 +30,7 @@ def by_level(found: list[Effect], n: int) -> dict[Any, Effect]:
 
 
 def test_main_effects_recover_the_factors_that_made_the_times() -> None:
-    data = collect(factorial(noise=0.002, seed=4).frame())
+    data = factorial(noise=0.002, seed=4).data()
     for n in (15, 16):
         found = by_level(effects(data, "factorial", TIME), n)
         assert set(found) == set(TRUTH)
@@ -47,7 +46,7 @@ def test_main_effects_recover_the_factors_that_made_the_times() -> None:
 
 
 def test_without_noise_the_ratio_is_exactly_the_truth() -> None:
-    data = collect(factorial(noise=0.0).frame())
+    data = factorial(noise=0.0).data()
     for effect in effects(data, "factorial", TIME):
         assert effect.ratio.value == pytest.approx(TRUTH[str(effect.level)], rel=1e-12)
 
@@ -58,7 +57,7 @@ def test_round_effects_cancel_because_comparisons_are_paired_by_round() -> None:
     for row in builder.rows:
         if row["round"] == 2:
             row["value_s"] *= 1.1
-    effect = by_level(effects(collect(builder.frame()), "factorial", TIME), 15)["shared"]
+    effect = by_level(effects(builder.data(), "factorial", TIME), 15)["shared"]
     assert effect.ratio.low is not None
     assert effect.ratio.high is not None
     assert effect.ratio.high / effect.ratio.low < 1.005
@@ -81,7 +80,7 @@ def test_coverage_of_a_main_effect_with_round_and_process_noise() -> None:
 
 
 def test_counters_give_exact_ratios() -> None:
-    data = collect(factorial(MINI, (10,)).frame())
+    data = factorial(MINI, (10,)).data()
     found = by_level(effects(data, "factorial", quantity("warp_instructions")), 10)
     assert found["irrc"].ratio.value == pytest.approx(0.9)
     assert found["block_pool"].ratio.value == pytest.approx(0.5)
@@ -89,7 +88,7 @@ def test_counters_give_exact_ratios() -> None:
 
 
 def test_zero_counts_are_compared_by_totals() -> None:
-    data = collect(factorial(MINI, (10,)).frame())
+    data = factorial(MINI, (10,)).data()
     found = by_level(effects(data, "factorial", quantity("bank_conflicts")), 10)
     assert found["interleaved"].ratio.value == 0
     assert found["interleaved"].method == "totals"
@@ -99,7 +98,7 @@ def test_zero_counts_are_compared_by_totals() -> None:
 
 def test_interaction_and_reversal_are_found() -> None:
     builder = factorial(noise=0.001, value=lambda lv: truth_s(lv, reversal=True))
-    found = interactions(collect(builder.frame()), "factorial", TIME)
+    found = interactions(builder.data(), "factorial", TIME)
     crossed = [i for i in found if (i.factor, i.other, i.n) == ("memory", "layout", 15)]
     (pair,) = crossed
     assert pair.ratio.value == pytest.approx(REVERSAL, rel=0.003)
@@ -118,7 +117,7 @@ def test_missing_combinations_are_compared_in_matched_pairs() -> None:
     for row in builder.rows:
         if row["key"] == victim["key"]:
             row |= {"status": "crashed", "value_s": None, "reason": "signal 9"}
-    found = by_level(effects(collect(builder.frame()), "factorial", TIME), 15)
+    found = by_level(effects(builder.data(), "factorial", TIME), 15)
     assert found["shared"].pairs == 11
     assert found["shared"].method == "geometric mean"
     assert found["shared"].ratio.value == pytest.approx(TRUTH["shared"])
@@ -137,7 +136,7 @@ def fraction() -> Builder:
 
 
 def test_a_fractional_design_is_fitted_and_says_so() -> None:
-    found = by_level(effects(collect(fraction().frame()), "s", TIME), 15)
+    found = by_level(effects(fraction().data(), "s", TIME), 15)
     for level, truth in (("a1", 0.5), ("b1", 0.8), ("c1", 1.25)):
         assert found[level].method == "least squares"
         assert found[level].ratio.value == pytest.approx(truth, rel=0.005)
@@ -149,14 +148,14 @@ def test_aliased_factors_are_refused() -> None:
     for level in "01":
         builder.time("s", {"n": 15, "a": f"a{level}", "b": f"b{level}"}, 1.0 + int(level))
     with pytest.raises(AnalysisError, match="cannot be told apart"):
-        effects(collect(builder.frame()), "s", TIME)
+        effects(builder.data(), "s", TIME)
 
 
 def small(**changes: Any) -> Dataset:
     builder = Builder(rounds=2)
     for memory in changes.get("memory", ["shared"]):
         builder.time("s", {"n": 15, "memory": memory}, 1.0)
-    return collect(builder.frame())
+    return builder.data()
 
 
 def test_a_factor_with_one_level_has_no_effect() -> None:
@@ -174,7 +173,7 @@ def test_one_factor_alone_has_an_effect_but_no_interaction() -> None:
 
 
 def test_an_unnamed_factor_that_varies_too_is_refused() -> None:
-    data = collect(factorial(sizes=(15,)).frame())
+    data = factorial(sizes=(15,)).data()
     with pytest.raises(AnalysisError, match="another factor varies too"):
         effects(data, "factorial", TIME, factors=["memory"])
 
@@ -184,13 +183,13 @@ def test_nothing_finished() -> None:
     for levels in combinations(FACTORIAL):
         builder.fail("s", {**levels, "n": 15}, "launch_error")
     with pytest.raises(AnalysisError, match="no finished point"):
-        effects(collect(builder.frame()), "s", TIME)
+        effects(builder.data(), "s", TIME)
 
 
 def test_a_round_without_some_combination_is_dropped_for_all() -> None:
     builder = factorial(sizes=(15,), noise=0.001)
     lost = next(r for r in builder.rows if r["round"] == 3)
     lost |= {"status": "crashed", "value_s": None}
-    found = effects(collect(builder.frame()), "factorial", TIME)
+    found = effects(builder.data(), "factorial", TIME)
     assert {e.ratio.rounds for e in found} == {4}
     assert by_level(found, 15)["shared"].pairs == 12

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.quantities import quantity
 from nqbench.analysis.findings import COUNTERS_TOLD, extremes, findings
-from tests.analysis.builder import (
+from tests.builders import (
     H100,
     MINI,
     SYSTEMS,
@@ -19,7 +18,7 @@ from tests.analysis.builder import (
 
 
 def test_measured_findings_name_factor_best_point_and_reversal() -> None:
-    data = collect(ablation().frame())
+    data = ablation().data()
     strongest, best, crossed = findings(data)
     assert "assignment. block_pool instead of one_per_thread is 1.4" in strongest
     assert "memory shared, layout per_thread, loop irrc, assignment block_pool" in best
@@ -30,7 +29,7 @@ def test_measured_findings_name_factor_best_point_and_reversal() -> None:
 
 @pytest.mark.parametrize("builder", [ablation(), ablation(MINI)], ids=["measured", "simulated"])
 def test_every_finding_says_size_device_and_manner(builder: Builder) -> None:
-    data = collect(builder.frame())
+    data = builder.data()
     for sentence in findings(data):
         assert "N=" in sentence
         assert data.device_short in sentence
@@ -38,14 +37,14 @@ def test_every_finding_says_size_device_and_manner(builder: Builder) -> None:
 
 
 def test_simulated_findings_speak_of_counters_only() -> None:
-    told = findings(collect(ablation(MINI).frame()))
+    told = findings(ablation(MINI).data())
     assert len(told) == 3
     assert any("brings the bank conflicts to 0" in s for s in told)
     assert not any(word in s for s in told for word in ("time", "fast", "slow", " ms", "cost"))
 
 
 def test_noise_alone_is_not_a_finding() -> None:
-    data = collect(factorial(noise=0.02, seed=5, value=lambda levels: 0.01).frame())
+    data = factorial(noise=0.02, seed=5, value=lambda levels: 0.01).data()
     told = findings(data)
     assert any("No factor clearly changes the kernel time" in s for s in told)
     assert not any("Strongest factor" in s or "turns round" in s for s in told)
@@ -55,16 +54,14 @@ def test_identical_code_is_rarely_called_different() -> None:
     """With no true effect at most about one run in twenty may name a strongest factor."""
     false = sum(
         "Strongest"
-        in findings(
-            collect(factorial(sizes=(15,), noise=0.01, seed=s, value=lambda lv: 0.01).frame())
-        )[0]
+        in findings(factorial(sizes=(15,), noise=0.01, seed=s, value=lambda lv: 0.01).data())[0]
         for s in range(40)
     )
     assert false <= 6  # binomial(40, 0.05): more than three standard deviations above 2
 
 
 def test_one_round_supports_no_claim() -> None:
-    (only,) = findings(collect(factorial(rounds=1).frame()))
+    (only,) = findings(factorial(rounds=1).data())
     assert only.startswith("No finding")
 
 
@@ -72,7 +69,7 @@ def test_programs_of_the_processor_are_not_said_to_be_alike() -> None:
     builder = Builder(H100, rounds=3, sweeps=[{"name": "s", "matrix": {"threads": []}}])
     for threads in (1, 16):
         builder.time("s", {"n": 15, "threads": threads}, 1.0 / threads, system="cpu.multicore")
-    (only,) = findings(collect(builder.frame()))
+    (only,) = findings(builder.data())
     assert only.startswith("No finding")
     assert "interval" not in only
     assert "findings compare kernels" in only
@@ -84,7 +81,7 @@ def test_failed_points_are_not_the_best() -> None:
     for row in builder.rows:
         if row["key"] == best["key"]:
             row["status"] = "wrong"
-    sentence = next(s for s in findings(collect(builder.frame())) if s.startswith("Best"))
+    sentence = next(s for s in findings(builder.data()) if s.startswith("Best"))
     assert "of 23 points" in sentence
 
 
@@ -92,7 +89,7 @@ def test_systems_alone_are_ranked() -> None:
     builder = Builder(H100, sweeps=[{"name": "systems", "systems": list(SYSTEMS)}])
     for i, system in enumerate(SYSTEMS):
         builder.time("systems", {"n": 15}, 0.1 + i, system)
-    (best,) = [s for s in findings(collect(builder.frame())) if s.startswith("Best")]
+    (best,) = [s for s in findings(builder.data()) if s.startswith("Best")]
     assert SYSTEMS[0] in best
     assert SYSTEMS[-1] in best
 
@@ -101,14 +98,14 @@ def test_a_tie_with_the_runner_up_is_said() -> None:
     builder = Builder(H100, noise=0.01)
     for i, value in enumerate((1.0, 1.0001, 3.0)):
         builder.time("s", {"n": 15, "depth": i + 2}, value)
-    assert any("not told apart from the next" in s for s in findings(collect(builder.frame())))
+    assert any("not told apart from the next" in s for s in findings(builder.data()))
 
 
 def test_of_two_points_each_is_told_once() -> None:
     builder = Builder(H100, noise=0.001)
     for depth, value in ((4, 2.0), (6, 1.0)):
         builder.time("s", {"n": 15, "depth": depth}, value)
-    (best,) = [s for s in findings(collect(builder.frame())) if s.startswith("Best")]
+    (best,) = [s for s in findings(builder.data()) if s.startswith("Best")]
     assert "times as fast as the other (depth 4)" in best
     assert best.count("depth 4") == 1
 
@@ -116,7 +113,7 @@ def test_of_two_points_each_is_told_once() -> None:
 def test_an_empty_run_says_so() -> None:
     builder = Builder(H100)
     builder.fail("s", {"n": 15, "depth": 3}, "compile_error")
-    (only,) = findings(collect(builder.frame()))
+    (only,) = findings(builder.data())
     assert "of 1 points 0 finished" in only
 
 
@@ -126,7 +123,7 @@ def test_differences_of_parts_per_thousand_are_not_told() -> None:
         for j, memory in enumerate(("global", "shared")):
             counters = {"warp_instructions": 10000 + i + j, "lane_efficiency": 0.5 + i * j / 1e4}
             builder.count("s", {"n": 9, "loop": loop, "memory": memory}, counters)
-    (only,) = findings(collect(builder.frame()))
+    (only,) = findings(builder.data())
     assert only.startswith("No finding")
 
 
@@ -138,7 +135,7 @@ def test_growth_from_nearly_nothing_is_not_the_strongest_factor() -> None:
     for (memory, layout), conflicts in table.items():
         counters = {"warp_instructions": 10, "lane_efficiency": 0.5, "bank_conflicts": conflicts}
         builder.count("s", {"n": 9, "memory": memory, "layout": layout}, counters)
-    told = findings(collect(builder.frame()))
+    told = findings(builder.data())
     assert "layout. interleaved instead of per_thread removes 99.9998% of the bank" in told[0]
 
 
@@ -147,7 +144,7 @@ def test_a_direction_that_changes_with_the_size_is_said() -> None:
     for row in builder.rows:
         if row["n"] == 15 and row["memory"] == "shared" and row["round"]:
             row["value_s"] *= 4
-    told = findings(collect(builder.frame()))
+    told = findings(builder.data())
     assert "and in the same direction at N=16" in told[0]
     assert "but in the opposite direction at N=15" in told[0]
 
@@ -157,13 +154,13 @@ def test_an_effect_that_is_lost_in_noise_is_not_called_opposite() -> None:
     for i, row in enumerate(builder.rows):
         if row["n"] == 15 and row["round"]:
             row["value_s"] = 1.0 + 0.3 * ((i * 2654435761) % 97) / 97  # noise, and nothing else
-    told = findings(collect(builder.frame()))
+    told = findings(builder.data())
     assert "without a clear effect at N=15" in told[0]
     assert "opposite" not in told[0]
 
 
 def test_of_a_counter_no_value_is_called_the_best() -> None:
-    data = collect(ablation(MINI).frame())
+    data = ablation(MINI).data()
     texts = [extremes(data, s, quantity(c)) for s in data.sweeps for c in COUNTERS_TOLD]
     said = [text for text in texts if text]
     assert said
@@ -177,5 +174,5 @@ def test_a_seed_is_no_change_that_makes_anything_faster() -> None:
     for seed in (1, 2):
         for depth in (3, 4):
             builder.time("seeds", {"n": 15, "seed": seed, "depth": depth}, 0.1 * seed**3 * depth)
-    (strongest,) = [s for s in findings(collect(builder.frame())) if s.startswith("Strongest")]
+    (strongest,) = [s for s in findings(builder.data()) if s.startswith("Strongest")]
     assert "depth. 4 instead of 3" in strongest

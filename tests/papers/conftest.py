@@ -7,7 +7,7 @@ import pytest
 from nqbench.analysis.data.observed import Observed
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
-from tests.papers.fitness_runs import run
+from tests.papers.runs import fitness
 
 
 @pytest.fixture(scope="module")
@@ -17,4 +17,4 @@ def paper() -> Paper:
 
 @pytest.fixture(scope="module")
 def own() -> Observed:
-    return run()
+    return fitness().observed("fitness_schemes")

@@ -27,30 +27,29 @@ from nqbench.report.papers.reproduced import FIGURES as DRAW
 from nqbench.report.papers.reproduced import reproduced_table as twin
 from nqbench.report.papers.write import joint_source
 from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
-from tests.analysis.builder import MINI, Builder
-from tests.papers.runs import named
-from tests.papers.search_runs import (
+from tests.builders import MINI, Builder
+from tests.papers.runs import (
     APPLY,
     EVALUATION,
     ITERATIONS,
-    PAPER,
+    MACHINE,
+    ON_CPU,
+    SEARCH,
     V,
     gtx480,
-    levels,
+    search_levels,
     searched,
-    timed,
 )
-from tests.papers.test_studies import MACHINE, ON_HOST
 
 
 @pytest.fixture(scope="module")
 def paper() -> Paper:
-    return load_paper(PAPER)
+    return load_paper(SEARCH)
 
 
 @pytest.fixture(scope="module")
 def own() -> Observed:
-    return named(gtx480(), PAPER)
+    return gtx480().observed(SEARCH)
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +84,10 @@ def test_a_failure_is_judged_without_rounds(paper: Paper) -> None:
     """That a program goes wrong is no matter of chance: one round, or none, tells it."""
     made = Builder(MINI)
     for version, mapping in ((6, "quadratic"), (7, "rearranged")):
-        made.fail("mapping", levels(10_000, 1, mapping), "wrong", "moves", f"{V}{version}")
-    made.count("mapping", levels(10_000, 1, "rectangle"), {"warp_instructions": 1}, f"{V}8")
-    made.fail("processor", levels(10_000, 1), "wrong", "moves", f"{PAPER}.cpu_mapped")
-    found = {v.claim.id: v for v in judge(paper, [named(made, PAPER)])}
+        made.fail("mapping", search_levels(10_000, 1, mapping), "wrong", "moves", f"{V}{version}")
+    made.count("mapping", search_levels(10_000, 1, "rectangle"), {"warp_instructions": 1}, f"{V}8")
+    made.fail("processor", search_levels(10_000, 1), "wrong", "moves", f"{SEARCH}.cpu_mapped")
+    found = {v.claim.id: v for v in judge(paper, [made.observed(SEARCH)])}
     for name in ("mapping_fails_10000", "v7_still_fails", "v8_works"):
         assert (found[name].word, found[name].provenance) == ("holds", "simulated")
     assert "counts and does not time" in found["v5_apply_faster"].reason
@@ -96,25 +95,25 @@ def test_a_failure_is_judged_without_rounds(paper: Paper) -> None:
 
 def test_a_version_that_works_contradicts_the_paper(paper: Paper) -> None:
     made = Builder(MACHINE, rounds=1)
-    made.time("versions", levels(10_000, 500, "rearranged"), 1.0, f"{V}7")
-    made.fail("versions", levels(10_000, 500, "rectangle"), "wrong", "moves", f"{V}8")
-    found = {v.claim.id: v for v in judge(paper, [named(made, PAPER)])}
+    made.time("versions", search_levels(10_000, 500, "rearranged"), 1.0, f"{V}7")
+    made.fail("versions", search_levels(10_000, 500, "rectangle"), "wrong", "moves", f"{V}8")
+    found = {v.claim.id: v for v in judge(paper, [made.observed(SEARCH)])}
     assert (found["v7_still_fails"].word, found["v8_works"].word) == ("fails", "fails")
 
 
 def test_another_tour_is_another_solution(paper: Paper) -> None:
     made = gtx480(rounds=2)
     for row in made.rows:
-        if row["system"] == f"{PAPER}.cpu_mapped" and row["n"] == 1000:
+        if row["system"] == f"{SEARCH}.cpu_mapped" and row["n"] == 1000:
             row["final_solution_hash"] = 1
-    found = {v.claim.id: v for v in judge(paper, [named(made, PAPER)])}
+    found = {v.claim.id: v for v in judge(paper, [made.observed(SEARCH)])}
     assert found["same_solution"].word == "fails"
 
 
 def test_counters_of_a_profiler_alone_are_asked_of_it(paper: Paper) -> None:
     made = Builder(MACHINE, rounds=2)
-    timed(made, "counted", f"{V}1", levels(1000, 1), 1e-3)
-    found = {v.claim.id: v for v in judge(paper, [named(made, PAPER)])}
+    made.time("counted", search_levels(1000, 1), 1e-3, f"{V}1")
+    found = {v.claim.id: v for v in judge(paper, [made.observed(SEARCH)])}
     assert "by Nsight Compute alone" in found["replay_overhead"].reason
     assert "not known" not in found["replay_overhead"].reason
 
@@ -123,8 +122,8 @@ def test_limits_of_unknown_devices_are_unknown(own: Observed) -> None:
     assert flops_per_s(own.data) == pytest.approx(2 * 128 * 132 * 1.755e9)
     assert ideal_instruction_byte_ratio(own.data) == pytest.approx(128 * 132 * 1.755e9 / 2e12)
     made = Builder(MINI)
-    made.count("versions", levels(100, 5), {"branches": 10}, f"{V}1")
-    simulated = named(made, PAPER)
+    made.count("versions", search_levels(100, 5), {"branches": 10}, f"{V}1")
+    simulated = made.observed(SEARCH)
     assert flops_per_s(simulated.data) is None
     assert ideal_instruction_byte_ratio(simulated.data) is None
 
@@ -154,7 +153,7 @@ def test_searches_are_compared_with_equal_limits_only(paper: Paper, own: Observe
     gain = eight[at["gpu_v1 / this"]]
     assert isinstance(gain, Estimate)
     assert gain.value == pytest.approx((735 + 20) / (378 + 20), rel=1e-3)
-    core = rows[f"{PAPER}.cpu_mapped", 1000]
+    core = rows[f"{SEARCH}.cpu_mapped", 1000]
     assert core[at["paper, a whole search"]] == "over 175"
     assert core[at["gpu_v1 / this"]] is None  # 200 iterations against 2,500
     assert rows[f"{V}8", 10_000][at["paper, a whole search"]] == "roughly 22.5"
@@ -165,12 +164,16 @@ def test_searches_are_compared_with_equal_limits_only(paper: Paper, own: Observe
 def test_ours_stand_beside_version_8_and_the_limits(paper: Paper) -> None:
     """Half the time of version 8, a limit by roots, and what a profiler read of device memory."""
     made = gtx480(rounds=2)
-    own = {"fp32_instructions_per_move": 17, "roots_per_move": 3, "bytes_per_move": 12}
+    own: dict[str, Any] = {
+        "fp32_instructions_per_move": 17,
+        "roots_per_move": 3,
+        "bytes_per_move": 12,
+    }
     iterations, one_s = ITERATIONS[1000], 20e-6
     base_s = iterations * (EVALUATION[8] + APPLY[8] + 20e-6)
-    timed(made, "versions", "local_search.fused", levels(1000, iterations), base_s / 2,
-          evaluation_s=iterations * one_s, **searched(1000, iterations) | own)  # fmt: skip
-    run = named(made, PAPER)
+    own |= {"evaluation_s": iterations * one_s, **searched(1000, iterations), **own}
+    made.time("versions", search_levels(1000, iterations), base_s / 2, "local_search.fused", **own)
+    run = made.observed(SEARCH)
     table = twin(paper, paper.table("against_limits"), run)
     at = {column.name: i for i, column in enumerate(table.columns)}
     rows = {(row[at["system"]], row[at["N"]]): row for row in table.rows}
@@ -194,8 +197,8 @@ def test_ours_stand_beside_version_8_and_the_limits(paper: Paper) -> None:
 
 def test_a_run_without_times_or_counters_makes_no_table(paper: Paper) -> None:
     made = Builder(MINI)
-    made.count("versions", levels(100, 5), {"branches": 10}, f"{V}1")
-    bare = named(made, PAPER)
+    made.count("versions", search_levels(100, 5), {"branches": 10}, f"{V}1")
+    bare = made.observed(SEARCH)
     for name in ("table_1", "searches", "against_limits"):
         with pytest.raises(AnalysisError):
             twin(paper, paper.table(name), bare)
@@ -207,10 +210,11 @@ def test_a_run_without_times_or_counters_makes_no_table(paper: Paper) -> None:
 
 def test_a_run_on_the_processor_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
     made = Builder({**MACHINE, "spec": "cpu", "kind": "cpu"}, rounds=2)
-    own = levels(1000, 20)
-    timed(made, "processor", f"{PAPER}.cpu_mapped", own, 0.4, **ON_HOST, **searched(1000, 20))
-    made.skip("versions", levels(1000, 10), "it is a GPU kernel", f"{V}1")
-    alone = named(made, PAPER)
+    own = search_levels(1000, 20)
+    found = ON_CPU | searched(1000, 20)
+    made.time("processor", own, 0.4, f"{SEARCH}.cpu_mapped", **found)
+    made.skip("versions", search_levels(1000, 10), "it is a GPU kernel", f"{V}1")
+    alone = made.observed(SEARCH)
     reasons = {"figure_7": "taken apart", "figure_10": "no search on a GPU",
                "figure_11": "the run has no", "versions": "no search on a GPU"}  # fmt: skip
     for figure in paper.figures:
@@ -311,7 +315,7 @@ MISTAKES = {
 @pytest.mark.parametrize("which", MISTAKES)
 def test_a_mistake_is_said_with_its_line(which: str, tmp_path: Any) -> None:
     old, new, said = MISTAKES[which]
-    text = (paper_folder(PAPER) / "published.yaml").read_text(encoding="utf-8")
+    text = (paper_folder(SEARCH) / "published.yaml").read_text(encoding="utf-8")
     assert old in text
     file = tmp_path / "published.yaml"
     file.write_text(text.replace(old, new, 1), encoding="utf-8")

@@ -19,8 +19,8 @@ from nqbench.report.figures.style import styled
 from nqbench.report.papers.reproduced import FIGURES as DRAW
 from nqbench.report.papers.reproduced import reproduced_table as twin
 from nqbench.report.papers.write import joint_source
-from tests.analysis.builder import H100, MINI, Builder
-from tests.papers.fitness_runs import builder, column, levels, run
+from tests.builders import H100, MINI, Builder
+from tests.papers.runs import FITNESS, column, fitness, fitness_levels
 
 NOT_IN_THE_FILES = {
     "forkjoin_threshold": "was timed with one threshold only",
@@ -52,8 +52,8 @@ def test_a_limit_of_nesting_that_is_gone_is_a_claim_that_fails(paper: Paper) -> 
     """An H100 with CUDA 13 answers right at 25 levels."""
     made = Builder(H100, rounds=3, noise=1e-5)
     for depth in (1, 24, 25):
-        made.time("nesting", levels(1000, "gpu_cdp", threshold=32, nesting=depth), 0.1, CDP)
-    found = {v.claim.id: v for v in judge(paper, [run(made)])}["cdp_depth_limit"]
+        made.time("nesting", fitness_levels(1000, "gpu_cdp", threshold=32, nesting=depth), 0.1, CDP)
+    found = {v.claim.id: v for v in judge(paper, [made.observed(FITNESS)])}["cdp_depth_limit"]
     assert found.word == "fails", found.reason
 
 
@@ -101,8 +101,8 @@ def test_sizes_are_those_at_which_all_were_timed(paper: Paper) -> None:
     made = Builder(rounds=3)
     small = ((n, name) for n in (10, 100) for name in ("cpu_serial", "gpu_coarse", "cpu_forkjoin"))
     for n, system in (*small, (20000, "cpu_serial"), (20000, "gpu_coarse")):
-        made.time("schemes", levels(n, system), 1.0, f"fitness_schemes.{system}")
-    found = {v.claim.id: v for v in judge(paper, [run(made)])}
+        made.time("schemes", fitness_levels(n, system), 1.0, f"fitness_schemes.{system}")
+    found = {v.claim.id: v for v in judge(paper, [made.observed(FITNESS)])}
     assert value(found["coarse_max_speedup"]) == pytest.approx(1.0, rel=0.02)
     assert found["coarse_max_speedup"].word == "fails"
     lacking = found["cpu_max_speedups"]
@@ -148,12 +148,11 @@ def test_every_figure_is_drawn(paper: Paper, own: Observed) -> None:
 def test_a_simulated_run_times_the_processor_only(paper: Paper) -> None:
     made = Builder(MINI, rounds=3)
     for n in (10, 100):
-        made.time("schemes", levels(n, "cpu_serial"), 1e-6, "fitness_schemes.cpu_serial")
-        for row in made.rows[-made.rounds - 1 :]:
-            row |= {"device": "cpu", "device_kind": "cpu", "simulated": False}
-        own = levels(n, "gpu_coarse")
+        own = fitness_levels(n, "cpu_serial")
+        made.time("schemes", own, 1e-6, "fitness_schemes.cpu_serial", device="cpu")
+        own = fitness_levels(n, "gpu_coarse")
         made.count("schemes", own, {"warp_instructions": 100}, "fitness_schemes.gpu_coarse")
-    simulated = run(made)
+    simulated = made.observed(FITNESS)
     found = {v.claim.id: v for v in judge(paper, [simulated])}
     assert "counts and does not time" in found["coarse_max_speedup"].reason
     with pytest.raises(NotMeasured, match="counts and does not time"):
@@ -173,10 +172,12 @@ def test_a_run_on_the_processor_alone_judges_what_it_can(paper: Paper) -> None:
             ("tbb", 1.5 * threads_s),
             ("forkjoin", forkjoin_s),
         ):
-            made.time("schemes", levels(n, f"cpu_{name}"), time_s, f"fitness_schemes.cpu_{name}")
+            made.time(
+                "schemes", fitness_levels(n, f"cpu_{name}"), time_s, f"fitness_schemes.cpu_{name}"
+            )
     for row in made.rows:
-        row |= {"device": "cpu", "device_kind": "cpu"}
-    alone = run(made)
+        row |= {"device": "cpu"}
+    alone = made.observed(FITNESS)
     assert alone.sizes == [10000, 30000]
     found = {v.claim.id: v for v in judge(paper, [alone])}
     assert value(found["cpu_max_speedups"]) == pytest.approx(10.0, rel=0.02)
@@ -259,7 +260,7 @@ def test_the_files_give_the_largest_speedups_of_the_text(paper: Paper, short: st
     assert f"{max(serial[n] / own[n] for n in own):.{decimals}f}" == PRINTED[short]
 
 
-def test_invented_rounds_differ() -> None:
+def test_synthetic_rounds_differ() -> None:
     """The run that these tests judge has noise: a verdict is one over rounds."""
-    times = {row["value_s"] for row in builder(noise=1e-3).rows if row.get("value_s")}
+    times = {row["value_s"] for row in fitness(noise=1e-3).rows if row.get("value_s")}
     assert len(times) > 100

@@ -18,8 +18,8 @@ from nqbench.report.papers.limits import CEILINGS_OF, measured_peaks, peaks
 from nqbench.report.papers.reproduced import FIGURES as DRAW
 from nqbench.report.papers.reproduced import reproduced_table as twin
 from nqbench.report.papers.write import joint_source
-from tests.analysis.builder import Builder
-from tests.papers.fitness_runs import column, levels, run
+from tests.builders import Builder
+from tests.papers.runs import FITNESS, column, fitness_levels
 
 GAIN = "times as fast as the coarse scheme"
 RECORDED = Path(__file__).parents[2] / "results/reference/h100/fitness_schemes"
@@ -68,10 +68,10 @@ def test_schemes_stand_beside_the_limits_of_the_device(paper: Paper) -> None:
     """Half a second for 2e12 bytes and 2e12 operations; a histogram a thousand times faster."""
     made = Builder(rounds=3, noise=1e-5)
     for system, seconds in (("fitness_schemes.gpu_coarse", 0.5), ("fitness.histogram", 5e-4)):
-        made.time("largest", levels(10**6, system.partition(".")[2]), 2 * seconds, system)
-        for row in made.rows[-made.rounds :]:
-            row |= {"kernel_s": seconds, "bytes_moved": 2e12, "operations": 2e12}
-    table = twin(paper, paper.table("limits_table"), run(made))
+        found = {"kernel_s": seconds, "bytes_moved": 2e12, "operations": 2e12}
+        own = fitness_levels(10**6, system.partition(".")[2])
+        made.time("largest", own, 2 * seconds, system, **found)
+    table = twin(paper, paper.table("limits_table"), made.observed(FITNESS))
     gains = dict(zip(column(table, "system"), column(table, GAIN), strict=True))
     assert gains["fitness_schemes.gpu_coarse"] is None
     gain = gains["fitness.histogram"]

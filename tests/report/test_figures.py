@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.errors import AnalysisError
@@ -33,7 +32,7 @@ from nqbench.report.figures.style import (
 from nqbench.report.items import items_of
 from nqbench.report.table import Source, source_of
 from nqbench.study.report_items import ReportItem, kinds
-from tests.analysis.builder import H100, MINI, SYSTEMS, Builder, ablation, factorial
+from tests.builders import H100, MINI, SYSTEMS, Builder, ablation, factorial
 
 ITEMS = {
     "effects": {"of": "factorial"},
@@ -46,12 +45,12 @@ ITEMS = {
 
 @pytest.fixture(scope="module")
 def measured() -> Dataset:
-    return collect(ablation().frame())
+    return ablation().data()
 
 
 @pytest.fixture(scope="module")
 def simulated() -> Dataset:
-    return collect(ablation(MINI).frame())
+    return ablation(MINI).data()
 
 
 @pytest.fixture(autouse=True)
@@ -224,7 +223,7 @@ def test_a_failed_point_is_hatched_like_one_that_does_not_fit() -> None:
             builder.fail("s", levels, "wrong")
         else:
             builder.time("s", levels, 0.1 * depth)
-    (drawing,) = draw(collect(builder.frame()), "heatmap", x="block_size", y="depth")
+    (drawing,) = draw(builder.data(), "heatmap", x="block_size", y="depth")
     texts = [t.get_text() for t in drawing.figure.axes[0].texts]
     assert len(texts) == 3
     assert sum(bool(p.get_hatch()) for p in drawing.figure.axes[0].patches) == 1
@@ -254,7 +253,7 @@ def test_panels_of_one_quantity_have_axes_of_one_kind() -> None:
     for n, depths in ((15, (3, 4, 5, 6)), (16, (5, 6))):
         for depth in depths:
             builder.time("s", {"n": n, "depth": depth}, 2.0**-depth)
-    (drawing,) = draw(collect(builder.frame()), "line", of="s", x="depth")
+    (drawing,) = draw(builder.data(), "line", of="s", x="depth")
     assert {ax.get_yscale() for ax in drawing.figure.axes} == {"log"}
 
 
@@ -262,7 +261,7 @@ def test_a_ranking_that_was_cut_does_not_say_all() -> None:
     builder = Builder(H100)
     for depth in range(2, 2 + MOST_ROWS + 5):
         builder.time("s", {"n": 15, "depth": depth}, 0.1 * depth)
-    (drawing,) = draw(collect(builder.frame()), "ranking", of="s")
+    (drawing,) = draw(builder.data(), "ranking", of="s")
     assert drawing.title == "Points of sweep s, N=15"
 
 
@@ -272,7 +271,7 @@ def test_times_far_above_the_fastest_leave_room_for_the_near_ones() -> None:
         for n in (15, 16):
             for system, time_s in zip(SYSTEMS[:2], (0.1, 0.1 * slow), strict=True):
                 builder.time("s", {"n": n}, time_s, system)
-        (drawing,) = draw(collect(builder.frame()), "scaling", of="s", series="system")
+        (drawing,) = draw(builder.data(), "scaling", of="s", series="system")
         assert drawing.figure.axes[1].get_yscale() == scale
 
 
@@ -321,11 +320,11 @@ def test_nothing_finished_is_a_sentence(name: str) -> None:
         builder.fail("s", {"n": 15, "depth": depth, "block_size": 32}, "launch_error")
     options = {k: v for k, v in ITEMS[name].items() if k in {"x", "y"}}
     with pytest.raises(AnalysisError, match="no finished point"):
-        draw(collect(builder.frame()), name, **options)
+        draw(builder.data(), name, **options)
 
 
 def test_sizes_may_be_chosen() -> None:
-    data = collect(factorial(sizes=(15, 16)).frame())
+    data = factorial(sizes=(15, 16)).data()
     one, two = draw(data, "ranking", of="factorial", n=(15, 16))
     assert (one.title[-4:], two.title[-4:]) == ("N=15", "N=16")
     assert one.name != two.name
@@ -339,7 +338,7 @@ def test_a_sweep_of_the_host_alone_has_its_line(device: dict[str, Any]) -> None:
         for row in made.rows[-made.rounds - 1 :]:
             row |= {"device": "cpu", "device_kind": "cpu", "simulated": False}
     made.time("kernels", {"n": 300}, 1.0, "a.kernel")
-    data = collect(made.frame())
+    data = made.data()
     (drawing,) = draw(data, "line", of="threads", x="threads")
     assert drawing.title == "CPU time against threads"
     heights = np.asarray(_line(drawing.figure.axes[0].containers[0]).get_ydata())
@@ -347,7 +346,7 @@ def test_a_sweep_of_the_host_alone_has_its_line(device: dict[str, Any]) -> None:
 
 
 def test_two_factors_are_not_folded_into_one_line() -> None:
-    data = collect(factorial(sizes=(15,)).frame())
+    data = factorial(sizes=(15,)).data()
     with pytest.raises(AnalysisError, match="another factor varies too"):
         draw(data, "line", of="factorial", x="memory", series="layout")
     with pytest.raises(AnalysisError, match="another factor varies too"):
@@ -390,7 +389,7 @@ def test_sizes_far_apart_stand_on_a_logarithmic_axis(sizes: Sequence[int], scale
     builder = Builder(H100, sweeps=[{"name": "systems", "systems": ["zhang2011.naive_l1_16k"]}])
     for n in sizes:
         builder.time("systems", {"n": n}, 0.1 * n, "zhang2011.naive_l1_16k")
-    (drawing,) = draw(collect(builder.frame()), "scaling", of="systems", series="system")
+    (drawing,) = draw(builder.data(), "scaling", of="systems", series="system")
     assert {ax.get_xscale() for ax in drawing.figure.axes} == {scale}
 
 

@@ -6,24 +6,23 @@ from typing import Any
 
 import pytest
 
-from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import AnalysisError
 from nqbench.report.table import Column, Source, Table
 from nqbench.report.tables import TABLES
 from nqbench.study.report_items import ReportItem, kinds
-from tests.analysis.builder import H100, MINI, TRUTH, Builder, ablation
+from tests.builders import H100, MINI, TRUTH, Builder, ablation
 
 
 @pytest.fixture(scope="module")
 def measured() -> Dataset:
-    return collect(ablation().frame())
+    return ablation().data()
 
 
 @pytest.fixture(scope="module")
 def simulated() -> Dataset:
-    return collect(ablation(MINI).frame())
+    return ablation(MINI).data()
 
 
 def make(data: Dataset, name: str, of: str | None = None, **options: Any) -> list[Table]:
@@ -54,7 +53,7 @@ def test_points_on_the_host_are_told_apart() -> None:
         for kind in ("serial", "tbb"):
             levels = {"n": 15, "kind": kind, "evaluator": kind, "threads": threads}
             builder.time("s", levels, 1.0, system="cpu.multicore")
-    (table,) = make(collect(builder.frame()), "results")
+    (table,) = make(builder.data(), "results")
     assert [c.name for c in table.columns[:4]] == ["system", "threads", "evaluator", "N"]
     assert cells(table, "threads") == ["1", "1", "2", "2"]
     assert cells(table, "evaluator") == ["serial", "tbb", "serial", "tbb"]
@@ -64,10 +63,10 @@ def test_failed_points_are_listed_without_a_value() -> None:
     builder = Builder(H100, rounds=2)
     builder.time("s", {"n": 15, "depth": 3}, 1.0)
     builder.fail("s", {"n": 15, "depth": 4}, "wrong", "answer 1, expected 2")
-    (table,) = make(collect(builder.frame()), "results")
+    (table,) = make(builder.data(), "results")
     assert cells(table, "status") == ["ok", "wrong"]
     assert cells(table, "kernel time")[1] is None
-    (skipped,) = make(collect(builder.frame()), "skipped")
+    (skipped,) = make(builder.data(), "skipped")
     assert skipped.rows == (("s", "depth 4", 15, "wrong", "answer 1, expected 2"),)
 
 
@@ -127,8 +126,7 @@ def test_a_level_has_one_column_among_the_resources() -> None:
     builder = Builder(sweeps=[{"name": "s", "matrix": {"blocks": []}}])
     for blocks in ("1/SM", "5/SM"):
         builder.time("s", {"n": 15, "blocks": blocks}, 0.1)
-    frame = builder.frame()
-    (table,) = make(collect(frame), "resources")
+    (table,) = make(builder.data(), "resources")
     assert [c.name for c in table.columns].count("blocks") == 1
 
 
@@ -141,10 +139,10 @@ def test_a_table_of_one_row_says_so() -> None:
 def test_no_resources_says_where_to_find_them() -> None:
     builder = Builder(MINI)
     builder.count("s", {"n": 9, "depth": 3}, {"warp_instructions": 5})
-    frame = builder.frame().drop(columns=["registers", "occupancy"])
-    frame.attrs = builder.frame().attrs
+    for name in ("registers", "occupancy"):
+        del builder.rows[0][name]
     with pytest.raises(AnalysisError, match="nqbench static"):
-        make(collect(frame), "resources")
+        make(builder.data(), "resources")
 
 
 def test_skipped_table_says_why(measured: Dataset) -> None:

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
-import nqbench.runs.folder
-from nqbench.analysis.data.collect import collect
 from nqbench.errors import StoreError, StudyError
 from nqbench.report import default_out, findings_of, write_report
 from nqbench.report.items import items_of
 from nqbench.report.page import Folder
-from tests.analysis.builder import H100, MINI, Builder, ablation, factorial
+from tests.builders import H100, MINI, Builder, ablation, factorial
 
 Serve = Callable[..., list[Path]]
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
-    """Makes frames loadable under made-up run folders."""
-    frames: dict[Path, pd.DataFrame] = {}
-    monkeypatch.setattr(nqbench.runs.folder, "load", lambda run: frames[Path(run)])
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Serve:
+    """Writes runs."""
+    folder = tmp_path_factory.mktemp("runs")
+    numbers = itertools.count()
 
     def add(*builders: Builder) -> list[Path]:
-        paths = [Path(f"run{len(frames) + i}") for i in range(len(builders))]
-        frames.update(zip(paths, (b.frame() for b in builders), strict=True))
-        return paths
+        return [builder.write(folder / f"run{next(numbers)}") for builder in builders]
 
     return add
 
@@ -205,7 +201,7 @@ def test_a_damaged_report_list_is_a_sentence(entry: object) -> None:
     builder = factorial(rounds=2)
     builder.report = [entry]  # type: ignore[list-item]
     with pytest.raises(StoreError, match=r"is damaged: its report list .* delete study\.report"):
-        items_of(collect(builder.frame()))
+        items_of(builder.data())
 
 
 def test_what_is_not_made_any_more_does_not_stay_beside_the_new(tmp_path: Path) -> None:

@@ -1,182 +1,107 @@
-"""From the measurements of a run to its points."""
+"""From the records of a run to its points."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult, missing
 from nqbench.errors import StudyError
-
-if TYPE_CHECKING:
-    import pandas as pd
+from nqbench.record import Record
+from nqbench.runs.frame import recorded
+from nqbench.runs.reading import current, read_manifest, read_records
 
 Row = Mapping[str, Any]
 
 
 def load_dataset(run: Path | str) -> Dataset:
     """Load a run folder. Raises ``StoreError`` where it cannot be read."""
-    from nqbench.runs.folder import load
-
-    return collect(load(run))
+    return collect(read_manifest(Path(run)), read_records(Path(run)).records)
 
 
-def collect(frame: pd.DataFrame, name: str = "") -> Dataset:
-    """Read a frame as ``runs.frame`` makes it, with the manifest in ``frame.attrs``.
+def collect(manifest: Row, records: Iterable[Record], name: str = "") -> Dataset:
+    """The points of a run, from its manifest and its records.
 
-    The manifest's points give the order and say what was planned. Measurements find their point by
-    key, so that two sweeps that hold the same point share them. Without planned points, rows that
-    agree in sweep, system and all factors make a point.
+    The manifest's points give the order and say what was planned, levels included. Records find
+    their point by key, so that two sweeps that hold the same point share its measurements.
+    Instrumented kernels and a profiler's launches are left out: see ``observed``.
     """
-    manifest: Mapping[str, Any] = frame.attrs.get("manifest", {})
-    device = manifest.get("device", {})
-    simulated = isinstance(device, Mapping) and device.get("kind") == "sim"
-    rows = list(_rows(frame))
-    planned = [p for p in manifest.get("points", ()) if isinstance(p, Mapping)]
-    planned = [p for p in planned if not _instrumented(p["factors"])]
-    rows = [row for row in rows if not _instrumented(row) and int(row["round"]) >= 0]
-    if planned:
-        points = _planned(planned, rows, simulated, _host_systems(manifest))
-    else:
-        points = _grouped(rows, _workload_factors(manifest, frame.columns), simulated)
-    timed = any(p.timed and p.ok for p in points)
-    # What most points have: a run that was stopped has one measurement more for a few of them.
-    rounds = (
-        statistics.mode(len(p.measurements) for p in points if p.timed and p.ok) if timed else 0
+    measured: dict[str, list[Row]] = {}
+    for record in current(manifest, records):
+        if record.round >= 0:
+            measured.setdefault(record.key, []).append(recorded(record))
+    points = tuple(
+        _point(planned, measured.get(planned["key"], ()), manifest)
+        for planned in manifest.get("points", ())
+        if not instrumented(planned["factors"])
     )
-    study = manifest.get("study", {})
-    study_name = study.get("name", "") if isinstance(study, Mapping) else str(study)
-    return Dataset(name or study_name or "run", manifest, tuple(points), rounds)
+    # What most points have: a run that was stopped has one measurement more for a few of them.
+    counts = [len(p.measurements) for p in points if p.timed and p.ok]
+    study = str(manifest["study"]["name"])
+    return Dataset(name or study, manifest, points, statistics.mode(counts) if counts else 0)
 
 
-def _instrumented(levels: Row) -> bool:
+def instrumented(factors: Row) -> bool:
     """Whether a kernel counts what it does: it has no time, and its counters are its own."""
-    probe = levels.get("probe")
-    return not (missing(probe) or probe in (INAPPLICABLE, "none"))
+    return factors.get("probe") not in (None, INAPPLICABLE, "none")
 
 
-def _planned(
-    planned: Sequence[Row], rows: Sequence[Row], simulated: bool, hosts: frozenset[str]
-) -> list[PointResult]:
-    by_key: dict[str, list[Row]] = {}
-    for row in rows:
-        by_key.setdefault(str(row["key"]), []).append(row)
-    points: list[PointResult] = []
-    for point in planned:
-        levels = _levels(point["factors"])
-        place = (str(point["sweep"]), str(point.get("system") or ""))
-        measurements = by_key.get(str(point.get("key", "")), [])
-        if measurements:
-            points.append(_settle(place, levels, measurements, simulated))
-        else:
-            skip = str(point.get("skip") or "")
-            points.append(_unrun(place, levels, skip, host=place[1] in hosts))
-    return points
-
-
-def _grouped(rows: Sequence[Row], factors: Sequence[str], simulated: bool) -> list[PointResult]:
-    groups: dict[Hashable, tuple[tuple[str, str], dict[str, Level], list[Row]]] = {}
-    for row in rows:
-        levels = _levels({factor: row.get(factor) for factor in factors})
-        place = (row["sweep"], row["system"])
-        group = groups.setdefault((*place, frozenset(levels.items())), (place, levels, []))
-        group[2].append(row)
-    return [_settle(place, levels, found, simulated) for place, levels, found in groups.values()]
-
-
-def _rows(frame: pd.DataFrame) -> Iterable[Mapping[str, Any]]:
-    """Rows as dictionaries, in the order of the file."""
-    frame = frame.copy(deep=False)
-    frame.attrs = {}  # pandas would copy the manifest once more for every column
-    columns = [str(c) for c in frame.columns]
-    data = [frame.iloc[:, i].tolist() for i in range(len(columns))]
-    for values in zip(*data, strict=True):
-        row = dict(zip(columns, values, strict=True))
-        row["system"] = "" if missing(row.get("system")) else str(row["system"])
-        row["sweep"] = "" if missing(row.get("sweep")) else str(row["sweep"])
-        yield row
-
-
-def _workload_factors(manifest: Row, columns: Iterable[Any]) -> list[str]:
-    from nqbench.workloads import get
-
-    present = {str(column) for column in columns}
-    return [factor for factor in get(_workload_name(manifest)).factors if factor in present]
-
-
-def _workload_name(manifest: Row) -> str:
-    study = manifest.get("study", {})
-    return str(study.get("workload", "counting")) if isinstance(study, Mapping) else "counting"
-
-
-def _host_systems(manifest: Row) -> frozenset[str]:
-    """Systems of the run's workload that run on the processor; of nobody's where it is unknown."""
-    from nqbench.workloads import get
-
-    try:
-        return get(_workload_name(manifest)).cpu_systems
-    except StudyError:
-        return frozenset()  # somebody's own workload: its records say where they ran
-
-
-def _levels(given: Row) -> dict[str, Level]:
-    """Levels that apply, in one form whether they come from a table or from JSON."""
+def _levels(factors: Row) -> dict[str, Level]:
+    """The levels that apply, ``n`` included; ``{"per_sm": 2}`` as ``2/SM``."""
     levels: dict[str, Level] = {}
-    for factor, value in given.items():
+    for factor, value in factors.items():
         if missing(value) or value == INAPPLICABLE:
             continue
         if isinstance(value, Mapping):
             levels[factor] = f"{value.get('per_sm')}/SM"
-        elif isinstance(value, bool | str):
-            levels[factor] = str(value)
         else:
-            number = float(value)  # a column with gaps turns integers into floats
-            levels[factor] = int(number) if number.is_integer() else number
+            levels[factor] = value if isinstance(value, int | float) else str(value)
     return levels
 
 
-def _unrun(
-    place: tuple[str, str], levels: Mapping[str, Level], skip: str, *, host: bool
-) -> PointResult:
-    return PointResult(
-        *place,
-        n=int(levels.get("n", 0)),
-        levels={k: v for k, v in levels.items() if k != "n"},
-        host=host,
-        timed=False,
-        status="skipped" if skip else "unfinished",
-        reason=skip or "planned, but the run ended before it; run the study again to resume",
-        measurements={},
-    )
-
-
-def _settle(
-    place: tuple[str, str], levels: Mapping[str, Level], rows: Sequence[Row], simulated: bool
-) -> PointResult:
+def _point(planned: Row, rows: Sequence[Row], manifest: Row) -> PointResult:
     """Decide what a point's measurements amount to.
 
-    Only measurements of the newest key count (an older key measured something else). One wrong
-    answer condemns the point: its other measurements cannot be trusted either. Throttled ones do
-    not count.
+    One wrong answer condemns the point: its other measurements cannot be trusted either. Throttled
+    ones do not count.
     """
-    last = rows[-1]
-    rows = [r for r in rows if r.get("key") == last.get("key")]
-    host = last.get("device") == "cpu"
-    timed = host or not simulated
-    good = {int(r["round"]): r for r in rows if r["status"] == "ok" and _complete(r, timed)}
-    status, reason = _verdict(rows, bool(good))
+    levels = _levels(planned["factors"])
+    system = str(planned.get("system") or "")
+    good: dict[int, Row] = {}
+    if rows:
+        cpu = rows[-1]["device"] == "cpu"
+        timed = cpu or manifest["device"]["kind"] != "sim"
+        good = {r["round"]: r for r in rows if r["status"] == "ok" and _complete(r, timed)}
+        status, reason = _verdict(rows, bool(good))
+    else:
+        cpu, timed = system in _cpu_systems(manifest), False
+        status, reason = "skipped", str(planned.get("skip") or "")
+        if not reason:
+            status = "unfinished"
+            reason = "planned, but the run ended before it; run the study again to resume"
     return PointResult(
-        *place,
-        n=int(levels.get("n", 0)),
-        levels={k: v for k, v in levels.items() if k != "n"},
-        host=host,
+        sweep=str(planned["sweep"]),
+        system=system,
+        n=int(levels.pop("n", 0)),
+        levels=levels,
+        host=cpu,
         timed=timed,
         status=status,
         reason=reason,
         measurements=dict(sorted(good.items())) if status == "ok" else {},
     )
+
+
+def _cpu_systems(manifest: Row) -> frozenset[str]:
+    """Systems of the run's workload that run on the CPU; none where it is unknown."""
+    from nqbench.workloads import get
+
+    try:
+        return get(str(manifest["study"].get("workload", "counting"))).cpu_systems
+    except StudyError:
+        return frozenset()  # somebody's own workload: its records say where they ran
 
 
 def _verdict(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
@@ -198,7 +123,7 @@ def _verdict(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
         return str(bad[-1]["status"]), str(bad[-1].get("reason") or "no reason recorded")
     if slowed:
         return "throttled", str(rows[-1].get("reason") or "every measurement was throttled")
-    if any(int(r["round"]) > 0 and r.get("value_s") == 0 for r in rows):
+    if any(r["round"] > 0 and r["value_s"] == 0 for r in rows):
         return "unfinished", (
             "its measurements took 0 s: shorter than the clock can tell; give the kernel more work"
         )
@@ -212,6 +137,5 @@ def _count(number: int, what: str) -> str:
 def _complete(row: Mapping[str, Any], timed: bool) -> bool:
     """Whether a measurement says something: a time after round 0, or counters."""
     if timed:
-        value = row.get("value_s")
-        return int(row["round"]) > 0 and not missing(value) and float(value or 0) > 0
+        return row["round"] > 0 and (row["value_s"] or 0) > 0
     return not missing(row.get("warp_instructions"))

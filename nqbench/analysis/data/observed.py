@@ -5,21 +5,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.data.collect import collect
-from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult, missing
+from nqbench.analysis.data.collect import collect, instrumented
+from nqbench.analysis.data.dataset import Dataset, PointResult, missing
 from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.errors import StudyError
 from nqbench.papers.load import load_paper, paper_names
+from nqbench.record import Record
+from nqbench.runs.frame import recorded
+from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.system.suggest import listing
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from nqbench.papers.schema import Paper
 
 
@@ -71,31 +72,27 @@ class Observed:
 
 def observe(run: Path | str) -> Observed:
     """Load a run folder. Raises ``StoreError`` where it cannot be read."""
-    from nqbench.runs.folder import load
+    manifest, found = read_manifest(Path(run)), read_records(Path(run))
+    return observed(manifest, found.records, Path(run))
 
-    return observed(load(run), Path(run))
 
-
-def observed(frame: pd.DataFrame, path: Path) -> Observed:
-    """A run from its frame of measurements."""
-    import pandas as pd
-
-    ok = frame["status"] == "ok"
-    probed = pd.Series(data=False, index=frame.index)
-    if "probe" in frame:
-        probed = frame["probe"].notna() & ~frame["probe"].isin(["none", INAPPLICABLE, ""])
-    profiled = (frame["round"] < 0) & ~probed
-    return Observed(path, collect(frame), _rows(frame[ok & probed]), _rows(frame[ok & profiled]))
+def observed(manifest: Mapping[str, Any], records: Iterable[Record], path: Path) -> Observed:
+    """A run from its manifest and its records."""
+    probes: list[Mapping[str, Any]] = []
+    profiles: list[Mapping[str, Any]] = []
+    records = current(manifest, records)
+    for record in records:
+        counted = instrumented(record.point["factors"])
+        if record.status != "ok" or not (counted or record.round < 0):
+            continue
+        row = recorded(record) | {"system": record.point["system"] or ""}
+        (probes if counted else profiles).append(row)
+    return Observed(path, collect(manifest, records), tuple(probes), tuple(profiles))
 
 
 def timed_runs(runs: Sequence[Observed]) -> list[Observed]:
     """Those with times: the simulator counts and does not time."""
     return [run for run in runs if not run.data.simulated]
-
-
-def _rows(frame: pd.DataFrame) -> tuple[Mapping[str, Any], ...]:
-    columns = [str(c) for c in frame.columns]
-    return tuple(dict(zip(columns, row, strict=True)) for row in frame.to_numpy().tolist())
 
 
 def papers_of(runs: Sequence[Observed], asked: str | None) -> list[Paper]:

@@ -11,8 +11,8 @@ from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
 from nqbench.report.papers.reproduced import reproduced_table as twin
 from nqbench.report.table import Table
-from tests.analysis.builder import MINI, Builder, counters_of
-from tests.papers.runs import POOLS, STEPS, levels, named, zhang
+from tests.builders import MINI, Builder, counters_of
+from tests.papers.runs import POOLS, STEPS, levels, zhang
 
 CARDS = {"gtx275": "2.64", "gtx295": "2.06", "gf8600m_gs": "1.23", "nvs295": "0.95"}
 """Quotients of the printed seconds; 14.7 / 12.0 is 1.225, which the paper's claims round up."""
@@ -20,7 +20,7 @@ CARDS = {"gtx275": "2.64", "gtx295": "2.06", "gf8600m_gs": "1.23", "nvs295": "0.
 
 def made(paper: str, table: str, builder: Builder) -> Table:
     loaded = load_paper(paper)
-    return twin(loaded, loaded.table(table), named(builder, paper))
+    return twin(loaded, loaded.table(table), builder.observed(paper))
 
 
 def column(table: Table, name: str) -> list[Any]:
@@ -173,12 +173,12 @@ EXACT = {"min": 2, "max": 47495, "mean": 6511.3, "variance": 1.453e7, "sd": 3812
 @pytest.mark.parametrize(("mean", "said"), [(6511.3, "exactly as printed"), (6600.0, "differ")])
 def test_work_per_thread(mean: float, said: str) -> None:
     builder = zhang(sizes=(18,))
-    row = dict(builder.rows[-1]) | levels(18, probe="iterations", encoding="masks")
-    row |= {"symmetry": "mirror", "system": "zhang2011.low_divergence", "key": "probe"}
-    counted = EXACT | {"mean": mean}
-    row |= {f"iterations_per_job_{name}": value for name, value in counted.items()}
-    row |= {"warp_utilization_min": 0.16, "warp_utilization_max": 0.82}
-    builder.rows.append(row | {"warp_utilization_mean": 0.559})
+    own = levels(18, probe="iterations", encoding="masks", symmetry="mirror")
+    work = EXACT | {"mean": mean}
+    counted = {f"iterations_per_job_{name}": value for name, value in work.items()}
+    counted |= {"warp_utilization_min": 0.16, "warp_utilization_max": 0.82}
+    counted |= {"warp_utilization_mean": 0.559}
+    builder.count("work", own, counted, "zhang2011.low_divergence")
     table = made("zhang2011", "table_6", builder)
     assert table.rows[0][1:] == ("2.00E+00", "4.75E+04", "6.51E+03", "1.45E+07", "3.81E+03")
     assert table.rows[1][1:4] == (2, 47495, mean)

@@ -25,8 +25,7 @@ from nqbench.report.papers.verdicts import claims_table, details_table, forest
 from nqbench.report.papers.write import joint_source
 from nqbench.report.papers.zhang2011 import kernels, pool, speedup
 from nqbench.report.table import Source
-from tests.papers.fitness_runs import run as fitness_run
-from tests.papers.runs import device, named, zhang
+from tests.papers.runs import device, fitness, zhang
 from tests.report.papers.test_twins import feinbube, simulated, tanaka
 
 
@@ -42,7 +41,7 @@ def _no_walks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_two_devices_in_one_folder(tmp_path: Path) -> None:
     runs = [
-        named(zhang(dev=device(name), rounds=3), "zhang2011")
+        zhang(dev=device(name), rounds=3).observed("zhang2011")
         for name in ("NVIDIA H100", "NVIDIA H200")
     ]
     report = write_paper(load_paper("zhang2011"), runs, tmp_path, ("md", "csv"), ("svg",))
@@ -64,7 +63,7 @@ def test_two_devices_in_one_folder(tmp_path: Path) -> None:
 
 
 def test_a_figure_names_only_the_runs_in_it(tmp_path: Path) -> None:
-    runs = [named(zhang(rounds=3), "zhang2011"), named(simulated(), "zhang2011")]
+    runs = [zhang(rounds=3).observed("zhang2011"), simulated().observed("zhang2011")]
     write_paper(load_paper("zhang2011"), runs, tmp_path, ("md",), ("svg",))
     text = (tmp_path / "paper.md").read_text(encoding="utf-8")
     figures = [line for line in text.splitlines() if line.startswith("![")]
@@ -74,7 +73,7 @@ def test_a_figure_names_only_the_runs_in_it(tmp_path: Path) -> None:
 
 
 def test_what_tells_nothing_of_a_device_is_shown_once(tmp_path: Path) -> None:
-    runs = [named(feinbube(), "feinbube2010"), named(simulated(), "feinbube2010")]
+    runs = [feinbube().observed("feinbube2010"), simulated().observed("feinbube2010")]
     write_paper(load_paper("feinbube2010"), runs, tmp_path, ("md",), ())
     text = (tmp_path / "paper.md").read_text(encoding="utf-8")
     assert text.count("| texture memory |") == 1
@@ -82,7 +81,7 @@ def test_what_tells_nothing_of_a_device_is_shown_once(tmp_path: Path) -> None:
 
 
 def test_a_simulated_run_says_once_what_it_cannot(tmp_path: Path) -> None:
-    run = named(simulated(), "zhang2011")
+    run = simulated().observed("zhang2011")
     write_paper(load_paper("zhang2011"), [run], tmp_path, ("md",), ())
     text = (tmp_path / "paper.md").read_text(encoding="utf-8")
     assert text.count("Not made (table 1: results of the naive kernel; table 2:") == 1
@@ -101,7 +100,7 @@ def drawn(figure: Any) -> list[str]:
 
 def test_bars_have_a_panel_per_gpu_and_mark_what_is_published() -> None:
     paper = load_paper("feinbube2010")
-    runs = [named(feinbube(), "feinbube2010")]
+    runs = [feinbube().observed("feinbube2010")]
     with styled():
         (figure,) = bars(paper, paper.figures[0], runs, joint_source(runs))
     shown = [ax for ax in figure.figure.axes if ax.get_visible()]
@@ -121,7 +120,7 @@ def test_the_time_of_a_bar_stands_above_its_whisker() -> None:
     for row in builder.rows:
         if "value_s" in row:
             row["value_s"] *= 1 + 0.2 * row["round"]
-    runs = [named(builder, "feinbube2010")]
+    runs = [builder.observed("feinbube2010")]
     with styled():
         (figure,) = bars(paper, paper.figures[0], runs, joint_source(runs))
     ax = next(ax for ax in figure.figure.axes if "(measured)" in ax.get_title("left"))
@@ -142,7 +141,7 @@ def test_the_time_of_a_bar_stands_above_its_whisker() -> None:
 def test_curves_mark_what_is_published() -> None:
     paper = load_paper("zhang2011")
     figures = {f.id: f for f in paper.figures}
-    runs = [named(zhang(rounds=3), "zhang2011")]
+    runs = [zhang(rounds=3).observed("zhang2011")]
     source = joint_source(runs)
     with styled():
         (all_kernels,) = kernels(paper, figures["figure_7"], runs, source)
@@ -161,7 +160,7 @@ def test_lines_of_equal_devices_show_through_each_other() -> None:
     paper = load_paper("zhang2011")
     figure = next(f for f in paper.figures if f.id == "figure_6")
     names = ("NVIDIA H100", "NVIDIA H200")
-    runs = [named(zhang(dev=device(name), rounds=3), "zhang2011") for name in names]
+    runs = [zhang(dev=device(name), rounds=3).observed("zhang2011") for name in names]
     with styled():
         (pools,) = pool(paper, figure, runs, joint_source(runs))
     plain = [ln for ln in pools.figure.axes[0].lines if "no pool" in str(ln.get_label())]
@@ -172,7 +171,7 @@ def test_lines_of_equal_devices_show_through_each_other() -> None:
 def test_speedup_against_the_published_cards() -> None:
     paper = load_paper("tanaka2011")
     figure = next(f for f in paper.figures if f.draw == "speedup")
-    runs = [named(tanaka(), "tanaka2011")]
+    runs = [tanaka().observed("tanaka2011")]
     with styled():
         (drawing,) = speedup(paper, figure, runs, joint_source(runs))
     labels = drawn(drawing)
@@ -182,7 +181,7 @@ def test_speedup_against_the_published_cards() -> None:
 
 def test_forest_and_tables_of_verdicts() -> None:
     paper = load_paper("zhang2011")
-    run = named(zhang(rounds=3), "zhang2011")
+    run = zhang(rounds=3).observed("zhang2011")
     verdicts = judge(paper, [run])
     source = joint_source([run])
     with styled():
@@ -203,7 +202,7 @@ def test_forest_and_tables_of_verdicts() -> None:
 
 def test_a_forest_has_the_values_of_all_the_papers_devices() -> None:
     paper = load_paper("feinbube2010")
-    verdicts = judge(paper, [named(feinbube(), "feinbube2010")])
+    verdicts = judge(paper, [feinbube().observed("feinbube2010")])
     (device_name,) = {v.device for v in verdicts if v.claim.id == "cc13_final_vs_base"}
     with styled():
         (figure,) = forest(paper, verdicts, device_name, Source("x", "measured", "nqbench run"))
@@ -220,7 +219,7 @@ def test_a_forest_has_the_values_of_all_the_papers_devices() -> None:
 
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
-    run = named(zhang(sizes=(15,)), "zhang2011")
+    run = zhang(sizes=(15,)).observed("zhang2011")
     with pytest.raises(StudyError, match="no table format"):
         write_paper(load_paper("zhang2011"), [run], tmp_path, ("docx",))
     assert not list(tmp_path.iterdir())
@@ -238,7 +237,7 @@ def _forest_axes(paper: Paper, found: Sequence[Verdict], claim: str, size: SizeV
 def test_a_difference_is_told_in_words_and_not_drawn_as_a_ratio() -> None:
     """The noise of a slow call makes the lower bound of a difference negative."""
     paper = load_paper("fitness_schemes")
-    found = judge(paper, [fitness_run()])
+    found = judge(paper, [fitness().observed("fitness_schemes")])
     below = Estimate(0.030, -0.042, 0.265, rounds=3)
     above = Estimate(0.030, 0.010, 0.050, rounds=3)
     for estimate in (below, above):
@@ -254,7 +253,7 @@ def test_a_difference_is_told_in_words_and_not_drawn_as_a_ratio() -> None:
 def test_no_bound_below_zero_reaches_an_axis_of_ratios() -> None:
     """Whatever its formula: an interval that holds zero has no logarithm."""
     paper = load_paper("fitness_schemes")
-    found = judge(paper, [fitness_run()])
+    found = judge(paper, [fitness().observed("fitness_schemes")])
     wide = Estimate(1.2, -0.23, 1.36, rounds=3)
     size = SizeVerdict(400_000, "unclear", wide, 0.5, "300")
     ax = _forest_axes(paper, found, "coarse_plateau", size)

@@ -1,15 +1,22 @@
-"""Frames of the shape that ``store.load`` gives, with a truth that is known."""
+"""Runs whose truth is known, as manifests and records."""
 
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from nqbench.vocabulary import COUNTERS
+from nqbench.analysis.data.collect import collect
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.observed import Observed, observed
+from nqbench.papers.load import load_paper, paper_names
+from nqbench.record import Record
+from nqbench.runs.reading import MANIFEST, MANIFEST_VERSION, RECORDS
+from nqbench.vocabulary import COUNTERS, plain_name
 
 FACTORIAL: dict[str, list[Any]] = {
     "memory": ["global", "shared"],
@@ -38,8 +45,14 @@ MINI = {
 Levels = Mapping[str, Any]
 
 
+FIELDS = ("key", "device", "round", "status", "reason", "answer", "expected", "value_s")
+
+
 class Builder:
-    """Collects points, then makes a frame with one row per block."""
+    """Collects points, then makes a run of them.
+
+    ``rows``  one per record, flat: fields, levels and everything recorded by name, to be changed
+    """
 
     def __init__(
         self,
@@ -51,6 +64,8 @@ class Builder:
         report: Sequence[Mapping[str, Any]] = (),
         sweeps: Sequence[Mapping[str, Any]] = (),
         command: Sequence[str] = ("nqbench", "run", "configs/ablation.yaml"),
+        study: str = "ablation",
+        workload: str = "counting",
     ) -> None:
         self.device = device
         self.rounds = rounds
@@ -59,6 +74,8 @@ class Builder:
         self.report = list(report)
         self.sweeps = list(sweeps)
         self.command = list(command)
+        self.study = study
+        self.workload = workload
         self.rows: list[dict[str, Any]] = []
         self.points: list[dict[str, Any]] = []
 
@@ -70,95 +87,93 @@ class Builder:
         """A planned point that cannot run."""
         self._plan(sweep, system, levels, reason)
 
-    def _plan(self, sweep: str, system: str, levels: Levels, skip: str = "") -> str:
-        key = f"k{len(self.points)}"
-        self.points.append(
-            {
-                "sweep": sweep,
-                "system": system or None,
-                "factors": dict(levels),
-                "skip": skip,
-                "key": key,
-            }
-        )
-        return key
-
     def fail(
         self, sweep: str, levels: Levels, status: str, reason: str = "", system: str = ""
     ) -> None:
         """A point that failed when it was verified."""
-        key = self._plan(sweep, system, levels)
-        self.rows.append(
-            self._row(sweep, system, levels, key, 0)
-            | {"status": status, "reason": reason or f"because of {status}"}
-        )
+        row = self._row(sweep, system, levels)
+        self.rows.append(row | {"status": status, "reason": reason or f"because of {status}"})
 
-    def time(self, sweep: str, levels: Levels, value_s: float, system: str = "") -> None:
-        """A measured point: a verification row, then one block per round."""
-        key = self._plan(sweep, system, levels)
-        host = system.startswith("cpu.")
-        self.rows.append(self._row(sweep, system, levels, key, 0))
+    def time(
+        self, sweep: str, levels: Levels, value_s: float, system: str = "", **recorded: Any
+    ) -> None:
+        """A measured point: its verification, then a measurement per round with ``recorded``."""
+        row = self._row(sweep, system, levels)
+        self.rows.append(row)
         for number in range(1, self.rounds + 1):
             value = value_s * float(np.exp(self.noise * self.random.standard_normal()))
-            row = self._row(sweep, system, levels, key, number)
-            row |= {"value_s": value, "samples": 20, "kernel_s": value, "split_s": 1e-4}
-            row |= {"transfer_s": 2e-4, "reduce_s": 1e-4, "total_s": value + 4e-4}
-            if host:
-                row |= {"device": "cpu", "device_kind": "cpu", "simulated": False}
-            self.rows.append(row)
+            phases = {"split_s": 1e-4, "transfer_s": 2e-4, "reduce_s": 1e-4}
+            timed = {"value_s": value, "kernel_s": value, "total_s": value + 4e-4, **phases}
+            device = "cpu" if system.startswith("cpu.") else row["device"]
+            self.rows.append(row | {"round": number, "device": device} | timed | recorded)
 
     def count(
         self, sweep: str, levels: Levels, counters: Mapping[str, float], system: str = ""
     ) -> None:
-        """A simulated point: one block."""
-        key = self._plan(sweep, system, levels)
-        row = self._row(sweep, system, levels, key, 0)
-        self.rows.append(row | {name: float(value) for name, value in counters.items()})
+        """A simulated point, or an instrumented kernel: one measurement."""
+        self.rows.append(self._row(sweep, system, levels) | dict(counters))
 
-    def _row(
-        self, sweep: str, system: str, levels: Levels, key: str, number: int
-    ) -> dict[str, Any]:
-        row: dict[str, Any] = {
-            "run": "run",
-            "study": "ablation",
-            "sweep": sweep,
-            "workload": "counting",
-            "system": system,
-            "device": self.device["spec"],
-            "device_kind": self.device["kind"],
-            "simulated": self.simulated,
-            "round": number,
-            "status": "ok",
-            "reason": "",
-            "answer": "14200",
-            "expected": "14200",
-            "registers": 32,
-            "occupancy": 0.5,
-            "key": key,
-        }
-        return row | dict(levels)
+    def profile(self, counters: Mapping[str, float]) -> None:
+        """What a profiler counted of the last point."""
+        self.rows.append(self.rows[-1] | {"round": -1} | dict(counters))
 
-    def frame(self) -> pd.DataFrame:
-        """One row per block, columns as in a loaded run."""
-        names = ["value_s", "samples", *COUNTERS]
-        names += [f"{p}_s" for p in ("split", "transfer", "kernel", "reduce", "total")]
-        frame = pd.DataFrame(self.rows)
-        for name in names:
-            if name not in frame:
-                frame[name] = float("nan")
-        frame.attrs["manifest"] = {
-            "study": {
-                "name": "ablation",
-                "about": "Every combination of the four optimisations",
-                "workload": "counting",
-                "sweeps": self.sweeps,
-                "report": self.report,
-            },
-            "command": self.command,
-            "device": dict(self.device),
-            "points": self.points,
+    def _row(self, sweep: str, system: str, levels: Levels) -> dict[str, Any]:
+        row: dict[str, Any] = {"sweep": sweep, "system": system, "factors": dict(levels)}
+        row |= {"device": self.device["spec"], "round": 0, "status": "ok", "reason": ""}
+        row |= {"answer": "14200", "expected": "14200", "registers": 32, "occupancy": 0.5}
+        return row | {"key": self._plan(sweep, system, levels)} | dict(levels)
+
+    def _plan(self, sweep: str, system: str, levels: Levels, skip: str = "") -> str:
+        key = f"k{len(self.points)}"
+        point = {"sweep": sweep, "system": system or None, "factors": dict(levels)}
+        self.points.append(point | {"skip": skip, "key": key})
+        return key
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        study = {
+            "name": self.study,
+            "about": "Every combination of the four optimisations",
+            "workload": self.workload,
+            "sweeps": self.sweeps,
+            "report": self.report,
         }
-        return frame
+        facts = {"version": MANIFEST_VERSION, "device": dict(self.device), "points": self.points}
+        return {**facts, "study": study, "command": self.command}
+
+    @property
+    def records(self) -> list[Record]:
+        return [self._record(row) for row in self.rows]
+
+    def _record(self, row: Mapping[str, Any]) -> Record:
+        place = {"study": self.study, "sweep": row["sweep"], "workload": self.workload}
+        place |= {"system": row["system"] or None, "label": "", "factors": row["factors"]}
+        known = {*FIELDS, "sweep", "system", "factors", *row["factors"]}
+        rest = {name: value for name, value in row.items() if name not in known}
+        phases = {name[:-2]: rest.pop(name) for name in [*rest] if name.endswith("_s")}
+        counters = {n: rest.pop(n) for n in [*rest] if plain_name(n)[0] in COUNTERS}
+        own = {name: row[name] for name in FIELDS if name in row}
+        return Record(**own, point=place, phases=phases, counters=counters, about=rest)
+
+    def data(self, name: str = "") -> Dataset:
+        """The run as analyses see it."""
+        return collect(self.manifest, self.records, name)
+
+    def observed(self, study: str = "", path: Path = Path("run")) -> Observed:
+        """The run as claims see it, as one of a paper's study."""
+        if study:
+            self.study, self.command = study, ["nqbench", "reproduce", study]
+            if study in paper_names():
+                self.workload = load_paper(study).workload
+        return observed(self.manifest, self.records, path)
+
+    def write(self, folder: Path) -> Path:
+        """The run as a folder."""
+        folder.mkdir(parents=True)
+        (folder / MANIFEST).write_text(json.dumps(self.manifest))
+        lines = [json.dumps(record.as_json()) + "\n" for record in self.records]
+        (folder / RECORDS).write_text("".join(lines))
+        return folder
 
 
 def combinations(factors: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
