@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nqbench.cli.exit_codes import exit_code
-from nqbench.cli.measuring import choose, measure, report
+from nqbench.cli.measuring import choose, measure, report_measured
 from nqbench.cli.options import Device, Fresh, RunFolder
 
 
@@ -38,6 +38,6 @@ def bottleneck(
         for table in tables(load_dataset(outcome.path), ReportItem("table", "bottleneck")):
             show_report_table(table)
         if not outcome.interrupted:
-            report([outcome.path])
+            report_measured(outcome)
     if code := exit_code(outcome):
         raise typer.Exit(code)

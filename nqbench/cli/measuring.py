@@ -61,10 +61,13 @@ def report(runs: Sequence[Path], out: Path | None = None, formats: Sequence[str]
     from nqbench.cli.show.outcome import show_report
     from nqbench.report import default_out, findings_of, write_report
 
-    try:
-        written = write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex"))
-    except FolderRefused as error:
-        if out is not None:
-            raise
-        raise StoreError(str(error)) from error  # nobody named that folder: not a wrong request
+    written = write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex"))
     show_report(written.paths, written.not_made, findings_of(runs))
+
+
+def report_measured(outcome: RunOutcome) -> None:
+    """The report of a run that this command measured."""
+    try:
+        report([outcome.path])
+    except FolderRefused as error:  # exit code 2 would say that nothing was run
+        raise StoreError(str(error)) from error

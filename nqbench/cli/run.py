@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from nqbench.cli.exit_codes import EXIT_INTERRUPTED, exit_code
-from nqbench.cli.measuring import choose, measure
-from nqbench.cli.measuring import report as write_report
+from nqbench.cli.measuring import choose, measure, report_measured
 from nqbench.cli.options import Budget, Config, Device, Fresh, RunFolder, budget_seconds
 
 
@@ -44,6 +43,6 @@ def run(
     if outcome.interrupted:  # whoever stops a run does not want to wait for its figures
         raise typer.Exit(EXIT_INTERRUPTED)
     if not no_report and outcome.counts.get("ok", 0):
-        write_report([outcome.path])
+        report_measured(outcome)
     if code := exit_code(outcome):
         raise typer.Exit(code)

@@ -6,7 +6,6 @@ package may be there without its metadata. Then nobody knows a version, and that
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,8 @@ PACKAGE: Final = Path(__file__).resolve().parents[1]
 
 def installed(name: str) -> str | None:
     """The version of the package that pip calls ``name``, or ``None`` where it has none."""
+    from importlib.metadata import PackageNotFoundError, version  # a third of the start-up time
+
     try:
         return version(name) or None  # damaged metadata may lack it
     except (PackageNotFoundError, KeyError):

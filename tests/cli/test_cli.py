@@ -1,4 +1,4 @@
-"""The command line as scripts see it: exit codes, one sentence on errors, nothing lost."""
+"""Exit codes, one sentence on errors, nothing lost."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from nqbench import __version__
+from nqbench.cli.app import COMMANDS
+from tests.cli.call import call, process
 
 TINY = """\
 name: tiny
@@ -28,178 +30,166 @@ HELP_LIMIT_S = 0.4
 """Promised start-up time of ``nqbench --help``."""
 
 
-def nqbench(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "nqbench", *words],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "200"},
-        timeout=120,
-        check=False,
-    )
-
-
-def write(folder: Path, text: str) -> Path:
-    path = folder / "study.yaml"
-    path.write_text(text, encoding="utf-8")
-    return path
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a study, and a file that is no folder."""
+    (tmp_path / "study.yaml").write_text(TINY, encoding="utf-8")
+    (tmp_path / "wrong.yaml").write_text(TINY.replace("system:", "sistem:"), encoding="utf-8")
+    return tmp_path
 
 
 def test_help_is_quick_and_names_every_command() -> None:
     times = []
     for _ in range(5):
         started = time.perf_counter()
-        shown = nqbench("--help")
+        shown = process("--help")
         times.append(time.perf_counter() - started)
-    assert shown.returncode == 0
-    for command in ("run", "report", "count", "static", "kernels", "devices", "doctor", "schema"):
-        assert command in shown.stdout
+    assert shown.code == 0
+    for command in COMMANDS:
+        assert f" {command.__name__} " in shown.out
     # The fastest of five: a busy machine can slow a process down, never speed it up.
     assert min(times) < HELP_LIMIT_S
+    assert call("run", "-h").code == 0
+    assert call("--version").out == f"nqbench {__version__}\n"
 
 
-def test_run_leaves_records_and_tables(tmp_path: Path) -> None:
-    done = nqbench("run", str(write(tmp_path, TINY)), "--device", "sim", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    folder = tmp_path / "results" / "local" / "sim-mini" / "tiny"
-    record = json.loads((folder / "records.jsonl").read_text().splitlines()[-1])
+def test_a_run_its_records_its_report_and_its_resumption(folder: Path) -> None:
+    shown = call("run", "study.yaml", "--device", "sim", "--dry-run", cwd=folder)
+    assert shown.code == 0
+    assert "1 point to measure" in shown.out
+    assert not (folder / "results").exists()
+
+    done = process("run", "study.yaml", "--device", "sim", cwd=folder)
+    assert done.code == 0, done.err
+    run = folder / "results" / "local" / "sim-mini" / "tiny"
+    before = (run / "records.jsonl").read_text()
+    record = json.loads(before.splitlines()[-1])
     assert record["status"] == "ok"
     assert record["answer"] == record["expected"] == "4"
-    assert str(folder.relative_to(tmp_path)) in done.stdout
-    written = [line for line in done.stdout.splitlines() if line.startswith("plots/local/")]
+    assert str(run.relative_to(folder)) in done.out
+    written = [line for line in done.out.splitlines() if line.startswith("plots/local/")]
     assert written
-    assert all((tmp_path / line).exists() for line in written)
+    assert all((folder / line).exists() for line in written)
+
+    again = process("run", "study.yaml", "--device", "sim", "--no-report", cwd=folder)
+    assert again.code == 0
+    assert (run / "records.jsonl").read_text() == before, "nothing is measured twice"
 
 
-def test_dry_run_runs_nothing(tmp_path: Path) -> None:
-    shown = nqbench("run", str(write(tmp_path, TINY)), "--device", "sim", "--dry-run", cwd=tmp_path)
-    assert shown.returncode == 0
-    assert "1 point to measure" in shown.stdout
-    assert not (tmp_path / "results").exists()
-
-
-def test_a_run_that_measured_nothing_is_no_success(tmp_path: Path) -> None:
+def test_a_run_that_measured_nothing_is_a_failure(folder: Path) -> None:
     """Each point is left out for a good reason, and still there is no number."""
-    study = str(write(tmp_path, TINY))
     words = ("--device", "fake:base=9", "--budget", "100ms", "--no-report")
-    done = nqbench("run", study, *words, cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
-    assert "1 skipped" in done.stdout + done.stderr
+    done = process("run", "study.yaml", *words, cwd=folder)
+    assert done.code == 1, done.err
+    assert "1 skipped" in done.said
 
 
-def test_resume_measures_nothing_twice(tmp_path: Path) -> None:
-    study = str(write(tmp_path, TINY))
-    nqbench("run", study, "--device", "sim", "--no-report", cwd=tmp_path)
-    records = tmp_path / "results" / "local" / "sim-mini" / "tiny" / "records.jsonl"
-    before = records.read_text()
-    again = nqbench("run", study, "--device", "sim", "--no-report", cwd=tmp_path)
-    assert again.returncode == 0
-    assert records.read_text() == before
+RUN = ("run", "study.yaml", "--device")
 
 
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
         (("run", "nowhere.yaml"), ("nowhere.yaml",)),
-        (("run", "study.yaml", "--device", "gpu:0"), ("gpu", "cuda")),
-        (("run", "study.yaml", "--device", "sim:gtx999"), ("gtx999",)),
-        (("run", "study.yaml", "--device", "sim", "--budget", "soon"), ("--budget", "2m")),
-        (("run", "study.yaml", "--device", "sim", "--budget", ""), ("--budget", "2m")),
+        (("run", "wrong.yaml", "-d", "sim"), ("wrong.yaml:5", "did you mean 'system'")),
+        ((*RUN, "gpu:0"), ("gpu", "cuda")),
+        ((*RUN, "sim:gtx999"), ("gtx999",)),
+        ((*RUN, "sim", "--budget", "soon"), ("--budget", "2m")),
+        ((*RUN, "sim", "--budget", ""), ("--budget", "2m")),
         (("run", "study.yaml", "--dry-run", "--budget", "10"), ("--budget", "2m")),
-        (("run", "study.yaml", "--device", "replay:x"), ("no device is called 'replay:x'",)),
-        (("run", "study.yaml", "--device", "sim", "--out", "study.yaml"), ("cannot be written",)),
-        (("run", "study.yaml", "--device", "sim", "--out", "results/reference/a"), ("never",)),
+        ((*RUN, "replay:x"), ("no device is called 'replay:x'",)),
+        ((*RUN, "sim", "--out", "study.yaml"), ("cannot be written",)),
+        ((*RUN, "sim", "--out", "results/reference/a"), ("never",)),
         (("static", "study.yaml", "--arch", " ,"), ("--arch", "sm_90")),
         (("static", "study.yaml", "--arch", "mini"), ("no architecture", "sm_90")),
+        (("static", "study.yaml", "--arch", "sm_91"), ("sm_91", "sm_90")),
         (("count", "28"), ("28", "27")),
         (("count", "0"), ("1",)),
         (("kernels", "zhang2011.low"), ("zhang2011.low_divergence",)),
-        (("static", "study.yaml", "--arch", "sm_91"), ("sm_91", "sm_90")),
+        (("report", "."), ("not a run folder",)),
+        (("export", ".", "-f", "xml"), ("no export format is called 'xml'",)),
+        (("init", "a/b"), ("cannot be the name of a study",)),
+        (("init", "study"), ("study.yaml exists", "another name")),
         (("run",), ("CONFIG",)),
         (("fly",), ("fly",)),
     ],
 )
 def test_wrong_command_lines_exit_with_2_and_a_sentence(
-    tmp_path: Path, words: tuple[str, ...], parts: tuple[str, ...]
+    folder: Path, words: tuple[str, ...], parts: tuple[str, ...]
 ) -> None:
-    write(tmp_path, TINY)
-    done = nqbench(*words, cwd=tmp_path)
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
+    done = call(*words, cwd=folder)
+    assert done.code == 2, done.err
     for part in parts:
-        assert part in done.stderr
-    assert not (tmp_path / "results").exists()
+        assert part in done.err
+    assert not (folder / "results").exists()
+    if words[0] == "count":
+        assert done.err.count("\n") == 1, "said before a word on devices"
 
 
-def test_a_wrong_size_is_said_before_a_word_on_devices() -> None:
-    done = nqbench("count", "28")
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
+def test_a_folder_that_is_a_file_is_a_wrong_command_line(folder: Path) -> None:
+    """Whatever writes into ``--out``; nothing is measured before."""
+    assert call("run", "study.yaml", "-d", "sim", "--no-report", cwd=folder).code == 0
+    run = "results/local/sim-mini/tiny"
+    for words in (
+        ("report", run),
+        ("run", "study.yaml", "-d", "sim"),
+        ("reproduce", "zhang2011", "-d", "sim"),
+        ("bottleneck", "ceilings.copy", "-d", "sim"),
+    ):
+        done = call(*words, "--out", "study.yaml", cwd=folder)
+        assert done.code == 2, (words, done.err)
+        assert done.err.splitlines()[-1].startswith("nqbench: "), words
+    assert not (folder / "plots").exists()
 
 
-def test_a_wrong_study_names_file_and_line(tmp_path: Path) -> None:
-    write(tmp_path, TINY.replace("system:", "sistem:"))
-    done = nqbench("run", "study.yaml", "--device", "sim", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "study.yaml:5" in done.stderr
-    assert "system" in done.stderr
-
-
-def test_report_of_something_that_is_no_run(tmp_path: Path) -> None:
-    done = nqbench("report", str(tmp_path))
-    assert done.returncode == 2
-    assert "not a run folder" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_init_writes_a_study_that_runs(tmp_path: Path) -> None:
+    made = call("init", "my-study", cwd=tmp_path)
+    assert made.code == 0
+    assert "nqbench run my-study.yaml --dry-run" in made.out
+    shown = call("run", "my-study.yaml", "--dry-run", "-d", "sim", cwd=tmp_path)
+    assert shown.code == 0, shown.err
+    assert "points to measure" in shown.out
 
 
 @pytest.mark.parametrize("n", [1, 4, 8])
 def test_count_on_the_cpu(n: int) -> None:
-    done = nqbench("count", str(n), "--device", "cpu")
-    assert done.returncode == 0
-    assert f"a({n}) = {({1: 1, 4: 2, 8: 92})[n]}" in done.stdout
+    done = call("count", n, "--device", "cpu")
+    assert done.code == 0
+    assert f"a({n}) = {({1: 1, 4: 2, 8: 92})[n]}" in done.out
 
 
 def test_count_in_the_simulator() -> None:
-    done = nqbench("count", "8", "--device", "sim")
-    assert done.returncode == 0
-    assert "a(8) = 92" in done.stdout
-    assert "simulated" in done.stdout
+    done = call("count", "8", "--device", "sim")
+    assert done.code == 0
+    assert "a(8) = 92" in done.out
+    assert "simulated" in done.out
 
 
-def test_static_needs_no_gpu(tmp_path: Path) -> None:
-    write(tmp_path, TINY)
-    done = nqbench("static", "study.yaml", "--arch", "sm_80,sm_90", "--csv", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    header, *rows = done.stdout.splitlines()
-    assert "registers" in header
-    assert "occupancy" in header
-    assert [row.split(",")[1] for row in rows] == ["sm_80", "sm_90"]
+def test_static_needs_no_gpu_and_takes_each_architecture_once(folder: Path) -> None:
+    done = call("static", "study.yaml", "--arch", "sm_90,sm_80,sm_90", "--csv", cwd=folder)
+    assert done.code == 0, done.err
+    header, *rows = done.out.splitlines()
+    assert {"registers", "occupancy"} <= set(header.split(","))
+    assert [row.split(",")[1] for row in rows] == ["sm_90", "sm_80"]
 
 
-def test_static_takes_each_architecture_once(tmp_path: Path) -> None:
-    write(tmp_path, TINY)
-    done = nqbench("static", "study.yaml", "--arch", "sm_90,sm_80,sm_90", "--csv", cwd=tmp_path)
-    assert [row.split(",")[1] for row in done.stdout.splitlines()[1:]] == ["sm_90", "sm_80"]
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        ((), ("workload: counting", "workload: fitness", "fitness_schemes.cpu_threads")),
+        (("cpu.somers",), ("runs on the CPU and takes no factor but n",)),
+        (("fitness_schemes.cpu_threads",), ("runs on the CPU\n", "threads = auto")),
+    ],
+)
+def test_kernels(words: tuple[str, ...], parts: tuple[str, ...]) -> None:
+    shown = call("kernels", *words)
+    assert shown.code == 0
+    for part in parts:
+        assert part in shown.out
 
 
-def test_a_host_system_is_described() -> None:
-    shown = nqbench("kernels", "cpu.somers")
-    assert shown.returncode == 0
-    assert "takes no factor but n" in shown.stdout
-
-
-def test_systems_of_every_workload_are_listed() -> None:
-    shown = nqbench("kernels").stdout
-    for name in ("workload: counting", "workload: fitness", "fitness_schemes.cpu_threads"):
-        assert name in shown
-    described = nqbench("kernels", "fitness_schemes.cpu_threads").stdout
-    assert "runs on the CPU\n" in described
-    assert "threads = auto" in described
-
-
-def test_version() -> None:
-    assert nqbench("--version").stdout == f"nqbench {__version__}\n"
+def test_schema_is_json() -> None:
+    assert json.loads(call("schema").out)["properties"]["workload"]["description"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
@@ -218,40 +208,55 @@ def test_output_that_cannot_be_written_is_one_sentence(command: str) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_file_name_that_is_not_utf8(tmp_path: Path) -> None:
-    """Such names exist on old disks; the manifest holds the command, and is UTF-8."""
-    name = os.fsdecode(b"caf\xe9.yaml")
-    (tmp_path / name).write_text(TINY)
-    done = nqbench("run", name, "--device", "sim", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    manifest = json.loads((tmp_path / "results/local/sim-mini/tiny/manifest.json").read_bytes())
+def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+    """Such names exist on old disks; manifests and pages hold the command, and are UTF-8."""
+    name = os.fsdecode(b"caf\xe9")
+    (tmp_path / f"{name}.yaml").write_text(TINY)
+    run = process("run", f"{name}.yaml", "-d", "sim", "--out", name, cwd=tmp_path)
+    assert run.code == 0, run.err
+    manifest = json.loads((tmp_path / name / "manifest.json").read_bytes())
     assert manifest["study"]["file"] == r"caf\xe9.yaml"
-    assert r"caf\xe9.yaml" in (tmp_path / "plots/local/sim-mini/tiny/report.md").read_text()
+    assert r"caf\xe9.yaml" in (tmp_path / name / "report" / "report.md").read_text()
+    copy = tmp_path / f"{name}-copy"
+    copy.mkdir()
+    for file in ("manifest.json", "records.jsonl"):
+        (copy / file).write_bytes((tmp_path / name / file).read_bytes())
+    for words in (
+        ("compare", name, copy.name, "--out", f"{name}-out"),
+        ("bottleneck", "ceilings.copy", "--n", "256", "-d", "sim:mini", "--out", f"{name}-b"),
+        ("reproduce", "zhang2011", "--recorded", "--out", name),
+        ("export", name, "-f", "csv", "--out", f"{name}.csv"),
+        ("claims", name, "--paper", "zhang2011"),
+    ):
+        done = process(*words, cwd=tmp_path)
+        refused = words[0] in ("reproduce", "claims")  # nothing of that paper is recorded here
+        assert done.code == 2 * refused, (words, done.err)
+    page = (tmp_path / f"{name}-out" / "compare.md").read_text()
+    assert r"caf\\xe9-copy against caf\\xe9" in page
+    summary = (tmp_path / f"{name}-out" / "table-summary.csv").read_text()
+    assert r"nqbench compare" in summary
+    manifest = json.loads((tmp_path / f"{name}-b" / "manifest.json").read_bytes())
+    assert manifest["command"][-1] == r"caf\xe9-b"
 
 
-def test_schema_is_json() -> None:
-    shown = json.loads(nqbench("schema").stdout)
-    assert shown["properties"]["workload"]["description"]
-
-
-def test_ctrl_c_says_that_nothing_is_lost_and_draws_nothing(tmp_path: Path) -> None:
-    long = TINY.replace("n: {sim: [6]", "n: {sim: [6, 7, 8, 9, 10, 11, 12, 13, 14, 15]")
-    write(tmp_path, long)
-    process = subprocess.Popen(
+def test_ctrl_c_says_once_that_nothing_is_lost_and_draws_nothing(folder: Path) -> None:
+    study = folder / "study.yaml"
+    study.write_text(TINY.replace("sim: [6]", "sim: [6, 7, 8, 9, 10, 11, 12, 13, 14, 15]"))
+    process_ = subprocess.Popen(
         [sys.executable, "-m", "nqbench", "run", "study.yaml", "--device", "sim"],
-        cwd=tmp_path,
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    records = tmp_path / "results" / "local" / "sim-mini" / "tiny" / "records.jsonl"
+    records = folder / "results" / "local" / "sim-mini" / "tiny" / "records.jsonl"
     deadline = time.monotonic() + 60
     while not (records.exists() and records.read_text()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted" in said
-    assert "nqbench run study.yaml --device sim" in said
+    process_.send_signal(signal.SIGINT)
+    shown, said = process_.communicate(timeout=60)
+    assert process_.returncode == 130
+    assert "resume with: nqbench run study.yaml --device sim" in said
+    assert (shown + said).count("kept") == 1
     assert records.read_text()
-    assert not (tmp_path / "plots").exists()
+    assert not (folder / "plots").exists()

@@ -1,0 +1,62 @@
+"""The command line as scripts see it: exit code, output, errors."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+from nqbench.cli import app
+
+ROOT = Path(__file__).parents[2]
+SURROUNDINGS = {"PYTHONWARNINGS": "error", "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        """All that was printed."""
+        return self.out + self.err
+
+
+def call(*words: object, cwd: Path | None = None) -> Done:
+    """Run a command in this process: quick, for all that ends in a sentence."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(sys, "argv", ["nqbench", *map(str, words)]))
+        stack.enter_context(mock.patch.dict(os.environ, SURROUNDINGS))
+        stack.enter_context(contextlib.chdir(cwd or Path.cwd()))
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        try:
+            app.main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def process(*words: object, cwd: Path | None = None, **environment: str) -> Done:
+    """Run a command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "nqbench", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **SURROUNDINGS, **environment},
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return Done(done.returncode, done.stdout, done.stderr)
