@@ -20,7 +20,7 @@ from nqbench.solve.launch import run_once
 if TYPE_CHECKING:
     from nqbench.devices.base import Device
     from nqbench.point import Level
-    from nqbench.workloads.fitness.annealing_cooling import Cooling
+    from nqbench.workloads.fitness.annealing.cooling import Cooling
     from nqbench.workloads.fitness.board_set import BoardSet
 
 MIN_N: Final = 4
@@ -95,7 +95,7 @@ def check(n: int, count: int, seed: int, spec: str) -> None:
     """Refuse what cannot be found. Raises ``StudyError``."""
     from nqbench.workloads.counting.known import SOLUTIONS
     from nqbench.workloads.fitness.factors import MAX_N, MAX_SEED
-    from nqbench.workloads.fitness.limits import free_host_bytes
+    from nqbench.workloads.fitness.levels import free_host_bytes
 
     if not MIN_N <= n <= MAX_N:
         raise StudyError(f"N must be from {MIN_N} to {MAX_N}, not {n}")
@@ -135,8 +135,8 @@ def check_target(path: Path, *, force: bool) -> None:
 
 def _searches(n: int, seed: int, count: int, device: Device) -> Iterator[Found]:
     """Searches 0, 1, 2, ... of a seed as (number, proposals or -1 for no success, board)."""
-    from nqbench.workloads.fitness.annealing_cooling import Cooling
-    from nqbench.workloads.fitness.annealing_factors import ATTACKED
+    from nqbench.workloads.fitness.annealing.cooling import Cooling
+    from nqbench.workloads.fitness.annealing.factors import ATTACKED
 
     cooling = Cooling.constant(int(str(ATTACKED["start_temperature"])))
     most = SPARE_SEARCHES + SEARCHES_PER_BOARD * count
@@ -150,7 +150,7 @@ def _searches(n: int, seed: int, count: int, device: Device) -> Iterator[Found]:
 
 
 def _host_search(n: int, seed: int, search: int, cooling: Cooling) -> Found:
-    from nqbench.workloads.fitness.annealing_cooling import chain_key, walk
+    from nqbench.workloads.fitness.annealing.cooling import chain_key, walk
 
     ended = walk(n, chain_key(seed, search), cooling)
     return search, ended.evaluations if ended.conflicts == 0 else -1, ended.board
@@ -158,7 +158,7 @@ def _host_search(n: int, seed: int, search: int, cooling: Cooling) -> Found:
 
 def _device_searches(n: int, seed: int, first: int, count: int, device: Device) -> Iterator[Found]:
     from nqbench.workloads import get
-    from nqbench.workloads.fitness.annealing_chains import starting_at
+    from nqbench.workloads.fitness.annealing.chains import starting_at
 
     fitness, system = get("fitness"), "fitness.sa_chains"
     levels: dict[str, Level] = {

@@ -13,7 +13,7 @@ from nqbench.plan import Outputs, ProgramPlan
 from nqbench.point import Level
 from nqbench.solve.boards import find_boards
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.fitness.annealing_cooling import Cooling, Walk, chain_key, walk
+from nqbench.workloads.fitness.annealing.cooling import Cooling, Walk, chain_key, walk
 from nqbench.workloads.fitness.boards import conflicts, is_board
 
 if TYPE_CHECKING:

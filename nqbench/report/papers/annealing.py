@@ -160,7 +160,7 @@ def searches_of(run: Observed) -> dict[tuple[str, str], list[Search]]:
 
 def _search(point: PointResult, time_s: float) -> Search:
     """The whole search: the one that ran, or the rest of its walk with it."""
-    from nqbench.workloads.fitness.annealing import expected, full_length
+    from nqbench.workloads.fitness.annealing.points import expected, full_length
 
     limit, done = point.level("max_evaluations"), float(point.detail("evaluations") or 0)
     found, seed = bool(float(point.detail("found") or 0)), int(point.level("seed"))

@@ -12,8 +12,7 @@ from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Variant, Workload
 from nqbench.workloads.fitness.factors import FACTORS
-from nqbench.workloads.fitness.schemes import SCHEMES, Scheme
-from nqbench.workloads.fitness.systems import CPU_SYSTEMS, SYSTEMS
+from nqbench.workloads.fitness.schemes import CPU_SYSTEMS, SCHEMES, SYSTEMS, Scheme
 
 __all__ = ["NOT_APPLICABLE", "WORKLOAD", "Fitness"]
 
@@ -55,9 +54,9 @@ class Fitness(Workload):
     def answer(self, plan: Plan, outputs: Outputs) -> int:
         """Conflicts of the board (``boards.combined`` for a batch), or those of the board found."""
         if plan.about.get("task") == "anneal":
-            from nqbench.workloads.fitness import annealing
+            from nqbench.workloads.fitness.annealing import points
 
-            return annealing.answer(plan, outputs)
+            return points.answer(plan, outputs)
         if "conflicts" not in outputs:
             return int(outputs["answer"][0])
         from nqbench.workloads.fitness.boards import combined
@@ -68,9 +67,9 @@ class Fitness(Workload):
         """What a search found, and after how many evaluations; empty for an evaluation."""
         if plan.about.get("task") != "anneal":
             return {}
-        from nqbench.workloads.fitness import annealing
+        from nqbench.workloads.fitness.annealing import points
 
-        return annealing.findings(plan, outputs)
+        return points.findings(plan, outputs)
 
     def count(self, name: str, *, full: bool = False, **parameters: Any) -> Any:
         """A deterministic count by name; see ``counts.count``."""
@@ -81,34 +80,34 @@ class Fitness(Workload):
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """Counted over the diagonals of the same board by ``boards.conflicts``."""
         if _scheme(factors).task == "anneal":
-            from nqbench.workloads.fitness import annealing
+            from nqbench.workloads.fitness.annealing import points
 
-            return annealing.expected(factors)
+            return points.expected(factors)
         from nqbench.workloads.fitness import plans
 
         return plans.expected(factors)
 
     def variant(self, plan: Plan, variant: Variant) -> KernelPlan:
         """The main kernel of a scheme that evaluates boards on a GPU."""
-        from nqbench.workloads.fitness import variants
+        from nqbench.workloads.fitness import gpu
 
-        return variants.variant_of(plan, variant)
+        return gpu.variant_of(plan, variant)
 
     def variant_answer(self, plan: KernelPlan, outputs: Outputs) -> int:  # noqa: ARG002 (the signature)
         """Conflicts: the main kernel counts all of them."""
-        from nqbench.workloads.fitness import variants
+        from nqbench.workloads.fitness import gpu
 
-        return variants.answer(outputs)
+        return gpu.variant_answer(outputs)
 
     def work(self, factors: Mapping[str, Level]) -> float:
         """Operations of one evaluation, up to a factor of the scheme."""
         if _scheme(factors).task == "anneal":
-            from nqbench.workloads.fitness import annealing
+            from nqbench.workloads.fitness.annealing import points
 
-            return annealing.work(factors)
-        from nqbench.workloads.fitness import traffic
+            return points.work(factors)
+        from nqbench.workloads.fitness.counts import work
 
-        return traffic.work(factors)
+        return work(factors)
 
 
 def _scheme(factors: Mapping[str, Level]) -> Scheme:

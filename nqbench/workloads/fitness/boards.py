@@ -22,7 +22,7 @@ from nqbench.errors import InfeasibleError
 
 Board = NDArray[np.int32]
 
-LEAST_VALID_N: Final = 4
+MIN_VALID_N: Final = 4
 """The smallest board, beside the trivial one, that has a solution."""
 
 _KEPT: Final = 8
@@ -52,9 +52,9 @@ def valid_board(n: int) -> Board:
     n mod 6 is not 2; otherwise they are shifted around. An odd n adds a corner to the board of
     n - 1, whose main diagonal is free. Raises ``InfeasibleError`` for n = 2 and 3.
     """
-    if n < LEAST_VALID_N and n != 1:
+    if n < MIN_VALID_N and n != 1:
         raise InfeasibleError(
-            f"board: valid does not exist at n: {n}; use board: random, or n from {LEAST_VALID_N}",
+            f"board: valid does not exist at n: {n}; use board: random, or n from {MIN_VALID_N}",
             "board",
         )
     if n % 2:

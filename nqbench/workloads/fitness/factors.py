@@ -7,11 +7,8 @@ from types import MappingProxyType
 from typing import Final
 
 from nqbench.workloads.base import Factor
-from nqbench.workloads.fitness.annealing_factors import ANNEALING_FACTORS
+from nqbench.workloads.fitness.annealing.factors import ANNEALING_FACTORS
 from nqbench.workloads.fitness.schemes import SCHEMES
-
-NOT_APPLICABLE: Final = "-"
-"""Level of a factor that means nothing to the scheme chosen."""
 
 MAX_N: Final = 10_000_000
 """Ten times the paper's largest board; every index of a diagonal then fits 32 bits."""
@@ -65,14 +62,14 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
             ),
             Factor(
                 "threads",
-                "threads of the processor",
+                "threads of the CPU",
                 number=(1, MAX_THREADS),
                 auto=True,
                 launch=True,
             ),
             Factor(
                 "optimization",
-                "of the compiler, for the processor's baseline",
+                "of the compiler, for the CPU baseline",
                 ("default", "none"),
                 launch=True,
             ),

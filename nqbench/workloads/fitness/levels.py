@@ -1,18 +1,25 @@
-"""From the levels a user gives to a level for every factor."""
+"""From the levels a user gives to a level for every factor, and the limits that a scheme must keep.
+
+Limits are checked before anything is made, compiled or allocated.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
 
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.system.suggest import suggestion
-from nqbench.workloads.fitness.boards import LEAST_VALID_N
-from nqbench.workloads.fitness.factors import FACTORS, MAX_N, NOT_APPLICABLE
-from nqbench.workloads.fitness.schemes import SCHEMES, Scheme
-from nqbench.workloads.fitness.systems import CPU_SYSTEMS, SYSTEMS
-from nqbench.workloads.levels import check_level
+from nqbench.workloads.base import NOT_APPLICABLE
+from nqbench.workloads.fitness.boards import MIN_VALID_N
+from nqbench.workloads.fitness.counts import PAIR_BYTES, QUEEN_BYTES, pairs
+from nqbench.workloads.fitness.factors import FACTORS, MAX_N
+from nqbench.workloads.fitness.schemes import CPU_SYSTEMS, SCHEMES, SYSTEMS, Scheme
+from nqbench.workloads.levels import check_level, number
 
 Levels = dict[str, Level]
 
@@ -42,7 +49,7 @@ def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
     if scheme.place == "host":
         home = next(name for name in CPU_SYSTEMS if SYSTEMS[name]["scheme"] == asked)
         raise InfeasibleError(
-            f"scheme: {asked} runs on the processor, which only a system says; write system: {home}"
+            f"scheme: {asked} runs on the CPU, which only a system says; write system: {home}"
             " in place of the scheme",
             "scheme",
         )
@@ -76,26 +83,26 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> tuple[Scheme,
         levels[name] = level
     levels["scheme"] = scheme.name
     if "board" in scheme.levels:
-        _settle_board(levels, explicit, n)
+        _resolve_board(levels, explicit, n)
     return scheme, levels
 
 
 def check_device(scheme: Scheme, system: str | None, device: DeviceFacts) -> None:
-    """Refuse a GPU scheme on a device that is none (``WrongDeviceError``)."""
+    """Refuse a GPU scheme on a CPU (``WrongDeviceError``)."""
     if device.kind == "cpu" and scheme.place == "device":
         raise WrongDeviceError(
-            f"{system or scheme.name} is a GPU scheme and device {device.name} is the host's CPU;"
-            " use a GPU (--device cuda:0), a simulator, or a system of the processor"
+            f"{system or scheme.name} is a GPU scheme and device {device.name} is a CPU; use a GPU"
+            " (--device cuda:0), a simulator, or a CPU system"
             " (fitness_schemes.cpu_serial)"
         )
 
 
-def _settle_board(levels: Levels, explicit: Mapping[str, Level], n: int) -> None:
+def _resolve_board(levels: Levels, explicit: Mapping[str, Level], n: int) -> None:
     """Only random boards have a seed, only boards from a file have one."""
     kind = levels["board"]
-    if kind == "valid" and n < LEAST_VALID_N and n != 1:
+    if kind == "valid" and n < MIN_VALID_N and n != 1:
         raise InfeasibleError(
-            f"board: valid does not exist at n: {n}; use board: random, or n from {LEAST_VALID_N}",
+            f"board: valid does not exist at n: {n}; use board: random, or n from {MIN_VALID_N}",
             "board",
         )
     if kind == "file" and "board_file" not in explicit:
@@ -109,3 +116,132 @@ def _settle_board(levels: Levels, explicit: Mapping[str, Level], n: int) -> None
                     name,
                 )
             levels[name] = NOT_APPLICABLE
+
+
+_MEMINFO: Final = Path("/proc/meminfo")
+_CGROUP: Final = Path("/sys/fs/cgroup")
+
+
+def check_threads(levels: Mapping[str, Level], device: DeviceFacts) -> None:
+    """Block sizes against the device's limit."""
+    for name in ("block_size", "child_block_size"):
+        size = levels[name]
+        if isinstance(size, int) and size > device.max_threads_per_block:
+            raise InfeasibleError(
+                f"{name}: {size} is over the {device.max_threads_per_block} threads per block of"
+                f" {device.name}; choose at most {device.max_threads_per_block}",
+                name,
+            )
+
+
+def check_grid(levels: Mapping[str, Level], threads: int, device: DeviceFacts) -> int:
+    """Blocks for so many threads, refused if the grid cannot have them."""
+    blocks = -(-threads // number(levels, "block_size"))
+    if blocks > device.max_grid_x:
+        raise InfeasibleError(
+            f"n: {levels['n']} needs {threads} threads for {levels['scheme']}, {blocks} blocks of"
+            f" {levels['block_size']}, over the {device.max_grid_x} blocks of a grid on"
+            f" {device.name}; use a larger block_size, or {_instead(levels)}",
+            "n",
+        )
+    return blocks
+
+
+def check_nesting(levels: Mapping[str, Level]) -> None:
+    """The longest row must have a sub-thread for each level, or the nesting would be less."""
+    n, threshold, nesting = (number(levels, name) for name in ("n", "threshold", "nesting"))
+    most = -(-(n - 1) // threshold)
+    if nesting > max(1, most):
+        raise InfeasibleError(
+            f"nesting: {nesting} levels share the sub-threads of a row, and at n: {n} with"
+            f" threshold: {threshold} no row has more than {most}; use a threshold of at most"
+            f" {max(1, (n - 2) // (nesting - 1))}, or less nesting",
+            "nesting",
+        )
+
+
+def check_shared(n: int, needed: int, device: DeviceFacts) -> None:
+    """Counters in shared memory must fit one block."""
+    if needed > device.shared_per_block_optin:
+        raise InfeasibleError(
+            f"counters: shared needs {needed} bytes of shared memory per block at n: {n}, over the"
+            f" {device.shared_per_block_optin} of {device.name}; use counters: global or auto",
+            "counters",
+        )
+
+
+def check_device_bytes(levels: Mapping[str, Level], needed: int, device: DeviceFacts) -> None:
+    """All buffers against the device's memory."""
+    if device.memory_bytes and needed > device.memory_bytes:
+        raise InfeasibleError(
+            f"n: {levels['n']} needs {needed} bytes of device memory for"
+            f" {levels['scheme']}{_why(levels)}, and {device.name} has {device.memory_bytes};"
+            f" use {_instead(levels)}",
+            "batch" if levels["batch"] not in ("-", 1) else "n",
+        )
+
+
+def check_host_bytes(
+    levels: Mapping[str, Level], needed: int, device: DeviceFacts | None = None
+) -> None:
+    """What is made on the host against the memory that is free there now.
+
+    A simulated ``device`` has its memory there as well: everything is there twice.
+    """
+    if device is not None and device.kind == "sim":
+        needed *= 2
+    free = free_host_bytes()
+    if free is not None and needed > free:
+        raise InfeasibleError(
+            f"n: {levels['n']} needs {needed} bytes of host memory for"
+            f" {levels['scheme']}{_why(levels)}, and {free} are available; use"
+            f" {_instead(levels)}",
+            "batch" if levels["batch"] not in ("-", 1) else "n",
+        )
+
+
+def check_host_boards(levels: Mapping[str, Level]) -> None:
+    """Boards that a CPU scheme evaluates: one by one, then all together."""
+    batch = levels["batch"]
+    boards = batch if isinstance(batch, int) else 1
+    check_host_bytes(levels, 2 * QUEEN_BYTES * number(levels, "n") * boards)
+
+
+def free_host_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int | None:
+    """Bytes of host memory that this process may still take, or ``None`` if nobody says.
+
+    The least of what the kernel holds available and what the container's limit leaves.
+    """
+    found = [
+        int(line.split()[1]) * 1024
+        for line in _text(meminfo).splitlines()
+        if line.startswith("MemAvailable:")
+    ]
+    limit, used = _text(cgroup / "memory.max"), _text(cgroup / "memory.current")
+    if limit.strip().isdigit() and used.strip().isdigit():
+        found.append(max(0, int(limit) - int(used)))
+    if not found and "SC_AVPHYS_PAGES" in os.sysconf_names:
+        found.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(found, default=None)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _why(levels: Mapping[str, Level]) -> str:
+    n = number(levels, "n")
+    if levels["scheme"] == "gpu_fine1":
+        return f" ({PAIR_BYTES} bytes for each of {pairs(n)} pairs)"
+    return f" ({levels['batch']} boards)" if levels["batch"] not in ("-", 1) else ""
+
+
+def _instead(levels: Mapping[str, Level]) -> str:
+    if levels["scheme"] == "gpu_fine1":
+        return "a smaller n, or gpu_fine2 or gpu_coarse, which have no pair list"
+    if levels["scheme"] == "gpu_fine2":
+        return "a smaller n, or gpu_coarse, which has a thread per queen"
+    return "a smaller batch or n" if levels["batch"] not in ("-", 1) else "a smaller n"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Plan
 from nqbench.point import Level
-from nqbench.workloads.base import Resolved
+from nqbench.workloads.base import NOT_APPLICABLE, Resolved
 from nqbench.workloads.fitness.boards import (
     Board,
     combined,
@@ -17,10 +17,9 @@ from nqbench.workloads.fitness.boards import (
     make_batch,
     make_board,
 )
-from nqbench.workloads.fitness.counters import batch_of
-from nqbench.workloads.fitness.factors import NOT_APPLICABLE
-from nqbench.workloads.fitness.levels import Levels, check_device, fill_levels
-from nqbench.workloads.fitness.traffic import traffic
+from nqbench.workloads.fitness.counts import traffic
+from nqbench.workloads.fitness.histogram import batch_of
+from nqbench.workloads.fitness.levels import Levels, check_device, check_host_boards, fill_levels
 from nqbench.workloads.levels import number
 
 
@@ -29,18 +28,18 @@ def resolve(given: Mapping[str, Level], system: str | None, device: DeviceFacts)
     scheme, levels = fill_levels(given, system)
     check_device(scheme, system, device)
     if scheme.task == "anneal":
-        from nqbench.workloads.fitness import annealing
+        from nqbench.workloads.fitness.annealing import points
 
-        return Resolved(levels, annealing.settle(levels, device))
+        return Resolved(levels, points.resolve(levels, device))
     if scheme.place == "host":
-        from nqbench.workloads.fitness import cpu, limits
+        from nqbench.workloads.fitness.cpu.plans import check_packages
 
-        cpu.check_packages(levels)
-        limits.check_host_boards(levels)
+        check_packages(levels)
+        check_host_boards(levels)
         return Resolved(levels, {**traffic(levels), **_of_file(levels)})
-    from nqbench.workloads.fitness import gpu_plans
+    from nqbench.workloads.fitness import gpu
 
-    derived = gpu_plans.settle(levels, device)
+    derived = gpu.resolve_scheme(levels, device)
     return Resolved(levels, {**derived, **_of_file(levels)})
 
 
@@ -49,17 +48,17 @@ def make_plan(factors: Mapping[str, Level], system: str | None, device: DeviceFa
     scheme, levels = fill_levels(factors, system)
     check_device(scheme, system, device)
     if scheme.task == "anneal":
-        from nqbench.workloads.fitness import annealing
+        from nqbench.workloads.fitness.annealing import points
 
-        return annealing.make_plan(levels, device)
+        return points.make_plan(levels, device)
     if scheme.place == "host":
-        from nqbench.workloads.fitness import cpu, limits
+        from nqbench.workloads.fitness.cpu.plans import cpu_plan
 
-        limits.check_host_boards(levels)
-        return cpu.host_plan(levels, boards_of(levels))
-    from nqbench.workloads.fitness import gpu_plans
+        check_host_boards(levels)
+        return cpu_plan(levels, boards_of(levels))
+    from nqbench.workloads.fitness import gpu
 
-    return gpu_plans.make_plan(levels, boards_of(levels), device)
+    return gpu.program_plan(levels, boards_of(levels), device)
 
 
 def boards_of(levels: Mapping[str, Level]) -> Board:

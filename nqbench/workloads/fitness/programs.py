@@ -1,14 +1,36 @@
-"""What the host does in one evaluation on a GPU: a program for ``plan.ProgramPlan``."""
+"""A GPU scheme as a program: its parts, and what the CPU does in one evaluation."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import LaunchError
-from nqbench.plan import ProgramContext
+from nqbench.plan import Buffer, Kernel, ProgramContext
+from nqbench.workloads.fitness.boards import Board
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """``kernels`` the main one first, ``order`` as launched, ``clears`` the buffers set to zero."""
+
+    kernels: Mapping[str, Kernel]
+    order: tuple[str, ...]
+    buffers: tuple[Buffer, ...]
+    clears: tuple[str, ...] = ()
+
+
+def board_buffer(boards: Board, columns: int = 0) -> Buffer:
+    """Boards of shape ``(batch, n)`` one after the other, each padded to ``columns``."""
+    batch, n = boards.shape
+    padded = np.zeros((batch, max(n, columns)), np.int32)
+    padded[:, :n] = boards
+    return Buffer("board", "int32", padded.size, data=padded.reshape(-1))
+
 
 BOARD = "board"
 CONFLICTS = "conflicts"

@@ -1,8 +1,10 @@
-"""The schemes: what each is, where it runs, and the factors that mean something to it.
+"""The schemes, and the systems named after them.
 
-A scheme of the processor is built by ``cpu.host_plan``, one that anneals
-by ``annealing`` (``settle``, ``make_plan``), a kernel by ``gpu_plans``. To add a factor to a
+A scheme says where it runs and which factors mean something to it. A CPU scheme is built by
+``cpu.plans``, one that anneals by ``annealing.points``, a kernel by ``gpu``. To add a factor to a
 scheme, add it to ``factors.FACTORS`` and, with its default, to the scheme's ``levels`` here.
+
+A paper's schemes are systems under its name, the others under the workload's.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from nqbench.point import Level
-from nqbench.workloads.fitness.annealing_factors import (
-    EVALUATOR_LEVELS,
-    HOST_EVALUATOR_LEVELS,
+from nqbench.workloads.fitness.annealing.factors import (
+    CPU_EVALUATOR_LEVELS,
+    GPU_EVALUATOR_LEVELS,
     SCHEDULE,
 )
 
@@ -69,8 +71,8 @@ _ALL: Final = (
     _kernel("gpu_cdp", _LAUNCH, threshold=4096, child_block_size=32, nesting=1),
     _kernel("histogram", _OWN),
     _kernel("batched", _OWN, batch=256),
-    _search("sa_cpu", "host", evaluator="cpu_serial", **HOST_EVALUATOR_LEVELS),
-    _search("sa_gpu", "device", evaluator="gpu_coarse", **EVALUATOR_LEVELS),
+    _search("sa_cpu", "host", evaluator="cpu_serial", **CPU_EVALUATOR_LEVELS),
+    _search("sa_gpu", "device", evaluator="gpu_coarse", **GPU_EVALUATOR_LEVELS),
     _search("sa_delta", "host", proposal="uniform"),
     _search(
         "sa_chains",
@@ -84,3 +86,27 @@ _ALL: Final = (
 )
 
 SCHEMES: Final[Mapping[str, Scheme]] = MappingProxyType({scheme.name: scheme for scheme in _ALL})
+
+
+_OF_PAPER: Final = (
+    *("cpu_serial", "cpu_threads", "cpu_tbb", "cpu_forkjoin"),
+    *("gpu_fine1", "gpu_fine2", "gpu_coarse", "gpu_cdp"),
+    *("sa_cpu", "sa_gpu"),
+)
+
+_INPUT: Final = ("board", "board_file", "seed")
+"""What is evaluated, which is no part of a scheme."""
+
+SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
+    {
+        f"{'fitness_schemes' if name in _OF_PAPER else 'fitness'}.{name}": MappingProxyType(
+            {"scheme": name, **{f: level for f, level in scheme.levels.items() if f not in _INPUT}}
+        )
+        for name, scheme in SCHEMES.items()
+    }
+)
+
+CPU_SYSTEMS: Final = frozenset(
+    name for name, levels in SYSTEMS.items() if SCHEMES[str(levels["scheme"])].place == "host"
+)
+"""They run on the processor, whatever the device."""

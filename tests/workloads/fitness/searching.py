@@ -10,7 +10,7 @@ from nqbench.devices.sim import SimDevice
 from nqbench.plan import Outputs
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.fitness.annealing_cooling import Cooling, Walk
+from nqbench.workloads.fitness.annealing.cooling import Cooling, Walk
 
 PAPER = Cooling(0.5, 0.01, 0.8, 20)
 ATTACKED = Cooling.constant(200)

@@ -17,26 +17,21 @@ from nqbench.devices.cpu import CpuDevice
 from nqbench.errors import InfeasibleError
 from nqbench.plan import CpuPlan
 from nqbench.point import Level
-from nqbench.workloads.fitness import (
-    WORKLOAD,
-    annealing,
-    annealing_cpu,
-    annealing_full,
-    annealing_walk,
-    cpu,
-    cpu_tbb,
-)
-from nqbench.workloads.fitness.annealing_cooling import (
+from nqbench.workloads.fitness import WORKLOAD
+from nqbench.workloads.fitness.annealing import evaluated, points, walks
+from nqbench.workloads.fitness.annealing.cooling import (
     GOLDEN,
-    MOST_RISE,
+    MAX_RISE,
     Cooling,
     chain_key,
     mix,
     shuffle_key,
     walk,
 )
-from nqbench.workloads.fitness.annealing_host import walk_measured
+from nqbench.workloads.fitness.annealing.evaluated import walk_measured
 from nqbench.workloads.fitness.boards import brute_force, conflicts, is_board
+from nqbench.workloads.fitness.cpu import evaluators
+from nqbench.workloads.fitness.cpu import tbb as cpu_tbb
 from tests.workloads.fitness.searching import ATTACKED, PAPER, SIM, run, same
 
 SA_CPU = "fitness_schemes.sa_cpu"
@@ -47,14 +42,14 @@ def test_random_numbers_are_splitmix64() -> None:
     # The generator's published stream for the state 1234567.
     stream = [6457827717110365317, 3203168211198807973, 9817491932198370423]
     assert [mix(1234567 + t * GOLDEN) for t in (1, 2, 3)] == stream
-    drawn = [int(annealing_walk.draw(np.uint64(1234567), np.uint64(t))) for t in (1, 2, 3)]
+    drawn = [int(walks.draw(np.uint64(1234567), np.uint64(t))) for t in (1, 2, 3)]
     assert drawn == stream
 
 
 def test_the_start_is_shuffled_evenly() -> None:
     n, starts = 5, 6000
     rows = np.array(
-        [annealing_walk.shuffled(n, np.uint64(shuffle_key(chain_key(s)))) for s in range(starts)]
+        [walks.shuffled(n, np.uint64(shuffle_key(chain_key(s)))) for s in range(starts)]
     )
     assert all(is_board(row) for row in rows[:50])
     seen = np.array([[np.count_nonzero(rows[:, i] == r) for r in range(n)] for i in range(n)])
@@ -63,7 +58,7 @@ def test_the_start_is_shuffled_evenly() -> None:
 
 def test_chances_of_acceptance_are_metropolis() -> None:
     table = PAPER.table()
-    assert table.shape == (len(PAPER.temperatures), MOST_RISE)
+    assert table.shape == (len(PAPER.temperatures), MAX_RISE)
     assert PAPER.temperatures[0] == 0.5
     assert PAPER.temperatures[-1] >= 0.01 > PAPER.temperatures[-1] * 0.8
     assert table[0, 0] / 2**32 == pytest.approx(math.exp(-1 / 0.5), abs=1e-9)
@@ -76,13 +71,13 @@ def test_the_difference_of_every_exchange_is_exact(data: st.DataObject, n: int) 
     board = np.array(data.draw(st.permutations(range(n))), np.int32)
     i, j = data.draw(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(_differ))
     rising, falling = np.zeros((2, 2 * n - 1), np.int32)
-    before = annealing_walk.count_diagonals(board, rising, falling)
+    before = walks.count_diagonals(board, rising, falling)
     assert before == brute_force(board)
-    change = annealing_walk.change_of(board, rising, falling, i, j)
-    annealing_walk.exchange(board, rising, falling, i, j)
+    change = walks.change_of(board, rising, falling, i, j)
+    walks.exchange(board, rising, falling, i, j)
     assert before + change == brute_force(board)
     again = np.zeros((2, 2 * n - 1), np.int32)
-    annealing_walk.count_diagonals(board, again[0], again[1])
+    walks.count_diagonals(board, again[0], again[1])
     assert np.array_equal(again, [rising, falling])
 
 
@@ -157,10 +152,10 @@ def test_a_board_that_has_no_solution_ends_with_what_remains(n: int) -> None:
 def test_the_compiled_search_is_the_same_walk(
     evaluator: str, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(annealing_full, "KEPT", kept)
+    monkeypatch.setattr(evaluated, "KEPT", kept)
     cooling = Cooling(0.5, 0.01, 0.8, 20, 3000)
     key = chain_key(4)
-    found = annealing_full.full_walk(200, key, cooling, evaluator)
+    found = evaluated.full_walk(200, key, cooling, evaluator)
     assert same(found.ended, walk(200, key, cooling))
     # Without evaluating it goes the same way: one step less than values, the first is the start's.
     again, _ = found.remembered()
@@ -213,16 +208,16 @@ def test_evaluations_are_clocked_apart_from_the_rest(
 ) -> None:
     """Each evaluation is made to last at least a millisecond, so that the rest cannot."""
     seen = []
-    function = getattr(cpu, name)
+    function = getattr(evaluators, name)
 
     def slowly(board: NDArray[Any], given: int) -> int:
         time.sleep(1e-3)
         seen.append(given)
         return int(function(board, given))
 
-    monkeypatch.setattr(cpu, name, slowly)
+    monkeypatch.setattr(evaluators, name, slowly)
     cooling = Cooling(0.5, 0.01, 0.8, 20, 30)
-    found = annealing_cpu.anneal_in_threads(20, chain_key(1), evaluator, setting, *astuple(cooling))
+    found = evaluated.anneal_in_threads(20, chain_key(1), evaluator, setting, *astuple(cooling))
     assert found.answer == walk(20, chain_key(1), cooling).conflicts
     assert seen == [setting] * 31  # the start, and each proposal
     phases = found.phases
@@ -268,7 +263,7 @@ def test_a_false_claim_is_a_wrong_answer(damage: str) -> None:
         "steps": np.ones(1, np.uint32), "accepted": np.ones(1, np.uint32),
     }  # fmt: skip
     plan = CpuPlan("else", "somewhere:else", (), about={"task": "anneal"})
-    assert WORKLOAD.answer(plan, outputs) == annealing.FALSE_CLAIM
+    assert WORKLOAD.answer(plan, outputs) == points.FALSE_CLAIM
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,10 @@ from nqbench.devices.sim import SimDevice
 from nqbench.errors import WrongDeviceError
 from nqbench.plan import CpuPlan
 from nqbench.point import Level
-from nqbench.workloads.fitness import (
-    WORKLOAD,
-    annealing,
-    annealing_chains,
-)
-from nqbench.workloads.fitness.annealing_cooling import (
+from nqbench.workloads.fitness import WORKLOAD
+from nqbench.workloads.fitness.annealing import chains as chains_module
+from nqbench.workloads.fitness.annealing import points
+from nqbench.workloads.fitness.annealing.cooling import (
     GOLDEN,
     Cooling,
     Walk,
@@ -54,13 +52,13 @@ def test_every_chain_of_a_gpu_is_a_walk_of_the_processor(
 
 @pytest.mark.parametrize("proposal", ["uniform", "attacked"])
 @pytest.mark.parametrize("counters", ["shared", "global"])
-@pytest.mark.parametrize("word", annealing_chains.WORDS, ids=lambda word: str(word[1]))
+@pytest.mark.parametrize("word", chains_module.WORDS, ids=lambda word: str(word[1]))
 def test_words_of_every_width_hold_a_chain(
     word: tuple[int, str, str], counters: str, proposal: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Column minus row is negative below the main diagonal, however wide the unsigned word."""
     _, dtype, _ = word
-    monkeypatch.setattr(annealing_chains, "WORDS", [word])
+    monkeypatch.setattr(chains_module, "WORDS", [word])
     _, outputs, _ = run(
         *(SIM, "fitness.sa_chains"), n=64, chains=2, counters=counters, proposal=proposal,
         stop="all",
@@ -121,7 +119,7 @@ def test_chains_must_name_the_first_that_found_a_board(told: int, right: bool) -
         "steps": np.array([5, 7, 9], np.uint32), "accepted": np.ones(3, np.uint32),
     }  # fmt: skip
     plan = CpuPlan("else", "somewhere:else", (), about={"task": "anneal"})
-    assert WORKLOAD.answer(plan, outputs) == (0 if right else annealing.FALSE_CLAIM)
+    assert WORKLOAD.answer(plan, outputs) == (0 if right else points.FALSE_CLAIM)
     assert WORKLOAD.findings(plan, outputs)["boards_found"] == 2  # whoever is named
 
 

@@ -17,7 +17,7 @@ from nqbench.devices.cpu import CpuDevice
 from nqbench.errors import DeviceError, WrongDeviceError
 from nqbench.plan import CpuPlan, CpuResult
 from nqbench.point import Level
-from nqbench.workloads.fitness import WORKLOAD, cpu, cpu_forkjoin, cpu_tbb
+from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.boards import (
     Board,
     brute_force,
@@ -26,25 +26,27 @@ from nqbench.workloads.fitness.boards import (
     random_board,
     valid_board,
 )
-from nqbench.workloads.fitness.cpu_unoptimized import assembly
+from nqbench.workloads.fitness.cpu import evaluators, plans
+from nqbench.workloads.fitness.cpu import tbb as cpu_tbb
+from nqbench.workloads.fitness.cpu.unoptimized import assembly
 
 needs_tbb = pytest.mark.skipif(bool(cpu_tbb.load_tbb()), reason=cpu_tbb.load_tbb() or "TBB is here")
 
 Scheme = Callable[[Board], int]
 PAIR_SCHEMES = [
-    pytest.param(cpu.serial, id="serial"),
-    pytest.param(cpu.serial_unoptimized, id="serial_unoptimized"),
+    pytest.param(evaluators.serial, id="serial"),
+    pytest.param(evaluators.serial_unoptimized, id="serial_unoptimized"),
     *(
-        pytest.param(lambda board, t=t: cpu.threads(board, t), id=f"threads-{t}")
+        pytest.param(lambda board, t=t: evaluators.threads(board, t), id=f"threads-{t}")
         for t in (1, 2, 3, 60)
     ),
-    pytest.param(cpu.tbb, id="tbb", marks=needs_tbb),
+    pytest.param(evaluators.tbb, id="tbb", marks=needs_tbb),
     *(
-        pytest.param(lambda board, t=t: cpu.fork_join(board, t), id=f"fork_join-{t}")
+        pytest.param(lambda board, t=t: evaluators.fork_join(board, t), id=f"fork_join-{t}")
         for t in (1, 2, 3, 10, 5000)
     ),
 ]
-SCHEMES = [*PAIR_SCHEMES, pytest.param(cpu.histogram, id="histogram")]
+SCHEMES = [*PAIR_SCHEMES, pytest.param(evaluators.histogram, id="histogram")]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -81,30 +83,34 @@ def test_every_pair_is_counted_once_on_a_diagonal_board(scheme: Scheme, step: in
 @given(st.integers(1, 80).flatmap(lambda n: st.permutations(range(n))))
 def test_pairs_and_diagonals_agree(rows: list[int]) -> None:
     board = np.array(rows, np.int32)
-    assert cpu.serial(board) == cpu.histogram(board) == brute_force(board)
-    assert cpu.fork_join(board, 2) == cpu.threads(board, 3) == cpu.serial_unoptimized(board)
+    assert evaluators.serial(board) == evaluators.histogram(board) == brute_force(board)
+    assert (
+        evaluators.fork_join(board, 2)
+        == evaluators.threads(board, 3)
+        == evaluators.serial_unoptimized(board)
+    )
 
 
 def test_counts_beyond_32_bits() -> None:
     n = 100_000
     diagonal = np.arange(n, dtype=np.int32)
-    assert cpu.histogram(diagonal) == n * (n - 1) // 2 == 4_999_950_000
+    assert evaluators.histogram(diagonal) == n * (n - 1) // 2 == 4_999_950_000
     # Two diagonals of 30,000 and 70,000 queens; each of the 30,000 meets one of the others, on the
     # diagonals of the other direction.
     shifted = np.roll(diagonal, 30_000)
-    assert cpu.histogram(shifted) == (30_000 * 29_999 + 70_000 * 69_999) // 2 + 30_000
+    assert evaluators.histogram(shifted) == (30_000 * 29_999 + 70_000 * 69_999) // 2 + 30_000
 
 
 @pytest.mark.parametrize("scheme", PAIR_SCHEMES)
 def test_sums_over_rows_are_64_bit(scheme: Scheme) -> None:
-    n = 70_000 if scheme is cpu.serial else 2_000  # 2.4e9 pairs take 0.3 s on one core
+    n = 70_000 if scheme is evaluators.serial else 2_000  # 2.4e9 pairs take 0.3 s on one core
     assert scheme(np.arange(n, dtype=np.int32)) == n * (n - 1) // 2
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 64])
 def test_a_batch_lists_the_conflicts_of_each_board(count: int) -> None:
     boards = make_batch("random", 97, 5, count)
-    result = cpu.histogram_batch(boards)
+    result = evaluators.histogram_batch(boards)
     assert isinstance(result, CpuResult)
     each = [brute_force(board) for board in boards]
     assert result.outputs["conflicts"].tolist() == each
@@ -114,16 +120,16 @@ def test_a_batch_lists_the_conflicts_of_each_board(count: int) -> None:
 def test_a_board_is_never_written_to() -> None:
     board = random_board(200, 1)
     before = board.copy()
-    for scheme in (cpu.serial, cpu.histogram, cpu.serial_unoptimized):
+    for scheme in (evaluators.serial, evaluators.histogram, evaluators.serial_unoptimized):
         scheme(board)
-    cpu.fork_join(board, 4)
+    evaluators.fork_join(board, 4)
     assert np.array_equal(board, before)
 
 
 def test_without_optimisation_it_is_other_code() -> None:
     import numba
 
-    from nqbench.workloads.fitness.cpu_pairs import row_conflicts
+    from nqbench.workloads.fitness.cpu.compiled import row_conflicts
 
     source = row_conflicts.py_func  # type: ignore[attr-defined]
     optimized = numba.njit(source)  # not out of the cache, whose code cannot be inspected
@@ -149,7 +155,9 @@ def test_without_optimisation_it_is_slower_by_far() -> None:
             taken.append(time.perf_counter() - started)
         return min(taken)
 
-    assert fastest(cpu.serial_unoptimized) > 2 * fastest(cpu.serial)  # 10 seen with AVX-512
+    assert fastest(evaluators.serial_unoptimized) > 2 * fastest(
+        evaluators.serial
+    )  # 10 seen with AVX-512
 
 
 LEVELS: list[dict[str, Level]] = [
@@ -164,7 +172,7 @@ LEVELS: list[dict[str, Level]] = [
 @pytest.mark.parametrize("levels", LEVELS, ids=str)
 def test_a_plan_runs_on_the_processor(levels: dict[str, Level]) -> None:
     board = random_board(300, 4)
-    plan = cpu.host_plan(levels, board[np.newaxis])
+    plan = plans.cpu_plan(levels, board[np.newaxis])
     with CpuDevice().prepare(plan) as prepared:
         prepared.launch()
         assert int(prepared.fetch()["answer"][0]) == conflicts(board)
@@ -173,12 +181,12 @@ def test_a_plan_runs_on_the_processor(levels: dict[str, Level]) -> None:
 
 
 def test_a_plan_s_first_call_is_of_a_small_board_and_compiles_the_same_code() -> None:
-    from nqbench.workloads.fitness.cpu_pairs import serial_conflicts
+    from nqbench.workloads.fitness.cpu.compiled import serial_conflicts
 
-    plan = cpu.host_plan(LEVELS[0], random_board(50, 1)[np.newaxis])
+    plan = plans.cpu_plan(LEVELS[0], random_board(50, 1)[np.newaxis])
     CpuDevice().prepare(plan).close()
     compiled = list(serial_conflicts.signatures)  # type: ignore[attr-defined]
-    cpu.serial(*plan.arguments)
+    evaluators.serial(*plan.arguments)
     assert list(serial_conflicts.signatures) == compiled  # type: ignore[attr-defined]
     assert plan.warm_up[0].size < 10
 
@@ -187,7 +195,7 @@ def test_a_plan_s_first_call_is_of_a_small_board_and_compiles_the_same_code() ->
 def test_tbb_is_what_runs_it() -> None:
     import numba
 
-    cpu.tbb(random_board(100, 1))
+    evaluators.tbb(random_board(100, 1))
     assert numba.threading_layer() == "tbb"  # type: ignore[attr-defined]
 
 
@@ -196,7 +204,7 @@ def test_the_size_of_pieces_is_put_back() -> None:
     import numba
 
     before = numba.get_parallel_chunksize()
-    cpu.tbb(random_board(100, 1))
+    evaluators.tbb(random_board(100, 1))
     assert numba.get_parallel_chunksize() == before
 
 
@@ -210,7 +218,7 @@ def test_without_the_package_tbb_is_refused_in_a_sentence(monkeypatch: pytest.Mo
         with pytest.raises(WrongDeviceError, match=r"package tbb is not installed \(pip install"):
             WORKLOAD.resolve(given, "fitness_schemes.cpu_tbb", CpuDevice().facts)
         with pytest.raises(DeviceError, match="cpu_tbb cannot run: the package tbb is not"):
-            cpu.tbb(random_board(10, 1))
+            evaluators.tbb(random_board(10, 1))
     finally:
         cpu_tbb.load_tbb.cache_clear()
 
@@ -220,7 +228,7 @@ def test_another_layer_in_the_process_is_an_error_and_not_another_system() -> No
     program = (
         "import numpy as np\n"
         "from nqbench.errors import DeviceError\n"
-        "from nqbench.workloads.fitness.cpu import tbb\n"
+        "from nqbench.workloads.fitness.cpu.evaluators import tbb\n"
         "try:\n    tbb(np.arange(9, dtype=np.int32))\nexcept DeviceError as e:\n    print(e)"
     )
     done = subprocess.run(
@@ -247,16 +255,16 @@ def test_threads_that_the_system_refuses_are_told(
     board, alive = random_board(300, 1), threading.active_count()
     monkeypatch.setattr(threading.Thread, "start", start)
     with pytest.raises(DeviceError, match=f"only {started} of 8 threads .can't start new thread"):
-        cpu.threads(board, 8)
+        evaluators.threads(board, 8)
     starts = iter(range(started))
     with pytest.raises(DeviceError, match=f"only {started} of 7 threads"):
-        cpu_forkjoin.fork_join(board, 4, workers=8)
+        evaluators.fork_join_counted(board, 4, workers=8)
     assert threading.active_count() == alive
 
 
 def test_importing_the_schemes_does_not_import_numba() -> None:
     program = (
-        "import sys; import nqbench.workloads.fitness.cpu, nqbench.workloads.fitness.thread_counts;"
+        "import sys; import nqbench.workloads.fitness.cpu.plans;"
         "print('numba' in sys.modules, 'llvmlite' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -264,7 +272,7 @@ def test_importing_the_schemes_does_not_import_numba() -> None:
 
 
 def test_plans_carry_arrays() -> None:
-    plan = cpu.host_plan({"scheme": "cpu_histogram"}, make_batch("random", 30, 1, 3))
+    plan = plans.cpu_plan({"scheme": "cpu_histogram"}, make_batch("random", 30, 1, 3))
     assert isinstance(plan, CpuPlan)
     assert plan.arguments[0].shape == (3, 30)
     assert plan.function.endswith(":histogram_batch")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.workloads.fitness import cpu_tbb
+from nqbench.workloads.fitness.cpu import tbb as cpu_tbb
 
 NAME = "libtbb_of_a_test.so.12"
 SITE = "lib/python3/site-packages"

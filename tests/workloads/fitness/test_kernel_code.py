@@ -11,7 +11,7 @@ from nqbench.compiler.compile import compile_cubin, compile_ptx
 from nqbench.plan import Kernel, ProgramPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.fitness.gpu_plans import DYNAMIC
+from nqbench.workloads.fitness.gpu import DYNAMIC
 from tests.workloads.counting.facts import GPU
 from tests.workloads.fitness.evaluating import OWN
 from tests.workloads.fitness.test_simulated import SCHEMES

@@ -13,10 +13,11 @@ from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import ProgramPlan
 from nqbench.point import Level
-from nqbench.workloads.fitness import WORKLOAD, limits
+from nqbench.workloads.fitness import WORKLOAD
+from nqbench.workloads.fitness import levels as fitness_levels
 from nqbench.workloads.fitness.boards import random_board
-from nqbench.workloads.fitness.gpu_plans import pair_list
-from nqbench.workloads.fitness.systems import CPU_SYSTEMS, SYSTEMS
+from nqbench.workloads.fitness.gpu import pair_list
+from nqbench.workloads.fitness.schemes import CPU_SYSTEMS, SYSTEMS
 from tests.workloads.counting.facts import GPU, HOST
 from tests.workloads.fitness.evaluating import OWN, PAPER
 
@@ -113,7 +114,7 @@ def test_the_pair_list_must_fit_the_device() -> None:
 
 
 def test_the_pair_list_must_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "free_host_bytes", lambda: 1000)
+    monkeypatch.setattr(fitness_levels, "free_host_bytes", lambda: 1000)
     with pytest.raises(InfeasibleError, match=r"bytes of host memory .* and 1000 are available"):
         resolve(f"{PAPER}.gpu_fine1", n=100)
     with pytest.raises(InfeasibleError, match=r"\(300 boards\).* use a smaller batch"):
@@ -125,10 +126,10 @@ def test_free_memory_is_the_least_that_anybody_says(tmp_path: Path) -> None:
     meminfo.write_text("MemTotal:  2000 kB\nMemAvailable:    1000 kB\n")
     (tmp_path / "memory.max").write_text("500000\n")
     (tmp_path / "memory.current").write_text("100000\n")
-    assert limits.free_host_bytes(meminfo, tmp_path) == 400_000
+    assert fitness_levels.free_host_bytes(meminfo, tmp_path) == 400_000
     (tmp_path / "memory.max").write_text("max\n")
-    assert limits.free_host_bytes(meminfo, tmp_path) == 1_024_000
-    free = limits.free_host_bytes()
+    assert fitness_levels.free_host_bytes(meminfo, tmp_path) == 1_024_000
+    free = fitness_levels.free_host_bytes()
     assert free is None or free > 2**20
 
 
@@ -146,14 +147,14 @@ def test_a_batch_must_fit_the_device() -> None:
 
 
 def test_a_simulated_device_keeps_its_memory_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "free_host_bytes", lambda: 60_000)
+    monkeypatch.setattr(fitness_levels, "free_host_bytes", lambda: 60_000)
     assert resolve(f"{PAPER}.gpu_fine1", replace(GPU, kind="cuda"), n=100)["n"] == 100  # 40,000
     with pytest.raises(InfeasibleError, match="80000 bytes of host memory"):
         resolve(f"{PAPER}.gpu_fine1", replace(GPU, kind="sim"), n=100)
 
 
 def test_boards_must_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "free_host_bytes", lambda: 10**9)
+    monkeypatch.setattr(fitness_levels, "free_host_bytes", lambda: 10**9)
     with pytest.raises(InfeasibleError) as caught:
         resolve(f"{OWN}.cpu_histogram", HOST, n=1_000_000, batch=2**20)
     assert "8388608000000 bytes of host memory" in str(caught.value)
@@ -163,7 +164,7 @@ def test_boards_must_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_kernels_need_a_gpu() -> None:
-    with pytest.raises(WrongDeviceError, match="host's CPU"):
+    with pytest.raises(WrongDeviceError, match="is a CPU"):
         resolve(f"{OWN}.histogram", HOST, n=10)
     assert resolve(f"{PAPER}.cpu_serial", HOST, n=10)["scheme"] == "cpu_serial"
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from nqbench.errors import DeviceError
-from nqbench.workloads.fitness import cpu, thread_counts
 from nqbench.workloads.fitness.boards import Board, random_board
-from nqbench.workloads.fitness.thread_counts import CLASSES, choose, lookup, size_class
+from nqbench.workloads.fitness.cpu import plans
+from nqbench.workloads.fitness.cpu.plans import CLASSES, choose, lookup, size_class
 
 
 class Measuring:
@@ -29,14 +29,14 @@ class Measuring:
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(thread_counts, "_measured_here", {})
+    monkeypatch.setattr(plans, "_measured_here", {})
     monkeypatch.delenv("NQBENCH_MEASURE_THREADS", raising=False)
     monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def forget() -> None:
     """As if the process were a new one."""
-    thread_counts._measured_here.clear()
+    plans._measured_here.clear()
 
 
 def test_a_class_is_measured_once_and_then_read(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_damaged_file_is_measured_again_and_mended(tmp_path: Path, damage: byt
 @pytest.mark.parametrize("count", [0, 61, -1, "7", None, 2.5, True])
 def test_a_count_that_makes_no_sense_is_measured_again(tmp_path: Path, count: object) -> None:
     path = tmp_path / "threads.json"
-    machines = {thread_counts.machine_key(): {"100": count}}
+    machines = {plans.machine_key(): {"100": count}}
     path.write_text(json.dumps({"format": 1, "machines": machines}), encoding="utf-8")
     assert lookup(path, 100, Measuring(3)) == 3
 
@@ -87,7 +87,7 @@ def test_another_machine_s_entry_is_kept_and_not_used(tmp_path: Path) -> None:
     machines = json.loads(path.read_text(encoding="utf-8"))["machines"]
     assert machines == {
         "another processor": {"100": 40},
-        thread_counts.machine_key(): {"100": 2},
+        plans.machine_key(): {"100": 2},
     }
 
 
@@ -140,16 +140,16 @@ def test_the_fewest_threads_among_equals_are_taken() -> None:
 
 
 def test_a_plan_records_the_number_that_it_uses() -> None:
-    thread_counts._measured_here[thread_counts.store_path(), 300] = 11
+    plans._measured_here[plans.store_path(), 300] = 11
     board = random_board(300, 1)[np.newaxis]
-    plan = cpu.host_plan({"scheme": "cpu_threads", "threads": "auto"}, board)
+    plan = plans.cpu_plan({"scheme": "cpu_threads", "threads": "auto"}, board)
     assert plan.about["threads_used"] == 11
     assert plan.arguments[1] == 11
 
 
 def test_the_real_measurement_covers_the_paper_s_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_counts, "ROUNDS", 5)  # a median stands a busy machine
-    seconds = thread_counts.measure_class(100)
+    monkeypatch.setattr(plans, "ROUNDS", 5)  # a median stands a busy machine
+    seconds = plans.measure_class(100)
     assert list(seconds) == list(range(1, 61))
     assert all(taken > 0 for taken in seconds.values())
     assert seconds[60] > seconds[1]  # starting 60 threads for 4,950 pairs cannot pay
@@ -161,5 +161,5 @@ def test_counts_that_cannot_be_started_are_left_out(monkeypatch: pytest.MonkeyPa
             raise DeviceError("the system gave this process only 5 threads")
         return 0
 
-    monkeypatch.setattr(cpu, "threads", threads)
-    assert list(thread_counts.measure_class(100)) == [1, 2, 3, 4, 5]
+    monkeypatch.setattr(plans, "threads", threads)
+    assert list(plans.measure_class(100)) == [1, 2, 3, 4, 5]

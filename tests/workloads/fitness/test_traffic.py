@@ -6,7 +6,7 @@ import pytest
 
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.fitness.traffic import diagonals, pairs, sub_kernels, sub_threads
+from nqbench.workloads.fitness.counts import diagonals, pairs, sub_kernels, sub_threads
 from tests.workloads.counting.facts import GPU
 from tests.workloads.fitness.evaluating import OWN, PAPER
 

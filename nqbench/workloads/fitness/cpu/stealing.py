@@ -1,4 +1,4 @@
-"""Fork/join with work stealing: the compiled part of ``cpu_forkjoin``, which runs in threads.
+"""Fork/join with work stealing: the compiled part of ``evaluators.fork_join``.
 
 A task is a range of queens. It is split in halves down to the threshold: the worker puts the upper
 half on its own deque (fork) and goes on with the lower one. It takes its next task from the end
@@ -17,6 +17,10 @@ Shared state, all ``int64`` and zero at the start:
 ``sums``    (nodes,): conflicts found in the halves of a task that have ended; [0] is the answer
 ``ended``   (nodes,): how many halves have ended; [0] is 1 once everything has
 ``tally``   (workers * LINE,): leaves evaluated and tasks stolen by each worker
+
+Numba has atomic operations on the elements of arrays for GPUs only; LLVM has them for CPUs too.
+Here they take contiguous ``int64`` arrays of one dimension, are sequentially consistent and do not
+check indices.
 """
 
 from __future__ import annotations
@@ -26,15 +30,73 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from nqbench.workloads.fitness.cpu_atomics import (
-    atomic_add,
-    atomic_load,
-    atomic_replace,
-    atomic_store,
-)
-from nqbench.workloads.fitness.cpu_pairs import row_conflicts
+from nqbench.workloads.fitness.cpu.compiled import row_conflicts
+
+ORDER: Final = "seq_cst"
+WORD_BYTES: Final = 8
+
+
+def _address(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    array, index = given[:2]
+    data = context.make_array(signature.args[0])(context, builder, array).data
+    return builder.gep(data, [index])
+
+
+def _load(_typing: Any, array: Any, index: Any) -> Any:  # noqa: ARG001 (typed by numba)
+    """``array[index]``, read in one piece."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        at = _address(context, builder, signature, given)
+        return builder.load_atomic(at, ORDER, WORD_BYTES)
+
+    return types.int64(array, types.int64), generate
+
+
+def _store(_typing: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG001
+    """Set ``array[index]``."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        at = _address(context, builder, signature, given)
+        builder.store_atomic(given[2], at, ORDER, WORD_BYTES)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64), generate
+
+
+def _add(_typing: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG001
+    """Add to ``array[index]``; what was there before."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        at = _address(context, builder, signature, given)
+        return builder.atomic_rmw("add", at, given[2], ORDER)
+
+    return types.int64(array, types.int64, types.int64), generate
+
+
+def _replace(_typing: Any, array: Any, index: Any, old: Any, new: Any) -> Any:  # noqa: ARG001
+    """Set ``array[index]`` to ``new`` if it is ``old``; whether it was."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        at = _address(context, builder, signature, given)
+        pair = builder.cmpxchg(at, given[2], given[3], ORDER, ORDER)
+        return builder.extract_value(pair, 1)
+
+    return types.boolean(array, types.int64, types.int64, types.int64), generate
+
+
+def _operation(function: Callable[..., Any]) -> Callable[..., Any]:
+    return cast(Callable[..., Any], intrinsic(function))
+
+
+atomic_load = _operation(_load)
+atomic_store = _operation(_store)
+atomic_add = _operation(_add)
+atomic_replace = _operation(_replace)
+
 
 Task = int | np.int64
 Args = ParamSpec("Args")

@@ -9,22 +9,22 @@ from typing import Final
 from nqbench.errors import InfeasibleError
 from nqbench.point import Level
 from nqbench.workloads.base import Factor
-from nqbench.workloads.fitness.annealing_cooling import MILLI, MOST_START
+from nqbench.workloads.fitness.annealing.cooling import MAX_START, MILLI
 
 GPU_EVALUATORS: Final = ("gpu_coarse", "gpu_fine1", "gpu_fine2", "gpu_cdp", "histogram")
-HOST_EVALUATORS: Final = ("cpu_serial", "cpu_threads", "cpu_tbb", "cpu_forkjoin", "cpu_histogram")
+CPU_EVALUATORS: Final = ("cpu_serial", "cpu_threads", "cpu_tbb", "cpu_forkjoin", "cpu_histogram")
 
 MAX_EVALUATIONS: Final = 2**31 - 1
 MAX_CHAINS: Final = 2**20
 
 ANNEALING_FACTORS: Final = (
-    Factor("evaluator", "scheme that a search evaluates with", (*HOST_EVALUATORS, *GPU_EVALUATORS)),
+    Factor("evaluator", "scheme that a search evaluates with", (*CPU_EVALUATORS, *GPU_EVALUATORS)),
     Factor("proposal", "which queen a move begins with: any, or one in conflict",
            ("uniform", "attacked"), launch=True),
     Factor("start_temperature", "highest temperature, in thousandths of a conflict",
-           number=(1, MOST_START), auto=True),
+           number=(1, MAX_START), auto=True),
     Factor("end_temperature", "temperature at which a search gives up, in thousandths",
-           number=(1, MOST_START), auto=True),
+           number=(1, MAX_START), auto=True),
     Factor("cooling", "each temperature over the one before, in thousandths",
            number=(1, MILLI - 1), auto=True),
     Factor("moves_per_queen", "proposals at each temperature, over n",
@@ -55,7 +55,7 @@ ATTACKED: Final[Mapping[str, Level]] = MappingProxyType({"start_temperature": 20
 much, so nothing has to be cooled down. At 0.3 boards of 10,000 queens are not found; at 0.1 a
 search with 6 queens takes 80 times as many proposals, or does not end within its limit (39%)."""
 
-EVALUATOR_LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
+GPU_EVALUATOR_LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
     dict.fromkeys(
         (
             *("allocation", "block_size", "atomics", "counters", "tally"),
@@ -66,7 +66,7 @@ EVALUATOR_LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
 )
 """Factors that `sa_gpu` leaves to its evaluator, whose defaults replace the ``-``."""
 
-HOST_EVALUATOR_LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
+CPU_EVALUATOR_LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
     dict.fromkeys(("threads", "threshold"), "-")
 )
 """The same for `sa_cpu`."""
@@ -77,7 +77,7 @@ SCHEDULE: Final[Mapping[str, Level]] = MappingProxyType(
 """Levels of every search that names none."""
 
 
-def settle_schedule(levels: dict[str, Level]) -> None:
+def resolve_schedule(levels: dict[str, Level]) -> None:
     """Resolve ``auto`` of the schedule in place.
 
     Raises ``InfeasibleError`` for a schedule that never cools, or factors of cooling where there

@@ -1,7 +1,7 @@
 """The protocol of simulated annealing: temperatures, acceptance, and the numbers it draws.
 
-Everything here is integer arithmetic that a processor, a GPU and the simulator do alike. So one
-seed gives one walk, whoever evaluates the boards.
+Everything here is integer arithmetic that a CPU, a GPU and the simulator do alike. So one seed
+gives one walk, whatever evaluates the boards.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from nqbench.point import Level
 MILLI: Final = 1000
 """Temperatures and the cooling factor are given in thousandths."""
 
-MOST_RISE: Final = 32
+MAX_RISE: Final = 32
 """A move that adds more conflicts than this is refused unseen. At the highest temperature that is
 taken, 2, its chance would be 1e-7, so that no walk that is run is any different for it."""
 
-MOST_START: Final = 2 * MILLI
+MAX_START: Final = 2 * MILLI
 TRIES: Final = 32
 """Partners that `proposal: attacked` tries for one queen: the lanes of a warp, which so tries them
 all at once. Any number from 4 to 128 makes the same 8 proposals per queen, within 7%, from 1,000
@@ -34,11 +34,11 @@ ATTACKED_LIMIT: Final = 2000
 """Proposals per queen after which `proposal: attacked` gives up. It needs about 8 per queen from
 100 queens on, at temperature 0.2; 0.15 needs as many and 0.25 a quarter more."""
 
-ATTACKED_LEAST: Final = 500_000
+ATTACKED_MIN: Final = 500_000
 """And proposals that it makes at least, for boards so small that chance rules: the longest of 5,000
 runs with 6 queens, which have 4 solutions among 720 permutations, took 28,030."""
 
-MOST_EVALUATIONS: Final = 2**32 - 2**16
+MAX_EVALUATIONS: Final = 2**32 - 2**16
 """Proposals are numbered in 32 bits, and a warp looks a little ahead."""
 
 _MASK: Final = (1 << 64) - 1
@@ -93,14 +93,14 @@ class Cooling:
         return [self.start * self.factor**k for k in range(math.floor(steps + 1e-9) + 1)]
 
     def moves(self, n: int) -> int:
-        """Proposals at each temperature; no run has more than ``MOST_EVALUATIONS`` of them."""
-        return self.limit(n) if self.attacked else min(self.moves_per_queen * n, MOST_EVALUATIONS)
+        """Proposals at each temperature; no run has more than ``MAX_EVALUATIONS`` of them."""
+        return self.limit(n) if self.attacked else min(self.moves_per_queen * n, MAX_EVALUATIONS)
 
     def full_length(self, n: int) -> int:
         """Proposals of a run that nobody cuts short and that finds nothing."""
         if self.attacked:
-            return min(max(ATTACKED_LIMIT * n, ATTACKED_LEAST), MOST_EVALUATIONS)
-        return min(len(self.temperatures) * self.moves_per_queen * n, MOST_EVALUATIONS)
+            return min(max(ATTACKED_LIMIT * n, ATTACKED_MIN), MAX_EVALUATIONS)
+        return min(len(self.temperatures) * self.moves_per_queen * n, MAX_EVALUATIONS)
 
     def limit(self, n: int) -> int:
         """Proposals after which a run ends without success."""
@@ -108,10 +108,10 @@ class Cooling:
         return min(full, self.max_evaluations) if self.max_evaluations else full
 
     def table(self) -> NDArray[np.uint32]:
-        """Chances of acceptance, shape ``(temperatures, MOST_RISE)``: at temperature T a rise of
+        """Chances of acceptance, shape ``(temperatures, MAX_RISE)``: at temperature T a rise of
         d conflicts is accepted when a 32-bit random number is below ``table[., d - 1]``, which is
         2^32 exp(-d / T) (Metropolis)."""
-        rises = np.arange(1, MOST_RISE + 1)
+        rises = np.arange(1, MAX_RISE + 1)
         chances: NDArray[np.float64] = np.exp(-rises / np.array(self.temperatures)[:, np.newaxis])
         return np.minimum(chances * 2.0**32, 2.0**32 - 1).astype(np.uint32)
 
@@ -154,9 +154,9 @@ class Walk:
 
 
 def walk(n: int, key: int, cooling: Cooling) -> Walk:
-    """The walk of a stream, by incremental evaluation on the processor: a few milliseconds at
+    """The walk of a stream, by incremental evaluation on the CPU: a few milliseconds at
     n = 3000. Whoever evaluates the boards must end like this."""
-    from nqbench.workloads.fitness import annealing_walk as walks  # numba: slow to import
+    from nqbench.workloads.fitness.annealing import walks  # numba: slow to import
 
     board = walks.shuffled(n, np.uint64(shuffle_key(key)))
     table, limit = cooling.table(), cooling.limit(n)

@@ -1,30 +1,107 @@
-"""The histogram kernels as a program: one board or a batch, counters in shared or global memory."""
+"""The histogram kernels: one board or a batch, counters in shared or global memory."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, Kernel
 from nqbench.point import Level
-from nqbench.workloads.fitness import limits
 from nqbench.workloads.fitness.boards import Board
-from nqbench.workloads.fitness.counters import (
-    STATIC_BYTES,
-    Counters,
-    batch_of,
-    pitch,
-    settle_counters,
+from nqbench.workloads.fitness.counts import COUNTER_BYTES, QUEEN_BYTES, diagonals
+from nqbench.workloads.fitness.levels import (
+    Levels,
+    check_device_bytes,
+    check_grid,
+    check_host_bytes,
+    check_shared,
+    check_threads,
 )
-from nqbench.workloads.fitness.layout import Layout, board_buffer
-from nqbench.workloads.fitness.levels import Levels
-from nqbench.workloads.fitness.programs import CONFLICTS
-from nqbench.workloads.fitness.traffic import QUEEN_BYTES
+from nqbench.workloads.fitness.programs import CONFLICTS, Layout, board_buffer
 from nqbench.workloads.levels import number
+
+STATIC_BYTES: Final = 32 * 8
+"""Shared memory of the sum over a block: a 64-bit word for each of at most 32 warps."""
+
+_HALF_LIMIT: Final = 65_535
+"""Queens on one diagonal that a 16-bit counter holds."""
+
+_BLOCK: Final = {"shared": 1024, "global": 256}
+"""Threads per block where none is asked for: one block does all the work on a board whose counters
+are in shared memory; otherwise blocks are small, so that the multiprocessors get equal shares."""
+
+_BATCH_BLOCKS: Final = (256, 512, 1024)
+"""The same for a batch, whose boards share a multiprocessor: the least that fills it with threads
+although its shared memory holds few blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """``words`` of 32 bits for each board (a multiple of four, as they are cleared in fours)."""
+
+    memory: Literal["shared", "global"]
+    per_word: int
+    words: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes for one board."""
+        return COUNTER_BYTES * self.words
+
+
+def pitch(n: int) -> int:
+    """Columns of a board in memory: rounded up to four, which a thread reads at once."""
+    return -(-n // 4) * 4
+
+
+def resolve_counters(levels: Levels, device: DeviceFacts) -> Counters:
+    """Resolve ``counters`` and ``block_size`` in place. Raises ``InfeasibleError``."""
+    n = number(levels, "n")
+    shared = shared_counters(n, device)
+    fits = shared.nbytes + STATIC_BYTES <= device.shared_per_block_optin
+    if levels["counters"] == "auto":
+        levels["counters"] = "shared" if fits and n <= _HALF_LIMIT else "global"
+    if levels["block_size"] == "auto":
+        single = levels["batch"] in ("-", 1)
+        memory = str(levels["counters"])
+        of_board = single or memory == "global"
+        levels["block_size"] = _BLOCK[memory] if of_board else _batch_block(shared, device)
+    if levels["counters"] == "shared":
+        check_shared(n, shared.nbytes + STATIC_BYTES, device)
+        return shared
+    return Counters("global", 1, _rounded(diagonals(n)))
+
+
+def shared_counters(n: int, device: DeviceFacts) -> Counters:
+    """Whole words where they fit what every block may take, else two counters in a word."""
+    whole = Counters("shared", 1, _rounded(diagonals(n)))
+    if whole.nbytes + STATIC_BYTES <= device.shared_per_block or n > _HALF_LIMIT:
+        return whole
+    return Counters("shared", 2, _rounded(-(-diagonals(n) // 2)))
+
+
+def _batch_block(counters: Counters, device: DeviceFacts) -> int:
+    taken = counters.nbytes + STATIC_BYTES + device.shared_reserved_per_block
+    resident = max(1, device.shared_per_multiprocessor // taken)
+    wanted = device.max_threads_per_multiprocessor // resident
+    most = min(_BATCH_BLOCKS[-1], device.max_threads_per_block)
+    return next((size for size in _BATCH_BLOCKS if size >= wanted), most)
+
+
+def batch_of(levels: Mapping[str, Level]) -> int:
+    """Boards in one launch."""
+    batch = levels.get("batch")
+    return batch if isinstance(batch, int) else 1
+
+
+def _rounded(words: int) -> int:
+    return -(-words // 4) * 4
+
 
 SOURCE: Final = Path(__file__).with_name("histogram.cu")
 _WAVES: Final = 4
@@ -33,20 +110,20 @@ their sums cost nothing."""
 _RESULT_BYTES: Final = 8
 
 
-def settle(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
+def resolve_histogram(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
     """Check against the device, resolve ``auto`` in place, and derive."""
-    counters = settle_counters(levels, device)
-    limits.check_threads(levels, device)
+    counters = resolve_counters(levels, device)
+    check_threads(levels, device)
     n, batch, block = number(levels, "n"), batch_of(levels), number(levels, "block_size")
     sent = QUEEN_BYTES * pitch(n) * batch
     counted = counters.nbytes * batch if counters.memory == "global" else 0
     needed = sent + counted + _RESULT_BYTES * batch
-    limits.check_device_bytes(levels, needed, device)
-    limits.check_host_bytes(levels, 2 * sent, device)  # the boards, and their padded copy
+    check_device_bytes(levels, needed, device)
+    check_host_bytes(levels, 2 * sent, device)  # the boards, and their padded copy
     blocks = batch
     if counters.memory == "global":
         blocks = batch * _blocks_per_board(n, block)
-        limits.check_grid(levels, max(blocks * block, _quads(counters, batch)), device)
+        check_grid(levels, max(blocks * block, _quads(counters, batch)), device)
     return {
         "blocks": blocks,
         "gpu_threads": blocks * block,
@@ -59,7 +136,7 @@ def settle(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
 
 def layout(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:
     """Kernels and buffers for ``boards`` of shape ``(batch, n)``."""
-    counters = settle_counters(levels, device)
+    counters = resolve_counters(levels, device)
     board = board_buffer(boards, pitch(number(levels, "n")))
     results = Buffer(CONFLICTS, "uint64", batch_of(levels))
     if counters.memory == "shared":

@@ -14,9 +14,8 @@ from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Argument, Buffer, KernelPlan, Plan
 from nqbench.point import Level
-from nqbench.workloads.fitness import limits
-from nqbench.workloads.fitness.annealing_cooling import GOLDEN, Cooling, seed_key
-from nqbench.workloads.fitness.levels import Levels
+from nqbench.workloads.fitness.annealing.cooling import GOLDEN, Cooling, seed_key
+from nqbench.workloads.fitness.levels import Levels, check_device_bytes, check_shared, check_threads
 from nqbench.workloads.levels import number
 
 SOURCE: Final = Path(__file__).with_name("chains.cu")
@@ -53,16 +52,16 @@ class Shape:
         return f"anneal_chains<{self.word}, {', '.join(str(flag).lower() for flag in flags)}>"
 
 
-def settle_chains(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
+def resolve_chains(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
     """Resolve ``counters``, ``block_size`` and ``chains`` in place; numbers worth recording.
 
     Raises ``InfeasibleError`` for blocks that are not whole warps, and for memory that is lacking.
     """
     n, size = number(levels, "n"), number(levels, "block_size")
-    limits.check_threads(levels, device)
+    check_threads(levels, device)
     if size % _WARP:
         raise InfeasibleError(
-            f"block_size: {size} is no multiple of {_WARP}, and a chain takes a whole warp; use"
+            f"block_size: {size} is not a multiple of {_WARP}, and a chain takes a whole warp; use"
             f" {size // _WARP * _WARP + _WARP}",
             "block_size",
         )
@@ -72,7 +71,7 @@ def settle_chains(levels: Levels, device: DeviceFacts) -> dict[str, int | float 
         most = _BOARDS_BYTES // (n * np.dtype(shape.dtype).itemsize)
         levels["chains"] = max(1, min(_filling(shape, device), most))
     needed = sum(buffer.nbytes for buffer in _buffers(n, number(levels, "chains"), shape))
-    limits.check_device_bytes(levels, needed, device)
+    check_device_bytes(levels, needed, device)
     chains = number(levels, "chains")
     return {
         "chains": chains,
@@ -83,7 +82,7 @@ def settle_chains(levels: Levels, device: DeviceFacts) -> dict[str, int | float 
 
 
 def chains_plan(levels: Mapping[str, Level], device: DeviceFacts) -> KernelPlan:
-    """The plan of settled levels."""
+    """The plan of resolved levels."""
     n, chains = number(levels, "n"), number(levels, "chains")
     cooling = Cooling.from_levels(levels)
     shape = _shape(levels, device)
@@ -153,7 +152,7 @@ def _shape(levels: Mapping[str, Level], device: DeviceFacts) -> Shape:
     needed = warps * (5 * n - 2) * np.dtype(dtype).itemsize
     wanted = levels["counters"]
     if wanted == "shared":
-        limits.check_shared(n, needed, device)
+        check_shared(n, needed, device)
     if wanted == "shared" or (wanted == "auto" and needed <= device.shared_per_block_optin):
         return Shape(dtype, word, "shared", warps, needed)
     return Shape(dtype, word, "global", warps, 0)

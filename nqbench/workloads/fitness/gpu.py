@@ -1,4 +1,4 @@
-"""The GPU schemes as programs: buffers, kernels, grids and what one evaluation does."""
+"""The GPU schemes as programs: buffers, kernels, grids, and variants of their main kernels."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.errors import WrongDeviceError
+from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, Kernel, ProgramPlan
+from nqbench.plan import Buffer, Kernel, KernelPlan, Outputs, Plan, ProgramPlan
 from nqbench.point import Level
-from nqbench.workloads.fitness import histogram_plan, limits
-from nqbench.workloads.fitness.boards import Board
-from nqbench.workloads.fitness.layout import Layout, board_buffer
-from nqbench.workloads.fitness.levels import Levels
-from nqbench.workloads.fitness.programs import CONFLICTS
-from nqbench.workloads.fitness.traffic import (
+from nqbench.workloads.base import Variant
+from nqbench.workloads.fitness.boards import Board, combined
+from nqbench.workloads.fitness.counts import (
     PAIR_BYTES,
     QUEEN_BYTES,
     pairs,
@@ -28,7 +25,18 @@ from nqbench.workloads.fitness.traffic import (
     sub_threads,
     traffic,
 )
+from nqbench.workloads.fitness.histogram import layout, resolve_histogram
+from nqbench.workloads.fitness.levels import (
+    Levels,
+    check_device_bytes,
+    check_grid,
+    check_host_bytes,
+    check_nesting,
+    check_threads,
+)
+from nqbench.workloads.fitness.programs import CONFLICTS, Layout, board_buffer
 from nqbench.workloads.levels import number
+from nqbench.workloads.variants import alone, built_as
 
 PAIRWISE: Final = Path(__file__).with_name("pairwise.cu")
 DYNAMIC: Final = Path(__file__).with_name("dynamic.cu")
@@ -39,7 +47,7 @@ RESULT_BYTES: Final = 8
 Numbers = dict[str, int | float | str]
 
 
-def settle(levels: Levels, device: DeviceFacts) -> Numbers:
+def resolve_scheme(levels: Levels, device: DeviceFacts) -> Numbers:
     """Check a GPU scheme against the device, resolve what is ``auto`` in place, and derive.
 
     Gives ``blocks`` and ``gpu_threads`` of the main kernel, ``device_bytes``, ``transfer_bytes``
@@ -52,18 +60,18 @@ def settle(levels: Levels, device: DeviceFacts) -> Numbers:
             " use a GPU (--device cuda:0), or gpu_coarse, which makes the same comparisons"
         )
     if scheme in HISTOGRAMS:
-        return {**histogram_plan.settle(levels, device), **traffic(levels)}
+        return {**resolve_histogram(levels, device), **traffic(levels)}
     if levels["block_size"] == "auto":
         levels["block_size"] = 512  # the paper's
-    limits.check_threads(levels, device)
+    check_threads(levels, device)
     threads = pairs(n) if scheme in ("gpu_fine1", "gpu_fine2") else n
     # One queen has no pairs; a grid has at least one block.
-    blocks = max(1, limits.check_grid(levels, threads, device))
+    blocks = max(1, check_grid(levels, threads, device))
     sent = QUEEN_BYTES * n + (PAIR_BYTES * pairs(n) if scheme == "gpu_fine1" else 0)
     results = RESULT_BYTES * (2 if scheme == "gpu_cdp" else 1)
-    limits.check_device_bytes(levels, sent + results, device)
+    check_device_bytes(levels, sent + results, device)
     if scheme == "gpu_fine1":
-        limits.check_host_bytes(levels, sent, device)
+        check_host_bytes(levels, sent, device)
     derived: Numbers = {
         "blocks": blocks,
         "gpu_threads": blocks * number(levels, "block_size"),
@@ -72,31 +80,31 @@ def settle(levels: Levels, device: DeviceFacts) -> Numbers:
         **traffic(levels),
     }
     if scheme == "gpu_cdp":
-        limits.check_nesting(levels)
+        check_nesting(levels)
         threshold = number(levels, "threshold")
         derived["sub_threads"] = sub_threads(n, threshold)
         derived["sub_kernels"] = sub_kernels(n, threshold, number(levels, "nesting"))
     return derived
 
 
-def make_plan(levels: Levels, boards: Board, device: DeviceFacts) -> ProgramPlan:
+def program_plan(levels: Levels, boards: Board, device: DeviceFacts) -> ProgramPlan:
     """The program of a GPU scheme for ``boards`` of shape ``(batch, n)``."""
-    derived = settle(levels, device)
+    derived = resolve_scheme(levels, device)
     started = time.perf_counter()
-    layout = _LAYOUTS.get(str(levels["scheme"]), histogram_plan.layout)(levels, boards, device)
+    made = _LAYOUTS.get(str(levels["scheme"]), layout)(levels, boards, device)
     split_s = time.perf_counter() - started
     per_call = levels["allocation"] == "per_call"
-    buffers = tuple(replace(buffer, per_run=per_call) for buffer in layout.buffers)
+    buffers = tuple(replace(buffer, per_run=per_call) for buffer in made.buffers)
     return ProgramPlan(
-        kernels=layout.kernels,
+        kernels=made.kernels,
         buffers=buffers,
         name="fitness.evaluate",
         function=PROGRAM,
         arguments=(
-            layout.order,
+            made.order,
             tuple(buffer.name for buffer in buffers) if per_call else (),
             tuple(buffer.name for buffer in buffers if buffer.data is not None),
-            layout.clears,
+            made.clears,
             levels["scheme"] == "gpu_cdp",
         ),
         split_s=split_s,
@@ -193,3 +201,33 @@ def _pairwise(
         buffers=(board_buffer(boards), *more, results),
         clears=(CONFLICTS,),
     )
+
+
+COUNTERS: Final = "counters"
+
+
+def variant_of(plan: Plan, variant: Variant) -> KernelPlan:
+    """The main kernel of a scheme, built as ``variant``; its conflicts start at zero.
+
+    Raises ``InfeasibleError`` for a search, for a scheme on the CPU, and where another
+    kernel finishes the count.
+    """
+    if not isinstance(plan, ProgramPlan) or plan.about.get("task") != "evaluate":
+        raise InfeasibleError(
+            "only a GPU scheme that evaluates a board has variants without arithmetic or memory,"
+            " such as fitness_schemes.gpu_coarse; a search or a CPU scheme has none"
+        )
+    if "sum" in plan.kernels:
+        raise InfeasibleError(
+            "tally: with final another kernel sums the counters, so that the count is not all there"
+            " is to it; take tally=arrival",
+            "tally",
+        )
+    main = next(iter(plan.kernels))
+    kernel = alone(plan, main, cleared=(CONFLICTS, COUNTERS), outputs=(CONFLICTS,))
+    return built_as(kernel, variant)
+
+
+def variant_answer(outputs: Outputs) -> int:
+    """Conflicts of the board, or of a batch of them."""
+    return combined([int(value) for value in np.atleast_1d(outputs[CONFLICTS])])

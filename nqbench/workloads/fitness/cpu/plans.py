@@ -1,11 +1,11 @@
-"""The best number of threads by board size: measured once per machine and stored.
+"""Plans of the CPU schemes, and the number of threads that they take.
 
 The paper's "adaptive" scheme keeps a map from size to the best of 1 to 60 threads. Here the map is
 a JSON file below the user's cache folder (``$NQBENCH_CACHE_DIR`` if set), with one entry per
-processor, number of cores, versions (Python, numba, nqbench) and code of the evaluation. A size
-class is measured when a size next to it is asked for first, under a file lock, so that two
-processes do not measure at once. A damaged file is measured again; with
-``NQBENCH_MEASURE_THREADS=1`` every process measures for itself, and stores what it found.
+CPU, number of cores, versions (Python, numba, nqbench) and code of the evaluation. A size class is
+measured when a size next to it is asked for first, under a file lock, so that two processes do not
+measure at once. A damaged file is measured again; with ``NQBENCH_MEASURE_THREADS=1`` every process
+measures for itself, and stores what it found.
 """
 
 from __future__ import annotations
@@ -16,23 +16,33 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import log
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from filelock import FileLock
+from numpy.typing import NDArray
 
-from nqbench.errors import DeviceError
+from nqbench.errors import DeviceError, WrongDeviceError
+from nqbench.plan import CpuPlan
+from nqbench.point import Level
 from nqbench.system.cpu import cpu_count, cpu_model
 from nqbench.system.files import cache_folder, replacing
 from nqbench.system.versions import __version__, installed
+from nqbench.workloads.fitness.boards import random_board
+from nqbench.workloads.fitness.cpu.evaluators import TBB_GRAIN, fixed, threads
+from nqbench.workloads.fitness.cpu.tbb import load_tbb
+
+_MODULE: Final = "nqbench.workloads.fitness.cpu.evaluators"
+_WARM_N: Final = 8
 
 CLASSES: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
 """Sizes measured; a board takes the count of the nearest (by ratio). Above the last one starting
 threads costs under 1% of the evaluation, so that the best count does not change with n any more."""
 
-MOST_THREADS: Final = 60
+MAX_THREADS: Final = 60
 """As in the paper, section 2.2."""
 
 ROUNDS: Final = 7
@@ -45,7 +55,7 @@ WITHIN: Final = 1.02
 """The least count within 2% of the fastest is taken: among equals, fewer threads disturb less, and
 the least of 60 medians would name another one at every measurement."""
 
-ANEW_ENVIRONMENT: Final = "NQBENCH_MEASURE_THREADS"
+MEASURE_ENVIRONMENT: Final = "NQBENCH_MEASURE_THREADS"
 FORMAT: Final = 1
 LOCK_WAIT_S: Final = 120.0
 """Longer than measuring takes (at most some 10 s for the largest class)."""
@@ -54,6 +64,57 @@ _measured_here: dict[tuple[Path, int], int] = {}
 """What this process measured: an unwritable folder must not mean measuring at every point."""
 
 Measure = Callable[[int], dict[int, float]]
+
+
+def cpu_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
+    """The plan of a CPU scheme; ``boards`` has shape ``(batch, n)``.
+
+    ``threads: auto`` is looked up, and measured first if this machine has no entry. Raises
+    ``WrongDeviceError`` for ``cpu_tbb`` without TBB.
+    """
+    scheme, board = str(levels["scheme"]), boards[0]
+    small = fixed(np.arange(_WARM_N, dtype=np.int32))
+    if scheme == "cpu_serial":
+        plain = levels["optimization"] == "none"
+        return _plan("serial_unoptimized" if plain else "serial", (board,), (small,))
+    if scheme == "cpu_threads":
+        count = _threads(levels["threads"], board.size)
+        return _plan("threads", (board, count), (small, 2), threads_used=count)
+    if scheme == "cpu_tbb":
+        check_packages(levels)
+        return _plan("tbb", (board,), (small,), threads_used=cpu_count(), grain=TBB_GRAIN)
+    if scheme == "cpu_forkjoin":
+        threshold = levels["threshold"]
+        assert isinstance(threshold, int)
+        return _plan("fork_join", (board, threshold), (small, 2), threads_used=cpu_count())
+    if len(boards) == 1:
+        return _plan("histogram", (board,), (small,), threads_used=1)
+    return _plan(
+        "histogram_batch", (boards,), (np.stack([small, small]),), threads_used=cpu_count()
+    )
+
+
+def check_packages(levels: Mapping[str, Level]) -> None:
+    """Refuse ``cpu_tbb`` where there is no TBB (``WrongDeviceError``: the point is skipped)."""
+    if levels["scheme"] != "cpu_tbb":
+        return
+    fault = load_tbb()
+    if fault:
+        raise WrongDeviceError(
+            f"scheme: cpu_tbb needs Intel's TBB: {fault}; compare cpu_threads and cpu_forkjoin"
+        )
+
+
+def _plan(
+    function: str, arguments: tuple[Any, ...], warm_up: tuple[Any, ...], **about: int
+) -> CpuPlan:
+    return CpuPlan(f"fitness.{function}", f"{_MODULE}:{function}", arguments, warm_up, about)
+
+
+def _threads(level: Level, n: int) -> int:
+    if isinstance(level, int):
+        return level
+    return best_threads(n)
 
 
 def best_threads(n: int) -> int:
@@ -76,7 +137,7 @@ def store_path() -> Path:
 
 def machine_key() -> str:
     """What the best count depends on, in words; the evaluation's code by its digest."""
-    code = hashlib.sha256(Path(__file__).with_name("cpu_pairs.py").read_bytes()).hexdigest()[:8]
+    code = hashlib.sha256(Path(__file__).with_name("compiled.py").read_bytes()).hexdigest()[:8]
     return (
         f"{cpu_model()}, {cpu_count()} cores, Python {platform.python_version()},"
         f" numba {installed('numba')}, nqbench {__version__},"
@@ -92,7 +153,7 @@ def lookup(path: Path, size: int, measure: Measure) -> int:
     known = _measured_here.get((path, size))
     if known is not None:
         return known
-    anew = bool(os.environ.get(ANEW_ENVIRONMENT))
+    anew = bool(os.environ.get(MEASURE_ENVIRONMENT))
     stored = None if anew else read_count(path, size)
     if stored is not None:
         return stored
@@ -120,12 +181,9 @@ def measure_class(size: int) -> dict[int, float]:
 
     Counts that the system refuses to start are left out.
     """
-    from nqbench.workloads.fitness.boards import random_board
-    from nqbench.workloads.fitness.cpu import threads
-
     board = random_board(size, seed=1)
     threads(board, 1)  # compiles
-    samples: dict[int, list[float]] = {count: [] for count in range(1, MOST_THREADS + 1)}
+    samples: dict[int, list[float]] = {count: [] for count in range(1, MAX_THREADS + 1)}
     begun = time.perf_counter()
     for _ in range(ROUNDS):
         for count, taken in list(samples.items()):
@@ -146,7 +204,7 @@ def read_count(path: Path, size: int) -> int | None:
     count = _machines(path).get(machine_key(), {}).get(str(size))
     if type(count) is not int:  # JSON's true is an int for isinstance
         return None
-    return count if 1 <= count <= MOST_THREADS else None
+    return count if 1 <= count <= MAX_THREADS else None
 
 
 def _machines(path: Path) -> dict[str, dict[str, Any]]:

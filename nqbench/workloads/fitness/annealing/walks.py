@@ -1,7 +1,7 @@
-"""Annealing walks on the processor, compiled by numba.
+"""Annealing walks on the CPU, compiled by numba.
 
 A proposal exchanges the rows of two queens. Step t (from 0) of a stream draws two words: the first
-names the queens, the second decides about a rise (see ``annealing_cooling``).
+names the queens, the second decides about a rise (see ``cooling``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND: Final = np.uint64(0x94D049BB133111EB)
 _LOW: Final = np.uint64(0xFFFFFFFF)
-_TRIES: Final = 32  # annealing_cooling.TRIES; numba takes no attribute of another module
+_TRIES: Final = 32  # cooling.TRIES; numba takes no attribute of another module
 
 STEP, ACCEPTED, CONFLICTS, FIRST, SECOND, STATE_WORDS = range(6)
 """Places in the state of ``advance``; FIRST is -1 while nothing is proposed."""

@@ -1,9 +1,9 @@
 """Searches for a valid board by simulated annealing: points resolved, made executable and judged.
 
 ==============  ====================================================================================
-``sa_cpu``      the fitness paper's search: propose, evaluate in full on the processor, accept
+``sa_cpu``      the fitness paper's search: propose, evaluate in full on the CPU, accept
 ``sa_gpu``      the same with a GPU scheme as its evaluator
-``sa_delta``    the same walk on the processor, each proposal evaluated in constant time
+``sa_delta``    the same walk on the CPU, each proposal evaluated in constant time
 ``sa_chains``   many such walks on a GPU, one warp each
 ==============  ====================================================================================
 
@@ -25,60 +25,62 @@ from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CpuPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.fitness.annealing_chains import (
+from nqbench.workloads.fitness.annealing.chains import (
     chains_plan,
-    settle_chains,
+    resolve_chains,
     winner,
     winner_is_told,
 )
-from nqbench.workloads.fitness.annealing_cooling import Cooling, chain_key, reference_walk
-from nqbench.workloads.fitness.annealing_factors import settle_schedule
+from nqbench.workloads.fitness.annealing.cooling import Cooling, chain_key, reference_walk
+from nqbench.workloads.fitness.annealing.evaluated import (
+    resolve_cpu_evaluator,
+    resolve_gpu_evaluator,
+    search_on_cpu,
+    search_with_gpu,
+)
+from nqbench.workloads.fitness.annealing.factors import resolve_schedule
 from nqbench.workloads.fitness.boards import conflicts, is_board
 from nqbench.workloads.fitness.levels import Levels
 from nqbench.workloads.levels import number
 
-LEAST_N: Final = 2
+MIN_N: Final = 2
 """A move needs two queens."""
 
 FALSE_CLAIM: Final = -1
 """The answer of a search whose board has other conflicts than it says: no reference has it."""
 
 _USUAL_SHARE: Final = 0.66
-"""Of the proposals of the whole schedule, at n = 3000; see ``annealing_factors``."""
+"""Of the proposals of the whole schedule, at n = 3000; see ``factors``."""
 _USUAL_ATTACKED: Final = 8
 """Proposals per queen."""
 
-_DELTA: Final = "nqbench.workloads.fitness.annealing_host:anneal_delta"
+_DELTA: Final = "nqbench.workloads.fitness.annealing.evaluated:anneal_delta"
 _WARM_N: Final = 8
 
 
-def settle(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
+def resolve(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
     """Resolve ``auto`` in place; numbers that follow. Raises ``InfeasibleError``."""
     n = number(levels, "n")
-    if n < LEAST_N:
-        raise InfeasibleError(f"n: {n} has no two queens to exchange; use n from {LEAST_N}", "n")
-    settle_schedule(levels)
+    if n < MIN_N:
+        raise InfeasibleError(f"n: {n} has no two queens to exchange; use n from {MIN_N}", "n")
+    resolve_schedule(levels)
     cooling = Cooling.from_levels(levels)
     derived: dict[str, int | float | str] = {
         "temperatures": len(cooling.temperatures),
         "evaluation_limit": cooling.limit(n),
     }
     if levels["scheme"] == "sa_chains":
-        return derived | settle_chains(levels, device)
+        return derived | resolve_chains(levels, device)
     if levels["scheme"] == "sa_gpu":
-        from nqbench.workloads.fitness import annealing_gpu
-
-        return derived | annealing_gpu.settle_evaluator(levels, device)
+        return derived | resolve_gpu_evaluator(levels, device)
     if levels["scheme"] == "sa_cpu":
-        from nqbench.workloads.fitness import annealing_cpu
-
-        annealing_cpu.settle_evaluator(levels)
+        resolve_cpu_evaluator(levels)
     return derived
 
 
 def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
     """The plan of a search."""
-    derived = settle(levels, device)
+    derived = resolve(levels, device)
     n, key = number(levels, "n"), chain_key(number(levels, "seed"))
     cooling = Cooling.from_levels(levels)
     about = {**derived, "task": "anneal", "seed": number(levels, "seed")}
@@ -87,20 +89,16 @@ def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
         rest = (key, *astuple(cooling))
         return CpuPlan("fitness.anneal_delta", _DELTA, (n, *rest), (_WARM_N, *rest), about)
     if levels["scheme"] == "sa_cpu":
-        from nqbench.workloads.fitness import annealing_cpu
-
-        plan = annealing_cpu.host_plan(levels, key, cooling)
+        plan = search_on_cpu(levels, key, cooling)
     elif levels["scheme"] == "sa_chains":
         plan = chains_plan(levels, device)
     else:
-        from nqbench.workloads.fitness import annealing_gpu
-
-        plan = annealing_gpu.program_plan(levels, device)
+        plan = search_with_gpu(levels, device)
     return replace(plan, about={**plan.about, **about})
 
 
 def answer(plan: Plan, outputs: Outputs) -> int:
-    """Conflicts of the board that the search ended with, counted anew on the host.
+    """Conflicts of the board that the search ended with, counted anew on the CPU.
 
     ``FALSE_CLAIM`` if any board is no permutation, or has other conflicts than its search says, or
     the chains were given another winner than theirs.

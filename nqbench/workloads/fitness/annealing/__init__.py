@@ -1,0 +1,1 @@
+"""Searches for a valid board by simulated annealing."""

@@ -1,0 +1,349 @@
+"""Searches that evaluate every board in full, on the CPU (``sa_cpu``) or a GPU (``sa_gpu``).
+
+With a CPU scheme of one thread the search is compiled as a whole (:func:`full_walk`). One of
+several threads is called for every board, as the paper's programs call theirs: it starts its
+threads, or wakes TBB's, each time. A GPU scheme becomes a program that the search drives.
+
+``sa_delta``, which evaluates a move and not a board, is here too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import InfeasibleError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import CpuPlan, CpuResult, Outputs, ProgramContext, ProgramPlan
+from nqbench.point import Level
+from nqbench.workloads.base import NOT_APPLICABLE
+from nqbench.workloads.fitness import gpu
+from nqbench.workloads.fitness.annealing.cooling import (
+    Cooling,
+    Walk,
+    chain_key,
+    shuffle_key,
+    walk,
+)
+from nqbench.workloads.fitness.annealing.factors import (
+    CPU_EVALUATOR_LEVELS,
+    CPU_EVALUATORS,
+    GPU_EVALUATOR_LEVELS,
+    GPU_EVALUATORS,
+)
+from nqbench.workloads.fitness.cpu import evaluators
+from nqbench.workloads.fitness.cpu.plans import check_packages, cpu_plan
+from nqbench.workloads.fitness.levels import Levels
+from nqbench.workloads.fitness.programs import conflicts_of
+from nqbench.workloads.fitness.schemes import SCHEMES
+from nqbench.workloads.levels import number
+
+COMPILED: Final[Mapping[str, str]] = MappingProxyType(
+    {"cpu_serial": "serial_conflicts", "cpu_histogram": "histogram_conflicts"}
+)
+"""Schemes that are compiled into the search: the function of each in ``cpu.compiled``."""
+
+EVALUATION: Final = "evaluation"
+"""The phase of whole evaluations: allocation, copies and kernels, and the CPU's part in them."""
+
+KEPT: Final = 1 << 20
+"""Values that are kept for the second walk; longer walks are scaled from that many (8 MB)."""
+
+REPEATS: Final = 3
+"""Of the second walk, whose least time counts, since it is short."""
+
+_HERE: Final = "nqbench.workloads.fitness.annealing.evaluated"
+_WARM_N: Final = 8
+_WARM_LIMIT: Final = 16
+"""Proposals of a warm-up, which is there to compile; each may start a thread per core."""
+
+Evaluate = Callable[[NDArray[np.int32]], int]
+_Compiled = Callable[..., int]
+
+
+def evaluator_levels(levels: Mapping[str, Level]) -> Levels:
+    """A point of the evaluator's scheme: its defaults, and what the search was given.
+
+    Raises ``InfeasibleError`` for a scheme of the other place, one that scores many boards at once,
+    and a factor that the scheme does not have.
+    """
+    evaluator = str(levels["evaluator"])
+    on_cpu = levels["scheme"] == "sa_cpu"
+    _check_place(evaluator, on_cpu=on_cpu)
+    scheme, owned = SCHEMES[evaluator], CPU_EVALUATOR_LEVELS if on_cpu else GPU_EVALUATOR_LEVELS
+    for name in owned:
+        if levels[name] != NOT_APPLICABLE and name not in scheme.levels:
+            raise InfeasibleError(
+                f"{name}: {levels[name]} means nothing to evaluator: {evaluator}; leave {name} out",
+                name,
+            )
+    given = {name: levels[name] for name in owned if levels[name] != NOT_APPLICABLE}
+    blank = dict.fromkeys(levels, NOT_APPLICABLE)
+    return {**blank, **scheme.levels, **given, "n": levels["n"], "scheme": evaluator}
+
+
+def _check_place(evaluator: str, *, on_cpu: bool) -> None:
+    here = CPU_EVALUATORS if on_cpu else GPU_EVALUATORS
+    if evaluator in here:
+        return
+    if on_cpu:
+        what, other = "not a CPU scheme", "fitness_schemes.sa_gpu"
+    else:
+        what, other = "a CPU scheme", "fitness_schemes.sa_cpu"
+    raise InfeasibleError(
+        f"evaluator: {evaluator} is {what}; use {', '.join(here)}, or system: {other}", "evaluator"
+    )
+
+
+def resolve_cpu_evaluator(levels: Levels) -> None:
+    """Resolve the evaluator's factors in place; refuse what cannot evaluate on the CPU.
+
+    Raises ``InfeasibleError``, and ``WrongDeviceError`` for ``cpu_tbb`` without TBB.
+    """
+    own = evaluator_levels(levels)
+    check_packages(own)
+    levels |= {name: own[name] for name in CPU_EVALUATOR_LEVELS}
+
+
+def search_on_cpu(levels: Mapping[str, Level], key: int, cooling: Cooling) -> CpuPlan:
+    """The search for resolved ``levels``; ``threads: auto`` is looked up, or measured first."""
+    n, evaluator, schedule = number(levels, "n"), str(levels["evaluator"]), astuple(cooling)
+    if evaluator in COMPILED:
+        rest = (key, evaluator, *schedule)
+        return CpuPlan("fitness.anneal_full", f"{_HERE}:anneal_full", (n, *rest), (_WARM_N, *rest))
+    one = cpu_plan(evaluator_levels(levels), np.arange(n, dtype=np.int32)[np.newaxis, :])
+    setting = one.arguments[1] if len(one.arguments) > 1 else 0
+    warm_up = astuple(replace(cooling, max_evaluations=_WARM_LIMIT))
+    return CpuPlan(
+        "fitness.anneal_in_threads",
+        f"{_HERE}:anneal_in_threads",
+        (n, key, evaluator, setting, *schedule),
+        (_WARM_N, key, evaluator, min(setting, 2), *warm_up),
+        one.about,
+    )
+
+
+def resolve_gpu_evaluator(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
+    """Resolve the evaluator's factors in place; its numbers, for one evaluation.
+
+    Raises ``InfeasibleError`` for a CPU scheme and for a factor it does not have.
+    """
+    own = evaluator_levels(levels)
+    derived = gpu.resolve_scheme(own, device)
+    levels |= {name: own[name] for name in GPU_EVALUATOR_LEVELS}
+    return derived
+
+
+def search_with_gpu(levels: Levels, device: DeviceFacts) -> ProgramPlan:
+    """The evaluator's plan, driven by the search."""
+    n, key = number(levels, "n"), chain_key(number(levels, "seed"))
+    start = np.arange(n, dtype=np.int32)[np.newaxis, :]
+    base = gpu.program_plan(evaluator_levels(levels), start, device)
+    schedule = astuple(Cooling.from_levels(levels))
+    return replace(
+        base,
+        name="fitness.anneal",
+        function=f"{_HERE}:anneal",
+        arguments=(n, key, schedule, *base.arguments),
+        groups=(EVALUATION,),
+    )
+
+
+def anneal_full(n: int, key: int, evaluator: str, *schedule: float) -> CpuResult:
+    """``sa_cpu``: the paper's search. Phases ``evaluation``, ``other`` and ``total`` (seconds).
+
+    ``schedule`` are the fields of ``Cooling``.
+    """
+    done = full_walk(n, key, cooling_of(schedule), evaluator)
+    return CpuResult(done.ended.conflicts, done.phases, outputs_of(done.ended))
+
+
+def anneal_delta(n: int, key: int, *schedule: float) -> CpuResult:
+    """``sa_delta``: the same walk, each proposal in constant time by the counts of diagonals."""
+    ended = walk(n, key, cooling_of(schedule))
+    return CpuResult(ended.conflicts, {}, outputs_of(ended))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FullWalk:
+    """A search that has ended. ``kept`` are the conflicts of its first boards, in order."""
+
+    n: int
+    key: int
+    cooling: Cooling
+    evaluator: str
+    ended: Walk
+    total_s: float
+    kept: NDArray[np.int64]
+
+    def phases(self) -> dict[str, float]:
+        """Seconds of the evaluations and of all else; walks again without evaluating."""
+        values = self.ended.evaluations + 1
+        longer = max(1.0, values / self.kept.size)
+        other_s = min(self.total_s, longer * min(self.remembered()[1] for _ in range(REPEATS)))
+        return {
+            "evaluation": self.total_s - other_s,
+            "other": other_s,
+            "total": self.total_s,
+        }
+
+    def remembered(self) -> tuple[Walk, float]:
+        """The walk on the values that were kept, as far as they go, and its seconds."""
+        _, remembered = _loops(self.evaluator)
+        began = time.perf_counter()
+        board, state, rest = _fresh(self.n, self.key, self.cooling)
+        remembered(board, state, *rest, self.kept)
+        return _walk_of(board, state), time.perf_counter() - began
+
+
+def full_walk(n: int, key: int, cooling: Cooling, evaluator: str) -> FullWalk:
+    """Anneal, every board evaluated in full by ``evaluator``, compiled as a whole.
+
+    Evaluation and the rest alternate every few microseconds, and clocks between them would be a
+    part of what they time. So :meth:`FullWalk.phases` walks a second time on the values of the
+    first walk, without evaluating: that is the time of everything else.
+    """
+    evaluated, _ = _loops(evaluator)
+    kept = np.empty(KEPT, np.int64)
+    began = time.perf_counter()
+    board, state, rest = _fresh(n, key, cooling)
+    evaluated(board, state, *rest, kept)
+    total_s = time.perf_counter() - began
+    return FullWalk(n, key, cooling, evaluator, _walk_of(board, state), total_s, kept)
+
+
+def _walk_of(board: NDArray[Any], state: NDArray[Any]) -> Walk:
+    from nqbench.workloads.fitness.annealing import walks
+
+    return Walk(board, *(int(state[at]) for at in (walks.CONFLICTS, walks.STEP, walks.ACCEPTED)))
+
+
+def _fresh(n: int, key: int, cooling: Cooling) -> tuple[NDArray[Any], NDArray[Any], Any]:
+    from nqbench.workloads.fitness.annealing import walks  # numba: slow to import
+
+    state = np.zeros(walks.STATE_WORDS, np.int64)
+    state[walks.FIRST] = -1
+    board = walks.shuffled(n, np.uint64(shuffle_key(key)))
+    rest = (cooling.table(), np.uint64(key), cooling.moves(n), cooling.limit(n))
+    return board, state, rest
+
+
+@lru_cache
+def _loops(evaluator: str) -> tuple[_Compiled, _Compiled]:
+    """The walk that evaluates and keeps, and the one that looks up.
+
+    Not cached on disk: a cached copy would not notice a change of the evaluator's file.
+    """
+    import numba
+
+    from nqbench.workloads.fitness.annealing import walks
+    from nqbench.workloads.fitness.cpu import compiled
+
+    evaluate, advance = getattr(compiled, COMPILED[evaluator]), walks.advance
+
+    def evaluated(board, state, table, key, moves, limit, kept):  # type: ignore[no-untyped-def]
+        count = 0
+        going = True
+        while going:
+            measured = evaluate(board)
+            if count < kept.size:
+                kept[count] = measured
+            count += 1
+            going = advance(board, state, table, key, moves, limit, measured)
+        return count
+
+    def remembered(board, state, table, key, moves, limit, kept):  # type: ignore[no-untyped-def]
+        count = 0
+        going = True
+        while going and count < kept.size:
+            going = advance(board, state, table, key, moves, limit, kept[count])
+            count += 1
+        return count
+
+    compile_ = numba.njit(nogil=True)
+    return compile_(evaluated), compile_(remembered)
+
+
+def anneal_in_threads(
+    n: int, key: int, evaluator: str, setting: int, *schedule: float
+) -> CpuResult:
+    """The search, every board evaluated by several threads.
+
+    ``setting``: the threads of ``cpu_threads``, the threshold of ``cpu_forkjoin``. Phases
+    ``evaluation`` (clocked around each call, which is many times longer than reading the clock),
+    ``other`` and ``total``, in seconds.
+    """
+    evaluate = _evaluation(evaluator, setting)
+    spent = 0.0
+
+    def clocked(board: NDArray[np.int32]) -> int:
+        nonlocal spent
+        began = time.perf_counter()
+        conflicts = evaluate(board)
+        spent += time.perf_counter() - began
+        return conflicts
+
+    began = time.perf_counter()
+    ended = walk_measured(n, key, cooling_of(schedule), clocked)
+    total = time.perf_counter() - began
+    phases = {"evaluation": spent, "other": total - spent, "total": total}
+    return CpuResult(ended.conflicts, phases, outputs_of(ended))
+
+
+def _evaluation(evaluator: str, setting: int) -> Callable[[NDArray[np.int32]], int]:
+    if evaluator == "cpu_threads":
+        return lambda board: evaluators.threads(board, setting)
+    if evaluator == "cpu_forkjoin":
+        return lambda board: evaluators.fork_join(board, setting)
+    return evaluators.tbb
+
+
+def anneal(
+    context: ProgramContext, n: int, key: int, schedule: tuple[float, ...], *evaluation: Any
+) -> None:
+    """The search; ``evaluation`` are the arguments of ``programs.evaluate``."""
+
+    def evaluate(board: NDArray[np.int32]) -> int:
+        with context.group(EVALUATION):
+            return int(conflicts_of(context, board, *evaluation)[0])
+
+    ended = walk_measured(n, key, cooling_of(schedule), evaluate)
+    for name, values in outputs_of(ended).items():
+        context.keep(name, values)
+
+
+def walk_measured(n: int, key: int, cooling: Cooling, evaluate: Evaluate) -> Walk:
+    """Anneal with every board evaluated in full by ``evaluate``.
+
+    The walk is that of ``cooling.walk``, since evaluations are exact.
+    """
+    from nqbench.workloads.fitness.annealing import walks  # numba: slow to import
+
+    board, state, (table, word, moves, limit) = _fresh(n, key, cooling)
+    while walks.advance(board, state, table, word, moves, limit, evaluate(board)):
+        pass
+    return _walk_of(board, state)
+
+
+def cooling_of(schedule: Sequence[float]) -> Cooling:
+    """The schedule out of the plain numbers that a plan holds."""
+    start, end, factor, moves, limit, attacked = schedule
+    return Cooling(start, end, factor, int(moves), int(limit), attacked=bool(attacked))
+
+
+def outputs_of(ended: Walk) -> Outputs:
+    """What ``points.answer`` and ``points.findings`` read; arrays of shape ``(1,)`` and the
+    board of shape ``(1, n)``."""
+    return {
+        "boards": ended.board[np.newaxis, :],
+        "conflicts": np.array([ended.conflicts], np.uint64),
+        "steps": np.array([ended.evaluations], np.uint32),
+        "accepted": np.array([ended.accepted], np.uint32),
+    }

@@ -1,0 +1,1 @@
+"""Schemes that evaluate boards on the CPU."""
