@@ -43,7 +43,7 @@ Found = tuple[int, int, NDArray[Any]]  # search, proposals, board
 
 
 def find_boards(n: int, count: int, seed: int, spec: str) -> BoardSet:
-    """``count`` different boards of ``n`` queens without conflicts, each verified on the host.
+    """``count`` different boards of ``n`` queens without conflicts, each verified on the CPU.
 
     Raises ``StudyError`` for numbers that cannot be met, ``WrongAnswer`` when a device claims a
     board that is not valid, ``NqbenchError`` when chance does not give enough different ones.

@@ -72,12 +72,12 @@ class Workload(ABC):
     systems: Mapping[str, Mapping[str, Level]] = {}
     """Named points: the levels that make a paper's system (without ``n``)."""
     cpu_systems: frozenset[str] = frozenset()
-    """Systems that are host plans on every device: their points run on the CPU."""
+    """Systems with a ``CpuPlan`` on every device: their points run on the CPU."""
     parallel_systems: frozenset[str] = frozenset()
     """Those of them that use all cores."""
 
     phases: Mapping[str, str] = {}
-    """Phases of its programs and host functions beside ``vocabulary.PHASES``: name and meaning."""
+    """Phases of its programs and CPU functions beside ``vocabulary.PHASES``: name and meaning."""
     probe_counters: Mapping[str, str] = {}
     """What its instrumented kernels count: name and meaning."""
 

@@ -71,9 +71,9 @@ class Ceilings(Workload):
         n, steps, size = (int(str(levels[name])) for name in ("n", "steps", "block_size"))
         reads = levels["operation"] == "read"
         if n % QUAD:
-            raise InfeasibleError(f"n: {n} is no multiple of {QUAD}, which a thread takes", "n")
+            raise InfeasibleError(f"n: {n} is not a multiple of {QUAD}, which a thread takes", "n")
         if reads and n & (n - 1):
-            raise InfeasibleError(f"n: {n} is no power of two, as operation: read needs it", "n")
+            raise InfeasibleError(f"n: {n} is not a power of two, as operation: read needs it", "n")
         if reads and steps > LARGEST_PASSES:
             raise InfeasibleError(f"steps: {steps} passes are over {LARGEST_PASSES}", "steps")
         if levels["operation"] == "copy" and steps:

@@ -216,7 +216,7 @@ def geometry(config: Configuration, jobs: int, device: DeviceFacts) -> Geometry:
 
 
 def check_depth(n: int, depth: int) -> None:
-    """Rows placed on the host must leave at least three to search."""
+    """Rows placed on the CPU must leave at least three to search."""
     if not 2 <= depth <= n - 3:
         raise InfeasibleError(
             f"depth: {depth} is outside 2 to N-3 = {n - 3} at n: {n}; choose a depth in that range"

@@ -258,7 +258,7 @@ def count(name: str, **params: Any) -> Value:
 
     ``n`` (or ``N``)            board size, always needed
     ``system``                  named system, with or without its paper (``low_divergence``)
-    ``depth`` (or ``m``, ``k``) rows placed on the host; default: the system's own rule
+    ``depth`` (or ``m``, ``k``) rows placed on the CPU; default: the system's own rule
     ``encoding``                of the jobs (``one_hot_rows`` is ``rows``); default: the system's
     ``stat``                    ``min``, ``max``, ``mean``, ``variance``, ``sd`` or ``total``;
                                 without it a count that has statistics gives all of them
@@ -331,9 +331,9 @@ _SAMPLE: Final = ("warps", "seed", "order")
 COUNTS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
         "solutions": Kind("solutions of the board, by walking it", _solutions, _TASKS_OF),
-        "jobs": Kind("jobs of the host split; odd boards as in zhang2011", lambda a: a.jobs),
+        "jobs": Kind("jobs of the split on the CPU; odd boards as in zhang2011", lambda a: a.jobs),
         "tasks": Kind(
-            "jobs of the host split; odd boards as in tanaka2011", lambda a: a.jobs, _TASKS_OF
+            "jobs of the split on the CPU; odd boards as in tanaka2011", lambda a: a.jobs, _TASKS_OF
         ),
         "h2d_bytes": Kind(
             "bytes of all encoded jobs, copied to the device",

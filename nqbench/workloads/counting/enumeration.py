@@ -95,7 +95,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Which jobs: a board, the rows placed on the host, and what symmetry leaves of the tree."""
+    """Which jobs: a board, the rows placed before, and what symmetry leaves of the tree."""
 
     n: int
     depth: int

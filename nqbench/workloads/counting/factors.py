@@ -53,7 +53,7 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
             ),
             Factor("symmetry", "which part of the tree is walked", ("none", "mirror")),
             Factor(
-                "depth", "rows placed on the host", number=(2, MAX_N - 3), auto=True, launch=True
+                "depth", "rows placed on the CPU", number=(2, MAX_N - 3), auto=True, launch=True
             ),
             Factor("block_size", "threads per block", number=(1, 1024), launch=True),
             Factor(

@@ -1,4 +1,4 @@
-"""The host split: every valid placement of the first rows becomes one job.
+"""The split on the CPU: every valid placement of the first rows becomes one job.
 
 Sources: feinbube2010 section V.A and Figure 3 (``rows``), tanaka2011 sections 3.1 and 3.2
 (``base_n``), zhang2011 section 3 (``masks``; k = N - 11 and depth-first order reproduce that

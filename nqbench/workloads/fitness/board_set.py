@@ -91,7 +91,7 @@ def write_board_set(path: Path, boards: BoardSet) -> None:
 def read_board_set(path: Path) -> BoardSet:
     """Read a file and verify every board of it.
 
-    Raises ``InterchangeError`` in one sentence for a file that is no board set, is damaged, or
+    Raises ``InterchangeError`` in one sentence for a file that is not a board set, is damaged, or
     holds a board that is invalid or there twice.
     """
     try:

@@ -46,7 +46,7 @@ def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
     if asked == NOT_APPLICABLE:
         raise StudyError("a point of workload fitness needs a system or a scheme; name one of them")
     scheme = SCHEMES[str(asked)]
-    if scheme.place == "host":
+    if scheme.place == "cpu":
         home = next(name for name in CPU_SYSTEMS if SYSTEMS[name]["scheme"] == asked)
         raise InfeasibleError(
             f"scheme: {asked} runs on the CPU, which only a system says; write system: {home}"
@@ -208,7 +208,7 @@ def check_host_boards(levels: Mapping[str, Level]) -> None:
 
 
 def free_host_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int | None:
-    """Bytes of host memory that this process may still take, or ``None`` if nobody says.
+    """Bytes of host memory that this process may still take, or ``None`` if nothing says.
 
     The least of what the kernel holds available and what the container's limit leaves.
     """

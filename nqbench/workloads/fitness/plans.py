@@ -31,7 +31,7 @@ def resolve(given: Mapping[str, Level], system: str | None, device: DeviceFacts)
         from nqbench.workloads.fitness.annealing import points
 
         return Resolved(levels, points.resolve(levels, device))
-    if scheme.place == "host":
+    if scheme.place == "cpu":
         from nqbench.workloads.fitness.cpu.plans import check_packages
 
         check_packages(levels)
@@ -51,7 +51,7 @@ def make_plan(factors: Mapping[str, Level], system: str | None, device: DeviceFa
         from nqbench.workloads.fitness.annealing import points
 
         return points.make_plan(levels, device)
-    if scheme.place == "host":
+    if scheme.place == "cpu":
         from nqbench.workloads.fitness.cpu.plans import cpu_plan
 
         check_host_boards(levels)

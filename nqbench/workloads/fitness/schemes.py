@@ -22,7 +22,7 @@ from nqbench.workloads.fitness.annealing.factors import (
 )
 
 Task = Literal["evaluate", "anneal"]
-Place = Literal["host", "device"]
+Place = Literal["cpu", "device"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ _OWN: Final[Mapping[str, Level]] = {
 }
 
 
-def _host(name: str, **levels: Level) -> Scheme:
-    return Scheme(name, "host", "evaluate", MappingProxyType({**_BOARD, **levels}))
+def _cpu(name: str, **levels: Level) -> Scheme:
+    return Scheme(name, "cpu", "evaluate", MappingProxyType({**_BOARD, **levels}))
 
 
 def _kernel(name: str, base: Mapping[str, Level], **levels: Level) -> Scheme:
@@ -60,20 +60,20 @@ def _search(name: str, place: Place, **levels: Level) -> Scheme:
 
 
 _ALL: Final = (
-    _host("cpu_serial", optimization="default"),
-    _host("cpu_threads", threads="auto"),
-    _host("cpu_tbb"),
-    _host("cpu_forkjoin", threshold=4),
-    _host("cpu_histogram", batch=1),
+    _cpu("cpu_serial", optimization="default"),
+    _cpu("cpu_threads", threads="auto"),
+    _cpu("cpu_tbb"),
+    _cpu("cpu_forkjoin", threshold=4),
+    _cpu("cpu_histogram", batch=1),
     _kernel("gpu_fine1", _LAUNCH),
     _kernel("gpu_fine2", _LAUNCH),
     _kernel("gpu_coarse", _LAUNCH, atomics="per_conflict"),
     _kernel("gpu_cdp", _LAUNCH, threshold=4096, child_block_size=32, nesting=1),
     _kernel("histogram", _OWN),
     _kernel("batched", _OWN, batch=256),
-    _search("sa_cpu", "host", evaluator="cpu_serial", **CPU_EVALUATOR_LEVELS),
+    _search("sa_cpu", "cpu", evaluator="cpu_serial", **CPU_EVALUATOR_LEVELS),
     _search("sa_gpu", "device", evaluator="gpu_coarse", **GPU_EVALUATOR_LEVELS),
-    _search("sa_delta", "host", proposal="uniform"),
+    _search("sa_delta", "cpu", proposal="uniform"),
     _search(
         "sa_chains",
         "device",
@@ -95,7 +95,7 @@ _OF_PAPER: Final = (
 )
 
 _INPUT: Final = ("board", "board_file", "seed")
-"""What is evaluated, which is no part of a scheme."""
+"""What is evaluated, which is not part of a scheme."""
 
 SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
     {
@@ -107,6 +107,6 @@ SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
 )
 
 CPU_SYSTEMS: Final = frozenset(
-    name for name, levels in SYSTEMS.items() if SCHEMES[str(levels["scheme"])].place == "host"
+    name for name, levels in SYSTEMS.items() if SCHEMES[str(levels["scheme"])].place == "cpu"
 )
-"""They run on the processor, whatever the device."""
+"""They run on the CPU, whatever the device."""

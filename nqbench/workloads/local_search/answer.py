@@ -13,7 +13,7 @@ from nqbench.workloads.base import FAULT
 from nqbench.workloads.local_search.instance import Instance
 
 NO_TOUR: Final = 0
-"""The answer of a search whose result is no permutation with the first city in its place."""
+"""The answer of a search whose result is not a permutation with the first city in its place."""
 _BYTES: Final = 7  # of the digest: exact in any reader of JSON, and positive
 
 

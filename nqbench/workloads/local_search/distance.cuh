@@ -1,5 +1,5 @@
 // Distances and cost changes. Every operation is rounded by itself (the *_rn intrinsics are never
-// fused), so that the processor and every GPU get the same bits and take the same moves.
+// fused), so that the CPU and every GPU get the same bits and take the same moves.
 #pragma once
 
 __device__ __forceinline__ float distance(float2 a, float2 b) {

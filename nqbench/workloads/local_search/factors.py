@@ -14,7 +14,7 @@ NOT_APPLICABLE: Final = "-"
 """Level of a factor that means nothing to the kernel chosen."""
 
 THRESHOLD: Final = -1e-7
-"""A change above it is no improvement, and ends the search (section 5)."""
+"""A change above it is not an improvement, and ends the search (section 5)."""
 
 MAPPING_CODES: Final = {"quadratic": 0, "rearranged": 1, "rectangle": 2}
 """Numbers of the mappings in compiled code; the order of ``Mapping`` in ``mapping.cuh``."""
@@ -108,7 +108,7 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
 GENERAL: Final[Mapping[str, Level]] = MappingProxyType(
     {"iterations": "auto", "seed": 1, "instance": UNIFORM}
 )
-"""Defaults of what every system has, those of the processor included."""
+"""Defaults of what every system has, those of the CPU included."""
 
 INDEXED: Final[Mapping[str, Level]] = MappingProxyType(
     {

@@ -43,7 +43,7 @@ def resolve_levels(given: Mapping[str, Level], system: str | None, device: Devic
     """Every factor with its level; what means nothing to the kernel is ``-``.
 
     Raises ``StudyError`` for an unknown name or an unreadable instance, ``InfeasibleError`` for
-    what cannot run, ``WrongDeviceError`` for a kernel on the processor.
+    what cannot run, ``WrongDeviceError`` for a kernel on the CPU.
     """
     if system is not None and system not in SYSTEMS:
         raise StudyError(
@@ -85,7 +85,7 @@ def _settle_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> N
     if device.kind == "cpu":
         raise WrongDeviceError(
             f"{system or 'a point of the factor space'} is a GPU kernel and device {device.name} is"
-            " the host's CPU; use a GPU (--device cuda:0), a simulator, or one of the systems"
+            " a CPU; use a GPU (--device cuda:0), a simulator, or one of the systems"
             f" {', '.join(sorted(CPU_SYSTEMS))}"
         )
     size, limit = number(levels, "block_size"), device.max_threads_per_block
@@ -94,14 +94,14 @@ def _settle_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> N
     if levels["kernel"] == "indexed":
         if number(levels, "apply_size") not in APPLY_SIZES:
             raise InfeasibleError(
-                f"apply_size: {levels['apply_size']} is no power of two from 32 to 1024",
+                f"apply_size: {levels['apply_size']} is not a power of two from 32 to 1024",
                 "apply_size",
             )
         return
     if size % WARP:
         raise InfeasibleError(
-            f"block_size: {size} is no multiple of {WARP}, which kernel: {levels['kernel']} needs"
-            " to reduce whole warps",
+            f"block_size: {size} is not a multiple of {WARP}, which kernel: {levels['kernel']}"
+            " needs to reduce whole warps",
             "block_size",
         )
     _settle_tile(levels, device)

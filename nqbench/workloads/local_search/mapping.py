@@ -42,7 +42,7 @@ def positions(k: int, n: int, mapping: int) -> tuple[int, int]:
     b = np.float32(2 * m - 1)
     number = np.float32(k)
     under = b * b - _EIGHT * number
-    # A GPU turns what is no number into row 0, which is as invalid here.
+    # A GPU turns what is not a number into row 0, which is as invalid here.
     root = np.sqrt(under) if under >= _ZERO else b
     row = int((b - root) * _HALF) if mapping == QUADRATIC else int(_FOUR * number / (b + root))
     return row + 1, k - (row * m - row * (row + 1) // 2) + row + 2

@@ -1,4 +1,4 @@
-"""The host's part of the searches: what happens between the kernels."""
+"""The CPU's part of the searches: what happens between the kernels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def iterate(context: ProgramContext, iterations: int, threshold: float) -> None:
 
 
 def iterate_unattended(context: ProgramContext, iterations: int, check_every: int) -> None:
-    """One kernel per iteration, which applies the move itself; the host looks at the state
+    """One kernel per iteration, which applies the move itself; the CPU looks at the state
     (``State`` in ``tiled.cuh``) only every ``check_every`` launches."""
     left, done = iterations, False
     while left > 0 and not done:

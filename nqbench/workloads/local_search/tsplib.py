@@ -93,7 +93,8 @@ class _Reader:
                 raise self.error(number, f"{keyword} is not read; only {SECTION} is")
             if not colon or keyword not in KEYWORDS:
                 raise self.error(
-                    number, f"{line[:40]!r} is no line `KEYWORD : value` of TSPLIB before {SECTION}"
+                    number,
+                    f"{line[:40]!r} is not a line `KEYWORD : value` of TSPLIB before {SECTION}",
                 )
             if keyword in self.values and keyword != "COMMENT":
                 first = self.values[keyword][0]
@@ -158,7 +159,7 @@ class _Reader:
 
     def index(self, number: int, text: str, n: int) -> int:
         if not 1 <= _whole(text) <= n:
-            raise self.error(number, f"city {text[:40]!r} is no number from 1 to DIMENSION: {n}")
+            raise self.error(number, f"city {text[:40]!r} is not a number from 1 to DIMENSION: {n}")
         return _whole(text)
 
     def number(self, number: int, text: str) -> float:

@@ -90,8 +90,8 @@ def test_full_is_the_plan_itself() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"n": 6}, "no multiple of 4"),
-        ({"n": 12, "operation": "read"}, "no power of two"),
+        ({"n": 6}, "not a multiple of 4"),
+        ({"n": 12, "operation": "read"}, "not a power of two"),
         ({"n": 16, "operation": "read", "steps": 4097}, "over 4096"),
         ({"n": 16, "operation": "copy", "steps": 2}, "copy has none"),
     ],

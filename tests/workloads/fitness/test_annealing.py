@@ -169,7 +169,7 @@ def test_the_compiled_search_is_the_same_walk(
 
 
 @pytest.mark.parametrize("evaluator", ["cpu_serial", "cpu_histogram"])
-def test_the_processors_search(evaluator: str) -> None:
+def test_the_cpu_search(evaluator: str) -> None:
     answer, outputs, told = run(CpuDevice(), SA_CPU, n=40, evaluator=evaluator)
     assert answer == 0
     assert told["found"] == told["boards_found"] == 1
@@ -272,13 +272,13 @@ def test_a_false_claim_is_a_wrong_answer(damage: str) -> None:
         ("cpu", "sa_delta", {"n": 1}, "no two queens"),
         ("cpu", "sa_delta", {"n": 9, "proposal": "attacked", "cooling": 900}, "cooling: 900 means"),
         ("cpu", "sa_delta", {"n": 9, "start_temperature": 5}, "above start_temperature: 5"),
-        ("cpu", "sa_cpu", {"n": 9, "evaluator": "gpu_coarse"}, "no scheme of the processor"),
+        ("cpu", "sa_cpu", {"n": 9, "evaluator": "gpu_coarse"}, "not a CPU scheme"),
         ("cpu", "sa_cpu", {"n": 9, "threads": 2}, "means nothing to evaluator: cpu_serial"),
         ("cpu", "sa_cpu", {"n": 9, "evaluator": "cpu_threads", "threshold": 2}, "means nothing"),
-        ("sim", "sa_gpu", {"n": 9, "evaluator": "cpu_serial"}, "scheme of the processor"),
+        ("sim", "sa_gpu", {"n": 9, "evaluator": "cpu_serial"}, "CPU scheme"),
         ("sim", "sa_gpu", {"n": 9, "evaluator": "gpu_cdp"}, "dynamic parallelism"),
         ("sim", "sa_gpu", {"n": 9, "counters": "shared"}, "means nothing to evaluator: gpu_coarse"),
-        ("sim", "sa_chains", {"n": 9, "block_size": 48}, "no multiple of 32"),
+        ("sim", "sa_chains", {"n": 9, "block_size": 48}, "not a multiple of 32"),
         ("sim", "sa_chains", {"n": 30_000, "counters": "shared"}, "bytes of shared memory"),
         ("sim", "sa_chains", {"n": 10**6, "chains": 10**5}, "bytes of device memory"),
     ],

@@ -1,4 +1,4 @@
-"""Many searches on a GPU: every chain is a walk of the processor, and who wins is certain."""
+"""Many searches on a GPU: every chain is a walk of the CPU, and who wins is certain."""
 
 from __future__ import annotations
 

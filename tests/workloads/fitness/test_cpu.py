@@ -1,4 +1,4 @@
-"""The schemes of the processor against brute force and closed forms."""
+"""The CPU schemes against brute force and closed forms."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ LEVELS: list[dict[str, Level]] = [
 
 
 @pytest.mark.parametrize("levels", LEVELS, ids=str)
-def test_a_plan_runs_on_the_processor(levels: dict[str, Level]) -> None:
+def test_a_plan_runs_on_the_cpu(levels: dict[str, Level]) -> None:
     board = random_board(300, 4)
     plan = plans.cpu_plan(levels, board[np.newaxis])
     with CpuDevice().prepare(plan) as prepared:

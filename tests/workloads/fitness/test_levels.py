@@ -169,7 +169,7 @@ def test_kernels_need_a_gpu() -> None:
     assert resolve(f"{PAPER}.cpu_serial", HOST, n=10)["scheme"] == "cpu_serial"
 
 
-def test_host_systems_are_those_of_the_processor() -> None:
+def test_host_systems_are_those_of_the_cpu() -> None:
     assert f"{PAPER}.cpu_tbb" in CPU_SYSTEMS
     assert f"{PAPER}.gpu_coarse" not in CPU_SYSTEMS
     assert WORKLOAD.cpu_systems == CPU_SYSTEMS

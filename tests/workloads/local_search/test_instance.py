@@ -67,16 +67,20 @@ def test_reads_cities_in_the_order_of_their_numbers(tmp_path: Path, text: str) -
 
 MISTAKES = {
     "too few": (GOOD.replace("4 8 8\n", ""), 11, "4 cities, but DIMENSION is 5; city 4 is missing"),
-    "too many": (GOOD.replace("EOF", "6 1 1"), 13, "'6' is no number from 1 to DIMENSION: 5"),
+    "too many": (GOOD.replace("EOF", "6 1 1"), 13, "'6' is not a number from 1 to DIMENSION: 5"),
     "twice": (GOOD.replace("4 8 8", "3 8 8"), 12, "city 3 is given twice, first in line 10"),
-    "index zero": (GOOD.replace("4 8 8", "0 8 8"), 12, "'0' is no number from 1"),
-    "index a word": (GOOD.replace("4 8 8", "d 8 8"), 12, "'d' is no number from 1"),
+    "index zero": (GOOD.replace("4 8 8", "0 8 8"), 12, "'0' is not a number from 1"),
+    "index a word": (GOOD.replace("4 8 8", "d 8 8"), 12, "'d' is not a number from 1"),
     "coordinate a word": (GOOD.replace("4 8 8", "4 8 x"), 12, "coordinate 'x' is not a number"),
     "not finite": (GOOD.replace("4 8 8", "4 8 inf"), 12, "coordinate 'inf' is not a number"),
     "not a number": (GOOD.replace("4 8 8", "4 nan 8"), 12, "coordinate 'nan' is not a number"),
     "too large": (GOOD.replace("4 8 8", "4 8 2e18"), 12, "not a number from -1e+18 to 1e+18"),
     "underscores": (GOOD.replace("4 8 8", "4 8 1_0"), 12, "'1_0' is not a number"),
-    "index of 5000 digits": (GOOD.replace("4 8 8", f"{'9' * 5000} 8 8"), 12, "is no number from 1"),
+    "index of 5000 digits": (
+        GOOD.replace("4 8 8", f"{'9' * 5000} 8 8"),
+        12,
+        "is not a number from 1",
+    ),
     "dimension of 5000 digits": (
         GOOD.replace("DIMENSION : 5", f"DIMENSION : {'9' * 5000}"),
         5,
@@ -93,7 +97,7 @@ MISTAKES = {
         "DIMENSION, the number of cities, is",
     ),
     "asymmetric": (GOOD.replace("TYPE: TSP", "TYPE: ATSP"), 2, "TYPE is 'ATSP'; only symmetric"),
-    "keyword": (GOOD.replace("NAME", "NAMEN"), 1, "'NAMEN : five' is no line `KEYWORD : value`"),
+    "keyword": (GOOD.replace("NAME", "NAMEN"), 1, "'NAMEN : five' is not a line `KEYWORD : value`"),
     "keyword twice": (
         GOOD.replace("TYPE: TSP", "NAME: x"),
         2,

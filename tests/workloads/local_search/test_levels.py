@@ -95,11 +95,11 @@ REFUSED: dict[str, tuple[str | None, Mapping[str, Level], str, str]] = {
     "too small": (None, {"n": 3}, "n: 3 is outside 4 to 65536", "n"),
     "too large": (None, {"n": 65_537}, "n: 65537 is outside 4 to 65536", "n"),
     "block": (None, {"n": 9, "block_size": 2048}, "block_size: 2048 is outside", "block_size"),
-    "apply": (None, {"n": 9, "apply_size": 100}, "is no power of two from 32", "apply_size"),
+    "apply": (None, {"n": 9, "apply_size": 100}, "is not a power of two from 32", "apply_size"),
     "half a warp": (
         "local_search.fused",
         {"n": 9, "block_size": 48},
-        "block_size: 48 is no multiple of 32",
+        "block_size: 48 is not a multiple of 32",
         "block_size",
     ),
     "tile": ("local_search.fused", {"n": 9, "tile_x": 3}, "tile_x: 3 is none of 1, 2, 4", "tile_x"),

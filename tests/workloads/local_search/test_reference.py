@@ -1,4 +1,4 @@
-"""The reference and the programs of the processor, against tours measured edge by edge."""
+"""The reference and the CPU programs, against tours measured edge by edge."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_host_systems(system: str) -> None:
 
 
 def test_a_mapping_that_fails_is_told_by_the_answer() -> None:
-    """One evaluation of 5,900 cities is enough: the processor's program leaves out what the paper's
+    """One evaluation of 5,900 cities is enough: the CPU's program leaves out what the paper's
     read out of bounds."""
     system = "brodtkorb_part1.cpu_mapped"
     factors = WORKLOAD.resolve({"n": 5900, "iterations": 1}, system, HOST).factors

@@ -57,7 +57,7 @@ def test_a_part_with_a_mapping_that_fails_is_wrong() -> None:
     assert block.answer == str(-invalid_moves(6000, "rearranged"))
 
 
-def test_phases_of_a_search_on_the_processor_fit_its_total() -> None:
+def test_phases_of_a_search_on_the_cpu_fit_its_total() -> None:
     plan = make_plan({"n": 50, "iterations": 20}, "brodtkorb_part1.cpu_two_loops", HOST)
     assert isinstance(plan, CpuPlan)
     phases = search(*plan.arguments).phases

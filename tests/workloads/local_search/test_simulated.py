@@ -113,7 +113,7 @@ def test_in_any_order_of_the_warps(system: str, order: str) -> None:
 
 
 @pytest.mark.parametrize("mapping", ["quadratic", "rearranged"])
-def test_the_kernels_mapping_fails_as_the_processors_does(simulator: Device, mapping: str) -> None:
+def test_the_kernels_mapping_fails_as_the_cpu_does(simulator: Device, mapping: str) -> None:
     """The last moves of 6,000 cities, where single precision fails, and no access out of bounds."""
     n, threads = 6000, 64
     given: dict[str, Level] = {"n": n, "mapping": mapping, "blocks": 2, "block_size": 32}

@@ -100,8 +100,8 @@ def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
 def answer(plan: Plan, outputs: Outputs) -> int:
     """Conflicts of the board that the search ended with, counted anew on the CPU.
 
-    ``FALSE_CLAIM`` if any board is no permutation, or has other conflicts than its search says, or
-    the chains were given another winner than theirs.
+    ``FALSE_CLAIM`` if any board is not a permutation, or has other conflicts than its search says,
+    or the chains were given another winner than theirs.
     """
     del plan
     boards, claims = _boards(outputs), outputs["conflicts"]

@@ -115,7 +115,7 @@ def machine_code() -> tuple[Any, Callable[[int, int], int]]:
 
 
 def target_machine(level: int) -> Any:
-    """LLVM's machine for this processor, generating code at optimisation ``level`` 0 to 3."""
+    """LLVM's machine for this CPU, generating code at optimisation ``level`` 0 to 3."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

@@ -2,7 +2,7 @@
 //
 // Every proposal is a function of its number alone (a counter-based random generator), so the lanes
 // evaluate the next 32 proposals against the present board. The first one that is accepted is made,
-// and the walk goes on behind it: exactly the walk that a processor makes one step at a time. Cold
+// and the walk goes on behind it: exactly the walk that a CPU makes one step at a time. Cold
 // chains refuse nearly everything, so that few evaluations are thrown away.
 //
 // Memory of a chain: a board of n words and two arrays of 2n - 1 counters, queens per diagonal.
@@ -10,8 +10,8 @@
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kAll = 0xffffffffu;
-constexpr int kMostRise = 32;      // annealing_cooling.MOST_RISE
-constexpr unsigned kTries = 32;    // annealing_cooling.TRIES: a lane for each
+constexpr int kMostRise = 32;      // annealing/cooling.MAX_RISE
+constexpr unsigned kTries = 32;    // annealing/cooling.TRIES: a lane for each
 constexpr unsigned kPoll = 256;    // rounds between looks at what other chains have found
 constexpr unsigned long long kNone = ~0ull;
 
