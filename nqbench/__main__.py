@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import Final, NoReturn
 
 from nqbench.cli.exit_codes import EXIT_INTERRUPTED, EXIT_WRONG
-from nqbench.system.crash import UNEXPECTED, last_words
+from nqbench.system.crash import UNEXPECTED, summary
 
 TRACEBACK: Final = "NQBENCH_TRACEBACK"
 """Variable that makes an unexpected exception show its traceback too."""
@@ -73,7 +73,7 @@ def _say_unexpected(
         )
     else:
         said = (
-            f"{last_words(error)}; {UNEXPECTED.strip()} means a mistake in nqbench or in a workload"
+            f"{summary(error)}; {UNEXPECTED.strip()} means a mistake in nqbench or in a workload"
             f" of your own, and what was measured is kept: please report it with what {TRACEBACK}=1"
             " shows"
         )

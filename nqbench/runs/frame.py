@@ -42,6 +42,8 @@ LEADING: Final = (
     *RESOURCES,
 )
 TRAILING: Final = ("key", "worker", "started", "wall_s")
+RENAMED: Final = {"held_samples": "blocked_samples"}
+"""Old names of numbers in records."""
 
 
 def frame(run: Path) -> pd.DataFrame:
@@ -99,8 +101,9 @@ def recorded(record: Record) -> dict[str, Any]:
     row |= {name: seconds for name, seconds in phases.items() if name not in row}
     row |= {name: record.counters.get(name) for name in COUNTERS}
     row |= {name: value for name, value in record.counters.items() if name not in row}
+    about = {RENAMED.get(name, name): value for name, value in record.about.items()}
     # A factor or number must not replace a column that tells what the row is.
-    for source in (record.point["factors"], record.resources, record.about):
+    for source in (record.point["factors"], record.resources, about):
         row |= {name: level_text(value) for name, value in source.items() if name not in row}
     return {**record.conditions(), **row}
 

@@ -1,4 +1,4 @@
-"""The processor of this machine: its name and how many cores this process may use."""
+"""The CPU of this machine: its name and how many cores this process may use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cpu_model() -> str:
-    """Name of the processor, as the operating system gives it."""
+    """Name of the CPU, as the operating system gives it."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):

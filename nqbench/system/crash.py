@@ -1,7 +1,6 @@
-"""Exceptions that nobody foresaw: one line that a user can do something with.
+"""Crashes: exceptions that nobody foresaw, in one line that a user can do something with.
 
-A worker ends by them, since nobody knows what state they leave behind; the runner reads its last
-words.
+A worker ends after one, since nobody knows what state it leaves behind; the runner reads that line.
 """
 
 from __future__ import annotations
@@ -16,18 +15,20 @@ from typing import Final
 from nqbench.system.versions import PACKAGE
 
 UNEXPECTED: Final = "unexpected "
-"""How the last line begins, so that the runner knows it."""
+"""How the line begins, so that the runner recognises it."""
 
 
-def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Write the traceback and the last line to standard error (``sys.excepthook``)."""
+def write_crash(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Write the traceback and the summary to standard error (``sys.excepthook``)."""
     sys.__excepthook__(kind, error, trace)
     if issubclass(kind, Exception):
-        sys.stderr.write(f"{last_words(error)}\n")
+        sys.stderr.write(f"{summary(error)}\n")
         sys.stderr.flush()
 
 
-def last_words(error: BaseException) -> str:
+def summary(error: BaseException) -> str:
     """The exception in one line: kind, place, text.
 
     The place is the innermost one in nqbench or a user's own code: an error that a library raises

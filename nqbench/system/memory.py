@@ -9,8 +9,8 @@ from nqbench.errors import DeviceUnavailable
 
 ROOM_BYTES: Final = 700 << 20
 """Address space that a run in the simulator with its report takes (seen with two threads: with
-0.67 GB it hung, with 0.77 it ended well). With less, OpenBLAS asks for its buffers again for ever
-while it is loaded, LLVM and the compiler abort, and the loader cannot map a file."""
+0.67 GB it hung, with 0.77 it ended well). With less, OpenBLAS asks for its buffers for ever
+while it loads, LLVM and the compiler abort, and the loader cannot map a file."""
 
 LIST_BYTES: Final = 160 << 20
 """The same for commands that list and compute nothing: they load numpy. With 0.11 GB OpenBLAS ends

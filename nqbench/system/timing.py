@@ -1,4 +1,4 @@
-"""Timing of short host work: a single reading of a millisecond is mostly luck."""
+"""Timing of short work on the CPU: a single reading of a millisecond is mostly noise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 REPEATS: Final = 5
 """Readings of short work: their median survives two disturbed ones."""
 SHORT_S: Final = 0.05
-"""No further reading once this much was spent: long work is costly, and disturbed by little."""
+"""No further reading once this much was spent: long work is costly, and hardly disturbed."""
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from nqbench.__main__ import lacking
 from nqbench.errors import DeviceUnavailable
 from nqbench.measure.worker import process
 from nqbench.runs.folder import RECORDS, read_records
-from nqbench.system import crash as mishap
+from nqbench.system import crash
 from tests.tiny import FAKE, STUDY
 
 SLOW = "fake:noise=0.3,seed=3,sleep=200"
@@ -169,7 +169,7 @@ def test_the_place_is_in_our_own_code_and_not_in_the_library_that_raised() -> No
     try:
         json.loads("{")
     except ValueError as error:
-        line = mishap.last_words(error)
+        line = crash.summary(error)
     assert line.startswith("unexpected JSONDecodeError in tests/system/test_process.py:")
     assert "(test_the_place_is_in_our_own_code" in line
 

@@ -30,7 +30,7 @@ from nqbench.measure.worker.messages import (
     decode,
     encode,
 )
-from nqbench.system.crash import tell
+from nqbench.system.crash import write_crash
 
 PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 CHUNK: Final = 1 << 16
@@ -105,7 +105,7 @@ def serve(requests: queue.Queue[Message | None], output: BinaryIO) -> None:
 def main() -> None:
     """Entry point of the process."""
     die_with_parent()
-    sys.excepthook = tell
+    sys.excepthook = write_crash
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the runner's to handle
     output = private_output()
     requests: queue.Queue[Message | None] = queue.Queue()
