@@ -70,7 +70,7 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
         ok = [p for p in data.points if p.ok]
         nothing = (
             "findings compare kernels, which none of them is: the tables have their times"
-            if ok and all(p.host for p in ok)
+            if ok and all(p.cpu for p in ok)
             else "nothing among them differs by more than its interval"
         )
         told.append(
@@ -148,7 +148,7 @@ def _no_effect(data: Dataset, sweep: str, what: Quantity, here: Sequence[Effect]
 def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
     """The best point of a sweep against the worst, the runner-up and the CPU baseline."""
     factors = swept_factors(data, sweep)
-    points = [p for p in data.select(sweep, host=False) if p.ok and p.values(what)]
+    points = [p for p in data.select(sweep, cpu=False) if p.ok and p.values(what)]
     if not points or not what.better:
         return None
     n = max(p.n for p in points)
@@ -194,13 +194,13 @@ def _runner_up(
 
 def _baseline(data: Dataset, best: PointResult, what: Quantity) -> str:
     """Against the fastest CPU program at the same size."""
-    hosts = [p for p in data.points if p.host and p.ok and p.n == best.n and p.values(what)]
-    if not hosts:
+    baselines = [p for p in data.points if p.cpu and p.ok and p.n == best.n and p.values(what)]
+    if not baselines:
         return ""
-    host = min(hosts, key=lambda p: _value(p, what))
-    gain = point_ratio(host, best, what)
+    fastest = min(baselines, key=lambda p: _value(p, what))
+    gain = point_ratio(fastest, best, what)
     return (
-        f"; {host.system} on the host CPU takes {ratio(gain)} times as long (whole count, against"
+        f"; {fastest.system} on the CPU takes {ratio(gain)} times as long (whole count, against"
         " the kernel alone)"
     )
 
@@ -222,7 +222,7 @@ def telling_interaction(data: Dataset, sweep: str, what: Quantity) -> str | None
     ]
     best = max(reversals or clear, key=lambda i: _strength(i.ratio))
     change = f"{best.factor} {best.level} instead of {best.base}"
-    verb = "turns round with" if best.factor in best.reversed else "depends on"
+    verb = "reverses with" if best.factor in best.reversed else "depends on"
     return (
         f"What {change} does to the {what.label} {verb} {best.other}: it multiplies it"
         f" by {ratio(best.at_base)} with {best.other} {best.other_base}, but by"

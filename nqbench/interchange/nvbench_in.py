@@ -165,7 +165,7 @@ def _point(name: str, state: Mapping[str, Any], place: Place, statistics: set[st
         system=system,
         n=size,
         levels=levels,
-        host=False,
+        cpu=False,
         timed=True,
         status=status,
         reason=reason,

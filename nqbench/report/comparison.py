@@ -13,7 +13,7 @@ from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import Compared, Comparison, Section
 from nqbench.analysis.compare.statistics import ALPHA
 from nqbench.analysis.data.estimate import CONFIDENCE
-from nqbench.analysis.data.quantities import HOST_TIME
+from nqbench.analysis.data.quantities import CPU_TIME
 from nqbench.analysis.wording import number
 from nqbench.analysis.wording import ratio as ratio_text
 from nqbench.errors import AnalysisError
@@ -95,8 +95,8 @@ def point_label(comparison: Comparison, row: Compared) -> str:
 
 def quantity_label(row: Compared) -> str:
     """What a row compares; the time of a host program is no kernel's."""
-    timed_on_host = row.pair.first.host and row.quantity.kind == "time"
-    return HOST_TIME.label if timed_on_host else row.quantity.label
+    timed_on_host = row.pair.first.cpu and row.quantity.kind == "time"
+    return CPU_TIME.label if timed_on_host else row.quantity.label
 
 
 def source_of(findings: Findings, comparison: Comparison) -> Source:
@@ -236,7 +236,7 @@ def _p_text(row: Compared) -> str:
 def _meaning(comparison: Comparison, section: Section) -> tuple[str, ...]:
     if section.quantity.kind == "counter":
         return ("Counts compare exactly; ratio: compared over reference",)
-    host = (ON_HOST,) if section.quantity == HOST_TIME else ()
+    host = (ON_HOST,) if section.quantity == CPU_TIME else ()
     return (
         *host,
         f"ratio: compared over reference, below 1 is faster; brackets: {CONFIDENCE:.0%} interval",

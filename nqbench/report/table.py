@@ -80,7 +80,7 @@ class Source:
 def source_of(data: Dataset, *, host: bool = False) -> Source:
     """Device, provenance and command of a run, or of its CPU baselines."""
     if host:
-        return Source(data.host, data.host_provenance, data.command, data.name)
+        return Source(data.cpu, data.cpu_provenance, data.command, data.name)
     return Source(data.device, data.provenance, data.command, data.name)
 
 

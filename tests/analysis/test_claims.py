@@ -292,7 +292,7 @@ def test_counts_need_no_run() -> None:
     claim = {"expr": 'count("jobs", depth=N-11, encoding="masks")', "expect": "value == 7432"}
     found = verdict(claim, zhang().observed("zhang2011"))
     assert (found.word, found.provenance) == ("holds", "exact")
-    assert found.device == "enumerated on the host"
+    assert found.device == "enumerated on the CPU"
 
 
 @pytest.mark.usefixtures("no_walks")

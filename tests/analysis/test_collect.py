@@ -104,7 +104,7 @@ def test_a_simulated_point_has_counters_and_no_time() -> None:
 
 def test_cpu_baselines_of_a_simulated_run_have_times_and_no_counters() -> None:
     data = ablation(MINI).data()
-    hosts = data.select("systems", host=True)
+    hosts = data.select("systems", cpu=True)
     assert {p.system for p in hosts} == {"cpu.somers", "cpu.multicore"}
     assert all(p.estimate(TIME) for p in hosts)
     assert not any(p.values(quantity("warp_instructions")) for p in hosts)

@@ -24,7 +24,7 @@ def test_measured_findings_name_factor_best_point_and_reversal() -> None:
     assert "memory shared, layout per_thread, loop irrc, assignment block_pool" in best
     assert "cpu.multicore" in best
     assert "layout interleaved instead of per_thread" in crossed
-    assert "turns round with memory" in crossed
+    assert "reverses with memory" in crossed
 
 
 @pytest.mark.parametrize("builder", [ablation(), ablation(MINI)], ids=["measured", "simulated"])
@@ -47,7 +47,7 @@ def test_noise_alone_is_not_a_finding() -> None:
     data = factorial(noise=0.02, seed=5, value=lambda levels: 0.01).data()
     told = findings(data)
     assert any("No factor clearly changes the kernel time" in s for s in told)
-    assert not any("Strongest factor" in s or "turns round" in s for s in told)
+    assert not any("Strongest factor" in s or "reverses with" in s for s in told)
 
 
 def test_identical_code_is_rarely_called_different() -> None:

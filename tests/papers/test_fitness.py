@@ -76,7 +76,7 @@ def test_the_seeds_give_the_probability_of_success(verdicts: dict[str, Verdict])
 
 
 def test_counts_come_from_the_fitness_workload(verdicts: dict[str, Verdict]) -> None:
-    assert verdicts["random_conflicts"].device == "enumerated on the host"
+    assert verdicts["random_conflicts"].device == "enumerated on the CPU"
     assert value(verdicts["fine1_memory"]) == 50_000 * 49_999 / 2 / 2**30
 
 

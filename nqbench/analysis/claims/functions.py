@@ -362,7 +362,7 @@ def count(
     full: bool = False,
     workload: str = "counting",
 ) -> tuple[Any, str]:
-    """A count by name, and where it comes from if that is not the host's enumeration.
+    """A count by name, and where it comes from if that is not the enumeration on the CPU.
 
     ``parameters`` are those of ``Workload.count``; ``full`` walks trees
     that take minutes. Raises :class:`NotMeasured` where neither knows, ``StudyError`` for a name

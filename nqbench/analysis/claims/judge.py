@@ -27,7 +27,7 @@ HOLDS: Final = 0.975
 FAILS: Final = 0.025
 """Shares of the resamples: a two-sided 95% statement, as for every interval shown."""
 BOUNDS: Final = (100 * FAILS, 100 * HOLDS)
-ENUMERATED: Final = "enumerated on the host"
+ENUMERATED: Final = "enumerated on the CPU"
 """Device of a count that needs no run."""
 
 

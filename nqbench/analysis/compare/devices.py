@@ -2,7 +2,7 @@
 helps on one hurt on another?
 
 Two kinds of change are looked at: a factor's main effect in a sweep, and the step from one version
-of a paper's system to the next. A change turns round where its ratio lies clearly below 1 on one
+of a paper's system to the next. A change reverses where its ratio lies clearly below 1 on one
 device and clearly above on another: intervals exclude 1 after correction for the number of changes,
 and both ratios are worth telling.
 """
@@ -92,7 +92,7 @@ def rank_correlations(
         groups: dict[tuple[str, int], list[tuple[float, float]]] = {}
         for matched in matching.pairs:
             values = [p.estimate(what) for p in (matched.first, matched.second)]
-            if matched.first.host or values[0] is None or values[1] is None:
+            if matched.first.cpu or values[0] is None or values[1] is None:
                 continue
             place = (matched.first.sweep, matched.first.n)
             groups.setdefault(place, []).append((values[0].value, values[1].value))
@@ -142,7 +142,7 @@ def _spearman_p(ones: Sequence[float], twos: Sequence[float], by_t: float) -> fl
 
 
 def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> list[Reversal]:
-    """Every change that turns round between two devices, the strongest first."""
+    """Every change that reverses between two devices, the strongest first."""
     if not what.better:
         return []  # neither direction is good by itself
     clear = [_clear(list(_changes(data, what))) for data in runs]
@@ -173,7 +173,7 @@ def _changes(data: Dataset, what: Quantity) -> Iterable[_Change]:
 def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[_Change]:
     """From each version of a paper's system to the next, where both were measured once per size."""
     by_size: dict[int, dict[str, list[PointResult]]] = {}
-    for point in data.select(sweep, host=False):
+    for point in data.select(sweep, cpu=False):
         if point.ok and point.system and point.values(what):
             by_size.setdefault(point.n, {}).setdefault(point.system, []).append(point)
     for n, systems in by_size.items():

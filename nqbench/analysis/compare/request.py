@@ -20,7 +20,7 @@ from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs
 from nqbench.analysis.compare.statistics import DEFAULT_MARGIN
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.quantities import HOST_TIME
+from nqbench.analysis.data.quantities import CPU_TIME
 from nqbench.errors import StudyError
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _with_devices(
         return Findings(found, (), (), command, several_devices=False)
     # Ranks and reversals are of what GPUs do; their CPUs may differ too.
     shown = list(dict.fromkeys(b.quantity for c in found for b in c.sections))
-    shown = [what for what in shown if what != HOST_TIME]
+    shown = [what for what in shown if what != CPU_TIME]
     ranks = [r for what in shown for r in rank_correlations(runs, names, what)]
     turned = [r for what in shown for r in reversals(runs, names, what)]
     return Findings(found, tuple(ranks), tuple(turned), command, several_devices=True)

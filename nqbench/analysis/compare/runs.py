@@ -24,7 +24,7 @@ from nqbench.analysis.compare.statistics import (
 )
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.quantities import HOST_TIME, TIME, Quantity, quantity
+from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
 from nqbench.errors import AnalysisError, StudyError
 
 EVENT_DEVICES: Final = ("cuda", "nvbench")
@@ -217,7 +217,7 @@ def _quantities(
         return [quantity(value)]
     shown = list(sides[0].quantities())
     if sides[0].simulated and any(p.first.timed for p in pairs):
-        shown.append(TIME)  # baselines on the host, timed beside a simulated run
+        shown.append(TIME)  # baselines on the CPU, timed beside a simulated run
     return shown
 
 
@@ -228,7 +228,7 @@ def _times(
     design: Literal["paired", "welch"],
     margin: float,
 ) -> list[Section]:
-    """Kernels and, apart, programs of the host: no GPU changed what those take.
+    """Kernels and, separately, CPU programs: another GPU does not change what those take.
 
     Verdicts are corrected for all points together.
     """
@@ -239,7 +239,7 @@ def _times(
     rows = tuple(
         Compared(
             pair,
-            HOST_TIME if _on_host(pair, what) else what,
+            CPU_TIME if _on_cpu(pair, what) else what,
             _estimate(pair.first, what),
             _estimate(pair.second, what),
             c.estimate(),
@@ -250,7 +250,7 @@ def _times(
         for pair, c, (verdict, p) in zip(pairs, contrasts, judge(contrasts, margin), strict=True)
     )
     sections = []
-    for part in (what, HOST_TIME) if what == TIME else (what,):
+    for part in (what, CPU_TIME) if what == TIME else (what,):
         own = [i for i, row in enumerate(rows) if row.quantity is part]
         if own:
             firsts, seconds = zip(*(values[i] for i in own), strict=True)
@@ -260,8 +260,8 @@ def _times(
     return sections
 
 
-def _on_host(pair: Matched, what: Quantity) -> bool:
-    return what == TIME and pair.first.host and pair.second.host
+def _on_cpu(pair: Matched, what: Quantity) -> bool:
+    return what == TIME and pair.first.cpu and pair.second.cpu
 
 
 def event_step_s(data: Dataset) -> float:

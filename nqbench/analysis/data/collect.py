@@ -86,7 +86,7 @@ def _point(planned: Row, rows: Sequence[Row], manifest: Row) -> PointResult:
         system=system,
         n=int(levels.pop("n", 0)),
         levels=levels,
-        host=cpu,
+        cpu=cpu,
         timed=timed,
         status=status,
         reason=reason,

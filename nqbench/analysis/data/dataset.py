@@ -28,7 +28,7 @@ class PointResult:
     """One point with what came back for it.
 
     ``levels``  every factor that applies, ``n`` excluded
-    ``host``    the point ran on the CPU: a baseline, timed also beside a simulated run
+    ``cpu``     the point ran on the CPU: a baseline, timed also beside a simulated run
     ``timed``   its measurements carry times (a simulated kernel's carry counters only)
     ``status``  a word of ``vocabulary.STATUSES``, or ``unfinished`` (verified or planned only)
     ``measurements``  those that count, by round, as rows; empty unless ``status`` is ``ok``
@@ -38,7 +38,7 @@ class PointResult:
     system: str
     n: int
     levels: Mapping[str, Level]
-    host: bool
+    cpu: bool
     timed: bool
     status: str
     reason: str
@@ -61,7 +61,7 @@ class PointResult:
         """Value of each round that has one. A time exists only where time was measured."""
         if what.kind == "time" and not self.timed:
             return {}
-        if what.kind == "counter" and (self.host or self.timed):
+        if what.kind == "counter" and (self.cpu or self.timed):
             return {}
         found = {r: what.of(row) for r, row in sorted(self.measurements.items())}
         return {r: v for r, v in found.items() if math.isfinite(v)}
@@ -131,16 +131,16 @@ class Dataset:
             return "simulated"
         if self.synthetic:
             return "synthetic, made by the fake test device, not measured"
-        return self.host_provenance
+        return self.cpu_provenance
 
     @property
-    def host(self) -> str:
+    def cpu(self) -> str:
         """The CPU that baselines were timed on, for people."""
         host = self._device.get("host") or {}
         return f"{host.get('name') or 'host CPU'} (cpu)"
 
     @property
-    def host_provenance(self) -> str:
+    def cpu_provenance(self) -> str:
         """Baselines are always measured, also beside a simulated run."""
         return f"measured, {self.rounds} round{'' if self.rounds == 1 else 's'}"
 
@@ -173,15 +173,15 @@ class Dataset:
         return tuple(dict.fromkeys(p.sweep for p in self.points))
 
     def select(
-        self, sweep: str | None = None, sizes: Sequence[int] = (), *, host: bool | None = None
+        self, sweep: str | None = None, sizes: Sequence[int] = (), *, cpu: bool | None = None
     ) -> list[PointResult]:
-        """Points of a sweep (all sweeps if ``None``), of some sizes, with or without the host's."""
+        """Points of a sweep (``None``: of all), of some sizes, on the CPU or not."""
         return [
             p
             for p in self.points
             if (sweep is None or p.sweep == sweep)
             and (not sizes or p.n in sizes)
-            and (host is None or p.host == host)
+            and (cpu is None or p.cpu == cpu)
         ]
 
     def quantities(self, asked: str | None = None) -> tuple[Quantity, ...]:

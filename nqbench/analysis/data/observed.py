@@ -47,8 +47,8 @@ class Observed:
 
     @property
     def sizes(self) -> list[int]:
-        """Problem sizes of the run's kernels; of its host programs where it has no kernel."""
-        kernels = {p.n for p in self.data.points if not p.host}
+        """Problem sizes of the run's kernels; of its CPU programs where it has no kernel."""
+        kernels = {p.n for p in self.data.points if not p.cpu}
         return sorted(kernels or {p.n for p in self.data.points})
 
     def hardware(self, paper: Paper) -> str:
@@ -64,7 +64,7 @@ class Observed:
 
     @property
     def logical_cores(self) -> int:
-        """Logical CPU cores of the host, 0 where the run does not say."""
+        """Logical CPU cores of the machine, 0 where the run does not say."""
         device = self.data.manifest.get("device", {})
         host = device.get("host") or {} if isinstance(device, Mapping) else {}
         return int(host.get("cores") or host.get("logical_cores") or 0)
@@ -181,7 +181,7 @@ def time_of(paper: Paper) -> Quantity:
 
 
 def _whole(point: PointResult) -> PointResult:
-    if point.host or not point.timed:
+    if point.cpu or not point.timed:
         return point
     measurements = {round_: _with_total(row) for round_, row in point.measurements.items()}
     return replace(point, measurements=measurements)

@@ -45,8 +45,8 @@ class Quantity:
 
 
 TIME: Final = Quantity("time", "kernel time", ("value_s",), "time", "s")
-HOST_TIME: Final = Quantity("time", "CPU time", ("value_s",), "time", "s")
-"""What ``TIME`` is of a CPU baseline: a whole computation on the host."""
+CPU_TIME: Final = Quantity("time", "CPU time", ("value_s",), "time", "s")
+"""What ``TIME`` is of a CPU baseline: a whole computation on the CPU."""
 OFF_CHIP: Final = Quantity(
     "off_chip_sectors", "off-chip sectors", ("local_sectors", "global_sectors"), "counter"
 )

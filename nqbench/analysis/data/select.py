@@ -109,10 +109,10 @@ def timed_points(
 
 
 def check_timed(data: Dataset, system: str) -> None:
-    """Raise :class:`NotMeasured` for a kernel's time in a simulated run: only the host's programs
+    """Raise :class:`NotMeasured` for a kernel's time in a simulated run: only CPU programs
     are timed there."""
-    on_host = any(point.host for point in data.points if point.system == system)
-    if data.simulated and not on_host:
+    on_cpu = any(point.cpu for point in data.points if point.system == system)
+    if data.simulated and not on_cpu:
         raise NotMeasured(no_time(data, system))
 
 

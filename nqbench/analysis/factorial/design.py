@@ -13,7 +13,7 @@ def swept_factors(data: Dataset, sweep: str | None) -> tuple[str, ...]:
     A factor that merely follows another one (its number of words follows its memory) is left out:
     its effect cannot be told from the other's. The study's own list of factors comes first.
     """
-    points = [p for p in data.select(sweep) if not p.host]
+    points = [p for p in data.select(sweep) if not p.cpu]
     varying = _varying(points)
     listed = [f for f in _listed_factors(data, sweep) if f in varying]
     if listed:
@@ -28,7 +28,7 @@ def swept_factors(data: Dataset, sweep: str | None) -> tuple[str, ...]:
 
 
 def telling_factors(data: Dataset, sweep: str | None, given: tuple[str, ...]) -> tuple[str, ...]:
-    """``given``, and as many of the other factors that vary as tell the points apart (on the host
+    """``given``, and as many of the other factors that vary as tell the points apart (on the CPU
     too); those that the study lists come first."""
     points = data.select(sweep)
     varying = _varying(points)

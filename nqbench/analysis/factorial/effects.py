@@ -221,7 +221,7 @@ def _tables(
         raise AnalysisError(
             f"sweep {sweep!r} varies no factor: an effect needs two levels of one; add a matrix"
         )
-    points = [p for p in data.select(sweep, sizes, host=False) if p.ok]
+    points = [p for p in data.select(sweep, sizes, cpu=False) if p.ok]
     for factor in factors:
         if len({p.level(factor) for p in points}) < 2:
             raise AnalysisError(f"{factor} has only one level in sweep {sweep!r}: no effect")

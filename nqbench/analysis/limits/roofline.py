@@ -108,7 +108,7 @@ def roof_points(
     seen: list[tuple[str, int, Mapping[str, Level]]] = []
     for point in run.data.points:
         whole = point.estimate(TIME)
-        if not point.ok or point.host or whole is None or point.levels.get(PART, "full") != "full":
+        if not point.ok or point.cpu or whole is None or point.levels.get(PART, "full") != "full":
             continue
         same = (point.system or point.sweep, point.n, point.levels)
         if same in seen:

@@ -9,7 +9,7 @@ from typing import Final
 from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.runs import Comparison, Section
 from nqbench.analysis.data.estimate import CONFIDENCE
-from nqbench.analysis.data.quantities import HOST_TIME, Quantity
+from nqbench.analysis.data.quantities import CPU_TIME, Quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.figures.style import (
@@ -78,7 +78,7 @@ def ratios(comparison: Comparison, section: Section, source: Source, which: str 
     sides = " against ".join(
         shorten(n, LONGEST_NAME, placeholder="...") for n in comparison.names[::-1]
     )
-    if section.quantity == HOST_TIME:
+    if section.quantity == CPU_TIME:
         subtitle += f"\n{ON_HOST}"
     subtitle += f"\n{sides}"
     name = slug("ratios", which, file_part(section.quantity))
@@ -89,4 +89,4 @@ def ratios(comparison: Comparison, section: Section, source: Source, which: str 
 
 def file_part(what: Quantity) -> str:
     """A quantity in names of files; the time of host programs has files of its own."""
-    return HOST_TIME.label if what == HOST_TIME else what.name
+    return CPU_TIME.label if what == CPU_TIME else what.name

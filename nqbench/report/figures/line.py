@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.quantities import HOST_TIME, Quantity
+from nqbench.analysis.data.quantities import CPU_TIME, Quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.axes import axis_label, is_wide, value_axis
 from nqbench.report.figures.style import (
@@ -38,9 +38,9 @@ def line(data: Dataset, item: ReportItem) -> list[Drawing]:
     sweep = sweep_of(data, item)
     if not item.x:
         raise AnalysisError("a line figure needs a factor along its axis: give x")
-    host = all(p.host for p in data.select(sweep, item.n))
-    shown = (HOST_TIME,) if host and not item.value else data.quantities(item.value)
-    points = [p for p in data.select(sweep, item.n, host=host) if p.ok and p.values(shown[0])]
+    host = all(p.cpu for p in data.select(sweep, item.n))
+    shown = (CPU_TIME,) if host and not item.value else data.quantities(item.value)
+    points = [p for p in data.select(sweep, item.n, cpu=host) if p.ok and p.values(shown[0])]
     if not any(p.level(item.x) != INAPPLICABLE for p in points):
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a level of {item.x}")
     sizes = sorted({p.n for p in points if p.level(item.x) != INAPPLICABLE})

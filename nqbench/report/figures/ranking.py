@@ -56,7 +56,7 @@ def ranking(data: Dataset, item: ReportItem) -> list[Drawing]:
     """One figure per size asked for; by default the largest size."""
     sweep = sweep_of(data, item)
     shown = data.quantities(item.value)
-    points = [p for p in data.select(sweep, item.n, host=False) if p.ok and p.values(shown[0])]
+    points = [p for p in data.select(sweep, item.n, cpu=False) if p.ok and p.values(shown[0])]
     wanted = sizes_of(item, sweep, points, shown[0])
     return [_one(data, item, sweep, shown, [p for p in points if p.n == n], n) for n in wanted]
 

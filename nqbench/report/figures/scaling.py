@@ -43,12 +43,12 @@ def scaling(data: Dataset, item: ReportItem) -> list[Drawing]:
     """One figure; a column per family (the part of a system's name before its dot)."""
     sweep = sweep_of(data, item)
     points = [p for p in data.select(sweep, item.n) if p.ok and p.measurements]
-    hosts = [p for p in points if p.host]
+    hosts = [p for p in points if p.cpu]
     if item.value:
         shown: tuple[Quantity, ...] = (quantity(item.value),)
     else:
         shown = tuple(quantity(c) for c in COUNTERS) if data.simulated else (TIME,)
-    kernels = [p for p in points if not p.host and any(p.values(what) for what in shown)]
+    kernels = [p for p in points if not p.cpu and any(p.values(what) for what in shown)]
     if not kernels and not hosts:
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a {shown[0].label}")
     series = item.series or _default_series(data, sweep)
@@ -214,7 +214,7 @@ def _simulated(
         row[columns].set_axis_off()
     subtitle = "Counters are exact and none is the cost"
     if hosts:
-        subtitle += f"; the CPU's panel shows measured times of {data.host}"
+        subtitle += f"; the CPU's panel shows measured times of {data.cpu}"
     alt = f"{', '.join(w.label for w in shown)} against N for {', '.join(families)}."
     return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
 

@@ -189,7 +189,7 @@ def evaluation_share(
         values = [shares[n] for n in sorted(shares)]
         if values:
             heights = [v.value for v in values]
-            label = f"{system.partition('.')[2]}, {run.name if i % 2 else run.data.host} (measured)"
+            label = f"{system.partition('.')[2]}, {run.name if i % 2 else run.data.cpu} (measured)"
             look: dict[str, Any] = dict(series_style(i).keywords) | {"capsize": 2}
             ax.errorbar(sorted(shares), heights, yerr=whiskers(values), label=label, **look)
             top = max(top, *(v.high or v.value for v in values))

@@ -83,7 +83,7 @@ def shown_systems(paper: Paper, runs: Sequence[Observed]) -> list[str]:
     """The paper's versions for a GPU in its order, then ours."""
     own = [s.system for s in paper.systems if s.system]
     points = [p for run in runs for p in run.data.points if p.system]
-    hosts = {p.system for p in points if p.host}
+    hosts = {p.system for p in points if p.cpu}
     kernels = dict.fromkeys(p.system for p in points if p.system not in hosts)
     return [s for s in own if s in kernels] + [s for s in kernels if s not in own]
 

@@ -53,12 +53,12 @@ def short(system: str) -> str:
 
 def host_name(run: Observed) -> str:
     """The processor of a run."""
-    return run.data.host.removesuffix(_HOST)
+    return run.data.cpu.removesuffix(_HOST)
 
 
 def timed_on(run: Observed, points: Iterable[PointResult]) -> str:
     """Whose times these are, for a title: the processor's name where none is a GPU's."""
-    return host_name(run) if all(point.host for point in points) else run.name
+    return host_name(run) if all(point.cpu for point in points) else run.name
 
 
 def finished(

@@ -128,7 +128,7 @@ def speedups(
     sizes_axis(ax)
     ax.set_ylabel("times the single thread (higher is better)")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=6.5)
-    hosts = ", ".join(dict.fromkeys(run.data.host for run in runs))
+    hosts = ", ".join(dict.fromkeys(run.data.cpu for run in runs))
     alt = "Speed-up of the schemes over one thread against N, published and measured."
     subtitle = f"hollow: published, against its Xeon E7-4820 v4; ours against one core of {hosts}"
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)

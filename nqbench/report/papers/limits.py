@@ -167,7 +167,7 @@ def shares(paper: Paper, table: PaperTable, run: Observed) -> Table:
     coarse = found_points(run.data, paper.system(COARSE))
     rows: list[tuple[Cell, ...]] = []
     for system, n, point in _points(paper, table, run):
-        what = TIME if point.host else quantity("kernel")
+        what = TIME if point.cpu else quantity("kernel")
         here = point.estimate(what)
         if here is None or here.value <= 0:
             continue
@@ -175,7 +175,7 @@ def shares(paper: Paper, table: PaperTable, run: Observed) -> Table:
         row: list[Cell] = [system, n, here, _gain(coarse.get(n), point, what)]
         for name, amount in zip(MOVED, amounts, strict=True):
             rate = None if amount is None else amount / here.value
-            limit = None if point.host else known.get(name)
+            limit = None if point.cpu else known.get(name)
             row += [amount, None if rate is None else rate / _GIGA]
             row.append(None if rate is None or limit is None else FULL * rate / limit)
         rows.append(tuple(row))

@@ -109,7 +109,7 @@ def speedup(
     ax.set_xlabel("N")
     ax.set_ylabel("times one CPU core (higher is better)")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=7)
-    hosts = ", ".join(dict.fromkeys(run.data.host for run in runs))
+    hosts = ", ".join(dict.fromkeys(run.data.cpu for run in runs))
     subtitle = f"hollow: published, against its 2.93 GHz Core i3; ours against one core of {hosts}"
     alt = "Speed-up of the GPU over one CPU core against N, published and measured."
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)

@@ -44,7 +44,7 @@ def level_cells(point: PointResult, factors: Sequence[str]) -> list[Cell]:
 
 def host_notes(points: Sequence[PointResult]) -> list[str]:
     """Where the baselines ran; nothing without any."""
-    names = list(dict.fromkeys(p.system for p in points if p.host and p.ok))
+    names = list(dict.fromkeys(p.system for p in points if p.cpu and p.ok))
     if not names:
         return []
     if all(name.startswith(_CPU_FAMILY) for name in names):
@@ -58,7 +58,7 @@ def host_notes(points: Sequence[PointResult]) -> list[str]:
 
 def program_notes(points: Sequence[PointResult]) -> list[str]:
     """What the times of programs are; nothing without any."""
-    told = any(not p.host and p.timed and p.detail("other_s") is not None for p in points)
+    told = any(not p.cpu and p.timed and p.detail("other_s") is not None for p in points)
     return [PROGRAM_NOTE] if told else []
 
 

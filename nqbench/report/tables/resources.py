@@ -40,7 +40,7 @@ def resources(data: Dataset, item: ReportItem) -> list[Table]:
 
 
 def _table(data: Dataset, item: ReportItem, sweep: str) -> Table | None:
-    points = [p for p in data.select(sweep, item.n, host=False) if p.ok]
+    points = [p for p in data.select(sweep, item.n, cpu=False) if p.ok]
     if not any(p.detail(name) is not None for p in points for name in _COMPILER):
         return None
     factors = columns_of(data, sweep)

@@ -7,7 +7,7 @@ from typing import Final
 
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import combine
-from nqbench.analysis.data.quantities import HOST_TIME, Quantity, quantity
+from nqbench.analysis.data.quantities import CPU_TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.items import columns_of, sweeps_of
 from nqbench.report.table import Cell, Column, Table, slug, source_of
@@ -32,8 +32,8 @@ def results(data: Dataset, item: ReportItem) -> list[Table]:
     for sweep in sweeps_of(data, item):
         points = data.select(sweep, item.n)
         if data.simulated:
-            tables += _table(data, item, sweep, [p for p in points if not p.host], "")
-            tables += _table(data, item, sweep, [p for p in points if p.host], "cpu")
+            tables += _table(data, item, sweep, [p for p in points if not p.cpu], "")
+            tables += _table(data, item, sweep, [p for p in points if p.cpu], "cpu")
         else:
             tables += _table(data, item, sweep, points, "")
     if not tables:
@@ -69,7 +69,7 @@ def _table(
 
 
 def _shown(data: Dataset, item: ReportItem, part: str) -> tuple[Quantity, ...]:
-    return (HOST_TIME,) if part else data.quantities(item.value)
+    return (CPU_TIME,) if part else data.quantities(item.value)
 
 
 def _row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nqbench.analysis.data.dataset import Dataset, PointResult
-from nqbench.analysis.data.quantities import HOST_TIME, TIME, quantity
+from nqbench.analysis.data.quantities import CPU_TIME, TIME, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.items import columns_of, sweep_of
 from nqbench.report.table import Cell, Column, Table, slug, source_of
@@ -28,8 +28,8 @@ def systems(data: Dataset, item: ReportItem) -> list[Table]:
         raise AnalysisError(f"sweep {sweep!r} has no finished point")
     title = item.title or f"Systems of sweep {sweep}"
     name = slug("systems", sweep, item.value or "")
-    kernels = [p for p in points if not p.host]
-    hosts = [p for p in points if p.host]
+    kernels = [p for p in points if not p.cpu]
+    hosts = [p for p in points if p.cpu]
     if not data.simulated:
         return [_by_size(data, name, title, sweep, [*kernels, *hosts], item)]
     tables = [_by_counter(data, name, title, sweep, kernels, item)] if kernels else []
@@ -50,7 +50,7 @@ def _by_size(
     factors = columns_of(data, sweep)
     baselines = data.simulated  # a table of times in a simulated run holds nothing else
     what = quantity(item.value) if item.value and not baselines else TIME
-    what = HOST_TIME if baselines else what
+    what = CPU_TIME if baselines else what
     sizes = sorted({p.n for p in points})
     rows: dict[tuple[Cell, ...], dict[int, Cell]] = {}
     for point in points:
