@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
-from typing import Any
+from importlib.metadata import PackageNotFoundError, files
+from typing import Any, Final
 
 from nqbench.system.versions import installed
+
+CUDA_12: Final = {
+    "nvrtc": ("nvidia-cuda-nvrtc-cu12", "libnvrtc.so."),
+    "nvjitlink": ("nvidia-nvjitlink-cu12", "libnvJitLink.so."),
+}
+"""Package and file of each library of CUDA 12."""
 
 
 class NotLoaded(Exception):
@@ -15,6 +23,8 @@ class NotLoaded(Exception):
 def load_bindings(name: str, first_call: str) -> Any:
     """The module ``cuda.bindings.NAME`` with its library loaded. Raises ``NotLoaded``."""
     try:
+        if cuda_major() == 12:
+            _load_cuda_12(*CUDA_12[name])
         module = importlib.import_module(f"cuda.bindings.{name}")
         getattr(module, first_call)()  # the first call loads the library
     except (ImportError, RuntimeError, OSError) as error:
@@ -23,9 +33,29 @@ def load_bindings(name: str, first_call: str) -> Any:
     return module
 
 
+def cuda_major() -> int:
+    """Major version of CUDA that the installed cuda-bindings is for; 13 if there is none."""
+    return int((installed("cuda-bindings") or "13").partition(".")[0])
+
+
 def requirements(*packages: str) -> tuple[str, ...]:
     """What pip is to install of NVIDIA's ``packages``, to fit the cuda-bindings that are here."""
-    major = (installed("cuda-bindings") or "13").partition(".")[0]
-    if major == "12":
+    major = cuda_major()
+    if major == 12:
         return tuple(f"{name}-cu12>=12.6,<13" for name in packages)
-    return tuple(f"{name}>={major},<{int(major) + 1}" for name in packages)
+    return tuple(f"{name}>={major},<{major + 1}" for name in packages)
+
+
+def _load_cuda_12(package: str, prefix: str) -> None:
+    """Load the library of CUDA 12 if it is here.
+
+    nqbench requires that of CUDA 13, which cuda-bindings would find first, but what it compiles
+    does not run on the drivers that the extra ``cuda12`` is for. cuda-bindings takes a library that
+    is loaded already.
+    """
+    try:
+        found = [file for file in files(package) or () if file.name.startswith(prefix)]
+    except PackageNotFoundError:
+        return
+    for file in found:
+        ctypes.CDLL(str(file.locate()))

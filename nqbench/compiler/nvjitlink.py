@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.compiler.bindings import NotLoaded, load_bindings, requirements
+from nqbench.compiler.bindings import NotLoaded, cuda_major, load_bindings, requirements
 from nqbench.errors import CompileError
 
 LIBRARY: Final = "libcudadevrt.a"
@@ -97,9 +97,10 @@ def _roots() -> Iterator[Path]:
     except ImportError:
         pass  # no package of NVIDIA's is installed
     else:
-        for folder in nvidia.__path__:
-            yield from sorted(Path(folder).glob("cu[0-9]*"), reverse=True)
-            yield Path(folder) / "cuda_runtime"
+        for folder in map(Path, nvidia.__path__):
+            if cuda_major() > 12:
+                yield from sorted(folder.glob("cu[0-9]*"), reverse=True)
+            yield folder / "cuda_runtime"
     yield from (Path(os.environ[name]) for name in _ROOTS if os.environ.get(name))
     yield _USUAL_ROOT
 

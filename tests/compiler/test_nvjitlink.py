@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from nqbench.compiler import bindings
 from nqbench.compiler import nvjitlink as linking
 from nqbench.compiler.compile import CompileRequest, compile_cubin, compile_many, compile_ptx
 from nqbench.compiler.static import static_report
@@ -150,3 +152,18 @@ def test_another_runtime_is_linked_anew(
     raw[TIME_OF_FIRST_MEMBER] = raw[TIME_OF_FIRST_MEMBER] ^ 1  # another digit: still an archive
     other.write_bytes(raw)
     assert not compile_cubin(source, "parent<4>", "sm_90", device_launch=True).cached
+
+
+def test_bindings_of_cuda_12_get_its_libraries_though_newer_ones_are_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What CUDA 13 compiles does not run on a driver that somebody chose CUDA 12 for."""
+    loaded: list[str] = []
+    library = types.SimpleNamespace(name="libnvrtc.so.12", locate=lambda: tmp_path / "of-12")
+    other = types.SimpleNamespace(name="LICENSE", locate=lambda: tmp_path / "LICENSE")
+    monkeypatch.setattr(bindings, "installed", lambda name: "12.9.1")
+    monkeypatch.setattr(bindings, "files", lambda package: [other, library])
+    monkeypatch.setattr(bindings.ctypes, "CDLL", loaded.append)
+    bindings.load_bindings("nvrtc", "nvrtcVersion")
+    assert loaded == [str(tmp_path / "of-12")]
+    assert bindings.requirements("nvidia-cuda-nvrtc") == ("nvidia-cuda-nvrtc-cu12>=12.6,<13",)

@@ -21,13 +21,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import nqbench
 from nqbench.compiler.includes import headers_of
 from nqbench.errors import StoreError
 from nqbench.measure.identity.environment import versions
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
+from nqbench.system.versions import __version__
 from nqbench.workloads import get as find_workload
 
 KEY_VERSION: Final = 2
@@ -78,7 +78,7 @@ class Keys:
         on_cpu = runs_on_cpu(point)
         parts = {
             "key_version": KEY_VERSION,
-            "nqbench": nqbench.__version__,
+            "nqbench": __version__,
             "sweep": point.sweep,
             "workload": point.workload,
             "sources": self._files(point.workload, on_cpu).digest,
