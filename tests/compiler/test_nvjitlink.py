@@ -163,7 +163,7 @@ def test_bindings_of_cuda_12_get_its_libraries_though_newer_ones_are_here(
     other = types.SimpleNamespace(name="LICENSE", locate=lambda: tmp_path / "LICENSE")
     monkeypatch.setattr(bindings, "installed", lambda name: "12.9.1")
     monkeypatch.setattr(bindings, "files", lambda package: [other, library])
-    monkeypatch.setattr(bindings.ctypes, "CDLL", loaded.append)
+    monkeypatch.setattr("ctypes.CDLL", loaded.append)
     bindings.load_bindings("nvrtc", "nvrtcVersion")
     assert loaded == [str(tmp_path / "of-12")]
     assert bindings.requirements("nvidia-cuda-nvrtc") == ("nvidia-cuda-nvrtc-cu12>=12.6,<13",)
