@@ -8,13 +8,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from nqbench.analysis.compare.request import Gate, parse_percentage
-from nqbench.cli.app import app
-from nqbench.errors import NqbenchError, StudyError
+from nqbench.errors import StudyError
 from nqbench.measure.runner import run_study
 from nqbench.study import load_study
+from tests.cli.call import call
 
 STUDY = """\
 name: small
@@ -25,7 +24,6 @@ matrix: {memory: [global, shared], layout: [per_thread, interleaved]}
 measure: {target: 1%, rounds: 4, budget: 4s}
 """
 NOISE = "base=1e-7,noise=0.002,round=0.002"
-runner = CliRunner()
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +44,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def call(*words: object) -> tuple[int, str, Exception | None]:
-    done = runner.invoke(app, [str(w) for w in words])
-    error = done.exception if isinstance(done.exception, NqbenchError) else None
-    assert error is not None or done.exception is None or isinstance(done.exception, SystemExit)
-    return done.exit_code, done.output, error
-
-
 def test_a_slower_run_fails_the_gate_and_an_equal_one_does_not(runs: Path) -> None:
-    code, text, _ = call("compare", runs / "old", runs / "slow", "--fail-on", "slower:2%")
-    assert code == 1
-    assert "--fail-on slower:2%: 4 points" in text
-    assert "kernel time of 4 points: 4 slower" in text
-    assert call("compare", runs / "old", runs / "slow", "--fail-on", "slower:50%")[0] == 0
-    assert call("compare", runs / "old", runs / "again", "--fail-on", "slower:2%")[0] == 0
-    assert call("compare", runs / "slow", runs / "old", "--fail-on", "slower")[0] == 0
+    done = call("compare", runs / "old", runs / "slow", "--fail-on", "slower:2%")
+    assert done.code == 1
+    assert "--fail-on slower:2%: 4 points" in done.said
+    assert "kernel time of 4 points: 4 slower" in done.said
+    assert call("compare", runs / "old", runs / "slow", "--fail-on", "slower:50%").code == 0
+    assert call("compare", runs / "old", runs / "again", "--fail-on", "slower:2%").code == 0
+    assert call("compare", runs / "slow", runs / "old", "--fail-on", "slower").code == 0
 
 
 def test_a_gate_says_what_it_did_not_see(runs: Path, tmp_path: Path) -> None:
@@ -68,9 +59,9 @@ def test_a_gate_says_what_it_did_not_see(runs: Path, tmp_path: Path) -> None:
     smaller = tmp_path / "small.yaml"
     smaller.write_text(STUDY.replace("[global, shared]", "[global]"), encoding="utf-8")
     run_study(load_study(smaller), f"fake:{NOISE},seed=4", tmp_path / "less", isolate=False)
-    code, text, _ = call("compare", runs / "old", tmp_path / "less", "--fail-on", "slower:2%")
-    assert code == 0
-    assert "--fail-on slower:2%: none (2 points could not be compared, see above)" in text
+    done = call("compare", runs / "old", tmp_path / "less", "--fail-on", "slower:2%")
+    assert done.code == 0
+    assert "--fail-on slower:2%: none (2 points could not be compared, see above)" in done.said
 
 
 def test_a_point_that_no_longer_runs_fails_the_gate(runs: Path, tmp_path: Path) -> None:
@@ -86,11 +77,11 @@ def test_a_point_that_no_longer_runs_fails_the_gate(runs: Path, tmp_path: Path) 
         lost |= {"status": status, "reason": "made up", "value_s": None, "samples_s": []}
         text = "\n".join(json.dumps(r) for r in [*kept, lost]) + "\n"
         (other / "records.jsonl").write_text(text, encoding="utf-8")
-        found, said, _ = call("compare", runs / "old", other, "--fail-on", "slower:2%")
-        assert found == code, (status, said)
-        assert ("and 1 that ran before and failed now" in said) == bool(code)
-        assert "1 point could not be compared" in said
-        assert call("compare", other, runs / "old", "--fail-on", "slower:2%")[0] == 0, status
+        done = call("compare", runs / "old", other, "--fail-on", "slower:2%")
+        assert done.code == code, (status, done.said)
+        assert ("and 1 that ran before and failed now" in done.said) == bool(code)
+        assert "1 point could not be compared" in done.said
+        assert call("compare", other, runs / "old", "--fail-on", "slower:2%").code == 0, status
 
 
 def test_workloads_are_not_mixed(runs: Path, tmp_path: Path) -> None:
@@ -99,32 +90,32 @@ def test_workloads_are_not_mixed(runs: Path, tmp_path: Path) -> None:
     manifest = tmp_path / "other" / "manifest.json"
     text = manifest.read_text(encoding="utf-8")
     manifest.write_text(text.replace('"workload": "counting"', '"workload": "fitness"'))
-    _, _, error = call("compare", runs / "old", tmp_path / "other")
-    assert isinstance(error, StudyError)
-    assert "is a run of counting, but" in str(error)
+    done = call("compare", runs / "old", tmp_path / "other")
+    assert done.code == 2
+    assert "is a run of counting, but" in done.err
 
 
 def test_counts_have_their_own_gate(runs: Path) -> None:
-    assert call("compare", runs / "count", runs / "recount", "--fail-on", "differs:1%")[0] == 1
-    _, _, error = call("compare", runs / "count", runs / "recount", "--fail-on", "slower")
-    assert isinstance(error, StudyError)
-    assert "no times, only counts; use --fail-on differs" in str(error)
+    assert call("compare", runs / "count", runs / "recount", "--fail-on", "differs:1%").code == 1
+    done = call("compare", runs / "count", runs / "recount", "--fail-on", "slower")
+    assert done.code == 2
+    assert "no times, only counts; use --fail-on differs" in done.err
 
 
 def test_levels_within_one_run(runs: Path) -> None:
-    code, text, _ = call("compare", runs / "old", "--by", "memory=global,shared")
-    assert code == 0
-    assert "memory shared against memory global, kernel time of 2 points" in text
-    assert "Paired by round" in text
+    done = call("compare", runs / "old", "--by", "memory=global,shared")
+    assert done.code == 0
+    assert "memory shared against memory global, kernel time of 2 points" in done.said
+    assert "Paired by round" in done.said
 
 
 def test_files(runs: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ("compare", runs / "old", runs / "slow", "--out", out, "-f", "csv", "-f", "html")
-    code, _, _ = call(*words)
-    assert code == 0
+    done = call(*words)
+    assert done.code == 0
     first = {path.name: path.read_bytes() for path in out.iterdir()}
-    assert call(*words)[0] == 0
+    assert call(*words).code == 0
     assert {path.name: path.read_bytes() for path in out.iterdir()} == first
     written = {path.name for path in out.iterdir()}
     assert {"compare.md", "table-summary.csv", "table-points-time.html"} <= written
@@ -138,9 +129,9 @@ def test_files(runs: Path, tmp_path: Path) -> None:
 
 
 def test_one_format_goes_to_standard_output(runs: Path) -> None:
-    code, text, _ = call("compare", runs / "old", runs / "slow", "--format", "csv")
-    assert code == 0
-    assert text.startswith("compared,with_reference,quantity,points,faster,slower,same,unclear")
+    done = call("compare", runs / "old", runs / "slow", "--format", "csv")
+    assert done.code == 0
+    assert done.out.startswith("compared,with_reference,quantity,points,faster,slower,same,unclear")
 
 
 @pytest.mark.parametrize(
@@ -164,34 +155,34 @@ def test_mistakes_are_told_and_are_no_regression(
 ) -> None:
     """``StudyError`` is exit code 2: code 1 is kept for the gate."""
     places = [runs / w if w in {"old", "slow", "count", "nothing"} else w for w in words]
-    _, _, error = call("compare", *places)
-    assert isinstance(error, StudyError)
-    assert message in str(error)
+    done = call("compare", *places)
+    assert done.code == 2
+    assert message in done.err
 
 
 def test_export_and_compare_with_it(runs: Path, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "old.json"
-    assert call("export", runs / "old", "--format", "nvbench", "--out", out)[0] == 0
+    assert call("export", runs / "old", "--format", "nvbench", "--out", out).code == 0
     assert json.loads(out.read_text(encoding="utf-8"))["benchmarks"][0]["name"] == "small"
-    code, text, _ = call("compare", out, runs / "old")
-    assert code == 0
-    assert "kernel time of 4 points" in text
-    code, text, _ = call("export", runs / "old", "--format", "csv")
-    assert text.startswith("run,study,sweep")
+    done = call("compare", out, runs / "old")
+    assert done.code == 0
+    assert "kernel time of 4 points" in done.said
+    done = call("export", runs / "old", "--format", "csv")
+    assert done.out.startswith("run,study,sweep")
 
 
 def test_self_test_of_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_process = partial(run_study, isolate=False)  # starting 7 workers would take the longest
     monkeypatch.setattr("nqbench.measure.runner.run_study", in_process)
     spec = "fake:base=1e-7,anew=1,noise=0.004,block=0.004"
-    code, text, _ = call("selftest", "--device", spec, "--out", tmp_path / "aa")
-    assert code == 0
-    assert "every limit holds" in text
-    assert "48 pairs of identical points" in text
-    measured = text[text.index("false calls") :]
-    code, text, _ = call("selftest", tmp_path / "aa")
-    assert code == 0
-    assert text[text.index("false calls") :] == measured, "judged again, without measuring"
+    done = call("selftest", "--device", spec, "--out", tmp_path / "aa")
+    assert done.code == 0
+    assert "every limit holds" in done.said
+    assert "48 pairs of identical points" in done.said
+    measured = done.out[done.out.index("false calls") :]
+    done = call("selftest", tmp_path / "aa")
+    assert done.code == 0
+    assert done.out[done.out.index("false calls") :] == measured, "judged again, without measuring"
 
 
 @pytest.mark.parametrize(
@@ -209,9 +200,9 @@ def test_self_test_of_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_self_test_that_makes_no_sense(runs: Path, words: list[str], message: str) -> None:
     """Exit code 2: code 1 is kept for a limit that is broken."""
     places = [runs / w if w in {"old", "nothing"} else w for w in words]
-    _, _, error = call("selftest", *places)
-    assert isinstance(error, StudyError)
-    assert message in str(error)
+    done = call("selftest", *places)
+    assert done.code == 2
+    assert message in done.err
 
 
 def test_gates_and_percentages() -> None:

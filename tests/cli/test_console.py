@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nqbench.cli.show import progress
+from nqbench.cli.show.console import say
 from nqbench.cli.show.progress import PlainListener, RichListener
 from nqbench.cli.show.tables import print_fitting
 
@@ -66,3 +67,29 @@ def test_progress_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not listener.progress.live.is_started
     assert isinstance(out.file, io.StringIO)
     assert out.file.getvalue().endswith("\x1b[?25h")
+
+
+@pytest.mark.parametrize("width", [20, 40, 200])
+def test_sentences_break_between_words(width: int) -> None:
+    """On a terminal; a path stays whole, and a pipe gets one line."""
+    text = "lane efficiency multiplies by 1.104, see plots/local/sim-mini/a-study/report.md now"
+    terminal = Console(file=io.StringIO(), width=width, force_terminal=True, highlight=False)
+    say(text, terminal, bullet="* ")
+    assert isinstance(terminal.file, io.StringIO)
+    lines = terminal.file.getvalue().splitlines()
+    assert lines[0].startswith("* lane")
+    assert all(line.startswith("  ") for line in lines[1:])
+    assert " ".join(lines).replace("* ", "").split() == text.split()
+    pipe = Console(file=io.StringIO(), width=width)
+    say(text, pipe)
+    assert isinstance(pipe.file, io.StringIO)
+    assert pipe.file.getvalue() == f"{text}\n"
+
+
+def test_a_table_gives_narrow_columns_what_they_need() -> None:
+    names, rows = ["name", "a remark of several words"], [["x" * 12, "one two three four"]]
+    out = Console(file=io.StringIO(), width=40)
+    print_fitting(out, Table(), names, rows)
+    assert isinstance(out.file, io.StringIO)
+    for word in ("x" * 12, "remark", "several", "three"):
+        assert word in out.file.getvalue()

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from nqbench.cli import reproduce as cli_papers
-from nqbench.cli.app import app
 from nqbench.errors import NothingRuns
+from tests.cli.call import ROOT, call
 
-ROOT = Path(__file__).parents[2]
 SMALL = """\
 name: zhang2011
 about: Two kernels on one small board
@@ -30,18 +25,6 @@ report:
   - {table: results}
 """
 FAKE = "fake:noise=0.001,round=0.001,spread=0.2,growth=1.1"
-
-
-def nqbench(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "nqbench", *words],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "200", "PYTHONPATH": str(ROOT)},
-        timeout=120,
-        check=False,
-    )
 
 
 @pytest.fixture
@@ -59,41 +42,41 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_reproduce_runs_reports_and_judges(project: Path) -> None:
-    done = nqbench("reproduce", "zhang2011", "--device", FAKE, cwd=project)
-    assert done.returncode == 0, done.stderr
-    page = next(line for line in done.stdout.splitlines() if line.endswith("paper.md"))
+    done = call("reproduce", "zhang2011", "--device", FAKE, cwd=project)
+    assert done.code == 0, done.err
+    page = next(line for line in done.out.splitlines() if line.endswith("paper.md"))
     text = (project / page).read_text(encoding="utf-8")
     assert "synthetic, made by the fake test device" in text
     assert "table 4: shared memory with no bank conflict" in text
     assert (project / page).with_name("report.md").exists()
     run = next(project.glob("results/local/*/zhang2011"))
 
-    judged = nqbench("claims", str(run), cwd=project)
-    assert judged.returncode == 0
-    assert "bank_conflict" in judged.stdout
-    assert "not measured" in judged.stdout
+    judged = call("claims", str(run), cwd=project)
+    assert judged.code == 0
+    assert "bank_conflict" in judged.out
+    assert "not measured" in judged.out
 
     shutil.copytree(project / "experiments" / "zhang2011", project / "experiments" / "other")
-    again = nqbench("reproduce", "zhang2011", "other", "--recorded", cwd=project)
-    assert again.returncode == 0, again.stderr
+    again = call("reproduce", "zhang2011", "other", "--recorded", cwd=project)
+    assert again.code == 0, again.err
     assert (project / "plots" / "local" / "papers" / "zhang2011" / "paper.md").exists()
-    assert "there is no run of other here" in again.stderr
-    once = nqbench("reproduce", "zhang2011", "--recorded", "--out", "elsewhere", cwd=project)
-    assert once.returncode == 0, once.stderr
+    assert "there is no run of other here" in again.err
+    once = call("reproduce", "zhang2011", "--recorded", "--out", "elsewhere", cwd=project)
+    assert once.code == 0, once.err
     assert (project / "elsewhere" / "paper.md").exists()
 
-    wrong = nqbench("claims", str(run), "--paper", "zhang2010", cwd=project)
-    assert wrong.returncode == 2
-    assert "did you mean 'zhang2011'" in wrong.stderr
+    wrong = call("claims", str(run), "--paper", "zhang2010", cwd=project)
+    assert wrong.code == 2
+    assert "did you mean 'zhang2011'" in wrong.err
 
 
 def test_a_paper_of_which_nothing_was_measured_is_no_success(project: Path) -> None:
     study = project / "experiments" / "zhang2011" / "study.yaml"
     study.write_text(SMALL.replace("rounds: 2, budget: 1s", "rounds: 2"), encoding="utf-8")
     words = ("--device", "fake:base=9", "--budget", "100ms")
-    done = nqbench("reproduce", "zhang2011", *words, cwd=project)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "done: 2 skipped" in done.stdout
+    done = call("reproduce", "zhang2011", *words, cwd=project)
+    assert done.code == 1, done.said
+    assert "done: 2 skipped" in done.out
 
 
 @pytest.mark.parametrize(
@@ -111,10 +94,9 @@ def test_a_paper_of_which_nothing_was_measured_is_no_success(project: Path) -> N
 def test_mistakes_are_one_sentence(
     project: Path, words: tuple[str, ...], code: int, said: str
 ) -> None:
-    done = nqbench(*words, cwd=project)
-    assert done.returncode == code
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    done = call(*words, cwd=project)
+    assert done.code == code
+    assert said in done.err
     assert not (project / "results").exists()
 
 
@@ -124,16 +106,16 @@ def test_a_broken_file_names_its_line(project: Path) -> None:
     file.write_text(text, encoding="utf-8")
     line = next(i for i, row in enumerate(text.splitlines(), 1) if 'time("shared")' in row)
     (project / "study.yaml").write_text(SMALL.replace("zhang2011\n", "mine\n", 1), encoding="utf-8")
-    ran = nqbench("run", "study.yaml", "--device", FAKE, "--no-report", cwd=project)
-    assert ran.returncode == 0, ran.stderr
+    ran = call("run", "study.yaml", "--device", FAKE, "--no-report", cwd=project)
+    assert ran.code == 0, ran.err
     run = str(next(project.glob("results/local/*/mine")))
-    done = nqbench("claims", run, "--paper", "zhang2011", cwd=project)
-    assert done.returncode == 2
-    assert f"published.yaml:{line}: there is no system 'shared'" in done.stderr
-    unnamed = nqbench("claims", run, cwd=project)
-    assert unnamed.returncode == 2
-    assert "re-runs no paper" in unnamed.stderr
-    assert "--paper" in unnamed.stderr
+    done = call("claims", run, "--paper", "zhang2011", cwd=project)
+    assert done.code == 2
+    assert f"published.yaml:{line}: there is no system 'shared'" in done.err
+    unnamed = call("claims", run, cwd=project)
+    assert unnamed.code == 2
+    assert "re-runs no paper" in unnamed.err
+    assert "--paper" in unnamed.err
 
 
 @pytest.mark.parametrize(
@@ -149,11 +131,10 @@ def test_several_papers_go_on_after_a_failure_and_not_after_an_interruption(
         asked.append(name)
         return ends[len(asked) - 1]
 
-    monkeypatch.chdir(ROOT)
     monkeypatch.setattr(cli_papers, "_reproduce", ended)
-    done = CliRunner().invoke(app, ["reproduce", "zhang2011", "tanaka2011"])
+    done = call("reproduce", "zhang2011", "tanaka2011")
     assert asked == ["zhang2011", "tanaka2011"][:run]
-    assert done.exit_code == code
+    assert done.code == code
 
 
 @pytest.mark.parametrize(("without", "code"), [(1, 0), (2, 2)])
@@ -169,35 +150,32 @@ def test_a_paper_without_a_point_for_the_device_does_not_stop_the_others(
         ran.append(name)
         return 0
 
-    monkeypatch.chdir(ROOT)
     monkeypatch.setattr(cli_papers, "_reproduce", reproduced)
-    done = CliRunner().invoke(app, ["reproduce", *papers])
+    done = call("reproduce", *papers)
     assert ran == papers[without:]
-    if code:
-        assert isinstance(done.exception, NothingRuns)  # `main` makes exit code 2 of it
-    else:
-        assert done.exit_code == 0
-        assert "zhang2011 is left out: nothing would run of zhang2011" in done.stderr
+    assert done.code == code
+    if not code:
+        assert "zhang2011 is left out: nothing would run of zhang2011" in done.err
 
 
 def test_a_run_of_another_study_says_what_it_has_of_the_paper(project: Path) -> None:
     study = project / "study.yaml"
     study.write_text(SMALL.replace("zhang2011\n", "mine\n", 1), encoding="utf-8")
-    assert nqbench("run", "study.yaml", "-d", FAKE, "--no-report", cwd=project).returncode == 0
+    assert call("run", "study.yaml", "-d", FAKE, "--no-report", cwd=project).code == 0
     run = str(next(project.glob("results/local/*/mine")))
-    some = nqbench("claims", run, "--paper", "zhang2011", cwd=project)
-    assert some.returncode == 0, some.stderr
-    assert "is a run of study 'mine' and has 2 of the" in some.stdout
+    some = call("claims", run, "--paper", "zhang2011", cwd=project)
+    assert some.code == 0, some.err
+    assert "is a run of study 'mine' and has 2 of the" in some.out
 
     other = SMALL.replace("zhang2011\n", "other\n", 1)
     other = other.replace(
         "zhang2011.shared_conflict, zhang2011.shared_no_conflict", "tanaka2011.none"
     )
     study.write_text(other, encoding="utf-8")
-    assert nqbench("run", "study.yaml", "-d", FAKE, "--no-report", cwd=project).returncode == 0
+    assert call("run", "study.yaml", "-d", FAKE, "--no-report", cwd=project).code == 0
     run = str(next(project.glob("results/local/*/other")))
-    none = nqbench("claims", run, "--paper", "zhang2011", cwd=project)
-    assert none.returncode == 2
-    assert "has none of the" in none.stderr
-    assert "`nqbench reproduce zhang2011` measures them as the paper did" in none.stderr
-    assert none.stderr.count("\n") == 1
+    none = call("claims", run, "--paper", "zhang2011", cwd=project)
+    assert none.code == 2
+    assert "has none of the" in none.err
+    assert "`nqbench reproduce zhang2011` measures them as the paper did" in none.err
+    assert none.err.count("\n") == 1

@@ -1,0 +1,195 @@
+"""The study of a bottleneck analysis, from the command line's words to its table and figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.limits.bottleneck import Bottleneck, Judged, bottlenecks
+from nqbench.compiler.occupancy import occupancy
+from nqbench.devices.models import load_model
+from nqbench.errors import InfeasibleError, StudyError
+from nqbench.measure.runner import run_study
+from nqbench.measure.variants import OfVariant, matched
+from nqbench.plan import KernelPlan
+from nqbench.report.figures.bottleneck import PER_ROW, _rows
+from nqbench.report.figures.bottleneck import bottleneck as draw
+from nqbench.report.figures.style import styled
+from nqbench.report.tables.bottleneck import bottleneck as tabulate
+from nqbench.report.writer import findings_of
+from nqbench.study import Measure, ReportItem
+from nqbench.study.variants import VariantsStudy, variants_study
+from nqbench.workloads.base import VARIANTS
+from nqbench.workloads.ceilings import WORKLOAD
+from tests.parts_toy import TOY
+
+CEILINGS = WORKLOAD
+QUICK = Measure(rounds=3, samples=5, budget_s=1.0)
+ITEM = ReportItem("table", "bottleneck")
+H100 = load_model("sm_90").facts
+
+
+@pytest.mark.parametrize(
+    ("kernels", "wanted"),
+    [
+        ([3], [3]),
+        ([2, 4], [6]),
+        ([9, 9, 2], [5, 4, 5, 4, 2]),
+        ([7], [4, 3]),
+        ([PER_ROW, 1], [PER_ROW, 1]),
+    ],
+)
+def test_rows_of_the_figure_hold_one_size(kernels: list[int], wanted: list[int]) -> None:
+    nothing = Bottleneck(
+        "s", 0, {}, {}, None, None, None, matched=True, judged=Judged("unclear", "")
+    )
+    drawn = [replace(nothing, n=10**i) for i, many in enumerate(kernels) for _ in range(many)]
+    rows = _rows(drawn)
+    assert [len(row) for row in rows] == wanted
+    assert [b for row in rows for b in row] == drawn
+    assert len(rows) == 1 or all(len({b.n for b in row}) == 1 for row in rows)
+
+
+def test_words_of_the_command_line() -> None:
+    study = variants_study(["ceilings.fma", "steps=7", "ceilings.copy", "block_size=64"], [64, 128])
+    assert [name for name, _ in study.systems] == ["ceilings.fma", "ceilings.copy"]
+    assert study.levels == {"steps": 7, "block_size": 64}
+    named = variants_study(["local_search.fused", "instance=some/file.tsp"])
+    assert named.levels == {"instance": "some/file.tsp"}
+    assert study.name == "bottleneck-ceilings.fma-ceilings.copy"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "needs a system"),
+        (["steps=3"], "needs a system"),
+        (["ceilings.fam"], "did you mean 'ceilings.fma'"),
+        (["ceilings.fma", "block=3"], "did you mean 'block_size'"),
+        (["ceilings.fma", "block_size=5000"], "from 32 to 1024"),
+        (["ceilings.fma", "block_size=2/SM"], "takes a whole number"),
+        (["ceilings.fma", "operation=sqrt"], "copy"),
+        (["ceilings.fma", "n=3"], "--n"),
+    ],
+)
+def test_mistakes_in_words(words: list[str], said: str) -> None:
+    with pytest.raises(StudyError, match=said):
+        variants_study(words)
+
+
+@pytest.mark.parametrize("n", [0, -4])
+def test_a_size_is_at_least_one(n: int) -> None:
+    with pytest.raises(StudyError, match=f"--n {n}: a size is a whole number from 1"):
+        variants_study(["ceilings.fma"], [64, n])
+
+
+def test_counting_declines_with_its_reason() -> None:
+    with pytest.raises(InfeasibleError, match="control flow depends on the words"):
+        variants_study(["zhang2011.low_divergence"])
+
+
+@pytest.mark.parametrize(
+    "system", ["cpu.somers", "fitness.sa_delta", "brodtkorb_part1.cpu_two_loops"]
+)
+def test_a_system_that_runs_on_the_cpu_is_not_a_kernel(system: str) -> None:
+    with pytest.raises(InfeasibleError, match=f"{system} runs on the CPU"):
+        variants_study([system])
+
+
+@pytest.mark.parametrize("system", ["brodtkorb_part1.gpu_v8", "fitness.histogram"])
+def test_a_cpu_runs_no_kernel(system: str) -> None:
+    from nqbench.devices.registry import facts_for
+
+    study = variants_study([system])
+    facts, _ = facts_for("cpu")
+    with pytest.raises(InfeasibleError, match="runs none; use --device sim or cuda:0"):
+        study.expand(study, facts)
+
+
+def test_points_differ_in_their_part_only() -> None:
+    study = variants_study(["ceilings.fma"])
+    points = study.expand(study, H100)
+    assert [p.factors["part"] for p in points] == list(VARIANTS)
+    assert len({str(p.configuration) for p in points}) == 1
+    assert points[0].n == CEILINGS.variant_n["sim"], "the workload's own size where none is given"
+
+
+def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
+    study = variants_study(["ceilings.fma"], [1024])
+    outcome = run_study(study, "sim:mini", tmp_path / "run", isolate=False, expand=study.expand)
+    assert outcome.counts["ok"] == 3
+    data = load_dataset(outcome.path)
+    (table,) = tabulate(data, ITEM)
+    names = [column.name for column in table.columns]
+    rows = {row[names.index("part")]: row for row in table.rows}
+    requests = {part: row[names.index("global requests")] for part, row in rows.items()}
+    assert requests["math_only"] == 0
+    assert requests["memory_only"] == requests["full"] != 0
+    (found,) = bottlenecks(data)
+    assert "needs a GPU" in found.judged.reason
+    assert any("needs a GPU" in sentence for sentence in findings_of([outcome.path]))
+
+
+def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
+    """Times are invented, but go the way of measured ones: rounds, records, table, figure."""
+    study = VariantsStudy((("ceilings.fma", TOY), ("ceilings.copy", TOY)), (4096,), measure=QUICK)
+    outcome = run_study(
+        study,
+        "fake:seed=3,spread=0.5,noise=0.002,growth=1",
+        tmp_path / "run",
+        isolate=False,
+        expand=study.expand,
+    )
+    assert outcome.counts["ok"] == 6, outcome.failures
+    data = load_dataset(outcome.path)
+    found = bottlenecks(data)
+    assert [b.system for b in found] == ["ceilings.fma", "ceilings.copy"]
+    for one in found:
+        assert one.math is not None
+        times = {part: point.estimate(TIME) for part, point in one.points.items()}
+        math, full = times["math_only"], times["full"]
+        assert math is not None
+        assert full is not None
+        # A ratio of geometric means is the geometric mean of the ratios.
+        assert one.math.value == pytest.approx(math.value / full.value)
+        assert one.matched
+    (table,) = tabulate(data, ITEM)
+    assert [row[0] for row in table.rows] == ["ceilings.fma", "ceilings.copy"]
+    with styled():
+        (drawing,) = draw(data, ITEM)
+    assert "ceilings.fma at N = 4096" in drawing.alt
+    again = run_study(
+        study,
+        "fake:seed=3,spread=0.5,noise=0.002,growth=1",
+        outcome.path,
+        isolate=False,
+        expand=study.expand,
+    )
+    assert again.counts["ok"] == 6
+
+
+def test_unused_shared_memory_brings_occupancy_down() -> None:
+    """The copy leaves room for more warps than a kernel whose blocks take much shared memory."""
+    factors = CEILINGS.resolve({"n": 1 << 20}, "ceilings.copy", H100).factors
+    small = CEILINGS.plan(factors, "ceilings.copy", H100)
+    assert isinstance(small, KernelPlan)
+    large = replace(small, shared_bytes=60_000)
+    made = matched(small, large, H100)
+    assert made.about["occupancy_matched"] == 1
+    assert made.about["occupancy_full"] == made.about["occupancy_part"]
+    assert made.shared_bytes > 0
+    fits = occupancy(H100, 32, made.shared_bytes, 256)
+    assert fits.blocks_per_multiprocessor == 3
+    other = matched(large, small, H100)
+    assert other.about["occupancy_matched"] == 0, "shared memory cannot raise an occupancy"
+    assert other.shared_bytes == large.shared_bytes
+
+
+def test_only_the_full_part_has_an_answer() -> None:
+    factors = CEILINGS.resolve({"n": 64}, "ceilings.fma", H100).factors
+    assert OfVariant(CEILINGS, "full").expected(factors) == CEILINGS.expected(factors)
+    assert OfVariant(CEILINGS, "math_only").expected(factors) is None
