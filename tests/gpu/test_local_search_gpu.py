@@ -12,9 +12,9 @@ import pytest
 from nqbench.plan import Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
+from nqbench.workloads.local_search.instance import ROOT_ERROR
 from nqbench.workloads.local_search.mapping import invalid_moves
 from nqbench.workloads.local_search.reference import reference_search
-from nqbench.workloads.local_search.slack import ROOT_ERROR
 from tests.workloads.local_search.facts import (
     LINE_CITIES,
     root_error_plan,

@@ -36,11 +36,11 @@ class LocalSearch(Workload):
         Raises ``InfeasibleError`` (``WrongDeviceError`` for a kernel on a CPU), and ``StudyError``
         for a factor, level or system that does not exist and for an unreadable instance.
         """
-        from nqbench.workloads.local_search import levels as settling
-        from nqbench.workloads.local_search import plans
+        from nqbench.workloads.local_search.levels import resolve_levels
+        from nqbench.workloads.local_search.plans import derived
 
-        levels = settling.resolve_levels(given, system, device)
-        return Resolved(levels, plans.derived(levels, device))
+        levels = resolve_levels(given, system, device)
+        return Resolved(levels, derived(levels, device))
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """Executable form of resolved factors; makes the instance (kept between points)."""
@@ -55,7 +55,7 @@ class LocalSearch(Workload):
         return results.answer(plan, outputs)
 
     def findings(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float | str]:
-        """Iterations done, evaluations, lengths (see ``answer.findings_of``)."""
+        """Iterations done, evaluations, lengths (see ``results.findings``)."""
         from nqbench.workloads.local_search import results
 
         return results.findings(plan, outputs)

@@ -10,9 +10,6 @@ from nqbench.point import Level
 from nqbench.workloads.base import Factor
 from nqbench.workloads.local_search.instance import UNIFORM
 
-NOT_APPLICABLE: Final = "-"
-"""Level of a factor that means nothing to the kernel chosen."""
-
 THRESHOLD: Final = -1e-7
 """A change above it is not an improvement, and ends the search (section 5)."""
 

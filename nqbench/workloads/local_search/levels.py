@@ -1,4 +1,6 @@
-"""From the levels a user gives to a level for every factor, with all limits checked."""
+"""From the levels a user gives to a level for every factor, with all limits checked; and what one
+evaluation moves and computes.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.system.suggest import suggestion
+from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.levels import check_level, number
 from nqbench.workloads.local_search.factors import (
     APPLY_SIZES,
@@ -20,7 +23,6 @@ from nqbench.workloads.local_search.factors import (
     MAX_ITERATIONS,
     MAX_N,
     MIN_N,
-    NOT_APPLICABLE,
     SYSTEMS,
     TILE_X,
 )
@@ -37,6 +39,12 @@ _ROWS: Final = (63, 33, 15)
 thread starts with distances worth over three rows, so that lower tiles cost a quarter more."""
 MAX_BLOCK: Final = {1: 1024, 2: 1024, 4: 512, 8: 512}
 """Most threads of a block by ``tile_x``, for their registers; ``most_threads`` in tiled.cuh."""
+
+_DISTANCE: Final = 6
+_CITY_BYTES: Final = 4 + 8  # its number in the tour, and its coordinates
+_PLACE_BYTES: Final = 8 + 4  # coordinates in tour order, and the cost of its two edges
+_MAPPING: Final = {"quadratic": 6, "rearranged": 7}
+"""Of the mapping: multiply 2 k, b b - 8 k, root, and the row from it."""
 
 
 def resolve_levels(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Levels:
@@ -68,7 +76,7 @@ def resolve_levels(given: Mapping[str, Level], system: str | None, device: Devic
         levels["iterations"] = min(AUTO_ITERATIONS * n, MAX_ITERATIONS)
     levels["instance"] = with_digest(str(levels["instance"]), n)
     if system not in CPU_SYSTEMS:
-        _settle_kernel(levels, system, device)
+        _resolve_kernel(levels, system, device)
     return levels
 
 
@@ -81,7 +89,7 @@ def _defaults(explicit: Mapping[str, Level], system: str | None) -> Levels:
     return {**GENERAL, **base, **{k: v for k, v in own.items() if k in base}, "kernel": kernel}
 
 
-def _settle_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> None:
+def _resolve_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> None:
     if device.kind == "cpu":
         raise WrongDeviceError(
             f"{system or 'a point of the factor space'} is a GPU kernel and device {device.name} is"
@@ -104,10 +112,10 @@ def _settle_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> N
             " needs to reduce whole warps",
             "block_size",
         )
-    _settle_tile(levels, device)
+    _resolve_tile(levels, device)
 
 
-def _settle_tile(levels: Levels, device: DeviceFacts) -> None:
+def _resolve_tile(levels: Levels, device: DeviceFacts) -> None:
     """The largest tile that leaves enough warps for the device, unless it was given."""
     if levels["tile_x"] not in ("auto", *TILE_X):
         raise InfeasibleError(f"tile_x: {levels['tile_x']} is none of 1, 2, 4, 8", "tile_x")
@@ -126,3 +134,39 @@ def _settle_tile(levels: Levels, device: DeviceFacts) -> None:
             levels["tile_x"], levels["tile_y"] = across, rows
             if n * n // 2 >= wanted * int(str(across)) * int(str(rows)):
                 return
+
+
+def traffic(levels: Mapping[str, Level]) -> dict[str, int | float | str]:
+    """Operations and bytes of one move: what the hardware's limits on a search follow from.
+
+    An operation is an addition, subtraction, multiplication or square root in single precision, a
+    fused multiply-add is two; a distance takes six. Bytes are those that a thread asks for,
+    wherever they are served from: all data of an instance fit the L2 cache, so that device memory
+    sees them once per launch at most.
+
+    ``operations_per_move``, ``roots_per_move`` and ``bytes_per_move`` of the evaluation, and the
+    ``fp32_instructions_per_move`` that the operations take at least: one each, but that tiles fuse
+    two of a distance and leave its root to the special function units.
+
+    For two positions that are not neighbours, with whole tiles: eight distances and seven
+    additions, or, tiled, (X + 2) / X distances and four additions, and one for each row. The few
+    moves that tiles look at twice are not in it.
+    """
+    kernel = levels["kernel"]
+    if kernel in ("tiled", "resident"):
+        across = int(str(levels["tile_x"]))
+        distances = (across + 2) / across
+        return {
+            "operations_per_move": _DISTANCE * distances + 4 + 1 / across,
+            "fp32_instructions_per_move": 4 * distances + 4 + 1 / across,
+            "roots_per_move": distances,
+            "bytes_per_move": _PLACE_BYTES / across,
+        }
+    mapping = _MAPPING.get(str(levels["mapping"]), 0)
+    operations = 8 * _DISTANCE + 7 + mapping
+    return {
+        "operations_per_move": operations,
+        "fp32_instructions_per_move": operations,
+        "roots_per_move": 8 + (1 if mapping else 0),
+        "bytes_per_move": 6 * _CITY_BYTES,
+    }

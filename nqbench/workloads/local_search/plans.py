@@ -26,10 +26,8 @@ from nqbench.workloads.local_search.factors import (
     MAPPING_CODES,
     THRESHOLD,
 )
-from nqbench.workloads.local_search.instance import Instance, load_instance
-from nqbench.workloads.local_search.levels import Levels, resolve_levels
-from nqbench.workloads.local_search.limits import traffic
-from nqbench.workloads.local_search.slack import slack
+from nqbench.workloads.local_search.instance import Instance, load_instance, slack
+from nqbench.workloads.local_search.levels import Levels, resolve_levels, traffic
 
 SOURCE: Final = Path(__file__).with_name("local_search.cu")
 NO_BEST: Final = 2**64 - 1

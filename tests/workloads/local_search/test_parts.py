@@ -13,7 +13,7 @@ import nqbench.workloads
 from nqbench.devices.registry import open_device
 from nqbench.plan import Buffer, KernelPlan
 from nqbench.workloads.base import VARIANTS
-from nqbench.workloads.local_search.slack import slack
+from nqbench.workloads.local_search.instance import slack
 from nqbench.workloads.variants import built_as
 
 SOURCE = Path(nqbench.workloads.__file__).parent / "local_search" / "local_search.cu"
