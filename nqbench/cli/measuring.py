@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ def measure(
     from nqbench.cli.show.progress import progress
     from nqbench.measure.runner import run_study
     from nqbench.runs.layout import local_folder
+    from nqbench.study import expand as expand_study
 
     with progress() as listener:
         outcome = run_study(
@@ -50,7 +52,7 @@ def measure(
             budget_s=budget_s,
             listener=listener,
             command=command_line(),
-            expand=expand,
+            expand=expand or partial(expand_study, warn=listener.message),
         )
     show_outcome(outcome)
     return outcome

@@ -31,13 +31,18 @@ def run(
     study = load_study(config)
     spec = choose(device)
     if dry_run:
+        from nqbench.cli.show.console import note
         from nqbench.cli.show.points import show_points
         from nqbench.devices.registry import facts_for
         from nqbench.measure.forecast import estimate
+        from nqbench.report.rehearsal import report_problems
         from nqbench.study import expand
 
-        points = expand(study, facts_for(spec)[0])
+        facts, _ = facts_for(spec)
+        points = expand(study, facts, warn=note)
         show_points(points, estimate(points, study, spec))
+        for entry, problem in report_problems(study.as_json(), points, facts):
+            note(f"{study.source.place(('report', entry))}: {problem}")
         return
     outcome = measure(study, spec, out=out, fresh=fresh, budget_s=budget_s)
     if outcome.interrupted:  # whoever stops a run does not want to wait for its figures

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset
@@ -80,16 +80,20 @@ def _section(data: Dataset, page: Page) -> list[str]:
     return not_made
 
 
-def _write(data: Dataset, item: ReportItem, page: Page) -> None:
-    """Write the tables or figures of an item. Raises ``AnalysisError`` where data lacks."""
+def make(data: Dataset, item: ReportItem) -> list[Any]:
+    """The tables or figures of an item. Raises ``AnalysisError`` where data lacks."""
     if item.form == "table":
-        for table in _builder(TABLES, item)(data, item):
-            page.table(table, size=f"{table.size}: ")
-        return
+        return list(_builder(TABLES, item)(data, item))
     with styled():
-        drawings = _builder(FIGURES, item)(data, item)
-    for drawing in drawings:
-        page.drawing(drawing, source_of(data))
+        return list(_builder(FIGURES, item)(data, item))
+
+
+def _write(data: Dataset, item: ReportItem, page: Page) -> None:
+    for made in make(data, item):
+        if item.form == "table":
+            page.table(made, size=f"{made.size}: ")
+        else:
+            page.drawing(made, source_of(data))
 
 
 def _builder(known: Mapping[str, Builder], item: ReportItem) -> Builder:

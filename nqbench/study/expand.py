@@ -117,25 +117,35 @@ class _Expansion:
 
     def removals(self) -> str:
         """Which condition removed how many."""
-        source = self.study.source
-        return listing(
-            [
-                f"`{self.conditions[i]}` ({source.place(self.conditions[i].path)}) removes {count}"
-                for i, count in sorted(self.removed.items())
-            ],
-            "and",
-        )
+        told = []
+        for i, count in sorted(self.removed.items()):
+            place = self.study.source.place(self.conditions[i].path)
+            short = place.path.name + str(place).removeprefix(str(place.path))
+            told.append(f"`{self.conditions[i]}` ({short}) removes {count}")
+        return listing(told, "and")
 
     def unused_exclusions(self) -> Iterator[str]:
         """A sentence for every entry of ``exclude`` that removes no point on this device."""
         for i, condition in enumerate(self.sweep.exclude):
-            if self.total and not self.removed[i]:
+            if self.total and not self.removed[i] and not self.is_meant_elsewhere(condition):
                 place = self.study.source.place(condition.path)
                 yield (
                     f"{place}: `exclude: {condition}` removes none of the {self.total} combinations"
                     f" of the sweep '{self.sweep.name}' on a {self.device.kind} device; check its"
                     " levels"
                 )
+
+    def is_meant_elsewhere(self, condition: Condition) -> bool:
+        """Whether an exclusion may speak of values that only another kind of device has."""
+        axes = {"n": self.sweep.n or self.study.n, **self.sweep.given}
+        for name in condition.names:
+            axis = axes.get(name)
+            here = {plain(item.value) for item in axis.on(self.device.kind)} if axis else set()
+            elsewhere = {plain(item.value) for item in axis.items()} - here if axis else set()
+            named = {plain(item.value) for item in condition.match.get(name, ())}
+            if named & elsewhere or (elsewhere and condition.expression):
+                return True
+        return False
 
     def point(self, given: Given) -> Point | None:
         """The point of a combination; ``None`` if a condition leaves it out.

@@ -135,7 +135,7 @@ def evaluate(
     except (InvalidExpression, ArithmeticError, TypeError, ValueError, LookupError) as error:
         read = sorted(expression.names & names.keys())
         values = ", ".join(f"{name} = {shown(names[name])}" for name in read)
-        said = f"it says nothing about {shown(error.args[0])}" if _lookup(error) else str(error)
+        said = _said(error)
         raise StudyError(
             f"the {language.word} `{text}` has no value{f' for {values}' if values else ''}: {said}"
         ) from error
@@ -153,8 +153,12 @@ def unknown_name(text: str, name: str, known: Collection[str], language: Languag
     return f"the {language.word} `{text}` uses the unknown name '{name}'; {hint}"
 
 
-def _lookup(error: Exception) -> bool:
-    return isinstance(error, LookupError) and bool(error.args)
+def _said(error: Exception) -> str:
+    if isinstance(error, ZeroDivisionError):
+        return "division by zero"
+    if isinstance(error, LookupError) and error.args:
+        return f"it says nothing about {shown(error.args[0])}"
+    return str(error)
 
 
 def _depth(tree: ast.AST) -> int:

@@ -164,6 +164,41 @@ def test_conditions(tmp_path: Path, condition: str, left: list[tuple[object, ...
     assert column(points, "memory", "depth") == (everything if left is None else left)
 
 
+def test_conditions_that_leave_nothing_say_which_removed_how_many(tmp_path: Path) -> None:
+    text = (
+        "name: s\nn: [10, 12]\nmatrix: {depth: [3, 4]}\nexclude: {n: 10}\n"
+        "where: [jobs < 9, depth > 3]"
+    )
+    said = r"of 4, `\{n: 10\}` \(study.yaml:4\) removes 2, `jobs < 9` \(.*:5\) removes 1 and"
+    with pytest.raises(StudyError, match=said + r" `depth > 3` \(study.yaml:5\) removes 1"):
+        points_of(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("exclude", "said"),
+    [
+        ("{memory: shared, depth: 5}", ["study.yaml:4: `exclude: {memory: shared, depth: 5}` rem"]),
+        ("{memory: [shared, global], depth: 3}", []),
+        ("[{depth: 3}, depth < 4, memory == 'local']", ["`exclude: depth < 4` removes none of the",
+                                                       "`exclude: memory == 'local'` removes none"]),
+        ("{n: 17}", []),  # a size that only a GPU gets
+        ("{n: 18}", ["`exclude: {n: 18}` removes none of the 4 combinations of the sweep 's' on"]),
+        ("n > 16", []),
+    ],
+)  # fmt: skip
+def test_an_exclusion_that_removes_nothing_is_told(
+    tmp_path: Path, exclude: str, said: list[str]
+) -> None:
+    text = (
+        "name: s\nn: {sim: [10], cuda: [10, 17]}\nmatrix: {memory: [shared, global], depth: [3, 4]}"
+    )
+    told: list[str] = []
+    study = study_of(tmp_path, f"{text}\nexclude: {exclude}")
+    expand(study, SIM, workload=FakeWorkload(), warn=told.append)
+    assert len(told) == len(said)
+    assert all(part in sentence for part, sentence in zip(said, told, strict=True))
+
+
 def test_exclude_removes_what_would_be_infeasible(tmp_path: Path) -> None:
     text = HEAD + "matrix: {memory: [local, shared], layout: [per_thread]}\n"
     with pytest.raises(StudyError, match="layout has no meaning for local"):

@@ -246,7 +246,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
         HEAD + "fixed: {depth: 4}\nexclude:\n  - {memory: [shared, globl]} #!",
         "'globl' 'global'?",
     ),
-    "all excluded": (HEAD + "fixed: {depth: 4}\nwhere: n > 20 #!", "no point remove all 1"),
+    "all excluded": (
+        HEAD + "fixed: {depth: 4}\nwhere: n > 20 #!",
+        "no point of 1, `n > 20` removes 1",
+    ),
     # feasibility
     "infeasible factor": (
         HEAD + "matrix:\n  memory: [shared, local]\n  layout: [interleaved] #!",

@@ -1,0 +1,84 @@
+"""What a study's report will lack, told before anything is run.
+
+Every table and figure is made once from invented values of the planned points: what cannot be made
+of those cannot be made of measured ones either.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
+from nqbench.errors import AnalysisError
+from nqbench.facts import DeviceFacts
+from nqbench.point import Point, text
+from nqbench.report.items import items_of
+from nqbench.report.writer import make
+from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS
+from nqbench.workloads import get, phases
+
+ROUNDS: Final = 3
+_RESOURCES: Final = {"registers": 32, "stack_bytes": 0, "occupancy": 0.5}
+
+
+def report_problems(
+    study: Mapping[str, Any], points: Sequence[Point], facts: DeviceFacts
+) -> list[tuple[int, str]]:
+    """Entries of a study's report list that cannot be made, by position, each with the reason.
+
+    ``study`` is its plain form, ``points`` are what it expands to on the device. A study without a
+    report list gets the usual tables, of which none can be missing by mistake.
+    """
+    if not study.get("report"):
+        return []
+    data = _rehearsed(study, points, facts)
+    found: list[tuple[int, str]] = []
+    for index, item in enumerate(items_of(data)):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of fits to invented values
+                make(data, item)
+        except AnalysisError as error:
+            found.append((index, f"the {item.form} '{item.name}' cannot be made: {error}"))
+    return found
+
+
+def _rehearsed(study: Mapping[str, Any], points: Sequence[Point], facts: DeviceFacts) -> Dataset:
+    """The run that measuring the points would give, with invented values."""
+    on_cpu = get(str(study["workload"])).cpu_systems
+    timed = [p for p in points if not p.probed]
+    results = tuple(_result(i, p, p.system in on_cpu, facts) for i, p in enumerate(timed))
+    manifest = {"study": study, "device": {"kind": facts.kind, "spec": facts.kind}}
+    return Dataset(str(study["name"]), manifest, results, ROUNDS)
+
+
+def _result(index: int, point: Point, host: bool, facts: DeviceFacts) -> PointResult:
+    rows = {r: _row(index, r) for r in range(1, ROUNDS + 1)} if not point.skip else {}
+    return PointResult(
+        point.sweep,
+        point.system or "",
+        n=point.n,
+        levels=_levels(point),
+        host=host,
+        timed=host or facts.kind != "sim",
+        status="skipped" if point.skip else "ok",
+        reason=point.skip,
+        measurements=rows,
+    )
+
+
+def _levels(point: Point) -> dict[str, Level]:
+    return {
+        name: text(level) if isinstance(level, Mapping) else level
+        for name, level in point.factors.items()
+        if name != "n" and level != INAPPLICABLE
+    }
+
+
+def _row(index: int, number: int) -> dict[str, float]:
+    """A row of a run's frame: values that differ between points, and a little between rounds."""
+    value = 1 + (37 * index % 101) / 100 + (53 * (index + number) % 7) / 1000
+    times = {f"{name}_s": value for name in ("value", *phases())}
+    return {**dict.fromkeys((*COUNTERS, *PROGRAM_COUNTERS), value), **times, **_RESOURCES}
