@@ -179,8 +179,10 @@ def test_conditions_that_leave_nothing_say_which_removed_how_many(tmp_path: Path
     [
         ("{memory: shared, depth: 5}", ["study.yaml:4: `exclude: {memory: shared, depth: 5}` rem"]),
         ("{memory: [shared, global], depth: 3}", []),
-        ("[{depth: 3}, depth < 4, memory == 'local']", ["`exclude: depth < 4` removes none of the",
-                                                       "`exclude: memory == 'local'` removes none"]),
+        (
+            "[{depth: 3}, depth < 4, memory == 'local']",
+            ["`exclude: depth < 4` removes none", "`exclude: memory == 'local'` removes none"],
+        ),
         ("{n: 17}", []),  # a size that only a GPU gets
         ("{n: 18}", ["`exclude: {n: 18}` removes none of the 4 combinations of the sweep 's' on"]),
         ("n > 16", []),
