@@ -54,15 +54,15 @@ def _rehearsed(study: Mapping[str, Any], points: Sequence[Point], facts: DeviceF
     return Dataset(str(study["name"]), manifest, results, ROUNDS)
 
 
-def _result(index: int, point: Point, host: bool, facts: DeviceFacts) -> PointResult:
+def _result(index: int, point: Point, cpu: bool, facts: DeviceFacts) -> PointResult:
     rows = {r: _row(index, r) for r in range(1, ROUNDS + 1)} if not point.skip else {}
     return PointResult(
         point.sweep,
         point.system or "",
         n=point.n,
         levels=_levels(point),
-        host=host,
-        timed=host or facts.kind != "sim",
+        cpu=cpu,
+        timed=cpu or facts.kind != "sim",
         status="skipped" if point.skip else "ok",
         reason=point.skip,
         measurements=rows,
