@@ -26,7 +26,7 @@ from typing import Final
 
 from benchmarks import clockwork
 from benchmarks.arguments import positive
-from nqbench.runs.folder import load
+from nqbench.runs.frame import load
 from nqbench.runs.reading import RECORDS, read_records
 
 LONGEST_WAIT_S: Final = 2.5

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nqbench.measure.sampling.measurement import SPENT
 from nqbench.record import Record
-from nqbench.runs.folder import read_records
+from nqbench.runs.reading import read_records
 
 
 def describe(run: Path) -> str:

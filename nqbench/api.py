@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from nqbench.analysis.compare.statistics import DEFAULT_MARGIN
-from nqbench.runs.folder import load
+from nqbench.runs.frame import load
 from nqbench.solve.launch import Launched, launch
 from nqbench.study import Study, duration_s, load_study
 from nqbench.study.dictionary import DictSource

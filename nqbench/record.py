@@ -1,18 +1,35 @@
-"""Records: what came back for one block (one point in one round), as plain data.
+"""Records: what came back for one measurement (one point in one round), as plain data.
 
 A record is one line of ``records.jsonl``. It is complete by itself: the point, every sample, the
-checked answer, and how it ended.
+checked answer, and how it ended. A file that somebody edited, merged or half recovered may be valid
+JSON and still hold a word where a time belongs: that is said when it is read, with the field and
+the value. Further in, it would be a wrong number or a traceback.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    NotRequired,  # typing has pydantic's from 3.12 on
+)
+
+from annotated_types import Ge, Le
+from typing_extensions import TypedDict
 
 from nqbench.errors import StoreError
-from nqbench.record_check import record_fault
 from nqbench.vocabulary import STATUSES, Status
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
 
 RECORD_VERSION: Final = 1
 CONDITIONS: Final = {
@@ -21,17 +38,23 @@ CONDITIONS: Final = {
     "temperature_c": "max",
     "power_mw": "median",
 }
-"""Which of a block's readings of a quantity stands for it in a table."""
+"""Which of a measurement's readings of a quantity stands for it in a table."""
+LONGEST_S: Final = 1e9
+"""Thirty years: no launch takes longer, and logarithms of such ratios still have exponentials."""
+SHOWN: Final = 40
+"""Characters of a wrong value that a sentence repeats."""
+RENAMED: Final = MappingProxyType({"held_samples": "blocked_samples"})
+"""Names in ``about`` of earlier records, and what they are called now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One block. Times are in seconds; answers are decimal strings (64-bit and beyond).
+    """One measurement. Times are in seconds; answers are decimal strings (64-bit and beyond).
 
     ``key``       identity of everything that can change the number (see ``measure.identity.keys``)
     ``point``     ``study, sweep, workload, system, label, factors``
     ``round``     0 for the verification launch, then 1, 2, ...; -1 for a profiler's launch
-    ``samples_s`` every kernel time of the block, in order
+    ``samples_s`` every kernel time, in order
     ``value_s``   their median
     ``phases``    seconds by name (``vocabulary.PHASES``)
     ``ended_by``  the clause that ended sampling
@@ -67,7 +90,7 @@ class Record:
             raise StoreError(f"record {self.key}: unknown status {self.status!r}")
 
     def conditions(self) -> dict[str, Any]:
-        """The device's state while the block was timed, a number or word per name.
+        """The device's state while it was timed, a number or word per name.
 
         Medians of the clocks (MHz) and of the power (mW), the highest temperature (Celsius), the
         energy (mJ) and the clock-event reasons; empty without telemetry.
@@ -89,21 +112,178 @@ class Record:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
-        """Read the plain form; refuses a record of a newer version or with unknown fields."""
+        """Read the plain form.
+
+        Raises ``StoreError`` for a record of a newer version, with unknown fields, or with a value
+        that the field cannot have.
+        """
         version = data.get("version", 0)
         if isinstance(version, int) and version > RECORD_VERSION:
             raise StoreError(
                 f"record version {version} is newer than this nqbench reads"
                 f" ({RECORD_VERSION}); update nqbench"
             )
-        fault = record_fault(data)
+        fault = fault_of(RecordJson, data) or _reasons_fault(data.get("telemetry", {}))
         if fault:
             raise StoreError(
-                f"record {fault}: move that line out of the file to go on with the others, its"
-                " block is then measured again"
+                f"record {fault}: move that line out of the file to resume with the others, its"
+                " measurement is then made again"
             )
-        known = {f.name for f in fields(cls)}
-        unknown = sorted(set(data) - known)
-        if unknown:
-            raise StoreError(f"record has unknown fields: {', '.join(unknown)}")
-        return cls(**{**data, "samples_s": tuple(data.get("samples_s", ()))})
+        about = {RENAMED.get(name, name): value for name, value in data.get("about", {}).items()}
+        return cls(**{**data, "samples_s": tuple(data.get("samples_s", ())), "about": about})
+
+
+# The forms of JSON data, as pydantic checks them: strictly, so that a text is never a number.
+
+Seconds = Annotated[float, Ge(0), Le(LONGEST_S)]
+"""No clock gives a negative or endless time; 0 is what a coarse one may give."""
+Number = int | Annotated[float, Ge(-sys.float_info.max), Le(sys.float_info.max)]
+"""A finite one: neither a counter nor a sensor gives another, and it spoils every sum."""
+Scalar = bool | int | float | str | None
+OPEN_FORM: Final = {"strict": True, "extra": "allow"}
+"""Pydantic's settings of a form that may hold more than it lists."""
+
+
+class PerSm(TypedDict):
+    """``{"per_sm": k}``."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}  # type: ignore[misc]  # noqa: RUF012
+    per_sm: int
+
+
+LevelsJson = dict[str, Scalar | PerSm]
+
+
+class PointJson(TypedDict):
+    """A point in a record."""
+
+    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
+    study: str
+    sweep: str
+    workload: str
+    system: str | None
+    label: str
+    factors: LevelsJson
+
+
+class Range(TypedDict):
+    """What a sensor's quantity was during a measurement."""
+
+    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
+    min: Number
+    median: Number
+    max: Number
+
+
+class RecordJson(TypedDict):
+    """A record; what is not required has a default."""
+
+    __pydantic_config__ = {"strict": True, "extra": "forbid"}  # type: ignore[misc]  # noqa: RUF012
+    key: str
+    point: PointJson
+    device: str
+    round: int
+    status: str
+    reason: NotRequired[str]
+    order: NotRequired[int]
+    answer: NotRequired[str | None]
+    expected: NotRequired[str | None]
+    value_s: NotRequired[Seconds | None]
+    samples_s: NotRequired[list[Seconds]]
+    phases: NotRequired[dict[str, Seconds]]
+    counters: NotRequired[dict[str, Number]]
+    resources: NotRequired[dict[str, Scalar]]
+    about: NotRequired[dict[str, Scalar]]
+    telemetry: NotRequired[dict[str, Range | list[str] | bool | int | float | str]]
+    spent_s: NotRequired[dict[str, Seconds]]
+    ended_by: NotRequired[str]
+    started: NotRequired[str]
+    wall_s: NotRequired[Seconds]
+    worker: NotRequired[int]
+    version: NotRequired[int]
+
+
+def fault_of(form: type, data: object) -> str:
+    """What is wrong with JSON data of a form, as the end of a sentence; empty if nothing is."""
+    from pydantic import ValidationError
+
+    try:
+        _adapter(form).validate_python(data)
+    except ValidationError as errors:
+        return _sentence(errors.errors(include_url=False), data)
+    return ""
+
+
+def _reasons_fault(telemetry: Mapping[str, Any]) -> str:
+    reasons = telemetry.get("clock_reasons", [])
+    return "" if isinstance(reasons, list) else not_a(("telemetry", "clock_reasons"), reasons)
+
+
+@cache
+def _adapter(form: type) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(form)
+
+
+_KINDS: Final = MappingProxyType(
+    {
+        "string_type": "a text",
+        "int_type": "a whole number",
+        "dict_type": "a table",
+        "list_type": "a list",
+        "command": "a text or a list",
+        **dict.fromkeys(("value_s", "wall_s", "samples_s[]", "phases.*", "spent_s.*"), "a time"),
+        "samples_s": "a list of times",
+        "counters.*": "a number",
+        **dict.fromkeys(("resources.*", "about.*"), "a number or text"),
+        "telemetry.*": "a reading",
+        "telemetry.clock_reasons": "a list of words",
+        "factors.*": "a level",
+        "factors.n": "a whole number",
+    }
+)
+"""What should have been there: by the field, its last step left open, or by pydantic's word."""
+
+
+def _sentence(errors: Sequence[ErrorDetails], data: Any) -> str:
+    """The first fault: the field by its path, its value, and what it should be."""
+    first = errors[0]
+    *above, last = first["loc"]
+    path, value = _follow(first["loc"], data)
+    if first["type"] == "missing" and path == above:
+        return f"lacks {_name([*path, last])}"
+    if first["type"] == "extra_forbidden" and not above:
+        return f"has unknown fields: {', '.join(str(e['loc'][-1]) for e in errors)}"
+    return not_a(path, value, first["type"])
+
+
+def _follow(location: Sequence[int | str], data: Any) -> tuple[list[int | str], Any]:
+    """How far an error's location leads into the data, and what is there.
+
+    Beyond the value itself it names the members of a union, none of which fits.
+    """
+    path: list[int | str] = []
+    for step in location:
+        inside = step in data if isinstance(data, Mapping) else isinstance(data, list | tuple)
+        if not inside or (isinstance(data, list | tuple) and not isinstance(step, int)):
+            break
+        data = data[step]
+        path.append(step)
+    return path, data
+
+
+def not_a(path: Sequence[int | str], value: object, error: str = "") -> str:
+    """That the value at a path is not what belongs there, as the end of a sentence."""
+    text = repr(value)
+    shown = text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+    *above, last = path
+    open_ = f"{above[-1] if above else ''}{'[]' if isinstance(last, int) else '.*'}"
+    names = (_name(path), _name(path[-2:]), open_, error)
+    kind = next((_KINDS[name] for name in names if name in _KINDS), "what belongs there")
+    return f"has {_name(path)} {shown}, which is not {kind}"
+
+
+def _name(path: Sequence[int | str]) -> str:
+    """A path as people write it: ``points[1].factors.n``."""
+    return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in path).removeprefix(".")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nqbench.errors import StoreError, StudyError
-from nqbench.runs.folder import MANIFEST
+from nqbench.runs.reading import MANIFEST
 
 if TYPE_CHECKING:
     from nqbench.analysis.data.dataset import Dataset
@@ -74,7 +74,7 @@ def _nvbench(run: Path, out: Path | None) -> str:
 
 
 def _csv(run: Path, out: Path | None) -> str:  # noqa: ARG001 (one interface for all formats)
-    from nqbench.runs.folder import load
+    from nqbench.runs.frame import load
 
     return str(load(run).to_csv(index=False, lineterminator="\n"))
 

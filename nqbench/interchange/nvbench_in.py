@@ -34,7 +34,7 @@ from nqbench.interchange.nvbench_fields import (
     summary_values,
     text,
 )
-from nqbench.record_check import LONGEST_S
+from nqbench.record import LONGEST_S
 
 Identity = tuple[str, str, int, tuple[tuple[str, Level], ...]]
 

@@ -30,7 +30,7 @@ from nqbench.interchange.nvbench_fields import (
     STDEV,
     VERSION,
 )
-from nqbench.runs.folder import newest, read_manifest, read_records
+from nqbench.runs.reading import newest, read_manifest, read_records
 from nqbench.system.versions import __version__
 
 Samples = Mapping[str, Sequence[float]]

@@ -14,7 +14,8 @@ from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.pool import Reply
 from nqbench.point import Point
 from nqbench.record import Record
-from nqbench.runs.folder import RunWriter, newest
+from nqbench.runs.folder import RunWriter
+from nqbench.runs.reading import newest
 
 
 class MeasureLike(Protocol):

@@ -28,7 +28,8 @@ from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.pool import InProcess, WorkerPool, Workers
 from nqbench.point import Point
 from nqbench.record import Record
-from nqbench.runs.folder import MANIFEST, RunWriter, is_reference, newest, read_manifest
+from nqbench.runs.folder import RunWriter, is_reference
+from nqbench.runs.reading import MANIFEST, newest, read_manifest
 from nqbench.system.cpu import cpu_count
 
 Expand = Callable[[Any, DeviceFacts], list[Point]]

@@ -1,7 +1,7 @@
 """Run folders: a manifest and append-only records.
 
 A run is a folder with ``manifest.json`` (what was to be measured, where, and with what) and
-``records.jsonl`` (one :class:`~nqbench.record.Record` per line, written before the next block
+``records.jsonl`` (one :class:`~nqbench.record.Record` per line, written before the next measurement
 starts). A killed runner can lose at most the line it was writing.
 """
 
@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from filelock import FileLock, Timeout
 
@@ -26,33 +26,14 @@ from nqbench.runs.reading import (
     RECORDS,
     TORN,
     RecordFile,
-    newest,
-    read_manifest,
     read_records,
 )
 from nqbench.system.files import replacing
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = [
-    "MANIFEST",
-    "MANIFEST_VERSION",
-    "RECORDS",
-    "TORN",
-    "RecordFile",
-    "RunWriter",
-    "is_reference",
-    "load",
-    "newest",
-    "read_manifest",
-    "read_records",
-]
-
 LOCK: Final = ".lock"
 SYNC_S: Final = 0.1
 """Records that come faster than this share one flush of the disk (which takes 0.2 to 5 ms): what
-a power failure can cost is a tenth of a second of measuring, and short blocks need not wait."""
+a power failure can cost is a tenth of a second of measuring. Short measurements need not wait."""
 OLD: Final = "old"
 """Sub-folder that keeps what ``--fresh`` put aside."""
 
@@ -192,12 +173,5 @@ class RunWriter:
     def _unwritten(self, error: OSError) -> StoreError:
         return StoreError(
             f"{self.path / RECORDS} cannot be written: {error.strerror}; the records before this"
-            " one are kept: make room, then run again to go on"
+            " one are kept: make room, then run again to resume"
         )
-
-
-def load(run: Path | str) -> pd.DataFrame:
-    """A run as a table: one row per block, see :mod:`nqbench.runs.frame`. Raises ``StoreError``."""
-    from nqbench.runs.frame import frame  # pandas takes half a second to import
-
-    return frame(Path(run))

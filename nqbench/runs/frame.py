@@ -1,9 +1,9 @@
-"""A run as a table.
+"""Runs as a table.
 
-One row per record (a block: one point in one round). Columns:
+One row per record (a measurement: one point in one round). Columns:
 
 ``run study sweep workload system label``  where the point comes from (``system`` is "" if none)
-``device device_kind simulated``           where the block ran; CPU baselines say ``cpu``
+``device device_kind simulated``           where it was measured; CPU systems say ``cpu``
 ``round order status reason``              0 is the verification launch, -1 a profiler's
 ``answer expected``                        decimal text, since answers outgrow 64-bit floats
 ``value_s samples ended_by``               median kernel seconds, number of samples, why it stopped
@@ -13,22 +13,27 @@ counters, resources, factors, derived numbers     one column each, by their own 
                                                   of a program ``NAME@KERNEL``
 ``key worker started wall_s``              identity and circumstances
 
-A block without a time, and every wrong or failed one, keeps its row with NaN values. Rows of an
-earlier version of a point (another key) and blocks that were measured again are left out.
+A factor that is called like another column of the table (``order``, ``status``, ``registers``) has
+the column ``factor_NAME``. A derived number that is called like any of them is left out.
+
+A measurement without a time, and every wrong or failed one, keeps its row with NaN values. Rows of
+an earlier version of a point (another key) and measurements that were made again are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.record import Record
+from nqbench.record import CONDITIONS, Record
 from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.vocabulary import COUNTERS, KERNEL_PHASES
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Row = dict[str, Any]
 
 RESOURCES: Final = ("registers", "stack_bytes", "spill_bytes", "occupancy")
 """Columns that exist even where no device reported them."""
@@ -42,32 +47,52 @@ LEADING: Final = (
     *RESOURCES,
 )
 TRAILING: Final = ("key", "worker", "started", "wall_s")
-RENAMED: Final = {"held_samples": "blocked_samples"}
-"""Old names of numbers in records."""
+RESERVED: Final = frozenset({*LEADING, *TRAILING, *CONDITIONS, "energy_mj", "clock_reasons"})
+"""Columns that every table has, or every table of a GPU."""
+FACTOR: Final = "factor_"
 
 
-def frame(run: Path) -> pd.DataFrame:
-    """The table of one run folder; ``attrs["manifest"]`` is its manifest. Raises ``StoreError``."""
-    manifest = read_manifest(run)
-    found = read_records(run)
-    table = tabulate(manifest, found.records, run)
-    table.attrs["messages"] = [m for m in (found.message(),) if m]
+def load(runs: Path | str | Sequence[Path | str]) -> pd.DataFrame:
+    """One or several runs as one table, a row per measurement; see :mod:`nqbench.runs.frame`.
+
+    ``attrs["manifest"]`` is the run's manifest; for a list of runs ``attrs["manifests"]`` has those
+    of all, by what the column ``run`` says. ``attrs["messages"]`` tells what was left out. Raises
+    ``StoreError``.
+    """
+    if isinstance(runs, Path | str):
+        manifest, found, messages = _read(Path(runs))
+        table = to_table(found)
+        table.attrs |= {"manifest": manifest, "messages": messages}
+        return table
+    read = {str(run): _read(Path(run)) for run in runs}
+    table = to_table([row for _, found, _ in read.values() for row in found])
+    table.attrs["manifests"] = {run: manifest for run, (manifest, _, _) in read.items()}
+    table.attrs["messages"] = [m for _, _, messages in read.values() for m in messages]
     return table
 
 
-def tabulate(manifest: Mapping[str, Any], records: Iterable[Record], run: Path) -> pd.DataFrame:
-    """The table of a manifest and its records; ``run`` is the folder that rows name."""
+def _read(run: Path) -> tuple[Mapping[str, Any], list[Row], list[str]]:
+    manifest = read_manifest(run)
+    found = read_records(run)
+    return manifest, rows(manifest, found.records, run), [m for m in (found.message(),) if m]
+
+
+def rows(manifest: Mapping[str, Any], records: Iterable[Record], run: Path) -> list[Row]:
+    """The rows of a manifest and its records, by column; ``run`` is the folder that rows name."""
+    kept = current(manifest, records)
+    taken = RESERVED.union(*({*_phases(r), *r.counters, *r.resources} for r in kept))
+    return [_row(run, manifest, record, taken) for record in kept]
+
+
+def to_table(found: Sequence[Row]) -> pd.DataFrame:
+    """Rows as a table, with the columns that every table has."""
     import pandas as pd
 
-    rows = [_row(run, manifest, record) for record in current(manifest, records)]
-    extra = dict.fromkeys(name for row in rows for name in row)
-    names = [n for n in (*LEADING, *extra, *TRAILING) if n not in TRAILING]
-    columns = [*dict.fromkeys(names), *TRAILING]
-    table = pd.DataFrame(rows, columns=columns)
+    extra = dict.fromkeys(name for row in found for name in row if name not in TRAILING)
+    table = pd.DataFrame(found, columns=[*dict.fromkeys((*LEADING, *extra)), *TRAILING])
     numeric = ["value_s", *PHASE_COLUMNS, *COUNTERS]
     table[numeric] = table[numeric].astype(float)
     table["simulated"] = table["simulated"].astype(bool)
-    table.attrs["manifest"] = manifest
     return table
 
 
@@ -78,9 +103,13 @@ def level_text(level: Any) -> Any:
     return level
 
 
-def recorded(record: Record) -> dict[str, Any]:
-    """One measurement by the names of the columns: all but where its point comes from."""
-    row: dict[str, Any] = {
+def recorded(record: Record, taken: Container[str] = RESERVED) -> Row:
+    """One measurement by the names of the columns: all but where its point comes from.
+
+    Factors called like one of ``taken`` are renamed, see :func:`column_of`.
+    """
+    row: Row = {
+        **record.conditions(),
         "device": record.device,
         "round": record.round,
         "order": record.order,
@@ -96,22 +125,19 @@ def recorded(record: Record) -> dict[str, Any]:
         "started": record.started,
         "wall_s": record.wall_s,
     }
-    row |= {f"{phase}_s": record.phases.get(phase) for phase in KERNEL_PHASES}
-    phases = {f"{phase}_s": seconds for phase, seconds in record.phases.items()}
-    row |= {name: seconds for name, seconds in phases.items() if name not in row}
-    row |= {name: record.counters.get(name) for name in COUNTERS}
-    row |= {name: value for name, value in record.counters.items() if name not in row}
-    about = {RENAMED.get(name, name): value for name, value in record.about.items()}
-    # A factor or number must not replace a column that tells what the row is.
-    for source in (record.point["factors"], record.resources, about):
-        row |= {name: level_text(value) for name, value in source.items() if name not in row}
-    return {**record.conditions(), **row}
+    phases, counters = _phases(record), record.counters
+    row |= {name: phases.get(name) for name in PHASE_COLUMNS}
+    row |= {name: counters.get(name) for name in COUNTERS}
+    factors = {column_of(name, taken): level for name, level in record.point["factors"].items()}
+    for own in (phases, counters, factors, record.resources, record.about):
+        row |= {name: level_text(value) for name, value in own.items() if name not in row}
+    return row
 
 
-def _row(run: Path, manifest: Mapping[str, Any], record: Record) -> dict[str, Any]:
+def _row(run: Path, manifest: Mapping[str, Any], record: Record, taken: Container[str]) -> Row:
     point = record.point
     kind = "cpu" if record.device == "cpu" else manifest["device"]["kind"]
-    return recorded(record) | {
+    return recorded(record, taken) | {
         "run": str(run),
         "study": point["study"],
         "sweep": point["sweep"],
@@ -121,3 +147,12 @@ def _row(run: Path, manifest: Mapping[str, Any], record: Record) -> dict[str, An
         "device_kind": kind,
         "simulated": kind == "sim",
     }
+
+
+def column_of(factor: str, taken: Container[str] = RESERVED) -> str:
+    """The column of a factor, where the columns ``taken`` are not factors."""
+    return f"{FACTOR}{factor}" if factor in taken or factor.startswith(FACTOR) else factor
+
+
+def _phases(record: Record) -> dict[str, float]:
+    return {f"{phase}_s": seconds for phase, seconds in record.phases.items()}

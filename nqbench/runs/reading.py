@@ -8,19 +8,80 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import (
+    Any,
+    Final,
+    NotRequired,  # typing has pydantic's from 3.12 on
+)
+
+from typing_extensions import TypedDict
 
 from nqbench.errors import FolderRefused, StoreError
-from nqbench.record import Record
-from nqbench.record_check import planned_fault
+from nqbench.record import OPEN_FORM, LevelsJson, Record, fault_of, not_a
 
 MANIFEST_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 RECORDS: Final = "records.jsonl"
 TORN: Final = "records.torn"
+
+
+class FactsJson(TypedDict):
+    """What a manifest must say of a device's limits."""
+
+    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
+    name: str
+    compute_capability: NotRequired[list[int]]
+
+
+class DeviceJson(TypedDict):
+    """What a manifest must say of the device."""
+
+    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
+    kind: str
+    facts: FactsJson
+    identity: NotRequired[dict[str, Any]]
+
+
+class SweepJson(TypedDict):
+    """A sweep, as far as reports read it."""
+
+    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
+    matrix: NotRequired[dict[str, Any] | None]
+    zip: NotRequired[dict[str, Any] | None]
+
+
+class StudyJson(TypedDict):
+    """What a manifest must say of the study."""
+
+    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
+    name: str
+    sweeps: NotRequired[list[SweepJson]]
+
+
+class PlannedJson(TypedDict):
+    """A point that was to be measured."""
+
+    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
+    key: str
+    sweep: str
+    study: NotRequired[str]
+    workload: NotRequired[str]
+    system: NotRequired[str | None]
+    label: NotRequired[str]
+    factors: LevelsJson
+
+
+class ManifestJson(TypedDict):
+    """A manifest: the parts without which it is of no use; there is more in it."""
+
+    __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
+    study: StudyJson
+    device: DeviceJson
+    points: list[PlannedJson]
+    command: NotRequired[str | list[Any] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +97,7 @@ class RecordFile:
             return ""
         return (
             f"the last line of {RECORDS} is torn (a run was killed while writing it):"
-            f" {len(self.records)} complete records are kept, that block is measured again"
+            f" {len(self.records)} complete records are kept, that measurement is made again"
         )
 
 
@@ -53,27 +114,27 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise StoreError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise StoreError(f"{file} is not JSON ({error}); {_mend(path)}") from None
+        raise StoreError(f"{file} is not JSON ({error}); {_remedy(path)}") from None
     version = data.get("version") if isinstance(data, dict) else None
     if not isinstance(version, int):
-        raise StoreError(f"{file} is not a manifest: it has no version number; {_mend(path)}")
+        raise StoreError(f"{file} is not a manifest: it has no version number; {_remedy(path)}")
     if version > MANIFEST_VERSION:
         raise StoreError(
             f"{file} has version {version}, newer than this nqbench reads ({MANIFEST_VERSION});"
             " nothing was changed: update nqbench, or give another folder with --out"
         )
-    lacking = _lacking(data)
-    if lacking:
-        raise StoreError(f"{file} is not a whole manifest: it lacks {lacking}; {_mend(path)}")
+    fault = fault_of(ManifestJson, data) or _sizes_fault(data["points"])
+    if fault:
+        raise StoreError(f"{file} is not a whole manifest: it {fault}; {_remedy(path)}")
     return dict(data)
 
 
 def _no_number(word: str) -> None:
-    """A manifest holds settings and facts; what is not a number there is no setting."""
-    raise ValueError(f"it holds {word}, which is no number")
+    """A manifest holds settings and facts, none of which is infinite or undefined."""
+    raise ValueError(f"it holds {word}, which is not a number")
 
 
-def _mend(path: Path) -> str:
+def _remedy(path: Path) -> str:
     """What can be done about a damaged manifest, and what is safe meanwhile."""
     try:
         kept = (path / RECORDS).read_bytes().count(b"\n")
@@ -81,51 +142,22 @@ def _mend(path: Path) -> str:
         kept = 0
     return (
         f"its {kept} records are untouched: put a good copy of {MANIFEST} back, or delete it and"
-        " run the study again, which goes on from those records that still apply"
+        " run the study again, which resumes from those records that still apply"
     )
 
 
-def _lacking(data: Mapping[str, Any]) -> str:
-    """The first part without which a manifest is of no use; empty if all are there."""
-    for section, name in (("study", "name"), ("device", "kind"), ("device", "facts")):
-        held = data.get(section)
-        if not isinstance(held, dict) or name not in held:
-            return f"{section}.{name}"
-    command = data.get("command") or []
-    if not isinstance(command, str | list):
-        return "a valid command"
-    facts, points = data["device"]["facts"], data.get("points")
-    if not isinstance(facts, dict) or "name" not in facts:
-        return "device.facts.name"
-    capability = facts.get("compute_capability", [])
-    if not isinstance(capability, list) or not all(isinstance(part, int) for part in capability):
-        return "a valid device.facts.compute_capability"
-    if not isinstance(data["device"].get("identity", {}), dict):
-        return "a valid device.identity"
-    if not _are_sweeps(data["study"].get("sweeps", [])):
-        return "valid study.sweeps"
-    if not isinstance(points, list):
-        return "points"
+def _sizes_fault(points: Sequence[Mapping[str, Any]]) -> str:
     for number, point in enumerate(points):
-        fault = planned_fault(point)
-        if fault:
-            return f"a valid points[{number}] (it {fault})"
+        size = point["factors"].get("n", 0)
+        if not isinstance(size, int) or isinstance(size, bool):
+            return not_a(("points", number, "factors", "n"), size)
     return ""
-
-
-def _are_sweeps(sweeps: object) -> bool:
-    """Whether these are sweeps as a study's plain form has them, as far as reports read them."""
-    return isinstance(sweeps, list) and all(
-        isinstance(sweep, dict)
-        and all(isinstance(sweep.get(axes) or {}, dict) for axes in ("matrix", "zip"))
-        for sweep in sweeps
-    )
 
 
 def incomplete(path: Path) -> str:
     """What a reader should know of a run whose records end too early; empty if nothing is torn.
 
-    Looks at the end of the file alone. Whatever is no run folder is somebody else's to complain of.
+    Looks at the end of the file alone. Says nothing of what is not a run folder.
     """
     if not (path / MANIFEST).is_file():
         return ""
@@ -133,11 +165,11 @@ def incomplete(path: Path) -> str:
     try:
         with (path / RECORDS).open("rb") as file:
             if file.seek(0, os.SEEK_END) == 0:
-                return f"{path / RECORDS} is empty: no block is kept there; {again}"
+                return f"{path / RECORDS} is empty: no measurement is kept there; {again}"
             file.seek(-1, os.SEEK_END)
             whole = file.read(1) == b"\n"
     except FileNotFoundError:
-        return f"{path} has no {RECORDS}: no block is kept there; {again}"
+        return f"{path} has no {RECORDS}: no measurement is kept there; {again}"
     except OSError as error:
         raise StoreError(f"{path / RECORDS} cannot be read: {error.strerror}") from error
     if whole:
@@ -151,7 +183,7 @@ def read_records(path: Path) -> RecordFile:
     """The records of a run folder in the order of the file. Raises ``StoreError``.
 
     A last line without its newline is what a killed runner leaves: it is returned as ``torn``.
-    A damaged line anywhere else is an error, since silently losing a block would bias a result.
+    A damaged line anywhere else is an error, since silently losing one would bias a result.
     """
     file = path / RECORDS
     try:
@@ -174,7 +206,7 @@ def _parse(file: Path, number: int, line: bytes) -> Record:
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(
             f"{file}:{number}: not a record ({error}); nothing was changed: move that line out of"
-            " the file to go on with the others, its block is then measured again"
+            " the file to resume with the others, its measurement is then made again"
         ) from None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.run_overhead import describe
-from nqbench.runs.folder import read_records
+from nqbench.runs.reading import read_records
 from tests.measure.test_runner import measure, sizes
 
 

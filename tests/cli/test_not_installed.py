@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import nqbench
-from nqbench.runs.folder import read_records
+from nqbench.runs.reading import read_records
 
 ROOT = Path(nqbench.__file__).parent.parent
 STUDY = """\

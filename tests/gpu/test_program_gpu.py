@@ -18,7 +18,7 @@ from nqbench.devices.sim import SimDevice
 from nqbench.measure.profiler.ncu import PROFILE_ROUND
 from nqbench.measure.runner import run_study
 from nqbench.plan import ProgramPlan
-from nqbench.runs.folder import read_records
+from nqbench.runs.reading import read_records
 from nqbench.study import Measure
 from tests.devices.sim.test_program import plan as simulated_plan
 from tests.gpu.programs import (

@@ -16,7 +16,7 @@ from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, InterchangeError, StoreError, StudyError
 from nqbench.interchange import export_run, open_results
 from nqbench.record import Record
-from nqbench.runs.folder import MANIFEST, RECORDS
+from nqbench.runs.reading import MANIFEST, RECORDS
 
 GPU = {"name": "NVIDIA H100 PCIe", "compute_capability": [9, 0], "multiprocessors": 114}
 

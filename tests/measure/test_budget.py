@@ -18,7 +18,8 @@ from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.stages import Stages
 from nqbench.measure.worker.pool import WorkerPool, Workers
 from nqbench.point import Point
-from nqbench.runs.folder import RunWriter, load
+from nqbench.runs.folder import RunWriter
+from nqbench.runs.frame import load
 from nqbench.study import Measure
 from nqbench.workloads import get
 from tests.measure.slow import slow_point

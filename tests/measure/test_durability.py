@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import clockwork, durability
 from benchmarks.durability import LostRecord, Tally, campaign
-from nqbench.runs.folder import RECORDS
+from nqbench.runs.reading import RECORDS
 
 KILLS = 8
 

@@ -11,7 +11,7 @@ from nqbench import load
 from nqbench.measure.events import RunOutcome
 from nqbench.measure.runner import run_study
 from nqbench.record import Record
-from nqbench.runs.folder import read_records
+from nqbench.runs.reading import read_records
 from nqbench.study import Measure
 from tests.measure.faulty import HOST, host, kernel
 from tests.measure.test_pool import wait_gone

@@ -10,7 +10,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from nqbench.runs.folder import RECORDS, RunWriter, load, read_records
+from nqbench.runs.folder import RunWriter
+from nqbench.runs.frame import load
+from nqbench.runs.reading import RECORDS, read_records
 from tests.measure.test_pool import wait_gone
 from tests.measure.test_runner import QUICK, measure, sizes
 

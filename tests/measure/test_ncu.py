@@ -41,7 +41,8 @@ from nqbench.measure.worker.messages import (
 from nqbench.measure.worker.pool import Reply
 from nqbench.measure.worker.session import Session
 from nqbench.point import Point
-from nqbench.runs.folder import RunWriter, read_records
+from nqbench.runs.folder import RunWriter
+from nqbench.runs.reading import read_records
 from nqbench.study import Measure, Study, expand, load_study
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
 from tests.measure.toy import Recorder, ToyStudy, point

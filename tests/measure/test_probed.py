@@ -10,7 +10,7 @@ from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.worker.messages import MeasureRequest
 from nqbench.measure.worker.session import Session
 from nqbench.point import Point, labels
-from nqbench.runs.folder import load
+from nqbench.runs.frame import load
 from nqbench.study import Measure
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import get, probe_counters

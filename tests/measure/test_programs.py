@@ -17,7 +17,7 @@ from nqbench.measure.worker.messages import CompileRequest, MeasureRequest
 from nqbench.measure.worker.precompile import compile_point
 from nqbench.measure.worker.session import Session
 from nqbench.plan import CpuPlan, ProgramPlan
-from nqbench.runs.folder import load
+from nqbench.runs.frame import load
 from tests.measure.programs import PROGRAMS, calls, point
 from tests.measure.test_runner import measure
 

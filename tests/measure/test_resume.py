@@ -18,7 +18,8 @@ from nqbench.measure.runner import run_study
 from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.session import Session
 from nqbench.point import Point
-from nqbench.runs.folder import load, read_records
+from nqbench.runs.frame import load
+from nqbench.runs.reading import read_records
 from nqbench.study import Measure
 from tests.measure.toy import ToyStudy
 

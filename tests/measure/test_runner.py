@@ -15,7 +15,8 @@ from nqbench.errors import DeviceError, DeviceUnavailable, StoreError
 from nqbench.measure.events import RunOutcome
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
-from nqbench.runs.folder import RECORDS, load, read_manifest, read_records
+from nqbench.runs.frame import load
+from nqbench.runs.reading import RECORDS, read_manifest, read_records
 from nqbench.study import Measure
 from tests.measure.toy import Recorder, ToyStudy, point
 

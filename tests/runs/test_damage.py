@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from nqbench.cli import app as cli
-from nqbench.runs.folder import MANIFEST, RECORDS, TORN, RunWriter, read_records
+from nqbench.runs.folder import RunWriter
+from nqbench.runs.reading import MANIFEST, RECORDS, TORN, read_records
 from tests.tiny import FAKE, STUDY
 
 BLOCKS = 6
@@ -131,7 +132,7 @@ def test_a_lost_manifest_costs_no_block(run: Path, nqbench: Nqbench) -> None:
     before = (run / "r" / RECORDS).read_bytes()
     code, out, error = nqbench(*run_words(run))
     assert code == 0
-    assert "6 blocks are already finished" in out + error
+    assert "6 measurements are already finished" in out + error
     assert (run / "r" / RECORDS).read_bytes() == before
 
 
@@ -140,7 +141,7 @@ def test_a_torn_line_is_told_and_measured_again(run: Path, nqbench: Nqbench) -> 
     os.truncate(file, file.stat().st_size - 9)
     code, out, error = nqbench(*run_words(run))
     assert (code, "Traceback" in error) == (0, False)
-    assert "5 complete records are kept, that block is measured again" in out + error
+    assert "5 complete records are kept, that measurement is made again" in out + error
     assert len(read_records(run / "r").records) == BLOCKS
     assert (run / "r" / TORN).stat().st_size > 0
 
@@ -156,10 +157,10 @@ def test_a_reader_tells_what_it_leaves_out(run: Path, nqbench: Nqbench, command:
     error = nqbench(*words)[2]
     assert f"the last line of {folder / RECORDS} is torn and left out" in error
     os.truncate(folder / RECORDS, 0)
-    assert f"{folder / RECORDS} is empty: no block is kept there" in nqbench(*words)[2]
+    assert f"{folder / RECORDS} is empty: no measurement is kept there" in nqbench(*words)[2]
     (folder / RECORDS).unlink()
     said = nqbench(*words)[2]
-    assert f"{folder} has no {RECORDS}: no block is kept there; `nqbench run`" in said
+    assert f"{folder} has no {RECORDS}: no measurement is kept there; `nqbench run`" in said
     assert "Traceback" not in said
 
 
@@ -167,7 +168,7 @@ LINES: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "garbage": (b"\x00\xff\xfe not JSON", ("not a record", "move that line out")),
     "a number": (b"17", ("not a record", "move that line out")),
     "nested": (b"[" * 10**5, ("not a record", "move that line out")),
-    "no key": (b'{"round": 1}', ("no valid 'key'", "nothing was changed")),
+    "no key": (b'{"round": 1}', ("lacks key", "nothing was changed")),
     "newer": (b'{"version": 99}', ("newer than this nqbench reads", "update nqbench")),
 }
 

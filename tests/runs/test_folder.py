@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 
 from nqbench.errors import StoreError
 from nqbench.record import RECORD_VERSION, Record
-from nqbench.runs.folder import (
-    LOCK,
+from nqbench.runs.folder import LOCK, RunWriter
+from nqbench.runs.frame import column_of, load
+from nqbench.runs.reading import (
     MANIFEST,
     MANIFEST_VERSION,
     RECORDS,
     TORN,
-    RunWriter,
-    load,
     read_manifest,
     read_records,
 )
@@ -275,3 +274,29 @@ def test_import_nqbench_is_quick_and_has_load() -> None:
     code = "import sys, nqbench; assert 'pandas' not in sys.modules; print(nqbench.load.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "load"
+
+
+def test_a_factor_called_like_a_column_keeps_a_column_of_its_own(tmp_path: Path) -> None:
+    own = {"order": "sorted", "registers": 32, "sm_mhz": 1, "carveout": 7, "factor_order": 2}
+    point = {**record().point, "factors": {"n": 8, **own}}
+    shown = load(run(tmp_path / "r", record(point=point, order=5), record("j"), keys=("k", "j")))
+    first = shown.iloc[0]
+    assert (first["order"], first["registers"], first["carveout"]) == (5, 40, 100)
+    renamed = {column_of(name, ("order", "registers", "sm_mhz", "carveout")) for name in own}
+    assert renamed == {f"factor_{name}" for name in own}
+    assert [first[f"factor_{name}"] for name in own] == list(own.values())
+    assert "sm_mhz" not in shown.columns
+
+
+def test_several_runs_are_one_table(tmp_path: Path) -> None:
+    first, second = (run(tmp_path / name, record(), record(round_=2)) for name in "ab")
+    together = load([first, str(second)])
+    assert list(together["run"]) == [str(first)] * 2 + [str(second)] * 2
+    assert set(together.attrs["manifests"]) == {str(first), str(second)}
+    assert "manifest" not in together.attrs
+    assert len(load([])) == 0
+
+
+def test_an_earlier_name_of_a_number_is_read_as_its_present_one() -> None:
+    old = {**record().as_json(), "about": {"held_samples": 3}}
+    assert Record.from_json(old).about == {"blocked_samples": 3}

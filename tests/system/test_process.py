@@ -17,7 +17,7 @@ import nqbench
 from nqbench.__main__ import lacking
 from nqbench.errors import DeviceUnavailable
 from nqbench.measure.worker import process
-from nqbench.runs.folder import RECORDS, read_records
+from nqbench.runs.reading import RECORDS, read_records
 from nqbench.system import crash
 from tests.tiny import FAKE, STUDY
 

@@ -17,7 +17,7 @@ from nqbench.errors import NqbenchError, StoreError
 from nqbench.interchange import export_run
 from nqbench.measure.runner import run_study
 from nqbench.record import Record
-from nqbench.runs.folder import MANIFEST, RECORDS
+from nqbench.runs.reading import MANIFEST, RECORDS
 from nqbench.study import load_study
 
 ROOT = Path(__file__).parents[1]
@@ -63,28 +63,32 @@ def parsed(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        (["value_s"], math.nan, "value_s nan, which is no time"),
-        (["value_s"], "fast", "value_s 'fast', which is no time"),
-        (["value_s"], -1.0, "value_s -1.0, which is no time"),
-        (["value_s"], math.inf, "value_s inf, which is no time"),
-        (["samples_s", 1], None, r"samples_s\[1\] None, which is no time"),
-        (["samples_s"], 3, "samples_s 3, which is no list of times"),
-        (["wall_s"], True, "wall_s True, which is no time"),
-        (["phases", "kernel"], "", "phases.kernel '', which is no time"),
-        (["counters"], [], r"counters \[\], which is no table"),
-        (["counters", "branches"], "many", "counters.branches 'many', which is no number"),
-        (["counters", "branches"], math.nan, "counters.branches nan, which is no number"),
-        (["about", "n"], [8], r"about.n \[8\], which is no number or text"),
-        (["telemetry"], None, "telemetry None, which is no table"),
-        (["telemetry", "sm_mhz"], {"min": 1}, "which is no least, median and largest number"),
-        (["telemetry", "clock_reasons"], "hot", "clock_reasons 'hot', which is no list of words"),
-        (["answer"], 92, "answer 92, which is no text"),
-        (["order"], 1.5, "order 1.5, which is no whole number"),
-        (["round"], True, "no valid 'round'"),
-        (["point", "sweep"], None, "point.sweep None, which is no text"),
-        (["point", "system"], 3, "point.system 3, which is no text"),
-        (["point", "factors"], [], r"point.factors \[\], which is no table"),
-        (["point", "factors", "blocks"], {"per_sn": 2}, "which is no level"),
+        (["value_s"], math.nan, "value_s nan, which is not a time"),
+        (["value_s"], "fast", "value_s 'fast', which is not a time"),
+        (["value_s"], -1.0, "value_s -1.0, which is not a time"),
+        (["value_s"], math.inf, "value_s inf, which is not a time"),
+        (["samples_s", 1], None, r"samples_s\[1\] None, which is not a time"),
+        (["samples_s"], 3, "samples_s 3, which is not a list of times"),
+        (["wall_s"], True, "wall_s True, which is not a time"),
+        (["phases", "kernel"], "", "phases.kernel '', which is not a time"),
+        (["counters"], [], r"counters \[\], which is not a table"),
+        (["counters", "branches"], "many", "counters.branches 'many', which is not a number"),
+        (["counters", "branches"], math.nan, "counters.branches nan, which is not a number"),
+        (["about", "n"], [8], r"about.n \[8\], which is not a number or text"),
+        (["telemetry"], None, "telemetry None, which is not a table"),
+        (["telemetry", "sm_mhz"], {"min": 1}, "which is not a reading"),
+        (
+            ["telemetry", "clock_reasons"],
+            "hot",
+            "clock_reasons 'hot', which is not a list",
+        ),
+        (["answer"], 92, "answer 92, which is not a text"),
+        (["order"], 1.5, "order 1.5, which is not a whole number"),
+        (["round"], True, "round True, which is not a whole number"),
+        (["point", "sweep"], None, "point.sweep None, which is not a text"),
+        (["point", "system"], 3, "point.system 3, which is not a text"),
+        (["point", "factors"], [], r"point.factors \[\], which is not a table"),
+        (["point", "factors", "blocks"], {"per_sn": 2}, "which is not a level"),
     ],
 )
 def test_a_record_with_a_wrong_value(
@@ -99,16 +103,20 @@ def test_a_record_with_a_wrong_value(
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        (["points", 1, "factors", "n"], "x", r"points\[1\] \(it has point.factors.n 'x'"),
-        (["points", 0, "factors"], 3, r"points\[0\] \(it has point.factors 3"),
-        (["points", 0], {"key": "k"}, r"points\[0\] \(it lacks sweep, factors"),
-        (["points", 0], {}, r"points\[0\] \(it has no key"),
-        (["study", "sweeps"], 3, "lacks valid study.sweeps"),
-        (["study", "sweeps", 0, "matrix"], math.pi, "lacks valid study.sweeps"),
-        (["device", "identity"], True, "a valid device.identity"),
-        (["device", "facts", "compute_capability"], 9, "a valid device.facts.compute_capability"),
-        (["command"], 7, "a valid command"),
-        (["seed"], math.nan, "holds NaN, which is no number"),
+        (
+            ["points", 1, "factors", "n"],
+            "x",
+            r"has points\[1\].factors.n 'x', which",
+        ),
+        (["points", 0, "factors"], 3, r"has points\[0\].factors 3, which is not a table"),
+        (["points", 0], {"key": "k"}, r"lacks points\[0\].sweep"),
+        (["points", 0], 5, r"has points\[0\] 5, which is not a table"),
+        (["study", "sweeps"], 3, "has study.sweeps 3, which is not a list"),
+        (["study", "sweeps", 0, "matrix"], math.pi, r"study.sweeps\[0\].matrix 3.14"),
+        (["device", "identity"], True, "device.identity True, which is not a table"),
+        (["device", "facts", "compute_capability"], 9, "device.facts.compute_capability 9"),
+        (["command"], 7, "command 7, which is not a text or a list"),
+        (["seed"], math.nan, "holds NaN, which is not a number"),
     ],
 )
 def test_a_manifest_with_a_wrong_value(
