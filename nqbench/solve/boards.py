@@ -136,7 +136,7 @@ def check_target(path: Path, *, force: bool) -> None:
 def _searches(n: int, seed: int, count: int, device: Device) -> Iterator[Found]:
     """Searches 0, 1, 2, ... of a seed as (number, proposals or -1 for no success, board)."""
     from nqbench.workloads.fitness.annealing.cooling import Cooling
-    from nqbench.workloads.fitness.annealing.factors import ATTACKED
+    from nqbench.workloads.fitness.search_factors import ATTACKED
 
     cooling = Cooling.constant(int(str(ATTACKED["start_temperature"])))
     most = SPARE_SEARCHES + SEARCHES_PER_BOARD * count

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Final
 
 from nqbench.workloads.base import Factor
-from nqbench.workloads.fitness.annealing.factors import ANNEALING_FACTORS
 from nqbench.workloads.fitness.schemes import SCHEMES
+from nqbench.workloads.fitness.search_factors import ANNEALING_FACTORS
 
 MAX_N: Final = 10_000_000
 """Ten times the paper's largest board; every index of a diagonal then fits 32 bits."""

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from nqbench.point import Level
-from nqbench.workloads.fitness.annealing.factors import (
+from nqbench.workloads.fitness.search_factors import (
     CPU_EVALUATOR_LEVELS,
     GPU_EVALUATOR_LEVELS,
     SCHEDULE,

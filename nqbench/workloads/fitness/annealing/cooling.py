@@ -16,15 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.point import Level
-
-MILLI: Final = 1000
-"""Temperatures and the cooling factor are given in thousandths."""
+from nqbench.workloads.fitness.search_factors import MILLI
 
 MAX_RISE: Final = 32
 """A move that adds more conflicts than this is refused unseen. At the highest temperature that is
 taken, 2, its chance would be 1e-7, so that no walk that is run is any different for it."""
 
-MAX_START: Final = 2 * MILLI
 TRIES: Final = 32
 """Partners that `proposal: attacked` tries for one queen: the lanes of a warp, which so tries them
 all at once. Any number from 4 to 128 makes the same 8 proposals per queen, within 7%, from 1,000

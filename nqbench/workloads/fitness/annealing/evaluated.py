@@ -32,17 +32,17 @@ from nqbench.workloads.fitness.annealing.cooling import (
     shuffle_key,
     walk,
 )
-from nqbench.workloads.fitness.annealing.factors import (
-    CPU_EVALUATOR_LEVELS,
-    CPU_EVALUATORS,
-    GPU_EVALUATOR_LEVELS,
-    GPU_EVALUATORS,
-)
 from nqbench.workloads.fitness.cpu import evaluators
 from nqbench.workloads.fitness.cpu.plans import check_packages, cpu_plan
 from nqbench.workloads.fitness.levels import Levels
 from nqbench.workloads.fitness.programs import conflicts_of
 from nqbench.workloads.fitness.schemes import SCHEMES
+from nqbench.workloads.fitness.search_factors import (
+    CPU_EVALUATOR_LEVELS,
+    CPU_EVALUATORS,
+    GPU_EVALUATOR_LEVELS,
+    GPU_EVALUATORS,
+)
 from nqbench.workloads.levels import number
 
 COMPILED: Final[Mapping[str, str]] = MappingProxyType(

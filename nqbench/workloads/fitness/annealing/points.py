@@ -38,9 +38,9 @@ from nqbench.workloads.fitness.annealing.evaluated import (
     search_on_cpu,
     search_with_gpu,
 )
-from nqbench.workloads.fitness.annealing.factors import resolve_schedule
 from nqbench.workloads.fitness.boards import conflicts, is_board
 from nqbench.workloads.fitness.levels import Levels
+from nqbench.workloads.fitness.search_factors import resolve_schedule
 from nqbench.workloads.levels import number
 
 MIN_N: Final = 2
@@ -50,7 +50,7 @@ FALSE_CLAIM: Final = -1
 """The answer of a search whose board has other conflicts than it says: no reference has it."""
 
 _USUAL_SHARE: Final = 0.66
-"""Of the proposals of the whole schedule, at n = 3000; see ``factors``."""
+"""Of the proposals of the whole schedule, at n = 3000; see ``search_factors``."""
 _USUAL_ATTACKED: Final = 8
 """Proposals per queen."""
 

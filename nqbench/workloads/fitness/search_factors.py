@@ -9,7 +9,11 @@ from typing import Final
 from nqbench.errors import InfeasibleError
 from nqbench.point import Level
 from nqbench.workloads.base import Factor
-from nqbench.workloads.fitness.annealing.cooling import MAX_START, MILLI
+
+MILLI: Final = 1000
+"""Temperatures and the cooling factor are given in thousandths."""
+
+MAX_START: Final = 2 * MILLI
 
 GPU_EVALUATORS: Final = ("gpu_coarse", "gpu_fine1", "gpu_fine2", "gpu_cdp", "histogram")
 CPU_EVALUATORS: Final = ("cpu_serial", "cpu_threads", "cpu_tbb", "cpu_forkjoin", "cpu_histogram")
