@@ -18,7 +18,7 @@ from nqbench.analysis.wording import number
 from nqbench.analysis.wording import ratio as ratio_text
 from nqbench.errors import AnalysisError
 from nqbench.report import table
-from nqbench.report.figures.comparison import ON_HOST, file_part, ratios
+from nqbench.report.figures.comparison import ON_CPU, file_part, ratios
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.page import FIGURE_FORMATS, Bullets, Page
 from nqbench.report.table import Column, Source, Table, joint, slug
@@ -94,9 +94,9 @@ def point_label(comparison: Comparison, row: Compared) -> str:
 
 
 def quantity_label(row: Compared) -> str:
-    """What a row compares; the time of a host program is no kernel's."""
-    timed_on_host = row.pair.first.cpu and row.quantity.kind == "time"
-    return CPU_TIME.label if timed_on_host else row.quantity.label
+    """What a row compares; the time of a CPU program is not that of a kernel."""
+    timed_on_cpu = row.pair.first.cpu and row.quantity.kind == "time"
+    return CPU_TIME.label if timed_on_cpu else row.quantity.label
 
 
 def source_of(findings: Findings, comparison: Comparison) -> Source:
@@ -236,7 +236,7 @@ def _p_text(row: Compared) -> str:
 def _meaning(comparison: Comparison, section: Section) -> tuple[str, ...]:
     if section.quantity.kind == "counter":
         return ("Counts compare exactly; ratio: compared over reference",)
-    host = (ON_HOST,) if section.quantity == CPU_TIME else ()
+    host = (ON_CPU,) if section.quantity == CPU_TIME else ()
     return (
         *host,
         f"ratio: compared over reference, below 1 is faster; brackets: {CONFIDENCE:.0%} interval",
@@ -292,4 +292,4 @@ def _reversals(findings: Findings) -> Table:
         for r in findings.reversals
     )
     notes = ("Changes that clearly help on one device and clearly hurt on the other",)
-    return Table("reversals", "What turns round", columns, rows, _all(findings), notes)
+    return Table("reversals", "Effects that reverse", columns, rows, _all(findings), notes)

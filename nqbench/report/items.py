@@ -1,4 +1,4 @@
-"""The items of a study's report list, and the part of a run that each speaks about."""
+"""The items of a study's report list, and the part of a run that each is about."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from nqbench.analysis.data.dataset import Dataset, PointResult
-from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.data.quantities import Quantity, quantity
 from nqbench.analysis.factorial.design import swept_factors, telling_factors
 from nqbench.errors import AnalysisError, StoreError
 from nqbench.study.report_items import OPTIONS, ReportItem
@@ -40,6 +40,11 @@ def _item(entry: Mapping[str, Any]) -> ReportItem:
     return ReportItem("table", str(entry["table"]), n=numbers, **options)
 
 
+def title_of(item: ReportItem, default: str) -> str:
+    """The title that the study gives, else one that names the value asked for."""
+    return item.title or (f"{default}: {quantity(item.value).label}" if item.value else default)
+
+
 def sizes_of(
     item: ReportItem, sweep: str, drawable: Sequence[PointResult], what: Quantity
 ) -> list[int]:
@@ -68,14 +73,14 @@ def sweep_of(data: Dataset, item: ReportItem) -> str:
 
 
 def sweeps_of(data: Dataset, item: ReportItem) -> tuple[str, ...]:
-    """The sweeps of an item that may speak about all of them."""
+    """The sweeps of an item that may be about all of them."""
     return (sweep_of(data, item),) if item.of is not None else data.sweeps
 
 
 def columns_of(data: Dataset, sweep: str) -> tuple[str, ...]:
-    """Factors that tell the points of a sweep apart, ``system`` first if there is one.
+    """Factors that distinguish the points of a sweep, ``system`` first if there is one.
 
-    The swept ones, and where they do not suffice (for points on the host, which have no effects)
+    The swept ones, and where they do not suffice (for points on the CPU, which have no effects)
     others that vary.
     """
     factors = swept_factors(data, sweep)

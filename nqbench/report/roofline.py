@@ -28,21 +28,21 @@ UNITS: Final = {
 LIMITS: Final = {"bytes": "memory", "float": "FP32", "integer": "INT32"}
 UNSURE: Final = f"{LIMITS['bytes']}, if uncached"
 SHARE_NOTE: Final = (
-    "limit: which of bytes, FP32 and integer operations would take longest at their ceilings;"
-    " share: that least time over the time taken"
+    "limit: which of bytes, FP32 and integer operations takes longest at its ceiling; share: that"
+    " time over the measured time"
 )
 INTEGER_NOTE: Final = (
-    "integer operations are instructions, those of addresses and loops included; a fused"
-    " multiply-add is two floating-point operations"
+    "integer operations are instructions, including those for addresses and loops; a fused"
+    " multiply-add counts as two floating-point operations"
 )
 PROGRAM_NOTE: Final = (
-    "kernel: of a program the one that takes most of its time, in a run told apart by phases; time:"
-    " all its launches in a run, or the first where a profiler counted"
+    "kernel: of a program, the kernel that takes most of the time in a run with phase timers; time:"
+    " all its launches in a run, or the first launch where a profiler counted"
 )
 SIMULATED_NOTE: Final = (
-    "simulated: operations of the PTX, which is not the machine code, and bytes of all off-chip"
-    " accesses, as if there were no cache: `memory, if uncached` holds only as far as they reach"
-    " device memory, and above 100% a cache has served them"
+    "simulated: operations of the PTX, not of the machine code, and bytes of all off-chip accesses,"
+    " as if there were no cache: `memory, if uncached` holds only for accesses that reach device"
+    " memory; above 100%, a cache has served them"
 )
 
 
@@ -55,7 +55,7 @@ def ceilings_table(ceilings: Ceilings, source: Source) -> Table:
     columns = (
         Column("ceiling"),
         Column("bounds"),
-        Column("most", "number", spread=True),
+        Column("peak", "number", spread=True),
         Column("unit"),
     )
     notes = ("The best of several sizes and launches; a copy counts bytes read and written",)

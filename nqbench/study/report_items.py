@@ -79,7 +79,7 @@ REPORT_KINDS: Final = (
     ReportKind(
         "table",
         "bottleneck",
-        "what kernels wait for, by the times of their parts (runs of `nqbench bottleneck`)",
+        "what limits kernels, by the times of their variants (runs of `nqbench bottleneck`)",
         ("title", "n"),
         one_sweep=False,
     ),

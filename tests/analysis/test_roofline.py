@@ -109,7 +109,7 @@ def test_tables_and_figure(runs: dict[str, Path]) -> None:
     found, _ = roof_points(observe(runs["kernels"]), roof, [load_dataset(runs["counts"])])
     table = roofline_table(found, ["other at N = 3"], SOURCE)
     assert len(table.rows) == 3
-    assert any("not the machine code" in note for note in table.notes)
+    assert any("not of the machine code" in note for note in table.notes)
     assert any("other at N = 3" in note for note in table.notes)
     assert len(ceilings_table(roof, SOURCE).rows) == 6
     with styled():

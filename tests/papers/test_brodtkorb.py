@@ -154,9 +154,9 @@ def test_searches_are_compared_with_equal_limits_only(paper: Paper, own: Observe
     assert isinstance(gain, Estimate)
     assert gain.value == pytest.approx((735 + 20) / (378 + 20), rel=1e-3)
     core = rows[f"{SEARCH}.cpu_mapped", 1000]
-    assert core[at["paper, a whole search"]] == "over 175"
+    assert core[at["paper, whole search"]] == "over 175"
     assert core[at["gpu_v1 / this"]] is None  # 200 iterations against 2,500
-    assert rows[f"{V}8", 10_000][at["paper, a whole search"]] == "roughly 22.5"
+    assert rows[f"{V}8", 10_000][at["paper, whole search"]] == "roughly 22.5"
     assert (f"{V}1", 10_000) not in rows
     assert sum("wrong: 24310 moves" in note for note in table.notes) == 8
 

@@ -21,7 +21,7 @@ from nqbench.report.papers.write import joint_source
 from tests.builders import Builder
 from tests.papers.runs import FITNESS, column, fitness_levels
 
-GAIN = "times as fast as the coarse scheme"
+GAIN = "speed-up over the coarse scheme"
 RECORDED = Path(__file__).parents[2] / "results/reference/h100/fitness_schemes"
 H100_HBM3 = "NVIDIA H100 80GB HBM3 (cuda:0)"
 
@@ -79,7 +79,7 @@ def test_schemes_stand_beside_the_limits_of_the_device(paper: Paper) -> None:
     assert gain.value == pytest.approx(1000, rel=1e-3)
     assert column(table, "moved")[0] == pytest.approx(4000, rel=1e-3)
     assert column(table, "of memory bandwidth")[0] == pytest.approx(200, rel=1e-3)
-    assert "of its maker" in table.notes[0]
+    assert "from the data sheet" in table.notes[0]
 
 
 def test_measured_ceilings_beside_a_run_take_the_place_of_the_makers(
@@ -93,7 +93,7 @@ def test_measured_ceilings_beside_a_run_take_the_place_of_the_makers(
     part = replace(found, found={"copy": found.found["copy"]})
     for beside, known, told in (
         (found, measured, "measured (configs/ceilings.yaml"),
-        (part, {}, "of its maker"),
+        (part, {}, "from the data sheet"),
     ):
         monkeypatch.setattr(
             "nqbench.report.papers.limits.ceilings_beside", lambda *_, it=beside: it

@@ -19,7 +19,7 @@ from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import FIGURES, axes
 from nqbench.report.figures.axes import digits, short
-from nqbench.report.figures.ranking import MOST_ROWS
+from nqbench.report.figures.ranking import MAX_ROWS
 from nqbench.report.figures.style import (
     COLOURS,
     Drawing,
@@ -259,7 +259,7 @@ def test_panels_of_one_quantity_have_axes_of_one_kind() -> None:
 
 def test_a_ranking_that_was_cut_does_not_say_all() -> None:
     builder = Builder(H100)
-    for depth in range(2, 2 + MOST_ROWS + 5):
+    for depth in range(2, 2 + MAX_ROWS + 5):
         builder.time("s", {"n": 15, "depth": depth}, 0.1 * depth)
     (drawing,) = draw(builder.data(), "ranking", of="s")
     assert drawing.title == "Points of sweep s, N=15"
@@ -404,7 +404,7 @@ def test_every_axis_can_be_read(low: float, high: float) -> None:
     ticks = axes._ratio_ticks(low, high)
     assert 1.0 in ticks
     assert ticks == sorted(set(ticks))
-    assert 2 <= len(ticks) <= axes.MOST_TICKS
+    assert 2 <= len(ticks) <= axes.MAX_TICKS
     assert low <= ticks[0] <= ticks[-1] <= high
     # A dot lies between two labels, or not far outside them.
     assert math.log(ticks[-1] / ticks[0]) >= 0.3 * math.log(high / low)

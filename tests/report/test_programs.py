@@ -45,7 +45,10 @@ def test_times_of_programs_come_with_their_phases(tmp_path: Path) -> None:
     assert serial[at["evaluation time"]] is not None
     assert PROGRAM_NOTE in table.notes
     assert CPU_NOTE not in table.notes
-    assert any(note.startswith("sums.serial runs on the host CPU") for note in table.notes)
+    assert any(
+        note.startswith("sums.serial runs on the CPU and is timed as a whole")
+        for note in table.notes
+    )
 
 
 def test_counters_of_a_run_are_totals_and_those_of_a_kernel_can_be_asked_for(

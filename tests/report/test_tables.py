@@ -103,7 +103,7 @@ def test_systems_stand_beside_each_other_by_size(measured: Dataset) -> None:
     (table,) = make(measured, "systems", of="systems")
     assert [c.name for c in table.columns] == ["system", "N=15", "N=16", "N=17", "N=18"]
     assert len(table.rows) == 18
-    assert any("whole count" in note for note in table.notes)
+    assert any("timed as a whole" in note for note in table.notes)
 
 
 def test_a_value_may_be_asked_for(simulated: Dataset) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WIDE: Final = 4.0
 """Largest over smallest value above which an axis is logarithmic."""
 _SI: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-MOST_TICKS: Final = 6
+MAX_TICKS: Final = 6
 """More labels than this run into each other in a panel of a third of the width."""
 GOOD_TICKS: Final = 3
 GOOD_COVER: Final = 0.5
@@ -167,7 +167,7 @@ def _ratio_ticks(low: float, high: float) -> list[float]:
     best, widest = [1.0], 0.0
     for ladder in _ladders():
         ticks = [t for t in ladder if low <= t <= high]
-        if not 2 <= len(ticks) <= MOST_TICKS:
+        if not 2 <= len(ticks) <= MAX_TICKS:
             continue
         cover = math.log(ticks[-1] / ticks[0]) / math.log(high / low)
         if len(ticks) >= GOOD_TICKS and cover >= GOOD_COVER:

@@ -1,4 +1,4 @@
-"""Bars of a kernel and its parts, as in figure 7 of Brodtkorb et al."""
+"""Bars of a kernel and its variants, as in figure 7 of Brodtkorb et al."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def bottleneck(data: Dataset, item: ReportItem) -> list[Drawing]:
     for row, ax in zip(rows, axes, strict=True):
         _panel(ax, row, factors, widest)
     legend(figure, axes[0])
-    title = item.title or "What the kernels wait for"
-    subtitle = "time of a kernel without memory, without arithmetic, and whole, over the whole"
+    title = item.title or "Bottleneck analysis"
+    subtitle = "time of the math-only, memory-only and full variants, relative to the full kernel"
     told = "; ".join(f"{b.system} at N = {b.n}: {b.judged.word}" for b in drawn)
     alt = f"Bars of {len(drawn)} kernels: {told}."
     source = source_of(data)

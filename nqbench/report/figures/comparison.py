@@ -22,11 +22,11 @@ from nqbench.report.figures.style import (
 )
 from nqbench.report.table import Source, slug
 
-ON_HOST: Final = "CPU time: whole programs on the host, whatever its GPU"
-MOST_ROWS: Final = 60
+ON_CPU: Final = "CPU time: whole programs on the CPU, independent of the GPU"
+MAX_ROWS: Final = 60
 """More rows than this are no longer legible on one page; the largest changes are shown."""
 _ROW_IN: Final = 0.17
-LONGEST_NAME: Final = 60
+MAX_NAME: Final = 60
 """Characters of a run's name in the subtitle: two of them fill a line."""
 LOOKS: Final = {
     "faster": ("#0072B2", "<"),
@@ -44,7 +44,7 @@ def ratios(comparison: Comparison, section: Section, source: Source, which: str 
     usable = [row for row in section.rows if 0 < row.ratio.value < math.inf]
     if not usable:
         raise AnalysisError(f"no point has a ratio of {section.quantity.label} that can be drawn")
-    ranked = sorted(usable, key=lambda row: -abs(math.log(row.ratio.value)))[:MOST_ROWS]
+    ranked = sorted(usable, key=lambda row: -abs(math.log(row.ratio.value)))[:MAX_ROWS]
     names = labels([row.pair.first for row in section.rows])
     figure = new_figure(1.3 + _ROW_IN * max(len(ranked), 4))
     ax = figure.subplots()
@@ -54,12 +54,12 @@ def ratios(comparison: Comparison, section: Section, source: Source, which: str 
         low, high = 1 / (1 + comparison.margin), 1 + comparison.margin
         ax.axvspan(low, high, color="#009E73", alpha=0.12, linewidth=0)
     for verdict, (colour, marker) in LOOKS.items():
-        held = [(y, row) for y, row in enumerate(ranked) if row.verdict == verdict]
-        if held:
-            estimates = [row.ratio for _, row in held]
+        rows = [(y, row) for y, row in enumerate(ranked) if row.verdict == verdict]
+        if rows:
+            estimates = [row.ratio for _, row in rows]
             ax.errorbar(
                 [e.value for e in estimates],
-                [y for y, _ in held],
+                [y for y, _ in rows],
                 xerr=whiskers(estimates),
                 fmt=marker,
                 color=colour,
@@ -76,10 +76,10 @@ def ratios(comparison: Comparison, section: Section, source: Source, which: str 
     if section.quantity.kind == "time":
         subtitle += f"; whiskers: {CONFIDENCE:.0%} interval; band: margin {comparison.margin:.1%}"
     sides = " against ".join(
-        shorten(n, LONGEST_NAME, placeholder="...") for n in comparison.names[::-1]
+        shorten(n, MAX_NAME, placeholder="...") for n in comparison.names[::-1]
     )
     if section.quantity == CPU_TIME:
-        subtitle += f"\n{ON_HOST}"
+        subtitle += f"\n{ON_CPU}"
     subtitle += f"\n{sides}"
     name = slug("ratios", which, file_part(section.quantity))
     title = f"Ratio of {section.quantity.label} per point"
@@ -88,5 +88,5 @@ def ratios(comparison: Comparison, section: Section, source: Source, which: str 
 
 
 def file_part(what: Quantity) -> str:
-    """A quantity in names of files; the time of host programs has files of its own."""
+    """A quantity in names of files; the time of CPU programs has files of its own."""
     return CPU_TIME.label if what == CPU_TIME else what.name

@@ -23,7 +23,7 @@ from nqbench.report.figures.style import (
     series_style,
     whiskers,
 )
-from nqbench.report.items import sweep_of
+from nqbench.report.items import sweep_of, title_of
 from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
 
@@ -48,7 +48,7 @@ def effects(data: Dataset, item: ReportItem) -> list[Drawing]:
     shown = data.quantities(item.value)
     mains = {what: _mains(data, sweep, what, item) for what in shown}
     crossed = {what: found for what in shown if (found := _crossed(data, sweep, what, item))}
-    title = item.title or f"Effects of sweep {sweep}"
+    title = title_of(item, f"Effects of sweep {sweep}")
     name = slug("effects", sweep, item.value or "")
     if len(shown) == 1:
         return [_single(data, name, title, shown[0], mains[shown[0]], crossed.get(shown[0], []))]
@@ -98,7 +98,7 @@ def _single(
         ax.set_title(head)
         ax.set_xlabel(label)
     legend(figure, axes[0])
-    subtitle = "Ratio of otherwise equal points, geometric mean" + _whisker_note(mains)
+    subtitle = "Geometric-mean ratio of otherwise identical points" + _whisker_note(mains)
     alt = f"Dot plot of main effects and two-way interactions on the {what.label}."
     return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
 
@@ -128,7 +128,7 @@ def _multiples(
         ax.set_axis_off()
     alt = f"Small multiples of {kind}, one panel per counter: {', '.join(w.label for w in parts)}."
     subtitle = (
-        f"{kind[0].upper()}{kind[1:]} as ratios of counters, exact; no single one is the cost"
+        f"{kind[0].upper()}{kind[1:]} as exact ratios of counters; none of them alone is the cost"
     )
     return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
 

@@ -64,8 +64,8 @@ def _one(
         ax.set_axis_off()
     system = {p.system for p in points if p.system}
     about = f"{system.pop()}, " if len(system) == 1 else ""
-    hatched = "hatched: does not fit, or failed; " if any(not p.ok for p in points) else ""
-    subtitle = f"{about}N={n}; {_outlined(shown)}{hatched}darker: more"
+    hatched = "hatched: infeasible or failed; " if any(not p.ok for p in points) else ""
+    subtitle = f"{about}N={n}; {_outlined(shown)}{hatched}darker: higher"
     title = item.title or f"{shown[0].label if len(shown) == 1 else 'Counters'} over {x} and {y}"
     title = title[0].upper() + title[1:]
     name = slug("heatmap", sweep, item.value or "", f"n{n}" if item.n else "")

@@ -1,6 +1,6 @@
 """A quantity against one factor, a line per series, with reference lines for what lacks it.
 
-Kernels and programs of the host are never on one figure; a sweep of the latter alone has its own.
+Kernels and CPU programs are never on one figure; a sweep of the latter alone has its own.
 """
 
 from __future__ import annotations

@@ -21,16 +21,16 @@ from nqbench.report.figures.style import (
     new_figure,
     whiskers,
 )
-from nqbench.report.items import columns_of, sizes_of, sweep_of
+from nqbench.report.items import columns_of, sizes_of, sweep_of, title_of
 from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_ROWS: Final = 60
+MAX_ROWS: Final = 60
 """More rows than this are no longer legible on one page; the best are shown."""
-MOST_DOTS: Final = 6
+MAX_DOTS: Final = 6
 """A factor with more levels is written as text: a dot per level would take too much room."""
 _ROW_IN: Final = 0.165
 _DOT_IN: Final = 0.2
@@ -71,7 +71,7 @@ def _one(
 ) -> Drawing:
     first = shown[0]
     ranked = sorted(points, key=lambda p: _value(p, first), reverse=first.better == "higher")
-    cut = ranked[:MOST_ROWS]
+    cut = ranked[:MAX_ROWS]
     factors = swept_factors(data, sweep) or columns_of(data, sweep)
     columns = _columns(data, sweep, factors, cut)
     matrix_in = max((c.left + c.width for c in columns), default=0.1)
@@ -93,7 +93,7 @@ def _one(
     elif any((e := p.estimate(first)) is not None and e.bounded for p in cut):
         subtitle += f"; whiskers: 95% interval over {data.rounds} rounds"
     whole = len(cut) == len(ranked)
-    title = item.title or f"{'All points' if whole else 'Points'} of sweep {sweep}"
+    title = title_of(item, f"{'All points' if whole else 'Points'} of sweep {sweep}")
     name = slug("ranking", sweep, item.value or "", f"n{n}" if item.n else "")
     alt = f"Sorted dot plot of {len(cut)} points with their factor levels."
     return finish(figure, name, f"{title}, N={n}", source_of(data), alt=alt, subtitle=subtitle)
@@ -117,7 +117,7 @@ def _columns(
     for factor in factors:
         present = set(_levels(points, factor))
         levels = [v for v in data.order(sweep, factor) if v in present and v != INAPPLICABLE]
-        if factor == "system" or len(levels) > MOST_DOTS:
+        if factor == "system" or len(levels) > MAX_DOTS:
             width = _SYSTEM_IN if factor == "system" else _TEXT_IN
             columns.append(_Column(factor, None, left, width))
             left += width + 0.1
@@ -140,13 +140,13 @@ def _matrix(
                 text = str(point.level(column.factor))
                 ax.text(column.left, y, text, va="center", fontsize=7)
             continue
-        held = [y for y in rows if points[y].level(column.factor) == column.level]
-        rest = [y for y in rows if y not in set(held)]
+        here = [y for y in rows if points[y].level(column.factor) == column.level]
+        rest = [y for y in rows if y not in set(here)]
         colour, marker = "#333333", "o"
         if column.factor == coloured:
             colour, marker = _look(points, coloured, column.level)
         ax.plot([column.centre] * len(rest), rest, ".", color="#d5d5d5", markersize=2.5)
-        ax.plot([column.centre] * len(held), held, marker, color=colour, markersize=4.5)
+        ax.plot([column.centre] * len(here), here, marker, color=colour, markersize=4.5)
     for factor in dict.fromkeys(c.factor for c in columns):
         left = min(c.left for c in columns if c.factor == factor)
         ax.text(left, -0.9, factor, fontsize=7, fontweight="bold", va="bottom")

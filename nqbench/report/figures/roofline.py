@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DECADES: Final = 0.6
 """Room left and right of the points and the ridges, in powers of ten."""
-MOST_NAMES: Final = 12
+MAX_NAMES: Final = 12
 """Entries of the legend that fit beside the panel."""
 MARKS: Final = (4.0, 7.5)
 """Points of the marks of the smallest and the largest size."""
@@ -38,7 +38,7 @@ OPERATIONS: Final = Quantity("operations", "operations", (), "counter")
 
 
 def roofline(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) -> Drawing:
-    """One panel: the ceilings as lines, the kernels as marks, filled where FP32 weighs more."""
+    """One panel: the ceilings as lines, the kernels as marks, filled where FP32 dominates."""
     shown = [p for p in points if 0 < p.intensity < math.inf]
     figure = new_figure(4.6)
     ax = figure.subplots()
@@ -59,7 +59,7 @@ def roofline(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) ->
                 markersize=_mark(sizes, point.n),
                 color=colour,
                 markerfacecolor=colour if point.operations == "float" else "white",
-                label=system if place == 0 and index < MOST_NAMES else None,
+                label=system if place == 0 and index < MAX_NAMES else None,
                 zorder=3,
             )
     _axes(ax, _powers([p.per_s(p.operations) for p in shown], ceilings))
@@ -67,7 +67,7 @@ def roofline(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) ->
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)
     title = f"Roofline of {ceilings.device}"
     who = ", ".join(dict.fromkeys(p.counted_by for p in shown)) or "nobody"
-    subtitle = f"filled: FP32 operations weigh more; open: integer; counted by {who}"
+    subtitle = f"filled: FP32 operations dominate; open: integer; counted by {who}"
     if any(p.counted_by == SIMULATED for p in shown):
         subtitle += " (not machine code, no caches)"
     if len(sizes) > 1:

@@ -24,7 +24,7 @@ from nqbench.report.figures.style import (
     series_style,
     whiskers,
 )
-from nqbench.report.items import columns_of, sweep_of
+from nqbench.report.items import columns_of, sweep_of, title_of
 from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
 
@@ -53,7 +53,7 @@ def scaling(data: Dataset, item: ReportItem) -> list[Drawing]:
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a {shown[0].label}")
     series = item.series or _default_series(data, sweep)
     families = _families(kernels, series)
-    title = item.title or f"{'Counters' if data.simulated else 'Time'} against N, sweep {sweep}"
+    title = title_of(item, f"{'Counters' if data.simulated else 'Time'} against N, sweep {sweep}")
     name = slug("scaling", sweep, item.value or "")
     if data.simulated:
         drawing = _simulated(data, name, title, shown, families, _by_name(hosts, "system"))
@@ -139,10 +139,10 @@ def _measured(
 
 
 def _where(hosts: Series) -> str:
-    """What the lines of the processor are, beside those of kernels."""
+    """What the lines of CPU systems show, beside those of kernels."""
     if all(name.startswith("cpu.") for name in hosts):
-        return "cpu.*: whole count on the host CPU, kernels: the kernel alone"
-    return f"on the host CPU, as a whole: {', '.join(hosts)}"
+        return "cpu.*: whole count on the CPU; kernels: the kernel alone"
+    return f"on the CPU, timed as a whole: {', '.join(hosts)}"
 
 
 def _relative(axes: Sequence[Axes], columns: Mapping[str, Series], what: Quantity) -> None:
@@ -212,9 +212,9 @@ def _simulated(
         ax.legend(handles, labels, loc="upper left", title=family or None, alignment="left")
     for row in grid[bool(hosts) :]:
         row[columns].set_axis_off()
-    subtitle = "Counters are exact and none is the cost"
+    subtitle = "Counters are exact; none of them alone is the cost"
     if hosts:
-        subtitle += f"; the CPU's panel shows measured times of {data.cpu}"
+        subtitle += f"; the CPU panel shows measured times of {data.cpu}"
     alt = f"{', '.join(w.label for w in shown)} against N for {', '.join(families)}."
     return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
 

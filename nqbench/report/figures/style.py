@@ -104,7 +104,7 @@ def finish(
     lowest: dict[str, Any] = {"fontsize": 6.5, "color": GREY, "va": "bottom"}
     figure.text(0.01, 0.08 / height, "\n".join(footer), **lowest)
     engine.execute(figure)
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)  # with any engine left, savefig draws once more to lay out
     return Drawing(name, title, f"{alt} {source}.", figure)
 
 

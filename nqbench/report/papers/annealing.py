@@ -106,8 +106,8 @@ def annealing(
         ax.legend(loc="upper left", bbox_to_anchor=(0, -0.14), fontsize=6.5, ncols=2)
     alt = f"Time of {len(SEARCHES)} kinds of search against N, one mark per seed."
     subtitle = (
-        "a mark per seed, side by side; hollow: predicted for the whole walk from a search cut"
-        " short; cross: none found"
+        "one mark per seed, side by side; hollow: predicted for the whole walk from a truncated"
+        " search; cross: no board found"
     )
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
@@ -194,7 +194,7 @@ def evaluation_share(
             ax.errorbar(sorted(shares), heights, yerr=whiskers(values), label=label, **look)
             top = max(top, *(v.high or v.value for v in values))
     if not top:
-        refuse(runs[0], systems[0], "no search that tells its evaluation apart")
+        refuse(runs[0], systems[0], "no search that times its evaluation separately")
     for known in (k for k in figure.known if k.n and k.value):
         label = f"published: above {known.value:g}% beyond N = {known.n}"
         look = {"marker": "^", "markersize": 8, "linestyle": "", "markerfacecolor": "white"}
@@ -204,12 +204,12 @@ def evaluation_share(
     ax.set_ylabel("evaluation, % of the search")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=7)
     alt = "Share of the evaluation in the time of a search against N."
-    subtitle = "the paper's curve is lost; what it says of it is drawn"
+    subtitle = "the paper's curve is not available; what its text says is drawn"
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
 
 def quartiles(paper: Paper, table: PaperTable, run: Observed) -> Table:
-    """A row per kind of search and size: least time, quartiles and largest over the seeds.
+    """A row per kind of search and size: minimum, quartiles and maximum over the seeds.
 
     Raises ``NotMeasured`` where the run has no time of a search.
     """
@@ -235,8 +235,8 @@ def quartiles(paper: Paper, table: PaperTable, run: Observed) -> Table:
     columns = (
         *(Column("system"), Column("proposal"), Column("N", "number"), Column("seeds", "number")),
         Column("found a board"),
-        *(Column(f"{name} time", "time") for name in ("least", "lower quartile", "median")),
-        *(Column(f"{name} time", "time") for name in ("upper quartile", "largest")),
+        *(Column(f"{name} time", "time") for name in ("minimum", "lower quartile", "median")),
+        *(Column(f"{name} time", "time") for name in ("upper quartile", "maximum")),
         *(
             Column("evaluations, median", "number"),
             Column("times are"),
@@ -245,9 +245,10 @@ def quartiles(paper: Paper, table: PaperTable, run: Observed) -> Table:
     )
     notes = (
         "a seed's time is the geometric mean of its rounds; the spread here is that of the seeds",
-        "uniform: the cooling of sa_cpu and sa_gpu, the same walk for the same seed; attacked: a"
-        " queen in conflict moves, at one temperature",
-        "predicted: cut short; the rest of the walk is known, its evaluations take as long",
+        "uniform: the cooling schedule of sa_cpu and sa_gpu, the same walk for the same seed;"
+        " attacked: only queens in conflict move, at a constant temperature",
+        "predicted: truncated; the rest of the walk is known, and its evaluations are taken to cost"
+        " the same",
         "sa_chains: until the first of its chains finds a board; evaluations of that chain",
         table.note,
     )
@@ -295,8 +296,8 @@ def _figure(figure: PaperFigure, found: Found, n: int, name: str, source: Source
     most = max(len(own) for own in here.values())
     title = f"{figure.title[0].upper()}{figure.title[1:]}: N = {n}"
     alt = f"Times of searches over up to {most} seeds, and their distribution about the median."
-    subtitle = "left: a mark per seed, hollow: predicted for the whole walk; right: share of the" \
-               " seeds that have found a board by then"  # fmt: skip
+    subtitle = "left: one mark per seed, hollow: predicted for the whole walk; right: share of"
+    subtitle += " the seeds that have found a board by then"
     return finish(drawing, name, title, source, alt=alt, subtitle=subtitle)
 
 

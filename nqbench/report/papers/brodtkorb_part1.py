@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 PHASES: Final = (
     ("evaluation", "evaluation", COLOURS[0]),
     ("apply", "choice and application", COLOURS[1]),
-    ("other", "other: the host, copies, waiting", "#bbbbbb"),
+    ("other", "other: CPU, copies, waiting", "#bbbbbb"),
 )
 """Phases, their names in the paper, colours."""
 EVALUATION: Final = "evaluation"
@@ -71,11 +71,11 @@ def phases(
         ax.set_title(f"{run.name}, N = {n} (measured)", fontsize=8)
     legend(drawing, axes[len(published)])
     subtitle = (
-        "hatched: published times per launch by the iterations; a question mark: drawn without"
-        " numbers. Whiskers and numbers: the whole search; its parts come from one more, with"
-        " events around each kernel, and may exceed it"
+        "hatched: published times per launch times iterations; question mark: drawn without"
+        " numbers. Whiskers and numbers: the whole search; its phases come from another search"
+        " with events around each kernel and may add up to more"
     )
-    alt = f"Stacked bars of the parts of {len(systems)} searches at {len(shown)} sizes."
+    alt = f"Stacked bars of the phases of {len(systems)} searches at {len(shown)} sizes."
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
 
@@ -212,8 +212,8 @@ def versions(
         ax.set_title(f"{run.name}\nN = {n}", fontsize=8)
     legend(drawing, axes[0])
     subtitle = (
-        "not of the paper. Limit: single-precision operations (none fused) and square roots that"
-        " the algorithm needs per move, at the highest clock"
+        "not in the paper. Limit: single-precision operations (none fused) and square roots that"
+        " the algorithm needs per move, at the maximum clock"
     )
     alt = f"Bars of moves per second of {len(systems)} systems at {len(shown)} sizes."
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)
@@ -288,9 +288,9 @@ def parts(
     runs: Sequence[Observed],
     source: Source,  # noqa: ARG001 (each run is its own source)
 ) -> list[Drawing]:
-    """Bars Math, Memory and Total of every kernel that was taken apart; a figure per run.
+    """Bars Math, Memory and Total of every kernel with variants; a figure per run.
 
-    Raises ``AnalysisError`` where no run timed the parts of a kernel.
+    Raises ``AnalysisError`` where no run timed the variants of a kernel.
     """
     drawn, reasons = [], dict[str, None]()
     for run in runs:
@@ -333,7 +333,7 @@ def requests(
         ):
             _percent(ax, read, name, systems)
             ax.set_title(words, fontsize=7)
-    subtitle = "a line of 128 bytes then, a sector of 32 bytes now: compare the two versions only"
+    subtitle = "128-byte lines then, 32-byte sectors now: compare the two versions only"
     alt = "Bars of transactions per request of both versions, published and counted."
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
@@ -358,7 +358,7 @@ def _size(run: Observed, systems: Sequence[str], wanted: Sequence[int]) -> int:
 
 
 def _sectors(read: Read, system: str) -> float:
-    """Per load; of a simulated run, which does not tell them apart, per load and store."""
+    """Per load; of a simulated run, which does not separate them, per load and store."""
     try:
         return read(system, "global_load_sectors_per_request")
     except NotMeasured:
@@ -396,7 +396,7 @@ def _percent(ax: Axes, read: Read, name: str, systems: Sequence[str]) -> None:
     try:
         _bars(ax, [read(system, name) for system in systems], systems)
     except NotMeasured:
-        ax.text(0.5, 0.5, "counted by\nNsight Compute\nalone", ha="center", va="center",
+        ax.text(0.5, 0.5, "counted by\nNsight Compute\nonly", ha="center", va="center",
                 color=GREY, transform=ax.transAxes, fontsize=7)  # fmt: skip
         ax.set_xticks([])
     ax.set_ylim(0, 110)

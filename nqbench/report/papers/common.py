@@ -41,9 +41,9 @@ QUOTIENT_DIGITS: Final = 3
 TUNED: Final = ("cpu_threads",)
 """Systems of which the paper shows the best configuration."""
 COMPARE_RATIOS: Final = (
-    "Compare the ratios: a time of the paper and a time of ours say nothing about each other"
+    "Compare the ratios: times from the paper and times measured here are not comparable"
 )
-_HOST: Final = " (cpu)"
+_CPU: Final = " (cpu)"
 
 
 def short(system: str) -> str:
@@ -51,14 +51,14 @@ def short(system: str) -> str:
     return system.partition(".")[2]
 
 
-def host_name(run: Observed) -> str:
-    """The processor of a run."""
-    return run.data.cpu.removesuffix(_HOST)
+def cpu_name(run: Observed) -> str:
+    """The CPU of a run."""
+    return run.data.cpu.removesuffix(_CPU)
 
 
 def timed_on(run: Observed, points: Iterable[PointResult]) -> str:
-    """Whose times these are, for a title: the processor's name where none is a GPU's."""
-    return host_name(run) if all(point.cpu for point in points) else run.name
+    """Whose times these are, for a title: the CPU's name where none is a GPU's."""
+    return cpu_name(run) if all(point.cpu for point in points) else run.name
 
 
 def finished(

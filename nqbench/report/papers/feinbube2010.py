@@ -58,8 +58,10 @@ def bars(
     for ax in axes:
         ax.set_xticks(range(len(names)), names, fontsize=6.5)
     alt = f"Bars of the times of {len(names)} versions on {len(axes)} devices, N = {n}."
-    subtitle = "hatched: published; a question mark: the paper prints no number. Every panel has"
-    subtitle += " its own axis: compare the shapes. In the bars: rows on the host \u00d7 threads"
+    subtitle = "hatched: published; question mark: no number in the paper. Each panel has its own"
+    subtitle += (
+        " axis: compare shapes. In the bars: rows placed on the CPU \u00d7 threads per block"
+    )
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
 
@@ -139,7 +141,8 @@ def best(paper: Paper, table: PaperTable, run: Observed) -> Table:
         + "; ".join(f"{row[0]} {', '.join(map(str, row[1]))}" for row in table.rows)
         + ", and does not say which configuration was best",
         interval_note(data.simulated, data.rounds),
-        "the fastest of many is picked from the same rounds that give its time: a little too good",
+        "the fastest configuration is picked from the same rounds that give its time, so it looks"
+        " slightly too good",
     ]
     notes += [f"not measured: {reason}" for reason in missing]
     after = ": the fastest configuration of each version"

@@ -33,9 +33,9 @@ from nqbench.report.figures.style import (
 from nqbench.report.papers.common import (
     COMPARE_RATIOS,
     chosen,
+    cpu_name,
     finished,
     found_points,
-    host_name,
     measured,
     plain_ticks,
     published,
@@ -63,7 +63,7 @@ THIN: Final[Mapping[str, Any]] = {"linewidth": 0.8, "alpha": 0.75}
 """Published points are many: their lines are thin."""
 SMALL: Final = 4
 """Points of our marks."""
-MOST_CURVES: Final = 5
+MAX_CURVES: Final = 5
 """Published sizes of a panel, the largest ones: more lines cannot be told apart."""
 _MILLI: Final = 1e3
 
@@ -126,7 +126,7 @@ def speedups(
     plain_ticks(ax)
     ratio_line(ax)
     sizes_axis(ax)
-    ax.set_ylabel("times the single thread (higher is better)")
+    ax.set_ylabel("speed-up over one thread (higher is better)")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=6.5)
     hosts = ", ".join(dict.fromkeys(run.data.cpu for run in runs))
     alt = "Speed-up of the schemes over one thread against N, published and measured."
@@ -167,7 +167,7 @@ def boards(
     ax.set_ylabel("time on a random / on a valid board")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=7)
     alt = "Time on random boards over time on valid boards against N."
-    subtitle = "the axis does not begin at 0; the paper's curve is lost, its mean is drawn"
+    subtitle = "the axis does not start at 0; the paper's curve is lost, so its mean is drawn"
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
 
@@ -190,12 +190,12 @@ def thread_curves(
             points = by_level(run, system, n, "threads")
             if n in serial:
                 found = {t: point_ratio(serial[n], p, TIME) for t, p in points.items()}
-                measured(ax, found, f"{host_name(run)} (measured)", i, markersize=SMALL)
+                measured(ax, found, f"{cpu_name(run)} (measured)", i, markersize=SMALL)
         ratio_line(ax)
         ax.set_ylim(bottom=0)
         ax.set_title(f"N = {n}", fontsize=8)
         ax.set_xlabel("threads")
-        ax.set_ylabel("times the single thread")
+        ax.set_ylabel("speed-up over one thread")
     axes[0].legend(fontsize=6.5)
     alt = f"Speed-up against the number of threads at {len(sizes)} sizes."
     subtitle = f"hollow: published, 20 cores with 40 threads; {figure.note}"
@@ -222,7 +222,7 @@ def best_threads(
         own = {n: min(f, key=lambda t: timed_s(f[t])) for n, f in levels.items() if len(f) > 1}
         ratios = {n: point_ratio(serial[n], levels[n][t], TIME) for n, t in own.items()
                   if n in serial}  # fmt: skip
-        name = f"{host_name(run)} (measured)"
+        name = f"{cpu_name(run)} (measured)"
         measured(left, ratios, name, i, markersize=SMALL)
         right.plot(list(own), list(own.values()), label=name, **series_style(i).keywords)
         drawn += len(own)
@@ -234,7 +234,7 @@ def best_threads(
         ax.set_ylim(bottom=0)
     left.legend(fontsize=6.5)
     alt = "Best speed-up and best number of threads against N."
-    subtitle = "hollow: published (20 cores, 40 threads); few numbers of threads are timed here"
+    subtitle = "hollow: published (20 cores, 40 threads); fewer thread counts are timed here"
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
 
@@ -266,7 +266,7 @@ def thresholds(
         # Below: the lines fall through every height.
         ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=6.5, ncols=3)
     alt = "Time of dynamic parallelism over the coarse scheme against the threshold."
-    subtitle = "from N - 1 on no sub-kernel is started; published times are whole milliseconds"
+    subtitle = "from N - 1 on, no sub-kernel is launched; published times are whole milliseconds"
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
 
@@ -280,7 +280,7 @@ def _published_over_coarse(
             own = found.setdefault(row.n, {})
             own[row.levels["threshold"]] = Estimate(row.seconds / coarse[row.n])
     told = {n: f for n, f in found.items() if len(f) > 1 and max(e.value for e in f.values()) > 1}
-    return dict(sorted(told.items())[-MOST_CURVES:])
+    return dict(sorted(told.items())[-MAX_CURVES:])
 
 
 def _over_coarse(run: Observed, system: str, coarse: str) -> dict[int, dict[int, Estimate]]:

@@ -77,20 +77,22 @@ def limits(
         shares += _shares(right, points, peaks(run), name, look)
     value_axis(left, "y", times, TIME, log=True)
     left.set_ylabel("time of one evaluation")
-    right.set_ylabel("% of the device's limit, by the kernels")
+    right.set_ylabel("% of the device's limit, kernels only")
     if shares:
         right.set_yscale("log")
         plain_ticks(right)
         ratio_line(right, FULL)
     else:
-        right.text(0.5, 0.5, "limits of this device not known", ha="center",
+        right.text(0.5, 0.5, "limits of this device unknown", ha="center",
                    transform=right.transAxes)  # fmt: skip
     for ax in (left, right):
         sizes_axis(ax)
         if ax.get_legend_handles_labels()[1]:
             ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=6.5)
     alt = "Times of the coarse and the histogram scheme, and shares of the device's limits."
-    subtitle = "not of the paper. Bytes and operations as the algorithm has them; caches serve many"
+    subtitle = (
+        "not in the paper. Bytes and operations are those of the algorithm; caches serve many"
+    )
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)
 
 
@@ -183,7 +185,7 @@ def shares(paper: Paper, table: PaperTable, run: Observed) -> Table:
         refuse(run, paper.system(COARSE), "no time of a scheme")
     columns = (
         *(Column("system"), Column("N", "number"), Column("kernels", "time", spread=True)),
-        Column("times as fast as the coarse scheme", "ratio", spread=True),
+        Column("speed-up over the coarse scheme", "ratio", spread=True),
         *(Column("bytes moved", "number"), Column("moved", "number", "GB/s")),
         Column("of memory bandwidth", "number", "%"),
         *(Column("operations", "number"), Column("done", "number", "Gop/s")),
@@ -191,10 +193,10 @@ def shares(paper: Paper, table: PaperTable, run: Observed) -> Table:
     )
     notes = (
         _limits_note(run),
-        "bytes and operations as the algorithm has them, summed over all threads; atomic additions"
-        " of conflicts found are left out. Above 100% caches serve them",
-        "kernels: the sum of a call's kernels, without allocation and transfers; of a program of"
-        " the host the whole call, compared with the coarse scheme's whole call",
+        "bytes and operations as the algorithm states them, summed over all threads, without the"
+        " atomic additions of conflicts found. Above 100%, caches serve them",
+        "kernels: the sum of a call's kernels, without allocation and transfers; for CPU programs"
+        " the whole call, compared with the whole call of the coarse scheme",
         interval_note(run.data.simulated, run.data.rounds),
         table.note,
     )
@@ -237,7 +239,7 @@ def _amount(point: PointResult, name: str) -> float | None:
 
 
 def _gain(coarse: PointResult | None, point: PointResult, what: Quantity) -> Estimate | None:
-    """Kernels against kernels; a program of the host against the whole call."""
+    """Kernels against kernels; a CPU program against the whole call."""
     several = isinstance(batch := point.level(BATCHES), int) and batch > 1
     if coarse is None or coarse.system == point.system or several or not coarse.values(what):
         return None
@@ -247,12 +249,16 @@ def _gain(coarse: PointResult | None, point: PointResult, what: Quantity) -> Est
 def _limits_note(run: Observed) -> str:
     known = peaks(run)
     if not known:
-        return "the limits of this device are not known"
+        return "the limits of this device are unknown"
     bounds = ", ".join(
         f"{known[name] / 1e12:.3g} {unit}"
         for name, unit in zip(MOVED, ("TB/s", "Top/s (32-bit)"), strict=True)
         if name in known
     )
     measured = bool(measured_peaks(run))
-    how = "measured (configs/ceilings.yaml: copy; 32-bit logic)" if measured else "of its maker"
+    how = (
+        "measured (configs/ceilings.yaml: copy; 32-bit logic)"
+        if measured
+        else "from the data sheet"
+    )
     return f"limits of the GPU, {how}: {bounds}"

@@ -25,7 +25,7 @@ from nqbench.report.papers import (
     searches,
     zhang2011,
 )
-from nqbench.report.papers.common import COMPARE_RATIOS, Beside, Reader, host_name, reproduced
+from nqbench.report.papers.common import COMPARE_RATIOS, Beside, Reader, cpu_name, reproduced
 from nqbench.report.table import Cell, Column, Source, Table
 from nqbench.report.tables.common import interval_note
 
@@ -118,7 +118,7 @@ def printed(paper: Paper, table: PaperTable, run: Observed) -> Table:
 
 def environment(paper: Paper, table: PaperTable, run: Observed) -> Table:
     """The paper's test systems, and this one."""
-    own = {"test system": "here", "CPU": host_name(run), "Graphics card": run.data.device}
+    own = {"test system": "here", "CPU": cpu_name(run), "Graphics card": run.data.device}
     rows = [*_printed(table), tuple(own.get(c) for c in table.columns)]
     return reproduced(paper, table, run, [Column(c) for c in table.columns], rows, ())
 
@@ -179,4 +179,4 @@ FIGURES: Final[dict[str, DrawFigure]] = {
 }
 """Likewise. A figure is drawn within ``style.styled()``."""
 OF_TIMES: Final = ("bars", "pool", "kernels", "speedup")
-"""Figures of kernel times: simulated runs are not in them, nor in the line that says whence."""
+"""Figures of kernel times: simulated runs are neither in them nor in their source line."""

@@ -39,15 +39,15 @@ GIVEN: Final = ("fp32_instructions_per_move", "roots_per_move", "bytes_per_move"
 """What a move takes by the algorithm, as every point states it (docs/local-search.md)."""
 GIGA: Final = 1e9
 NOTES: Final = (
-    "instructions, square roots and bytes asked for are counts of the algorithm; device memory: as"
-    " Nsight Compute counts it for the first evaluation, whose caches are empty",
-    "limits: single-precision instructions and square roots per move at the highest clock, and the"
-    " bytes of device memory at the bandwidth of the data sheet. Bytes asked for come from caches"
-    " and shared memory and set no limit here: lanes that ask for one word are served at once",
-    "share: the time that the lowest limit allows over the time taken, of the evaluation kernel"
-    " and of a whole iteration (evaluation, choice, application, host)",
-    "the evaluation's time is that between two events, which a search without events does not wait"
-    " for: it can exceed the iteration of a search of one kernel",
+    "instructions, square roots and requested bytes are counts of the algorithm; device memory: as"
+    " counted by Nsight Compute for the first evaluation, which starts with cold caches",
+    "limits: single-precision instructions and square roots per move at the maximum clock, and"
+    " bytes of device memory at the data-sheet bandwidth. Requested bytes come from caches and"
+    " shared memory and set no limit here: lanes that request the same word are served at once",
+    "share: the time at the lowest limit over the measured time, for the evaluation kernel and for"
+    " a whole iteration (evaluation, choice, application, CPU)",
+    "the evaluation is timed between two events, which a search without events does not wait for:"
+    " it can exceed the iteration of a single-kernel search",
 )
 
 
@@ -124,18 +124,18 @@ def searches(paper: Paper, table: PaperTable, run: Observed) -> Table:
     if not rows:
         raise AnalysisError(next(iter(missing), "the run timed no search"))
     columns = (
-        *(Column("system"), Column("N", "number"), Column("most iterations", "number")),
-        *(Column("paper, a whole search", unit=table.unit), Column("here", "time", spread=True)),
+        *(Column("system"), Column("N", "number"), Column("iteration limit", "number")),
+        *(Column("paper, whole search", unit=table.unit), Column("here", "time", spread=True)),
         *(Column(label, "time") for _, label, _ in PHASES),
         *(Column("evaluations", "number"), Column("moves per second", "number")),
         *(Column(f"{name} / this", "ratio", spread=True) for name in VERSIONS),
         Column("final length", "number"),
     )
     notes = (
-        "a time of the paper and a time of ours say nothing about each other",
-        "the parts come from one more search, with events around each kernel: their sum may exceed"
+        "times from the paper and times measured here are not comparable",
+        "the phases come from another search with events around each kernel: their sum may exceed"
         " the whole",
-        "speed-ups stand where both searched with the same limit of iterations",
+        "speed-ups are given where both searches had the same iteration limit",
         interval_note(simulated=False, rounds=data.rounds),
         f"on the paper: {table.note}",
         *(f"not timed: {reason}" for reason in missing),
@@ -188,7 +188,7 @@ def against_limits(paper: Paper, table: PaperTable, run: Observed) -> Table:
         ),
         Column("FP32 instructions per move", "number"),
         Column("square roots per move", "number"),
-        Column("bytes asked for per move", "number"),
+        Column("requested bytes per move", "number"),
         Column("device memory per move", "number", "B"),
         *(
             Column(f"limit by {what}", "number", "G moves/s")

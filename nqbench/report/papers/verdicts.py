@@ -52,10 +52,10 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
     counts = ", ".join(f"{sum(v.word == w for v in verdicts)} {w}" for w in ORDER)
     notes = (
         counts,
-        f"brackets: the middle 95% of {RESAMPLES:,} joint resamplings of the rounds,"
-        " widened as Student's t asks for so few; a claim holds"
-        " with 97.5% of them true, fails with 2.5%, and is unclear between; over several sizes all"
-        " must hold",
+        f"brackets: the central 95% of {RESAMPLES:,} joint bootstrap resamples of the rounds,"
+        " widened by Student's t for few rounds; a claim holds if it is true in at least 97.5% of"
+        " them, fails at 2.5% or fewer, and is unclear in between; over several sizes, all must"
+        " hold",
         "counts and counters are exact and judged directly",
         *((TOTALS,) if paper.timed == "total" else ()),
         *(
@@ -116,7 +116,7 @@ def _measured(size: SizeVerdict, of: int) -> str:
 
 
 def _value(value: Estimate) -> str:
-    """A ratio with its interval; a whole number that came out in every draw as such."""
+    """A ratio with its interval; a whole number that came out in every resample as such."""
     if value.value.is_integer() and {value.low, value.high} <= {value.value, None}:
         return number(value.value)
     return ratio(value)
@@ -175,9 +175,9 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
     ax.grid(axis="y", linewidth=0.3)
     legend(figure, ax)
     title = f"Claims of {paper.id}"
-    subtitle = f"{device}: bars are the middle 95% of the resampled rounds"
+    subtitle = f"{device}: bars span the central 95% of the bootstrap resamples"
     if len({row for _, row in published}) < len(published):
-        subtitle += "; a published value for each of the paper's devices"
+        subtitle += "; one published value for each of the paper's devices"
     alt = f"{len(drawn)} measured ratios with intervals beside the published values."
     name = slug("paper", "claims", device)
     return [finish(figure, name, title, source, alt=alt, subtitle=subtitle)]
@@ -223,14 +223,14 @@ def _tell(ax: Axes, size: SizeVerdict, left: float, place: float) -> None:
     bounds = f" [{value.low:.3g}, {value.high:.3g}]" if known else ""
     theirs = f"; published {size.paper}" if size.paper else ""
     colour, _ = LOOKS[size.word]
-    text = f"no ratio: {value.value:.3g}{bounds}{theirs} ({size.word})"
+    text = f"not a ratio: {value.value:.3g}{bounds}{theirs} ({size.word})"
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
     words: dict[str, Any] = {"ha": "left", "va": "center", "fontsize": 6.5, "bbox": box}
     ax.text(left, place, f" {text}", color=colour, **words)
 
 
 def _is_ratio(claim: Claim, size: SizeVerdict) -> bool:
-    """Whether value and bounds are positive, and the formula is no difference or sum."""
+    """Whether value and bounds are positive, and the formula is not a difference or sum."""
     formula = parse(claim.today.expr if claim.today else claim.expr).tree.body
     if isinstance(formula, ast.BinOp) and isinstance(formula.op, ast.Sub | ast.Add):
         return False

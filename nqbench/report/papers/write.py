@@ -127,7 +127,7 @@ class _PaperPage(Page):
             self.add(Paragraph(f"Not made ({'; '.join(names)}): {reason}."))
         self._missing.clear()
         if self.above:
-            self.add(Paragraph(f"The same on this device: {'; '.join(self.above)}."))
+            self.add(Paragraph(f"Identical on this device: {'; '.join(self.above)}."))
         self.above.clear()
         self.heading(text)
 

@@ -76,7 +76,7 @@ def kernels(
         ax.set_title(f"{run.name} (measured)", fontsize=8)
     axes[0].legend(loc="upper left", fontsize=7)
     alt = f"Times of {len(printed)} kernels against N, published and measured."
-    subtitle = "hollow: published. Every panel has its own axis: compare order and distances"
+    subtitle = "hollow: published. Each panel has its own axis: compare order and spacing"
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
 
@@ -107,7 +107,7 @@ def speedup(
     plain_ticks(ax)
     ax.set_xticks(list(table.sizes))
     ax.set_xlabel("N")
-    ax.set_ylabel("times one CPU core (higher is better)")
+    ax.set_ylabel("speed-up over one CPU core (higher is better)")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=7)
     hosts = ", ".join(dict.fromkeys(run.data.cpu for run in runs))
     subtitle = f"hollow: published, against its 2.93 GHz Core i3; ours against one core of {hosts}"
@@ -162,8 +162,8 @@ def pool(
     right.set_ylim(0, max(relative) * 1.25)
     alt = "Time of the distributed job pool against its size."
     subtitle = (
-        f"{POOL_BLOCK} threads per block; published marks: the paper prints no time here,"
-        " their height means nothing"
+        f"{POOL_BLOCK} threads per block; published marks: the paper gives no times here, so their"
+        " height has no meaning"
     )
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
@@ -174,7 +174,7 @@ def _published_pool(
     """What the text says of pool sizes, and the time of table 7, whose pool size is not stated."""
     top = max(relative) * 1.12
     look: dict[str, Any] = {"color": GREY, "markerfacecolor": "white", "linestyle": ""}
-    for marker, pays, words in (("v", True, "pays"), ("^", False, "does not pay")):
+    for marker, pays, words in (("v", True, "worthwhile"), ("^", False, "not worthwhile")):
         known = [
             k.pool_size for k in figure.known if k.pool_size and ("not" not in k.relation) == pays
         ]
@@ -304,7 +304,7 @@ def granularity(paper: Paper, table: PaperTable, run: Observed) -> Table:
         if series.quantity == "iterations" and all(isinstance(v, int | float) for v in own):
             same = all(_digits(v) == p for v, p in zip(own, cells[1:], strict=True))
             notes.append(
-                "the iterations come out exactly as printed"
+                "the iterations are exactly as printed"
                 if same
                 else "the iterations differ from the printed ones"
             )
@@ -314,7 +314,7 @@ def granularity(paper: Paper, table: PaperTable, run: Observed) -> Table:
     own = _utilization(table.series[0].system, n, run, len(columns))
     rows.append(own)
     if own[1] is not None:
-        notes.append("warp utilization: of every warp here, of 100 sampled ones in the paper")
+        notes.append("warp utilization: of all warps here, of 100 sampled warps in the paper")
     after = ", with warp utilization (equation 1)"
     return reproduced(paper, table, run, columns, rows, notes, after=after)
 

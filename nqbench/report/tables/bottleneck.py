@@ -1,4 +1,4 @@
-"""Kernels and their parts: what each waits for."""
+"""Bottleneck analysis: kernels and their variants without arithmetic and without memory."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ COUNTED: Final = (
     "shared_requests",
     "local_requests",
 )
-"""What tells, of a simulated part, whether it kept what it should."""
+"""Counters that show, for a simulated variant, whether it kept what it should."""
 METHOD: Final = (
-    "math_only: loads replaced by values made from indices, stores never executed; memory_only: all"
-    " that is loaded is added up, and the sum is stored (Brodtkorb et al., section 6.5)"
+    "math_only: loads are replaced by values computed from indices and stores never execute;"
+    " memory_only: everything loaded is summed and the sum stored (Brodtkorb et al., section 6.5)"
 )
 RULE: Final = (
-    f"A part is near the whole from {NEAR:.0%} of its time on, with its whole interval. Both near:"
-    " balanced; one: bound by it; none: latency bound. A part slower than the whole by over"
-    f" {BEYOND - 1:.0%}, and an interval that holds a limit: unclear"
+    f"A variant is close to the full kernel if its whole interval is at {NEAR:.0%} of that time or"
+    " above. Both close: balanced; one: bound by it; neither: latency bound. A variant slower than"
+    f" the full kernel by more than {BEYOND - 1:.0%}, or an interval that contains a limit: unclear"
 )
 UNMATCHED: Final = (
-    "occupancy of a part unlike the whole's (*): more or fewer warps hide its latency, so beware"
+    "a variant's occupancy differs from the full kernel's (*): more or fewer warps hide latency, so"
+    " treat the verdict with caution"
 )
 
 
 def bottleneck(data: Dataset, item: ReportItem) -> list[Table]:
-    """One row per kernel with times; of a simulated run one row per part, with counters."""
+    """One row per kernel with times; of a simulated run one row per variant, with counters."""
     found = [b for b in bottlenecks(data) if not item.n or b.n in item.n]
-    title = item.title or "What the kernels wait for"
+    title = item.title or "Bottleneck analysis"
     make = _counted if data.simulated else _timed
     return [make(data, found, title)]
 
@@ -79,10 +80,10 @@ def _timed(data: Dataset, found: list[Bottleneck], title: str) -> Table:
 
 
 def _occupancies(found: Bottleneck) -> str:
-    """Computed occupancy of the whole and its parts."""
+    """Computed occupancy of the full kernel and its variants."""
     texts = []
-    for part in VARIANTS:
-        point = found.points.get(part)
+    for variant in VARIANTS:
+        point = found.points.get(variant)
         value = point.detail("occupancy_part") if point else None
         same = point is None or point.detail("occupancy_matched") in (None, 1)
         texts.append("-" if value is None else f"{float(value):.0%}" + ("" if same else "*"))
@@ -96,12 +97,12 @@ def _counted(data: Dataset, found: list[Bottleneck], title: str) -> Table:
             b.system,
             *(str(b.levels.get(name, "-")) for name in factors),
             b.n,
-            part,
-            *(plain(b.points[part].detail(name)) for name in COUNTED),
+            variant,
+            *(plain(b.points[variant].detail(name)) for name in COUNTED),
         )
         for b in found
-        for part in VARIANTS
-        if part in b.points
+        for variant in VARIANTS
+        if variant in b.points
     ]
     columns = (
         Column("system"),
@@ -110,5 +111,5 @@ def _counted(data: Dataset, found: list[Bottleneck], title: str) -> Table:
         Column(PART),
         *(Column(quantity(name).label, "number") for name in COUNTED),
     )
-    notes = (METHOD, "Counters, not times: what a kernel waits for, only a GPU can tell")
+    notes = (METHOD, "These are counters, not times: only a GPU can tell what limits a kernel")
     return Table("bottleneck", title, columns, tuple(rows), source_of(data), notes)

@@ -12,16 +12,15 @@ from nqbench.report.table import Cell, Column
 
 _CPU_FAMILY = "cpu."
 CPU_NOTE = (
-    "cpu.* systems count on the host CPU: a whole count, measured there; kernel times are the"
-    " kernel alone"
+    "cpu.* systems run on the CPU and are timed as a whole; kernel times cover the kernel alone"
 )
 PROGRAM_NOTE = (
-    "The kernel time of a program (rows with an other time) is that of a whole run with all its"
-    " launches and copies, from an idle device to an idle one"
+    "The kernel time of a program (rows with an other time) covers a whole run with all its"
+    " launches and copies, from an idle device to an idle device"
 )
 EXACT_NOTE = (
     "Simulated counters are exact for the compiled PTX and repeat bit for bit; they are not times,"
-    " and no single one is the cost"
+    " and none of them alone is the cost"
 )
 
 
@@ -49,10 +48,10 @@ def host_notes(points: Sequence[PointResult]) -> list[str]:
         return []
     if all(name.startswith(_CPU_FAMILY) for name in names):
         return [CPU_NOTE]
-    verb = "runs" if len(names) == 1 else "run"
+    verbs = ("runs", "is") if len(names) == 1 else ("run", "are")
     return [
-        f"{', '.join(names)} {verb} on the host CPU: measured there as a whole; kernel times are"
-        " the kernel alone"
+        f"{', '.join(names)} {verbs[0]} on the CPU and {verbs[1]} timed as a whole; kernel times"
+        " cover the kernel alone"
     ]
 
 
@@ -67,10 +66,10 @@ def interval_note(simulated: bool, rounds: int) -> str:
     if simulated:
         return EXACT_NOTE
     if rounds < 2:
-        return "One round was measured: no interval, since a round is the unit of replication"
+        return "Only one round was measured: no interval, as the round is the unit of replication"
     return (
         f"± and brackets are {CONFIDENCE:.0%} intervals over {rounds} rounds (Student's t on"
-        " logarithms of the rounds' medians)"
+        " the logarithms of the round medians)"
     )
 
 

@@ -6,12 +6,12 @@ from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.factorial import effects as factorial
 from nqbench.errors import AnalysisError
-from nqbench.report.items import sweep_of
+from nqbench.report.items import sweep_of, title_of
 from nqbench.report.table import Cell, Column, Table, slug, source_of
 from nqbench.report.tables.common import interval_note
 from nqbench.study.report_items import ReportItem
 
-_DIRECTION = "A ratio below 1 means less (of a time: faster), above 1 more"
+_DIRECTION = "Below 1 means less (for times: faster), above 1 more"
 
 
 def effects(data: Dataset, item: ReportItem) -> list[Table]:
@@ -33,19 +33,19 @@ def effects(data: Dataset, item: ReportItem) -> list[Table]:
         Column("mean"),
     )
     notes = [
-        "Each ratio compares points that are equal in every other factor of the sweep, in the same"
-        " round, and averages over all such pairs",
+        "Each ratio compares points that differ in this factor only, within the same round, and"
+        " averages over all such pairs",
         _DIRECTION,
         interval_note(data.simulated, data.rounds),
     ]
     if any(row[-1] == "totals" for row in rows):
-        notes.append("Where a count is zero there is no geometric mean: totals are compared")
+        notes.append("Where a count is zero there is no geometric mean, so totals are compared")
     if any(row[-1] == "least squares" for row in rows):
         notes.append(
-            "least squares: too few pairs exist, since combinations are missing; a model of main"
-            " effects was fitted to all points and ignores interactions"
+            "least squares: combinations are missing, so too few pairs exist; a model of main"
+            " effects without interactions was fitted to all points"
         )
-    title = item.title or f"Main effects of sweep {sweep}"
+    title = title_of(item, f"Main effects of sweep {sweep}")
     name = slug("effects", sweep, item.value or "")
     return [Table(name, title, columns, tuple(rows), source_of(data), tuple(notes))]
 
@@ -82,11 +82,11 @@ def interactions(data: Dataset, item: ReportItem) -> list[Table]:
     )
     notes = (
         "The effect of the change before and after the other factor changes; the interaction is"
-        " their quotient, and 1 means that the two do not interact",
-        "reversed: a factor whose effect changes its direction with the other's level (both"
+        " their ratio, and 1 means no interaction",
+        "reversed: a factor whose effect changes direction with the level of the other (both"
         " intervals exclude 1)",
         interval_note(data.simulated, data.rounds),
     )
-    title = item.title or f"Two-way interactions of sweep {sweep}"
+    title = title_of(item, f"Two-way interactions of sweep {sweep}")
     name = slug("interactions", sweep, item.value or "")
     return [Table(name, title, columns, tuple(rows), source_of(data), notes)]

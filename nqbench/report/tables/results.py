@@ -9,7 +9,7 @@ from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import combine
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.items import columns_of, sweeps_of
+from nqbench.report.items import columns_of, sweeps_of, title_of
 from nqbench.report.table import Cell, Column, Table, slug, source_of
 from nqbench.report.tables.common import (
     host_notes,
@@ -57,7 +57,7 @@ def _table(
         columns += [Column("rounds", "number"), Column("samples", "number")]
     columns.append(Column("status"))
     rows = [_row(p, factors, shown, phases, timed) for p in points]
-    title = item.title or f"Results of sweep {sweep}"
+    title = title_of(item, f"Results of sweep {sweep}")
     notes = [interval_note(not timed, data.rounds)]
     notes += host_notes(points) + program_notes(points)
     if any(not p.ok for p in points):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import CPU_TIME, TIME, quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.items import columns_of, sweep_of
+from nqbench.report.items import columns_of, sweep_of, title_of
 from nqbench.report.table import Cell, Column, Table, slug, source_of
 from nqbench.report.tables.common import (
     host_notes,
@@ -26,7 +26,7 @@ def systems(data: Dataset, item: ReportItem) -> list[Table]:
     points = data.select(sweep, item.n)
     if not any(p.ok for p in points):
         raise AnalysisError(f"sweep {sweep!r} has no finished point")
-    title = item.title or f"Systems of sweep {sweep}"
+    title = title_of(item, f"Systems of sweep {sweep}")
     name = slug("systems", sweep, item.value or "")
     kernels = [p for p in points if not p.cpu]
     hosts = [p for p in points if p.cpu]

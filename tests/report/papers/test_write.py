@@ -77,7 +77,7 @@ def test_what_tells_nothing_of_a_device_is_shown_once(tmp_path: Path) -> None:
     write_paper(load_paper("feinbube2010"), runs, tmp_path, ("md",), ())
     text = (tmp_path / "paper.md").read_text(encoding="utf-8")
     assert text.count("| texture memory |") == 1
-    assert text.count("The same on this device: table I: CUDA memory model.") == 1
+    assert text.count("Identical on this device: table I: CUDA memory model.") == 1
 
 
 def test_a_simulated_run_says_once_what_it_cannot(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_curves_mark_what_is_published() -> None:
     assert np.asarray(left.lines[0].get_ydata())[-1] == 664.13
     assert "GTX480 (published)" in "".join(drawn(all_kernels))
     assert np.asarray(right.lines[0].get_ydata())[0] == pytest.approx(0.012, rel=0.01)
-    assert "published: pays here" in drawn(pools)
+    assert "published: worthwhile here" in drawn(pools)
     published = [ln for ln in pools.figure.axes[1].lines if "table 7" in str(ln.get_label())]
     assert np.asarray(published[0].get_ydata())[0] == pytest.approx(1 / 1.48)
 
@@ -245,7 +245,7 @@ def test_a_difference_is_told_in_words_and_not_drawn_as_a_ratio() -> None:
         ax = _forest_axes(paper, found, "stability", size)
         assert ax.get_xlim()[0] > 0.05
         (told,) = [t.get_text() for t in ax.texts]
-        assert "no ratio: 0.03 [" in told
+        assert "not a ratio: 0.03 [" in told
         assert "published 0.0095 (unclear)" in told
         assert "stability" in [t.get_text() for t in ax.get_yticklabels()]
 
