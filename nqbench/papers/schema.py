@@ -214,8 +214,8 @@ Twin = Literal[
     "limits",
     "annealing",
 ]
-DATA_TWINS = ("speedups", "threads", "thresholds")
-"""Twins of a data file: such a table has no rows of its own."""
+FROM_DATA = ("speedups", "threads", "thresholds")
+"""Tables made from a data file have no rows of their own."""
 
 
 class PaperTable(_Part):

@@ -10,8 +10,7 @@ import pytest
 from nqbench.errors import StudyError
 from nqbench.papers import load_paper, paper_folder, paper_names, read_paper
 from nqbench.papers.formula import parse
-from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import PaperTable
+from nqbench.papers.schema import Paper, PaperTable
 from nqbench.system.suggest import nearest
 
 PAPERS = ("brodtkorb_part1", "feinbube2010", "fitness_schemes", "tanaka2011", "zhang2011")

@@ -14,8 +14,7 @@ from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.data.select import no_time
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import Known, PaperFigure, PaperTable
+from nqbench.papers.schema import Known, Paper, PaperFigure, PaperTable
 from nqbench.point import Level
 from nqbench.report.figures.axes import sizes_axis, value_axis
 from nqbench.report.figures.style import (

@@ -15,8 +15,7 @@ from nqbench.analysis.data.select import NotMeasured, main_point, no_time
 from nqbench.analysis.limits.ceilings import fp32_per_s, roots_per_s
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import PaperFigure
+from nqbench.papers.schema import Paper, PaperFigure
 from nqbench.report.figures.axes import value_axis
 from nqbench.report.figures.bottleneck import bottleneck
 from nqbench.report.figures.style import (

@@ -21,8 +21,7 @@ from nqbench.analysis.data.select import (
     main_point,
     no_time,
 )
-from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import PaperFigure, PaperTable, Ratio, Series
+from nqbench.papers.schema import Paper, PaperFigure, PaperTable, Ratio, Series
 from nqbench.report.figures.style import (
     GREY,
     Drawing,

@@ -19,8 +19,7 @@ from nqbench.analysis.data.select import (
 )
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import PaperFigure, PaperTable
+from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.axes import value_axis
 from nqbench.report.figures.style import COLOURS, GREY, HATCH, Drawing, panels, whiskers
 from nqbench.report.papers.common import finished, reproduced, short

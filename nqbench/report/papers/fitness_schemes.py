@@ -20,8 +20,7 @@ from nqbench.analysis.data.select import (
     timed_points,
     timed_s,
 )
-from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import DataFile, PaperFigure, PaperTable
+from nqbench.papers.schema import DataFile, Paper, PaperFigure, PaperTable
 from nqbench.report.figures.axes import powers_axis, sizes_axis, value_axis
 from nqbench.report.figures.style import (
     GREY,

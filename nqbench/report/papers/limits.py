@@ -16,8 +16,7 @@ from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.analysis.limits.ceilings import bytes_per_s, ceilings_beside, integers_per_s
-from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import PaperFigure, PaperTable
+from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.axes import sizes_axis, value_axis
 from nqbench.report.figures.style import Drawing, new_figure, series_style, whiskers
 from nqbench.report.papers.common import (

@@ -13,8 +13,7 @@ from typing import Final
 from nqbench.analysis.data.observed import TOTALS, Observed
 from nqbench.analysis.data.select import NotMeasured, launch_text, main_point
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import PaperFigure, PaperTable
+from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import Drawing
 from nqbench.report.papers import (
     annealing,

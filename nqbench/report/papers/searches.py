@@ -13,8 +13,7 @@ from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.analysis.limits.ceilings import bytes_per_s, fp32_per_s, roots_per_s
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import Counterpart, PaperTable, Series
+from nqbench.papers.schema import Counterpart, Paper, PaperTable, Series
 from nqbench.report.papers.brodtkorb_part1 import (
     EVALUATION,
     PHASES,

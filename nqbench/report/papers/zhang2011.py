@@ -13,8 +13,7 @@ from nqbench.analysis.data.observed import Observed, probe_value, timed_runs
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.data.select import NotMeasured, best_point, main_point, no_time, timed_points
 from nqbench.errors import AnalysisError
-from nqbench.papers.schema import Paper
-from nqbench.papers.schema_shown import PaperFigure, PaperTable, Series
+from nqbench.papers.schema import Paper, PaperFigure, PaperTable, Series
 from nqbench.report.figures.axes import value_axis
 from nqbench.report.figures.style import (
     GREY,
