@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from nqbench.analysis.compare.statistics import DEFAULT_MARGIN
-from nqbench.runs.frame import load
+from nqbench.runs.frame import column_of
+from nqbench.runs.frame import load as load_runs
 from nqbench.solve.launch import Launched, launch
 from nqbench.study import Study, duration_s, load_study
 from nqbench.study.dictionary import DictSource
@@ -143,6 +145,7 @@ def run(
     from nqbench.devices.registry import choose_device
     from nqbench.measure.runner import run_study
     from nqbench.runs.layout import local_folder
+    from nqbench.study import expand as expand_study
 
     loaded = _study(study)
     spec = choose_device(device).spec
@@ -154,10 +157,22 @@ def run(
         budget_s=duration_s(budget) if isinstance(budget, str) else budget,
         listener=listener,
         command=_command(loaded, spec),
+        expand=partial(expand_study, warn=listener.message) if listener else expand_study,
     )
     if outcome.interrupted:
         raise KeyboardInterrupt
     return Run(outcome.path, outcome)
+
+
+def load(runs: Run | Path | str | Sequence[Run | Path | str]) -> pd.DataFrame:
+    """One or several runs as one table, a row per measurement; see :mod:`nqbench.runs.frame`.
+
+    ``attrs["manifest"]`` is the run's manifest; for a list of runs ``attrs["manifests"]`` has those
+    of all, by what the column ``run`` says. Raises ``StoreError``.
+    """
+    if isinstance(runs, Run | Path | str):
+        return load_runs(_path(runs))
+    return load_runs([_path(run) for run in runs])
 
 
 def expand(study: StudyLike, device: str = "auto") -> list[Point]:
@@ -191,7 +206,7 @@ def compare(
     from nqbench.analysis.compare.request import compare_datasets
     from nqbench.interchange import open_runs
 
-    paths = [run.path if isinstance(run, Run) else Path(run) for run in runs]
+    paths = [_path(run) for run in runs]
     names = [printable(path) for path in paths]
     return compare_datasets(open_runs(paths), names, by=by, margin=margin, value=value)
 
@@ -201,6 +216,10 @@ def _command(study: Study, spec: str) -> list[str]:
     if isinstance(study.source, DictSource):
         return ["nqbench.run", study.name, spec]
     return ["nqbench", "run", printable(study.path), "--device", spec]
+
+
+def _path(run: Run | Path | str) -> Path:
+    return run.path if isinstance(run, Run) else Path(run)
 
 
 def _study(study: StudyLike) -> Study:
@@ -231,7 +250,7 @@ def _point_row(point: PointResult, shown: Sequence[Quantity]) -> dict[str, Any]:
     values |= {"rounds": len(point.measurements), "samples": samples}
     values |= {"status": point.status, "reason": point.reason}
     taken = {*row, *values}
-    levels = {(f"factor_{k}" if k in taken else k): v for k, v in point.levels.items()}
+    levels = {column_of(name, taken): level for name, level in point.levels.items()}
     return row | levels | values
 
 

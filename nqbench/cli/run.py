@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nqbench.cli.exit_codes import EXIT_INTERRUPTED, exit_code
 from nqbench.cli.measuring import choose, measure, report_measured
 from nqbench.cli.options import Budget, Config, Device, Fresh, RunFolder, budget_seconds
+
+if TYPE_CHECKING:
+    from nqbench.study import Study
 
 
 def run(
@@ -31,18 +34,7 @@ def run(
     study = load_study(config)
     spec = choose(device)
     if dry_run:
-        from nqbench.cli.show.console import note
-        from nqbench.cli.show.points import show_points
-        from nqbench.devices.registry import facts_for
-        from nqbench.measure.forecast import estimate
-        from nqbench.report.rehearsal import report_problems
-        from nqbench.study import expand
-
-        facts, _ = facts_for(spec)
-        points = expand(study, facts, warn=note)
-        show_points(points, estimate(points, study, spec))
-        for entry, problem in report_problems(study.as_json(), points, facts):
-            note(f"{study.source.place(('report', entry))}: {problem}")
+        _rehearse(study, spec)
         return
     outcome = measure(study, spec, out=out, fresh=fresh, budget_s=budget_s)
     if outcome.interrupted:  # whoever stops a run does not want to wait for its figures
@@ -51,3 +43,19 @@ def run(
         report_measured(outcome)
     if code := exit_code(outcome):
         raise typer.Exit(code)
+
+
+def _rehearse(study: Study, spec: str) -> None:
+    """The points, how long they may take, and what of the report cannot be made."""
+    from nqbench.cli.show.console import note
+    from nqbench.cli.show.points import show_points
+    from nqbench.devices.registry import facts_for
+    from nqbench.measure.forecast import estimate
+    from nqbench.report.rehearsal import report_problems
+    from nqbench.study import expand
+
+    facts, _ = facts_for(spec)
+    points = expand(study, facts, warn=note)
+    show_points(points, estimate(points, study, spec))
+    for entry, problem in report_problems(study.as_json(), points, facts):
+        note(f"{study.source.place(('report', entry))}: {problem}")

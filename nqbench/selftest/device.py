@@ -70,6 +70,7 @@ def run_self_test(
     Raises ``StudyError`` for a device that does not time.
     """
     from nqbench.measure.runner import run_study
+    from nqbench.study import expand
 
     times(spec)
     same_twice = study()
@@ -81,6 +82,7 @@ def run_self_test(
         budget_s=budget_s,
         listener=listener,
         command=command,
+        expand=expand,
     )
     return judge_run(outcome.path), outcome.path
 

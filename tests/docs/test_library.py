@@ -34,7 +34,7 @@ def test_examples_run(
 def test_every_public_name_is_on_the_page_and_typed() -> None:
     text = PAGE.read_text(encoding="utf-8")
     types = {"Launched", "Study", "__version__"}
-    assert {name for name in dir(nqbench) if f"nqbench.{name}" in text} == {*dir(nqbench)} - types
+    assert {name for name in dir(nqbench) if f"nqbench.{name}(" in text} == {*dir(nqbench)} - types
     assert dir(nqbench) == nqbench.__all__
     for name in nqbench.__all__:
         assert getattr(nqbench, name).__doc__ or name == "__version__"
@@ -80,6 +80,7 @@ def test_a_timed_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         run.table("tiem")
     with pytest.raises(AnalysisError):
         run.effects("nowhere")
+    assert len(nqbench.load([run, str(run.path)])) == 2 * len(nqbench.load(run))
     before = run.records
     assert nqbench.run(STUDY, FAKE, tmp_path / "run").records == before
     assert f"nqbench.run small {FAKE}" in Path(run.report(tmp_path / "page").paths[0]).read_text()
