@@ -7,6 +7,7 @@ rewritten into list comprehensions, so that ``over([15, 16], lambda N: ...)`` ca
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -26,10 +27,10 @@ FUNCTIONS: Final = {
     "count": "a deterministic count that needs no run",
     "rank": "whether the systems' times increase strictly in this order",
     "fails": "whether a system ends with an error or a wrong answer",
-    "product_of_growth": "product of the growth factors from one N to another, extrapolated",
     "sizes_of": "sizes at which all of the systems were timed",
     "over": "list of a formula's values over sizes",
     "mean": "arithmetic mean of a list",
+    "product": "product of a list",
     "min": "least of a list or of the arguments",
     "max": "largest of them",
     "abs": "absolute value",
@@ -54,7 +55,7 @@ OF_SYSTEM: Final = ("time", "times", "best", "argbest", "phase", "counter", "fai
 OF_SYSTEMS: Final = ("rank", "sizes_of")
 """Functions all of whose arguments are systems."""
 OF_TIME: Final = frozenset(
-    {"time", "times", "best", "argbest", "phase", "rank", "fails", "product_of_growth", "sizes_of"}
+    {"time", "times", "best", "argbest", "phase", "rank", "fails", "sizes_of"}
 )
 """Functions that need measured times."""
 
@@ -117,8 +118,8 @@ def evaluate(
     Raises ``StudyError`` (without a place) for an impossible operation; errors of the functions
     pass through.
     """
-    known = {**BASIC, "mean": _mean, **functions}
-    return expressions.evaluate(formula, CLAIMS, names, known)
+    known: dict[str, Callable[..., Any]] = {**BASIC, "mean": _mean, "product": math.prod}
+    return expressions.evaluate(formula, CLAIMS, names, {**known, **functions})
 
 
 def _sized(node: ast.AST, *, bound: bool) -> bool:

@@ -35,11 +35,6 @@ from nqbench.workloads import get, probe_counters
 
 TOO_OLD: Final = "cannot run kernels of a compiler that is kept up today (it needs Turing or later)"
 """CUDA 13 compiles for compute capability 7.5 and up, the papers' devices are Tesla and Fermi."""
-_GROWTH: Final = (18, 19)
-"""The last two growth factors of the paper, from which those of larger boards are extrapolated."""
-
-_FINAL: Final = "both"
-"""The system whose growth is extrapolated: Tanaka's final one, the only claim of this kind."""
 
 Column = NDArray[np.float64]
 
@@ -80,7 +75,6 @@ class Values:
             "sizes_of": self.sizes_of,
             "rank": self.rank,
             "fails": self.fails,
-            "product_of_growth": self.product_of_growth,
         }
 
     @property
@@ -233,16 +227,6 @@ class Values:
         if note:
             self.notes[note] = None
         return value
-
-    def product_of_growth(self, first: int, last: int) -> float:
-        """Product of the growth factors from ``first`` to ``last``.
-
-        A factor is the time at N over that at N - 1. They are continued by the step between the
-        last two that the paper has: its own rule is not printed.
-        """
-        before, after = (self.time(_FINAL, N=n) / self.time(_FINAL, N=n - 1) for n in _GROWTH)
-        factors = [after + (after - before) * (n - _GROWTH[1]) for n in range(first, last + 1)]
-        return float(np.prod(factors))
 
     def _data(self, hw: str) -> tuple[int, Dataset]:
         """The run that a function is asked about."""
