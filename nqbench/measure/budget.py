@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from nqbench.measure.forecast import WORKER_START_S, TimeBook, block_s
+from nqbench.measure.forecast import WORKER_START_S, TimeBook, measurement_s
 from nqbench.measure.run_state import MeasureLike, Task
 
 SLACK: Final = 3.0
@@ -108,7 +108,7 @@ class Budget:
         launch_s, from_n = predicted
         wanted_s = launch_s
         if not task.exact:
-            wanted_s += self._block_s(launch_s)
+            wanted_s += self._measurement_s(launch_s)
         if wanted_s > left_s:
             return (
                 f"one launch is predicted to take {_text(launch_s)} (from N={from_n}), for which"
@@ -188,11 +188,11 @@ class Budget:
 
     def cost_s(self, task: Task) -> float:
         """Expected seconds of one block of a verified point."""
-        return self._block_s(self.book.seen(task.point) or 0.0)
+        return self._measurement_s(self.book.seen(task.point) or 0.0)
 
-    def _block_s(self, launch_s: float) -> float:
+    def _measurement_s(self, launch_s: float) -> float:
         overhead_s = self.book.overhead_s()
-        return block_s(launch_s, self.share_s, self.measure.samples, overhead_s)
+        return measurement_s(launch_s, self.share_s, self.measure.samples, overhead_s)
 
     def ends_before(self, task: Task) -> str:
         """Why a block cannot be started any more; empty if it can."""

@@ -17,7 +17,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import Budget
 from nqbench.measure.dispatch import Dispatch
 from nqbench.measure.events import Listener, RunOutcome, Silent
-from nqbench.measure.forecast import TimeBook, nominal_rate
+from nqbench.measure.forecast import TimeBook, nominal_cores
 from nqbench.measure.identity.keys import Keys
 from nqbench.measure.identity.manifest import check_same_run, make_manifest, policy_of, protocol_of
 from nqbench.measure.profiler import ncu
@@ -81,7 +81,7 @@ def run_study(
             _tell_resume(records, tasks, listener)
             if hello.no_telemetry:
                 listener.message(f"clocks, heat and power are not recorded: {hello.no_telemetry}")
-            book = TimeBook(nominal_rate(device_spec, facts.multiprocessors))
+            book = TimeBook(nominal_cores(facts))
             budget = Budget(
                 study.measure, budget_s, book=book, started=started, worker_start_s=worker_start_s
             )

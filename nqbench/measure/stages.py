@@ -8,7 +8,7 @@ from typing import Final
 
 from nqbench.facts import DeviceFacts
 from nqbench.measure.dispatch import Dispatch
-from nqbench.measure.forecast import work_of
+from nqbench.measure.forecast import core_s
 from nqbench.measure.rounds import Rounds
 from nqbench.measure.run_state import Task
 from nqbench.measure.worker.messages import CompileRequest
@@ -121,4 +121,4 @@ class Stages:
 
 def _ascending(tasks: Sequence[Task]) -> list[Task]:
     """Small boards first: they find mistakes soonest and predict the large ones."""
-    return sorted(tasks, key=lambda task: (task.point.n, work_of(task.point)))
+    return sorted(tasks, key=lambda task: (task.point.n, core_s(task.point)))

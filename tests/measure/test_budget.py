@@ -12,7 +12,7 @@ from nqbench.devices.models import load_model
 from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import END_SLACK_S, Budget
 from nqbench.measure.dispatch import Dispatch
-from nqbench.measure.forecast import TimeBook, estimate
+from nqbench.measure.forecast import COMPILE_S, TRANSLATE_S, TimeBook, estimate
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling.sampling import Policy
 from nqbench.measure.stages import Stages
@@ -21,6 +21,7 @@ from nqbench.point import Point
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.frame import load
 from nqbench.study import Measure
+from nqbench.system.cpu import cpu_count
 from nqbench.workloads import get
 from tests.measure.slow import slow_point
 from tests.measure.test_runner import QUICK, measure, sizes
@@ -56,7 +57,7 @@ def test_two_earlier_sizes_tell_the_fixed_cost_from_the_work() -> None:
 def test_a_very_short_launch_does_not_make_large_boards_look_endless(fixed_s: float) -> None:
     # 20 us to start a kernel that works for 0.4 us: 50 times too much per unit of work
     rate = 1e10
-    book = TimeBook(rate)
+    book = TimeBook(rate / TOY.core_work_per_s)
     book.observe(point(6), fixed_s + 4**6 / rate)
     predicted = book.predict(point(14))
     assert predicted is not None
@@ -247,3 +248,10 @@ def test_where_no_worker_can_start_any_more_no_point_is_called_too_long() -> Non
     budget.book.observe(point(5), 1e-6)
     _, dropped = budget.plan_rounds([task(5)])  # a worker starts in 2 s
     assert "was used up before this point" in dropped["key5"]
+
+
+def test_an_estimate_counts_what_has_to_be_compiled_and_translated() -> None:
+    kernels = [point(6, jobs=i) for i in range(100)]
+    seconds = estimate(kernels, ToyStudy([]), "sim:mini")
+    assert seconds is not None
+    assert seconds > 100 * (COMPILE_S + TRANSLATE_S) / cpu_count()
