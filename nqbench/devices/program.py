@@ -1,20 +1,31 @@
-"""What every device that runs programs needs: their function, and the values of a launch."""
+"""What every device that runs programs needs: their function, their context, their launches."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
-from nqbench.plan import Argument, Buffer, Kernel, ProgramPlan, Variable
+from nqbench.facts import DeviceFacts
+from nqbench.plan import (
+    Argument,
+    Buffer,
+    Kernel,
+    Outputs,
+    ProgramContext,
+    ProgramPlan,
+    Variable,
+)
 from nqbench.vocabulary import KERNEL_PHASES
 
 RESERVED: Final = (*KERNEL_PHASES, "allocate", "free", "other")
 """Phases that a program has anyway."""
+_NOTHING: Final = nullcontext()
 
 
 def find_function(path: str) -> Callable[..., Any]:
@@ -41,13 +52,150 @@ def check_kernels(plan: ProgramPlan) -> None:
             )
 
 
-def check_group(plan: ProgramPlan, name: str) -> None:
-    """Raise ``DeviceError`` for a group that the plan does not have."""
-    if name not in plan.groups:
-        raise DeviceError(
-            f"{plan.name} groups operations as {name!r}; add it to its plan's groups"
-            f" ({_listed(dict.fromkeys(plan.groups), 'none so far')})"
-        )
+class CheckedContext(ProgramContext):
+    """What the contexts of all devices have in common: names, sizes and presence are checked here.
+
+    A device adds ``launch`` and ``synchronize``, and five methods for buffers that exist and fit:
+    ``_allocate``, ``_free``, ``_write``, ``_zero`` and ``_read``.
+    """
+
+    def __init__(self, facts: DeviceFacts, plan: ProgramPlan) -> None:
+        self.facts = facts
+        self.kept: Outputs = {}
+        """What the program has kept of this run."""
+        self._plan = plan
+        self._buffers = {buffer.name: buffer for buffer in plan.buffers}
+        self._own = {buffer.name for buffer in plan.buffers if buffer.per_run}
+        self._absent = set(self._own)
+
+    def allocate(self, *names: str) -> None:
+        """See ``ProgramContext``."""
+        for name in names:
+            buffer = self._per_run(name)
+            if name not in self._absent:
+                raise DeviceError(f"{self._plan.name} allocates buffer {name!r} twice")
+            self._allocate(buffer)
+            self._absent.remove(name)
+
+    def free(self, *names: str) -> None:
+        """See ``ProgramContext``."""
+        for name in names:
+            buffer = self._per_run(name)
+            self._check_present(name)
+            self._free(buffer)
+            self._absent.add(name)
+
+    def upload(self, name: str, data: NDArray[Any] | None = None) -> None:
+        """See ``ProgramContext``."""
+        buffer = self._buffer(name)
+        values = self._contents(buffer, data)
+        self._check_present(name)
+        self._write(buffer, values)
+
+    def clear(self, name: str) -> None:
+        """See ``ProgramContext``."""
+        buffer = self._buffer(name)
+        self._check_present(name)
+        self._zero(buffer)
+
+    def download(self, name: str, count: int | None = None) -> NDArray[Any]:
+        """See ``ProgramContext``."""
+        buffer = self._buffer(name)
+        wanted = buffer.length if count is None else count
+        if not 0 <= wanted <= buffer.length:
+            raise DeviceError(
+                f"{self._plan.name} downloads {wanted} elements of buffer {name!r}, which has"
+                f" {buffer.length}"
+            )
+        self._check_present(name)
+        return self._read(buffer, wanted)
+
+    def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 (see ProgramContext)
+        """See ``ProgramContext``; only a run that is split into phases measures them."""
+        return _NOTHING
+
+    def group(self, name: str) -> AbstractContextManager[None]:
+        """See ``ProgramContext``; the name is checked."""
+        if name not in self._plan.groups:
+            raise DeviceError(
+                f"{self._plan.name} groups operations as {name!r}; add it to its plan's groups"
+                f" ({', '.join(self._plan.groups) or 'none so far'})"
+            )
+        return _NOTHING
+
+    def keep(self, name: str, value: NDArray[Any]) -> None:
+        """See ``ProgramContext``."""
+        self.kept[name] = np.array(value)
+
+    def end(self) -> None:
+        """The run is over. Raises ``DeviceError`` if it left a buffer of its own allocated."""
+        left = self.release()
+        if left:
+            raise DeviceError(
+                f"{self._plan.name} ends without freeing {', '.join(left)}, which it allocated"
+            )
+
+    def release(self) -> list[str]:
+        """Free the buffers that the program has allocated and not freed; their names."""
+        left = sorted(self._own - self._absent)
+        for name in left:
+            self._free(self._buffers[name])
+        self._absent = set(self._own)
+        return left
+
+    def _allocate(self, buffer: Buffer) -> None:
+        raise NotImplementedError
+
+    def _free(self, buffer: Buffer) -> None:
+        raise NotImplementedError
+
+    def _write(self, buffer: Buffer, values: NDArray[Any]) -> None:
+        """Copy ``values``, contiguous and of the buffer's type, into its start."""
+        raise NotImplementedError
+
+    def _zero(self, buffer: Buffer) -> None:
+        raise NotImplementedError
+
+    def _read(self, buffer: Buffer, count: int) -> NDArray[Any]:
+        """A copy of the first ``count`` elements, once all before is done."""
+        raise NotImplementedError
+
+    def _buffer(self, name: str) -> Buffer:
+        if name not in self._buffers:
+            raise DeviceError(
+                f"{self._plan.name} uses buffer {name!r}; the plan has {', '.join(self._buffers)}"
+            )
+        return self._buffers[name]
+
+    def _per_run(self, name: str) -> Buffer:
+        buffer = self._buffer(name)
+        if not buffer.per_run:
+            raise DeviceError(
+                f"{self._plan.name} allocates or frees buffer {name!r}, which is there all the"
+                " time; make it per_run"
+            )
+        return buffer
+
+    def _contents(self, buffer: Buffer, data: NDArray[Any] | None) -> NDArray[Any]:
+        """What an upload copies; ``DeviceError`` for data that are missing or do not fit."""
+        values = buffer.data if data is None else data
+        if values is None:
+            raise DeviceError(
+                f"{self._plan.name} uploads buffer {buffer.name!r} without data, and the plan has"
+                " none"
+            )
+        if values.size > buffer.length:
+            raise DeviceError(
+                f"{self._plan.name} uploads {values.size} elements into buffer {buffer.name!r} of"
+                f" {buffer.length}"
+            )
+        return np.ascontiguousarray(values, dtype=buffer.dtype).reshape(-1)
+
+    def _check_present(self, name: str) -> None:
+        if name in self._absent:
+            raise DeviceError(
+                f"{self._plan.name} uses buffer {name!r}, which is not allocated at that time"
+            )
 
 
 def kernel_of(plan: ProgramPlan, name: str) -> Kernel:
@@ -57,51 +205,6 @@ def kernel_of(plan: ProgramPlan, name: str) -> Kernel:
             f"{plan.name} launches kernel {name!r}; the plan has {', '.join(plan.kernels)}"
         )
     return plan.kernels[name]
-
-
-def buffer_of(plan: ProgramPlan, name: str, *, per_run: bool = False) -> Buffer:
-    """A buffer by its name; with ``per_run`` one that the program allocates itself.
-
-    Raises ``DeviceError`` with what there is.
-    """
-    found = {b.name: b for b in plan.buffers}
-    if name not in found:
-        raise DeviceError(f"{plan.name} uses buffer {name!r}; the plan has {', '.join(found)}")
-    if per_run and not found[name].per_run:
-        raise DeviceError(
-            f"{plan.name} allocates or frees buffer {name!r}, which is there all the time;"
-            " make it per_run"
-        )
-    return found[name]
-
-
-def contents(plan: ProgramPlan, buffer: Buffer, data: NDArray[Any] | None) -> NDArray[Any]:
-    """What an upload copies, contiguous and of the buffer's type.
-
-    Raises ``DeviceError`` for data that are missing or do not fit.
-    """
-    values = buffer.data if data is None else data
-    if values is None:
-        raise DeviceError(
-            f"{plan.name} uploads buffer {buffer.name!r} without data, and the plan has none"
-        )
-    if values.size > buffer.length:
-        raise DeviceError(
-            f"{plan.name} uploads {values.size} elements into buffer {buffer.name!r} of"
-            f" {buffer.length}"
-        )
-    return np.ascontiguousarray(values, dtype=buffer.dtype).reshape(-1)
-
-
-def elements(plan: ProgramPlan, buffer: Buffer, count: int | None) -> int:
-    """How many elements a download copies. Raises ``DeviceError`` for more than there are."""
-    wanted = buffer.length if count is None else count
-    if not 0 <= wanted <= buffer.length:
-        raise DeviceError(
-            f"{plan.name} downloads {wanted} elements of buffer {buffer.name!r}, which has"
-            f" {buffer.length}"
-        )
-    return wanted
 
 
 def launch_arguments(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,16 +19,9 @@ from numpy.typing import NDArray
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.kernel import LoadedKernel
 from nqbench.devices.cuda.memory import DeviceMemory, Owner, late
-from nqbench.devices.program import (
-    buffer_of,
-    check_group,
-    contents,
-    elements,
-    kernel_of,
-    launch_arguments,
-)
+from nqbench.devices.program import CheckedContext, kernel_of, launch_arguments
 from nqbench.errors import DeviceError
-from nqbench.plan import Kernel, Outputs, ProgramContext, ProgramPlan, Variable
+from nqbench.plan import Buffer, Kernel, ProgramPlan, Variable
 
 PINNED_BYTES: Final = 1 << 16
 """Downloads up to this size go through page-locked memory: the size up to which the driver itself
@@ -96,24 +89,20 @@ class ProgramKernel:
         return self._values
 
 
-class CudaContext(ProgramContext):
+class CudaContext(CheckedContext):
     """A program context on a GPU, for a timed run: it measures nothing itself."""
 
     def __init__(self, program: LoadedProgram) -> None:
-        self.facts = program.device.facts
-        self.kept: Outputs = {}
+        super().__init__(program.device.facts, program.plan)
         self.last = ""
         """Name of the kernel launched last."""
-        self._device, self._plan = program.device, program.plan
+        self._device, self._cuda = program.device, program.device.cuda
         self._kernels, self._memory = program.kernels, program.memory
-        self._cuda = program.device.cuda
-        self._buffers = {buffer.name: buffer for buffer in program.plan.buffers}
         self._event = self._cuda.Event(self._cuda.event_flags.DISABLE_TIMING)
         self._staging = _staging(self._cuda)
         self._views: dict[tuple[str, int], tuple[Any, NDArray[Any]]] = {}
         self._timeout_s: float | None = None
         self._deadline = float("inf")
-        self._no_phase = nullcontext()
 
     def begin(self, timeout_s: float | None) -> None:
         """A run starts now. ``timeout_s`` limits it as a whole."""
@@ -121,85 +110,39 @@ class CudaContext(ProgramContext):
         self._timeout_s = timeout_s
         self._deadline = float("inf") if timeout_s is None else time.perf_counter() + timeout_s
 
-    def end(self) -> None:
-        """The run is over. Raises ``DeviceError`` if it left a buffer of its own allocated."""
-        left = self.release()
-        if left:
-            raise DeviceError(
-                f"{self._plan.name} ends without freeing {', '.join(left)}, which it allocated"
-            )
-
-    def release(self) -> list[str]:
-        """Free the buffers that the program has allocated and not freed; their names."""
-        left = sorted(b for b in self._memory.allocations if self._buffers[b].per_run)
-        for name in left:
-            self._free(name)
-        return left
-
-    def allocate(self, *names: str) -> None:
-        """See ``ProgramContext``."""
-        for name in names:
-            buffer_of(self._plan, name, per_run=True)
-            if name in self._memory.allocations:
-                raise DeviceError(f"{self._plan.name} allocates buffer {name!r} twice")
-            self._memory.allocate(name)
-            self._point(name, int(self._memory.allocations[name]))
-
-    def free(self, *names: str) -> None:
-        """See ``ProgramContext``."""
-        for name in names:
-            buffer_of(self._plan, name, per_run=True)
-            self._here(name)
-            self._free(name)
-
-    def upload(self, name: str, data: NDArray[Any] | None = None) -> None:
-        """See ``ProgramContext``."""
-        values = contents(self._plan, buffer_of(self._plan, name), data)
-        target = self._here(name)
-        if values.nbytes:
-            self._cuda.memcpy_htod(target, values)
-
-    def clear(self, name: str) -> None:
-        """See ``ProgramContext``."""
-        buffer_of(self._plan, name)
-        self._here(name)
-        self._memory.clear(name)
-
     def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
         """See ``ProgramContext``. Raises ``LaunchTimeout`` once the run has outlasted its limit."""
         found = self._kernel(kernel)
         found.loaded.queue(found.arguments(variables))
 
-    def download(self, name: str, count: int | None = None) -> NDArray[Any]:
-        """See ``ProgramContext``."""
-        buffer = buffer_of(self._plan, name)
-        wanted = elements(self._plan, buffer, count)
-        source = self._here(name)
-        nbytes = wanted * np.dtype(buffer.dtype).itemsize
-        if self._staging is None or not 0 < nbytes <= PINNED_BYTES:
-            self._wait()
-            return self._memory.read(name, wanted)
-        raw, typed = self._view(name, wanted, nbytes)
-        self._cuda.memcpy_dtoh_async(raw, source)
-        self._wait()
-        return typed.copy()
-
     def synchronize(self) -> None:
         """See ``ProgramContext``."""
         self._wait()
 
-    def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 (see ProgramContext)
-        """See ``ProgramContext``; a timed run tells no phases apart."""
-        return self._no_phase
+    def _allocate(self, buffer: Buffer) -> None:
+        self._memory.allocate(buffer.name)
+        self._point(buffer.name, int(self._memory.allocations[buffer.name]))
 
-    def group(self, name: str) -> AbstractContextManager[None]:
-        """See ``ProgramContext``; a timed run has none."""
-        check_group(self._plan, name)
-        return self._no_phase
+    def _free(self, buffer: Buffer) -> None:
+        self._memory.free(buffer.name)
+        self._point(buffer.name, None)
 
-    def keep(self, name: str, value: NDArray[Any]) -> None:
-        """See ``ProgramContext``."""
-        self.kept[name] = np.array(value)
+    def _write(self, buffer: Buffer, values: NDArray[Any]) -> None:
+        if values.nbytes:
+            self._cuda.memcpy_htod(self._memory.allocations[buffer.name], values)
+
+    def _zero(self, buffer: Buffer) -> None:
+        self._memory.clear(buffer.name)
+
+    def _read(self, buffer: Buffer, count: int) -> NDArray[Any]:
+        nbytes = count * np.dtype(buffer.dtype).itemsize
+        if self._staging is None or not 0 < nbytes <= PINNED_BYTES:
+            self._wait()
+            return self._memory.read(buffer.name, count)
+        raw, typed = self._view(buffer, count, nbytes)
+        self._cuda.memcpy_dtoh_async(raw, self._memory.allocations[buffer.name])
+        self._wait()
+        return typed.copy()
 
     def _kernel(self, name: str) -> ProgramKernel:
         if name not in self._kernels:
@@ -224,29 +167,16 @@ class CudaContext(ProgramContext):
         after = f" (after a launch of {self.last})" if self.last else ""
         return late(self._device, f"program {self._plan.name}{after}", self._timeout_s or 0.0)
 
-    def _here(self, name: str) -> Any:
-        """A buffer's allocation. Raises ``DeviceError`` if it has none at that time."""
-        found = self._memory.allocations.get(name)
-        if found is None:
-            raise DeviceError(
-                f"{self._plan.name} uses buffer {name!r}, which is not allocated at that time"
-            )
-        return found
-
-    def _free(self, name: str) -> None:
-        self._memory.free(name)
-        self._point(name, None)
-
     def _point(self, name: str, address: int | None) -> None:
         for kernel in self._kernels.values():
             kernel.point(name, address)
 
-    def _view(self, name: str, count: int, nbytes: int) -> tuple[Any, NDArray[Any]]:
+    def _view(self, buffer: Buffer, count: int, nbytes: int) -> tuple[Any, NDArray[Any]]:
         """Page-locked memory for a download: as bytes for the copy, and as what they mean."""
-        if (name, count) not in self._views:
+        if (buffer.name, count) not in self._views:
             raw = self._staging[:nbytes]
-            self._views[name, count] = (raw, raw.view(self._buffers[name].dtype))
-        return self._views[name, count]
+            self._views[buffer.name, count] = (raw, raw.view(buffer.dtype))
+        return self._views[buffer.name, count]
 
 
 class SplitContext(CudaContext):
@@ -312,8 +242,8 @@ class SplitContext(CudaContext):
     @contextmanager
     def group(self, name: str) -> Iterator[None]:
         """See ``ProgramContext``."""
-        check_group(self._plan, name)
-        started = time.perf_counter()
+        with super().group(name):
+            started = time.perf_counter()
         try:
             yield
         finally:

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.devices.program import (
-    buffer_of,
-    check_group,
-    contents,
-    elements,
-    kernel_of,
-    launch_arguments,
-)
+from nqbench.devices.program import CheckedContext, kernel_of, launch_arguments
 from nqbench.devices.sim.counters import Tally
 from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes
 from nqbench.devices.sim.global_memory import UNDEFINED_BYTE, GlobalMemory
 from nqbench.devices.sim.launching import access_names, check
 from nqbench.devices.sim.program import Program
 from nqbench.devices.sim.ptx import Instruction
-from nqbench.errors import DeviceError, LaunchTimeout
-from nqbench.plan import Kernel, Outputs, ProgramPlan
+from nqbench.errors import LaunchTimeout
+from nqbench.plan import Buffer, Kernel, ProgramPlan
 
 if TYPE_CHECKING:
     from nqbench.devices.sim.device import SimDevice
@@ -74,8 +66,8 @@ class LoadedKernel:
         return Tally(self._run).lines(self._names)
 
 
-class SimContext:
-    """``nqbench.plan.ProgramContext`` over simulated memory; every operation is done at once."""
+class SimContext(CheckedContext):
+    """A program context over simulated memory; every operation is done at once."""
 
     def __init__(
         self,
@@ -85,57 +77,15 @@ class SimContext:
         memory: GlobalMemory,
         timeout_s: float | None,
     ) -> None:
-        self.facts = device.facts
+        super().__init__(device.facts, plan)
         self.steps = 0
-        self.kept: Outputs = {}
-        self._plan, self._kernels, self._memory = plan, kernels, memory
+        self._kernels, self._memory = kernels, memory
         self._max_steps = device.max_steps
         self._addresses = {b.name: memory.address(b.name) for b in plan.buffers}
         self._timeout_s = timeout_s
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        self._absent = {b.name for b in self._plan.buffers if b.per_run}
-        for name in self._absent:
+        for name in self._own:
             memory.hide(name)
-
-    def close(self) -> None:
-        """The run is over. Raises ``DeviceError`` if it left a buffer of its own allocated."""
-        own = {b.name for b in self._plan.buffers if b.per_run}
-        left = sorted(own - self._absent)
-        if left:
-            raise DeviceError(
-                f"{self._plan.name} ends without freeing {', '.join(left)}, which it allocated"
-            )
-
-    def allocate(self, *names: str) -> None:
-        """See ``ProgramContext``; the contents are bytes that look wrong."""
-        for name in names:
-            buffer_of(self._plan, name, per_run=True)
-            if name not in self._absent:
-                raise DeviceError(f"{self._plan.name} allocates buffer {name!r} twice")
-            self._absent.remove(name)
-            self._memory.show(name)
-            self._memory.bytes_of(name)[:] = UNDEFINED_BYTE
-
-    def free(self, *names: str) -> None:
-        """See ``ProgramContext``; a kernel that still reaches the buffer is then at fault."""
-        for name in names:
-            buffer_of(self._plan, name, per_run=True)
-            self._here(name)
-            self._absent.add(name)
-            self._memory.hide(name)
-
-    def upload(self, name: str, data: NDArray[Any] | None = None) -> None:
-        """See ``ProgramContext``."""
-        buffer = buffer_of(self._plan, name)
-        values = contents(self._plan, buffer, data)
-        self._here(name)
-        self._memory.fill(name, values, buffer.dtype)
-
-    def clear(self, name: str) -> None:
-        """See ``ProgramContext``."""
-        buffer_of(self._plan, name)
-        self._here(name)
-        self._memory.bytes_of(name)[:] = 0
 
     def launch(self, kernel: str, **variables: np.generic | int | float) -> None:
         """See ``ProgramContext``. Raises ``KernelFault`` and ``LaunchTimeout`` as a launch does."""
@@ -150,36 +100,26 @@ class SimContext:
         check(run, outcome, described.entry, self._timeout_s, run.steps >= left)
         self.steps += run.steps
 
-    def download(self, name: str, count: int | None = None) -> NDArray[Any]:
-        """See ``ProgramContext``."""
-        buffer = buffer_of(self._plan, name)
-        wanted = elements(self._plan, buffer, count)
-        self._here(name)
-        return self._memory.bytes_of(name).view(buffer.dtype)[:wanted].copy()
-
     def synchronize(self) -> None:
         """Nothing is ever under way."""
 
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:  # noqa: ARG002 (the protocol has it)
-        """Time has no meaning here."""
-        yield
+    def _allocate(self, buffer: Buffer) -> None:
+        """The contents are bytes that look wrong."""
+        self._memory.show(buffer.name)
+        self._memory.bytes_of(buffer.name)[:] = UNDEFINED_BYTE
 
-    @contextmanager
-    def group(self, name: str) -> Iterator[None]:
-        """See ``ProgramContext``; only the name is checked."""
-        check_group(self._plan, name)
-        yield
+    def _free(self, buffer: Buffer) -> None:
+        """A kernel that still reaches the buffer is at fault from now on."""
+        self._memory.hide(buffer.name)
 
-    def keep(self, name: str, value: NDArray[Any]) -> None:
-        """See ``ProgramContext``."""
-        self.kept[name] = np.array(value)
+    def _write(self, buffer: Buffer, values: NDArray[Any]) -> None:
+        self._memory.fill(buffer.name, values, buffer.dtype)
 
-    def _here(self, name: str) -> None:
-        if name in self._absent:
-            raise DeviceError(
-                f"{self._plan.name} uses buffer {name!r}, which is not allocated at that time"
-            )
+    def _zero(self, buffer: Buffer) -> None:
+        self._memory.bytes_of(buffer.name)[:] = 0
+
+    def _read(self, buffer: Buffer, count: int) -> NDArray[Any]:
+        return self._memory.bytes_of(buffer.name).view(buffer.dtype)[:count].copy()
 
     def _left_s(self) -> float | None:
         if self._deadline is None:

@@ -50,7 +50,7 @@ class SimProgram(Prepared):
             kernel.begin()
         context = SimContext(self.device, self.plan, self.kernels, memory, timeout_s)
         self.function(context, *self.plan.arguments)
-        context.close()
+        context.end()
         self._kept, self._ran = context.kept, True
         return Launch(None, self._counters(), self._detail(context))
 
