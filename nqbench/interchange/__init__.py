@@ -22,14 +22,14 @@ Exporter = Callable[[Path, Path | None], str]
 
 def open_results(path: Path) -> Dataset:
     """A run folder, an nvbench file or a folder of nvbench files. Raises ``StoreError``."""
-    from nqbench.interchange import nvbench_in
+    from nqbench.interchange import nvbench
 
     path = Path(path)
     if path.is_file():
-        return nvbench_in.read_files([path])
+        return nvbench.read_files([path])
     files = sorted(path.glob("*.json"))
     if files and not (path / MANIFEST).exists():
-        return nvbench_in.read_files(files)
+        return nvbench.read_files(files)
     if not path.exists():
         raise StoreError(
             f"{path} does not exist; give a run folder that `nqbench run` wrote, or a file that"
@@ -68,7 +68,7 @@ def export_run(run: Path, form: str, out: Path | None) -> str:
 
 
 def _nvbench(run: Path, out: Path | None) -> str:
-    from nqbench.interchange.nvbench_out import export
+    from nqbench.interchange.nvbench import export
 
     return export(run, out)
 
