@@ -80,7 +80,8 @@ def test_a_timed_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         run.table("tiem")
     with pytest.raises(AnalysisError):
         run.effects("nowhere")
-    assert len(nqbench.load([run, str(run.path)])) == 2 * len(nqbench.load(run))
+    assert len(nqbench.load(run)) == len(run.records)
+    assert list(nqbench.load([run]).attrs["manifests"]) == [str(run.path)]
     before = run.records
     assert nqbench.run(STUDY, FAKE, tmp_path / "run").records == before
     assert f"nqbench.run small {FAKE}" in Path(run.report(tmp_path / "page").paths[0]).read_text()
