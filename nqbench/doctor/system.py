@@ -77,7 +77,7 @@ def ceilings(results: Path) -> Row:
     found = sorted(path.parent.parent.name for path in results.glob("local/cuda*/ceilings/*.json"))
     if found:
         return Row(name, "ok", f"measured on {', '.join(dict.fromkeys(found))}", "rooflines")
-    remedy = "nqbench run configs/ceilings.yaml"
+    remedy = "nqbench run ceilings"
     return Row(name, "missing", "not measured on any GPU from here", "rooflines", remedy)
 
 

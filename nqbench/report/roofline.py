@@ -166,6 +166,6 @@ def _ceilings_beside(run: Path) -> Path:
     if not (found / MANIFEST).exists():
         raise StudyError(
             f"there is no run of the ceilings at {found}; make one on the same GPU with"
-            " `nqbench run configs/ceilings.yaml`, or name it with --ceilings"
+            " `nqbench run ceilings`, or name it with --ceilings"
         )
     return found

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +16,7 @@ from nqbench.doctor.examine import Surroundings
 from nqbench.doctor.nvml import describe
 from nqbench.doctor.probe import Answer, Answers
 from nqbench.errors import DeviceUnavailable
+from tests.cli.call import ROOT, call, process
 from tests.doctor import fake_pynvml
 
 ABSENT = Answer(failure="not installed")
@@ -124,21 +123,10 @@ def test_unknown_device(word: str, around: Callable[[Answers], Surroundings]) ->
         examine(word, around(LAPTOP))
 
 
-def doctor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "nqbench", "doctor", *words],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONWARNINGS": "error", **environment},
-        timeout=120,
-        check=False,
-    )
-
-
 def test_command_speaks_json() -> None:
-    done = doctor("--device", "sim", "--json")
-    assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout)
+    done = call("doctor", "--device", "sim", "--json")
+    assert done.code == 0, done.err
+    report: dict[str, Any] = json.loads(done.out)
     assert report["usable"]
     for row in report["rows"]:
         assert row["state"] in ("ok", "warning", "missing")
@@ -149,16 +137,16 @@ def test_broken_packages_are_rows_and_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "numba.py").write_text("import os; os.abort()\n")
     (tmp_path / "llvmlite.py").write_text("raise SystemError('dynamic module not initialised')\n")
     (tmp_path / "pynvml.py").write_text("def nvmlInit(): return 1/0\n")
-    done = doctor("--device", "sim", PYTHONPATH=str(tmp_path))
-    assert done.returncode == 1
-    assert "Traceback" not in done.stdout + done.stderr
-    assert "killed by SIGABRT" in done.stdout
-    assert "SystemError: dynamic module not initialised" in done.stdout
-    assert "ZeroDivisionError" in done.stdout
-    assert done.stdout.rstrip().endswith("sim cannot be used: llvmlite, numba")
+    done = process("doctor", "--device", "sim", PYTHONPATH=f"{tmp_path}:{ROOT}")
+    assert done.code == 1
+    assert "Traceback" not in done.said
+    assert "killed by SIGABRT" in done.out
+    assert "SystemError: dynamic module not initialised" in done.out
+    assert "ZeroDivisionError" in done.out
+    assert done.out.rstrip().endswith("sim cannot be used: llvmlite, numba")
 
 
 def test_unknown_device_is_a_wrong_command_line() -> None:
-    done = doctor("--device", "gpu")
-    assert done.returncode == 2
-    assert done.stderr.startswith("nqbench: doctor knows no device 'gpu'")
+    done = call("doctor", "--device", "gpu")
+    assert done.code == 2
+    assert done.err.startswith("nqbench: doctor knows no device 'gpu'")
