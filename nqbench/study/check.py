@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from nqbench.point import Level
 from nqbench.study import expressions
-from nqbench.study.model import Axis, Condition, Item, Study, Sweep
+from nqbench.study.model import Axis, Condition, Item, Study, Sweep, plain
+from nqbench.study.report_items import ReportItem
 from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.suggest import listing, nearest, shown, suggestion
 from nqbench.workloads.base import NOT_APPLICABLE, Factor, Workload
@@ -14,133 +16,20 @@ from nqbench.workloads.base import NOT_APPLICABLE, Factor, Workload
 
 def check(study: Study, workload: Workload) -> None:
     """Raise ``StudyError`` with file:line for a name or level that the workload does not have."""
+    checks = _Checks(study.source, workload)
     for sweep in study.sweeps:
-        _check_factors(study.source, sweep, workload)
+        checks.sweep(sweep)
         for condition in (*sweep.exclude, *sweep.where):
-            _check_condition(study.source, condition, workload)
+            checks.condition(condition)
     if study.n:
-        _check_sizes(study.source, study.n, workload)
-    for index in range(len(study.report)):
-        _check_report(study, index, workload)
-
-
-def _check_report(study: Study, index: int, workload: Workload) -> None:
-    """The factors and sizes that a report entry names."""
-    entry, names = study.report[index], [*workload.factors, "n", "system"]
-    used: dict[str, str] = {}
-    for option, name in (("x", entry.x), ("y", entry.y), ("series", entry.series)):
-        if name is not None and name not in names:
-            raise study.source.error(
-                f"'{option}' takes a factor, and {shown(name)} is none; {suggestion(name, names)}",
-                ("report", index, option),
-            )
-        if name is not None and name in used:
-            raise study.source.error(
-                f"'{option}' is {name}, as '{used[name]}' is already; name another factor",
-                ("report", index, option),
-            )
-        if name is not None:
-            used[name] = option
-    drawn = [sweep for sweep in study.sweeps if entry.of in (None, sweep.name)]
-    axes = [axis for sweep in drawn if (axis := sweep.given.get("n", study.n))]
-    sizes = sorted({item.value for a in axes for item in a.items() if isinstance(item.value, int)})
-    for n in entry.n:
-        if n not in sizes:
-            raise study.source.error(
-                f"'n' asks for the size {n}, but the sizes here are {listing(map(str, sizes))}",
-                ("report", index, "n"),
-            )
-
-
-def is_expression(value: Level, factor: Factor | None) -> bool:
-    """Whether a value is an expression to work out, not a level of its own."""
-    if not isinstance(value, str) or factor is None or factor.number is None:
-        return False
-    return value not in (*factor.levels, NOT_APPLICABLE) and not (factor.auto and value == "auto")
-
-
-def _check_factors(source: Source, sweep: Sweep, workload: Workload) -> None:
-    groups = {"fixed": sweep.fixed, "matrix": sweep.matrix, "zip": sweep.zip}
-    for group, factors in groups.items():
-        for name, axis in factors.items():
-            if name not in ("n", "system"):
-                factor = _factor(source, name, axis.path, group, workload)
-                for item in axis.items():
-                    check_level(source, factor, item, workload)
-    given = sweep.given
-    if "n" in given:
-        _check_sizes(source, given["n"], workload)
-    if "system" in given:
-        for item in given["system"].items():
-            _check_system(source, item, workload)
-
-
-def _factor(source: Source, name: str, path: KeyPath, group: str, workload: Workload) -> Factor:
-    if name in workload.factors:
-        return workload.factors[name]
-    names = [*workload.factors, *(["system"] if group != "fixed" else [])]
-    raise source.error(f"unknown factor '{name}' under '{group}'; {suggestion(name, names)}", path)
-
-
-def _check_sizes(source: Source, axis: Axis, workload: Workload) -> None:
-    factor = workload.factors.get("n")
-    if factor and factor.number:
-        low, high = factor.number
-        for item in axis.items():
-            if not (isinstance(item.value, int) and low <= item.value <= high):
-                raise source.error(
-                    f"n is {item.value}, but {workload.name} takes n from {low} to {high}",
-                    item.path,
-                )
-
-
-def _check_system(source: Source, item: Item, workload: Workload) -> None:
-    if item.value not in workload.systems:
-        raise source.error(
-            f"unknown system {shown(item.value)}; {suggestion(item.value, workload.systems)}",
-            item.path,
-        )
-
-
-def check_level(
-    source: Source, factor: Factor, item: Item, workload: Workload, *, expression: bool = True
-) -> None:
-    """Raise ``StudyError`` unless ``item`` is a level, a number in range or an expression."""
-    value = item.value
-    if value == NOT_APPLICABLE:
-        return
-    if isinstance(value, Mapping):
-        if not factor.per_sm:
-            raise source.error(
-                f"'{factor.name}' takes {takes(factor)}, not {{per_sm: {value['per_sm']}}}",
-                item.path,
-            )
-    elif isinstance(value, int):
-        check_number(source, factor, value, item.path)
-    elif expression and is_expression(value, factor):
-        _check_expression(source, factor, item, workload)
-    elif value not in (*factor.levels, *(("auto",) if factor.auto else ())) and not factor.text:
-        close = nearest(value, factor.levels)
-        hint = f"; did you mean '{close}'?" if close else ""
-        raise source.error(
-            f"'{factor.name}' takes {takes(factor)}, not {shown(value)}{hint}", item.path
-        )
-
-
-def check_number(
-    source: Source, factor: Factor, value: int, path: KeyPath, origin: str = ""
-) -> None:
-    """Raise ``StudyError`` unless the factor takes this number."""
-    if factor.number is None:
-        raise source.error(f"'{factor.name}' takes {takes(factor)}, not the number {value}", path)
-    low, high = factor.number
-    if not low <= value <= high:
-        raise source.error(f"'{factor.name}' is {value}{origin}, but takes {takes(factor)}", path)
+        checks.sizes(study.n)
+    for index, entry in enumerate(study.report):
+        checks.report(study, entry, ("report", index))
 
 
 def takes(factor: Factor) -> str:
     """What a factor takes, in words."""
-    forms = [*factor.levels, *(["auto"] if factor.auto else [])]
+    forms = [*_words(factor)]
     if factor.number:
         forms.append(f"a whole number from {factor.number[0]} to {factor.number[1]}")
     if factor.per_sm:
@@ -150,52 +39,146 @@ def takes(factor: Factor) -> str:
     return listing(forms)
 
 
-def _check_expression(source: Source, factor: Factor, item: Item, workload: Workload) -> None:
-    text = str(item.value)
-    words = (*factor.levels, *(("auto",) if factor.auto else ()))
-    close = nearest(text, words) if text.isidentifier() else None
-    if text.isidentifier() and text not in workload.factors:
-        hint = f"; did you mean '{close}'?" if close else ""
-        raise source.error(
-            f"'{factor.name}' takes {takes(factor)}, not {shown(text)}{hint}", item.path
-        )
-    with source.at(item.path, f"'{factor.name}': "):
-        parsed = expressions.parse(text, expressions.STUDY)
-    known = (*workload.factors, "n")
-    for name in sorted(parsed.names - set(known)):
-        said = expressions.unknown_name(text, name, known, expressions.STUDY)
-        raise source.error(f"'{factor.name}': {said}", item.path)
+def problem(factor: Factor, value: Level, origin: str = "") -> str:
+    """Why a factor does not take a level; empty if it does. ``origin`` says what gave a number."""
+    if isinstance(value, int) and factor.number:
+        low, high = factor.number
+        right = low <= value <= high
+        return "" if right else f"'{factor.name}' is {value}{origin}, but takes {takes(factor)}"
+    if isinstance(value, Mapping):
+        right, given = factor.per_sm, plain(value)
+    elif isinstance(value, int):
+        right, given = False, f"the number {value}"
+    else:
+        right, given = factor.text or value in _words(factor), shown(value)
+        if close := nearest(value, _words(factor)):
+            given += f"; did you mean '{close}'?"
+    return "" if right else f"'{factor.name}' takes {takes(factor)}, not {given}"
 
 
-def _check_condition(source: Source, condition: Condition, workload: Workload) -> None:
-    for name, items in condition.match.items():
-        for item in items:
+def is_expression(value: Level, factor: Factor | None) -> bool:
+    """Whether a value is an expression to work out, not a level of its own."""
+    if not isinstance(value, str) or factor is None or factor.number is None:
+        return False
+    return value not in (*_words(factor), NOT_APPLICABLE)
+
+
+def _words(factor: Factor) -> tuple[str, ...]:
+    return (*factor.levels, *(("auto",) if factor.auto else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    source: Source
+    workload: Workload
+
+    def sweep(self, sweep: Sweep) -> None:
+        for group in ("fixed", "matrix", "zip"):
+            for name, axis in getattr(sweep, group).items():
+                if name not in ("n", "system"):
+                    factor = self.factor(name, axis.path, group)
+                    for item in axis.items():
+                        self.level(factor, item)
+        given = sweep.given
+        if "n" in given:
+            self.sizes(given["n"])
+        if "system" in given:
+            for item in given["system"].items():
+                self.system(item)
+
+    def factor(self, name: str, path: KeyPath, group: str) -> Factor:
+        factors = self.workload.factors
+        if name not in factors:
+            hint = suggestion(name, [*factors, *(["system"] if group != "fixed" else [])])
+            raise self.source.error(f"unknown factor '{name}' under '{group}'; {hint}", path)
+        return factors[name]
+
+    def sizes(self, axis: Axis) -> None:
+        factor = self.workload.factors.get("n")
+        for item in axis.items():
+            if factor and factor.number and problem(factor, item.value):
+                low, high = factor.number
+                raise self.source.error(
+                    f"n is {plain(item.value)}, but {self.workload.name} takes n from {low} to"
+                    f" {high}",
+                    item.path,
+                )
+
+    def system(self, item: Item) -> None:
+        systems = self.workload.systems
+        if item.value not in systems:
+            hint = suggestion(item.value, systems)
+            raise self.source.error(f"unknown system {shown(item.value)}; {hint}", item.path)
+
+    def level(self, factor: Factor, item: Item, *, expression: bool = True) -> None:
+        """A level, a number in range or an expression."""
+        value = item.value
+        if value == NOT_APPLICABLE:
+            return
+        if expression and is_expression(value, factor):
+            self.expression(factor, str(value), item.path)
+        elif said := problem(factor, value):
+            raise self.source.error(said, item.path)
+
+    def expression(self, factor: Factor, text: str, path: KeyPath) -> None:
+        if text.isidentifier() and text not in self.workload.factors:
+            raise self.source.error(problem(factor, text), path)  # a misspelt level
+        with self.source.at(path, f"'{factor.name}': "):
+            parsed = expressions.parse(text, expressions.STUDY)
+        known = (*self.workload.factors, "n")
+        for name in sorted(parsed.names - set(known)):
+            said = expressions.unknown_name(text, name, known, expressions.STUDY)
+            raise self.source.error(f"'{factor.name}': {said}", path)
+
+    def condition(self, condition: Condition) -> None:
+        for name, items in condition.match.items():
+            for item in items:
+                if name == "system":
+                    self.system(item)
+                elif name != "n":
+                    factor = self.factor(name, (*condition.path, name), "exclude")
+                    self.level(factor, item, expression=False)
+                elif not isinstance(item.value, int):
+                    said = f"n is a whole number, not {shown(item.value)}"
+                    raise self.source.error(said, item.path)
+        if condition.expression is None:
+            return
+        factors = self.workload.factors
+        levels = {level for factor in factors.values() for level in factor.levels}
+        for name in sorted((condition.names & levels) - factors.keys()):
+            raise self.source.error(
+                f"in `{condition}`, {name} is a level: write it in quotes, '{name}'", condition.path
+            )
+        for name, constant in condition.expression.comparisons():
+            item = Item(constant, condition.path)
             if name == "system":
-                _check_system(source, item, workload)
-            elif name == "n" and not isinstance(item.value, int):
-                raise source.error(f"n is a whole number, not {shown(item.value)}", item.path)
-            elif name != "n":
-                factor = _factor(source, name, (*condition.path, name), "exclude", workload)
-                check_level(source, factor, item, workload, expression=False)
-    if condition.expression is None:
-        return
-    levels = {level for factor in workload.factors.values() for level in factor.levels}
-    for name in sorted((condition.names & levels) - workload.factors.keys()):
-        raise source.error(
-            f"in `{condition.expression.text}`, {name} is a level: write it in quotes, '{name}'",
-            condition.path,
-        )
-    for name, constant in condition.expression.comparisons():
-        item = Item(constant, condition.path)
-        with source.at(condition.path):
-            if name == "system":
-                _check_system(source, item, workload)
-            elif name in workload.factors and (
-                isinstance(constant, str) or not _number(name, workload)
-            ):
-                check_level(source, workload.factors[name], item, workload, expression=False)
+                self.system(item)
+            # A factor may be compared with any number: bounds are for levels, not conditions.
+            elif name in factors and (isinstance(constant, str) or factors[name].number is None):
+                self.level(factors[name], item, expression=False)
 
-
-def _number(name: str, workload: Workload) -> bool:
-    """Whether any number may be compared with a factor (bounds are for levels, not conditions)."""
-    return workload.factors[name].number is not None
+    def report(self, study: Study, entry: ReportItem, path: KeyPath) -> None:
+        """The factors and sizes that a report entry names."""
+        names = [*self.workload.factors, "n", "system"]
+        used: dict[str, str] = {}
+        for option, name in (("x", entry.x), ("y", entry.y), ("series", entry.series)):
+            if name is None:
+                continue
+            if name not in names:
+                hint = f"and {shown(name)} is none; {suggestion(name, names)}"
+                raise self.source.error(f"'{option}' takes a factor, {hint}", (*path, option))
+            if name in used:
+                raise self.source.error(
+                    f"'{option}' is {name}, as '{used[name]}' is already; name another factor",
+                    (*path, option),
+                )
+            used[name] = option
+        drawn = [sweep for sweep in study.sweeps if entry.of in (None, sweep.name)]
+        axes = [axis for sweep in drawn if (axis := sweep.given.get("n", study.n))]
+        sizes = sorted({i.value for a in axes for i in a.items() if isinstance(i.value, int)})
+        for n in entry.n:
+            if n not in sizes:
+                known = listing(map(str, sizes))
+                raise self.source.error(
+                    f"'n' asks for the size {n}, but the sizes here are {known}", (*path, "n")
+                )

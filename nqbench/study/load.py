@@ -316,7 +316,7 @@ def _sweep_of(
             f"'of' names no sweep of this study: {shown(file.of)}; {suggestion(file.of, sweeps)}",
             (*path, "of"),
         )
-    if file.of is not None or not kind.one_sweep:
+    if file.of is not None or kind.every:
         return file.of
     if len(sweeps) > 1:
         raise source.error(

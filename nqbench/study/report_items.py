@@ -21,15 +21,15 @@ class ReportKind:
 
     ``options``   keys it takes besides ``table``/``figure``
     ``required``  those among them that have no default
-    ``one_sweep`` whether it draws one sweep, so that ``of`` is needed where there are several
+    ``every``     whether it speaks about every sweep; if not, ``of`` names one of several
     """
 
     form: Form
     name: str
     meaning: str
-    options: tuple[str, ...]
+    options: tuple[str, ...] = ("of", "value", "title", "n")
     required: tuple[str, ...] = ()
-    one_sweep: bool = True
+    every: bool = False
 
 
 OPTIONS: Final = {
@@ -44,63 +44,37 @@ OPTIONS: Final = {
 }
 
 REPORT_KINDS: Final = (
-    ReportKind(
-        "table",
-        "results",
-        "every point with its value, interval and status",
-        ("of", "value", "title", "n"),
-        one_sweep=False,
-    ),
-    ReportKind(
-        "table",
-        "effects",
-        "main effect of every factor, as a ratio",
-        ("of", "value", "title", "n"),
-    ),
-    ReportKind(
-        "table",
-        "interactions",
-        "how the effect of one factor changes with another",
-        ("of", "value", "title", "n"),
-    ),
-    ReportKind(
-        "table", "systems", "systems side by side, a column per n", ("of", "value", "title", "n")
-    ),
+    ReportKind("table", "results", "every point with its value, interval and status", every=True),
+    ReportKind("table", "effects", "main effect of every factor, as a ratio"),
+    ReportKind("table", "interactions", "how the effect of one factor changes with another"),
+    ReportKind("table", "systems", "systems side by side, a column per n"),
     ReportKind(
         "table",
         "resources",
         "registers, stack, shared memory and occupancy of every kernel",
         ("of", "title", "n"),
-        one_sweep=False,
+        every=True,
     ),
-    ReportKind(
-        "table", "skipped", "what did not run, and why", ("of", "title", "n"), one_sweep=False
-    ),
+    ReportKind("table", "skipped", "what did not run, and why", ("of", "title", "n"), every=True),
     ReportKind(
         "table",
         "bottleneck",
         "what limits kernels, by the times of their variants (runs of `nqbench bottleneck`)",
         ("title", "n"),
-        one_sweep=False,
+        every=True,
     ),
     ReportKind(
         "figure",
         "bottleneck",
         "bars of kernels without memory, without arithmetic, and whole",
         ("title", "n"),
-        one_sweep=False,
+        every=True,
     ),
     ReportKind(
-        "figure",
-        "effects",
-        "main effects and two-way interactions as ratios with intervals",
-        ("of", "value", "title", "n"),
+        "figure", "effects", "main effects and two-way interactions as ratios with intervals"
     ),
     ReportKind(
-        "figure",
-        "ranking",
-        "all points of a factorial as a sorted dot plot with their levels",
-        ("of", "value", "title", "n"),
+        "figure", "ranking", "all points of a factorial as a sorted dot plot with their levels"
     ),
     ReportKind(
         "figure",

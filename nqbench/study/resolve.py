@@ -9,7 +9,7 @@ from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.study import expressions
-from nqbench.study.check import check_number, is_expression
+from nqbench.study.check import is_expression, problem
 from nqbench.study.model import Given, Sweep, context
 from nqbench.study.yaml_marks import Source
 from nqbench.system.suggest import listing, shown
@@ -69,7 +69,8 @@ class Resolver:
                 " use //, floor or ceil",
                 path,
             )
-        check_number(self.source, spec, int(value), path, f" by `{text}`{about}")
+        if said := problem(spec, int(value), f" by `{text}`{about}"):
+            raise self.source.error(said, path)
         return int(value)
 
     def needed(self, name: str, text: str, waiting: tuple[str, ...]) -> Level:

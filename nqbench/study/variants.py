@@ -14,11 +14,11 @@ from typing import Any, Final
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import PART, Level, Point
-from nqbench.study.check import takes
+from nqbench.study.check import problem
 from nqbench.study.model import Measure
 from nqbench.system.suggest import suggestion
 from nqbench.workloads import find_system
-from nqbench.workloads.base import VARIANTS, Factor, Workload, check_variants
+from nqbench.workloads.base import VARIANTS, Workload, check_variants
 
 NAME: Final = "bottleneck"
 SWEEP: Final = "parts"
@@ -140,16 +140,6 @@ def _level(word: str, systems: Sequence[tuple[str, Workload]]) -> tuple[str, Lev
         if name not in workload.factors:
             hint = suggestion(name, workload.factors)
             raise StudyError(f"{word}: {system} has no factor {name!r}; {hint}")
-        _check(word, workload.factors[name], level)
+        if said := problem(workload.factors[name], level):
+            raise StudyError(f"{word}: {said}")
     return name, level
-
-
-def _check(word: str, factor: Factor, level: Level) -> None:
-    if isinstance(level, Mapping):
-        right = factor.per_sm
-    elif isinstance(level, int):
-        right = factor.number is not None and factor.number[0] <= level <= factor.number[1]
-    else:
-        right = factor.text or level in factor.levels or (factor.auto and level == "auto")
-    if not right:
-        raise StudyError(f"{word}: {factor.name!r} takes {takes(factor)}")
