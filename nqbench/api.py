@@ -184,7 +184,7 @@ def expand(study: StudyLike, device: str = "auto") -> list[Point]:
     from nqbench.devices.registry import facts_for
     from nqbench.study import expand as expand_study
 
-    return expand_study(_study(study), facts_for(device)[0])
+    return expand_study(_study(study), facts_for(device))
 
 
 def compare(

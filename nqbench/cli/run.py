@@ -54,7 +54,7 @@ def _rehearse(study: Study, spec: str) -> None:
     from nqbench.report.rehearsal import report_problems
     from nqbench.study import expand
 
-    facts, _ = facts_for(spec)
+    facts = facts_for(spec)
     points = expand(study, facts, warn=note)
     show_points(points, estimate(points, study, spec))
     for entry, problem in report_problems(study.as_json(), points, facts):

@@ -29,8 +29,8 @@ _PATH_OPTIONS: Final = ("-I", "--include-path", "--pre-include", "-include")
 class Compiled:
     """A compiled kernel.
 
-    ``image`` is PTX text or an ELF cubin, ``symbol`` the kernel's mangled name in it, ``log`` what
-    the compiler said, ``cached`` whether it came from the disk.
+    ``image`` is PTX text or an ELF cubin, ``symbol`` the kernel's mangled name in it, ``log`` the
+    compiler's messages, ``cached`` whether it came from the disk.
     """
 
     image: bytes

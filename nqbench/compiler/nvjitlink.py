@@ -45,7 +45,7 @@ def linker_version() -> str:
 
 
 def runtime_digest(path: Path) -> str:
-    """What tells one device runtime from another; part of a linked kernel's cache key."""
+    """Digest of a device runtime; part of a linked kernel's cache key."""
     status = path.stat()
     return _digest(path, status.st_size, status.st_mtime_ns)
 

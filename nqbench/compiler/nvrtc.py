@@ -117,11 +117,11 @@ def _options(program: Program, kind: ImageKind) -> list[str]:
     return [*own, *program.options]
 
 
-def _checked(answer: tuple[Any, ...], deed: str) -> Any:
+def _checked(answer: tuple[Any, ...], action: str) -> Any:
     """Value of a call to the bindings; ``CompileError`` if it failed."""
     status, *values = answer
     if int(status) != 0:
-        raise CompileError(f"NVRTC could not {deed}: {status.name}")
+        raise CompileError(f"NVRTC could not {action}: {status.name}")
     return values[0] if values else None
 
 

@@ -16,7 +16,7 @@ from nqbench.plan import Kernel
 
 
 class Progress(Protocol):
-    """Told how far a long job has come."""
+    """Follows a long job."""
 
     def stage(self, name: str, total: int) -> None:
         """A stage of ``total`` steps begins."""

@@ -155,7 +155,7 @@ class Device(ABC):
 
     @abstractmethod
     def identity(self) -> Mapping[str, object]:
-        """Everything that tells this device from another: name, UUID, driver, model, ... (JSON)."""
+        """Everything that distinguishes this device: name, UUID, driver, model, ... (JSON)."""
 
     @abstractmethod
     def prepare(self, plan: Plan) -> Prepared:

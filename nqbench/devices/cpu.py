@@ -1,4 +1,4 @@
-"""The processor of this machine: runs host plans, the baselines of the papers' speed-ups."""
+"""The CPU of this machine: runs CPU plans, the baselines of the papers' speed-ups."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nqbench.system.cpu import cpu_count, cpu_model
 from nqbench.system.versions import installed
 
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-HostFunction = Callable[..., int | CpuResult]
+CpuFunction = Callable[..., int | CpuResult]
 
 
 class CpuDevice(Device):
-    """Runs ``CpuPlan`` functions in this process, timed by the monotonic clock."""
+    """Runs the functions of CPU plans in this process, timed by the monotonic clock."""
 
     spec = "cpu"
     cpu_plans = True
@@ -50,7 +50,7 @@ class CpuDevice(Device):
         if not isinstance(plan, CpuPlan):
             raise DeviceError(
                 f"{plan.name} needs a GPU and cannot run on the cpu device;"
-                " use cuda:0 or sim, or a system of the processor (nqbench kernels)"
+                " use cuda:0 or sim, or a CPU system (nqbench kernels)"
             )
         function = find_function(plan.function)
         form = (plan.function, *map(_form, plan.warm_up))
@@ -61,11 +61,11 @@ class CpuDevice(Device):
 
 
 class CpuPrepared(Prepared):
-    """A host function with its arguments."""
+    """A function with its arguments."""
 
     transfer_s = 0.0
 
-    def __init__(self, function: HostFunction, arguments: tuple[Any, ...]) -> None:
+    def __init__(self, function: CpuFunction, arguments: tuple[Any, ...]) -> None:
         self.resources: Resources = {}
         self._function = function
         self._arguments = arguments
@@ -83,8 +83,8 @@ class CpuPrepared(Prepared):
         """Seconds by phase of the last call, if the function reported them."""
         if self._result is None:
             return {}
-        told = self._result.phases
-        return told() if callable(told) else told
+        reported = self._result.phases
+        return reported() if callable(reported) else reported
 
     def fetch(self) -> Outputs:
         """The last call's outputs, and its result as ``{"answer": array([value])}``."""

@@ -12,7 +12,7 @@ from typing import Final
 from nqbench.devices.base import Device
 from nqbench.devices.models import DEFAULT_MODEL, load_model, model_names
 from nqbench.errors import DeviceError, DeviceUnavailable
-from nqbench.facts import DeviceFacts, DeviceKind
+from nqbench.facts import DeviceFacts
 from nqbench.system.suggest import nearest
 
 KINDS: Final = ("auto", "cuda", "sim", "cpu", "fake")
@@ -30,7 +30,7 @@ class Choice:
 class DeviceRow:
     """One line of ``nqbench devices``.
 
-    ``available`` is false for what is absent; ``note`` then gives the reason and what mends it.
+    ``available`` is false for what is absent; ``note`` then gives the reason and what fixes it.
     """
 
     spec: str
@@ -49,7 +49,7 @@ def choose_device(spec: str = "auto") -> Choice:
     kind, rest = _split(spec)
     if kind != "auto":
         return Choice(_full(kind, rest), "asked for")
-    from nqbench.devices.cuda.device import find_gpus
+    from nqbench.devices.cuda.query import find_gpus
 
     try:
         first = find_gpus()[0]
@@ -81,28 +81,28 @@ def open_device(spec: str) -> Device:
     return FakeDevice.from_spec(f"{kind}:{rest}" if rest else kind)
 
 
-def facts_for(spec: str) -> tuple[DeviceFacts, DeviceKind]:
-    """Facts of a device and its kind (which selects sizes in studies), without running anything.
+def facts_for(spec: str) -> DeviceFacts:
+    """Facts of a device, without running anything.
 
     For a GPU the driver is asked, but no context is made; the other kinds touch no hardware.
     """
     kind, rest = _split(choose_device(spec).spec)
     if kind == "sim":
-        return load_model(rest).facts, "sim"
+        return load_model(rest).facts
     if kind == "cuda":
-        from nqbench.devices.cuda.device import gpu_facts
+        from nqbench.devices.cuda.query import gpu_facts
 
-        return gpu_facts(_index(rest)), "cuda"
+        return gpu_facts(_index(rest))
     device = open_device(spec)
     try:
-        return device.facts, device.facts.kind
+        return device.facts
     finally:
         device.close()
 
 
 def list_devices() -> list[DeviceRow]:
     """Every device of this machine: GPUs, simulator models, the CPU, and why GPUs are absent."""
-    from nqbench.devices.cuda.device import find_gpus
+    from nqbench.devices.cuda.query import find_gpus
 
     rows: list[DeviceRow] = []
     try:
@@ -114,7 +114,7 @@ def list_devices() -> list[DeviceRow]:
         facts = load_model(name).facts
         note = compiler or f"{facts.multiprocessors} multiprocessors, {facts.arch}"
         rows.append(DeviceRow(f"sim:{name}", "sim", facts.name, not compiler, note))
-    rows.append(DeviceRow("cpu", "cpu", "this machine's processor", True, "baselines only"))
+    rows.append(DeviceRow("cpu", "cpu", "this machine's CPU", True, "baselines only"))
     return rows
 
 

@@ -147,7 +147,7 @@ def estimate(points: Sequence[Point], study: StudyLike, spec: str) -> float | No
     from nqbench.devices.registry import facts_for
 
     try:
-        facts, _ = facts_for(spec)
+        facts = facts_for(spec)
     except DeviceError:
         return None
     measure = study.measure

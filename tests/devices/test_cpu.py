@@ -44,7 +44,7 @@ def test_a_gpu_kernel_is_refused_in_a_sentence() -> None:
     device = CpuDevice()
     plan = TOY.plan({"n": 5}, None, device.facts)
     assert isinstance(plan, KernelPlan)
-    with pytest.raises(DeviceError, match=r"toy<5, plain> needs a GPU .*a system of the processor"):
+    with pytest.raises(DeviceError, match=r"toy<5, plain> needs a GPU .*a CPU system"):
         device.prepare(plan)
 
 

@@ -104,7 +104,7 @@ def test_first_study_expands(tmp_path: Path) -> None:
 def points_of(text: str, folder: Path) -> list[Point]:
     study = folder / "study.yaml"
     study.write_text(text, encoding="utf-8")
-    return expand(load_study(study), facts_for("sim:mini")[0])
+    return expand(load_study(study), facts_for("sim:mini"))
 
 
 def test_places_named_on_the_page_exist() -> None:

@@ -105,7 +105,7 @@ def test_a_cpu_runs_no_kernel(system: str) -> None:
     from nqbench.devices.registry import facts_for
 
     study = variants_study([system])
-    facts, _ = facts_for("cpu")
+    facts = facts_for("cpu")
     with pytest.raises(InfeasibleError, match="runs none; use --device sim or cuda:0"):
         study.expand(study, facts)
 

@@ -21,18 +21,9 @@ from nqbench.devices.cuda.l2_flush import L2Flush
 from nqbench.devices.cuda.memory import ABANDONED
 from nqbench.devices.cuda.nvml import NvmlSensor
 from nqbench.devices.cuda.program import CudaProgram
-from nqbench.devices.cuda.query import (
-    Gpu,
-    find_device,
-    find_gpus,
-    gpu_facts,
-    gpu_identity,
-    load_pycuda,
-)
+from nqbench.devices.cuda.query import find_device, gpu_facts, gpu_identity, load_pycuda
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError
 from nqbench.plan import CpuPlan, KernelPlan, Plan, ProgramPlan, kernels_of
-
-__all__ = ["CudaDevice", "CudaKernel", "Gpu", "find_gpus", "gpu_facts", "gpu_identity"]
 
 
 class CudaDevice(Device):

@@ -37,10 +37,10 @@ def _driver() -> Any:
     return driver
 
 
-def _checked(answer: tuple[Any, ...], deed: str) -> Any:
+def _checked(answer: tuple[Any, ...], action: str) -> Any:
     status, *values = answer
     if int(status) != 0:
-        raise DeviceError(f"the CUDA driver could not {deed}: {status.name}")
+        raise DeviceError(f"the CUDA driver could not {action}: {status.name}")
     return values[0] if values else None
 
 
@@ -88,7 +88,7 @@ def profiler_start() -> None:
 
 
 def profiler_stop() -> None:
-    """Let it record no more."""
+    """Let it stop recording."""
     _checked(_driver().cuProfilerStop(), "stop the profiler")
 
 
@@ -99,15 +99,15 @@ def allow_pending_launches(count: int) -> None:
     """
     driver = _driver()
     limit = driver.CUlimit.CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT
-    deed = f"set memory aside for {count} pending launches of kernels by kernels"
-    if int(_checked(driver.cuCtxGetLimit(limit), deed)) < count:
-        _checked(driver.cuCtxSetLimit(limit, count), deed)
+    action = f"set memory aside for {count} pending launches of kernels by kernels"
+    if int(_checked(driver.cuCtxGetLimit(limit), action)) < count:
+        _checked(driver.cuCtxSetLimit(limit, count), action)
 
 
 class OccupancyProbe:
     """A kernel loaded a second time, to ask the driver for its occupancy in the current context.
 
-    PyCUDA keeps its function handles to itself, so the driver is asked about a twin.
+    PyCUDA keeps its function handles to itself, so the driver is asked about a copy.
     """
 
     def __init__(self, image: bytes, symbol: str) -> None:
@@ -136,10 +136,10 @@ class OccupancyProbe:
                 driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
                     self._function, block_size, shared_bytes
                 ),
-                "tell the occupancy",
+                "report the occupancy",
             )
         )
 
     def close(self) -> None:
-        """Unload the twin."""
+        """Unload the copy."""
         _checked(_driver().cuModuleUnload(self._module), "unload a kernel")

@@ -135,7 +135,7 @@ def _rules(major: int, minor: int) -> DeviceFacts:
 
 
 def gpu_identity(index: int) -> dict[str, object]:
-    """Everything that tells this GPU and its software from another, as JSON data.
+    """Everything that distinguishes this GPU and its software from another, as JSON data.
 
     Only settings are read, nothing that varies from minute to minute: this is part of the key of
     every measurement. What NVML does not report (no library, no permission) is ``None``.

@@ -2,8 +2,8 @@
 
 ``fake:seed=1,noise=0.004,round=0.004,crash=8`` is a device whose times are drawn from a model, so
 that statistics can be checked against the truth, and that crashes on every plan of size 8, so that
-fault handling can be checked. Its answers come from the table of known answers: it says nothing
-about a kernel, and no result of it belongs in a comparison.
+fault handling can be checked. It is told the right answers: it says
+nothing about a kernel, and no result of it belongs in a comparison.
 
 Its parameters are described in :mod:`nqbench.devices.fake.model`.
 """
@@ -151,10 +151,10 @@ class FakePrepared(Prepared):
         model = device.model
         seeds = [model.seed, device.round, identity, *device.visit(identity)]
         self._random = np.random.default_rng(seeds)
-        luck = np.random.default_rng([model.seed, device.round]).normal(0.0, model.round)
+        offset = np.random.default_rng([model.seed, device.round]).normal(0.0, model.round)
         if model.block or model.block_skew:
-            luck += self._random.normal(0.0, model.block)
-            luck += model.block_skew * (self._random.exponential() - 1)
+            offset += self._random.normal(0.0, model.block)
+            offset += model.block_skew * (self._random.exponential() - 1)
         own = np.random.default_rng([model.seed, identity]).uniform(-1.0, 1.0)
         size = float(plan.about.get("n", 8))
         steps = size - 8
@@ -162,9 +162,9 @@ class FakePrepared(Prepared):
             steps = min(steps, math.log(LONGEST_S / model.base, model.growth))
         growth = float(model.growth**steps)
         self._base_s: float = model.base * growth * (1 + model.spread * float(own))
-        self._luck = 0.0 if device.deterministic else float(luck)
+        self._offset = 0.0 if device.deterministic else float(offset)
 
-    def launch(self, timeout_s: float | None = None) -> Launch:  # noqa: ARG002 (the protocol has it)
+    def launch(self, timeout_s: float | None = None) -> Launch:  # noqa: ARG002 (a hang has no limit)
         """Draw a time from the model, or misbehave as asked."""
         device, plan = self._device, self._plan
         if device.hit("crash", plan):
@@ -190,7 +190,7 @@ class FakePrepared(Prepared):
         model, random = self._device.model, self._random
         fresh = float(random.normal(0.0, model.noise * math.sqrt(1 - model.rho**2)))
         self._error = model.rho * self._error + fresh
-        logarithm = self._luck + model.drift * self._device.launches + self._error
+        logarithm = self._offset + model.drift * self._device.launches + self._error
         if model.skew:
             logarithm += model.skew * model.noise * float(random.exponential())
         kernel_s = self._base_s * math.exp(logarithm)

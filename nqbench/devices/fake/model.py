@@ -7,19 +7,19 @@ A kernel time is the product of
 - exp(measurement effect), normal with deviation ``block`` plus ``block_skew`` x (exponential - 1):
   what one plan in one process differs by (where its memory came to lie)
 - exp(drift x launches so far in this process), and ``throttle`` from the 100th launch on (for
-  ``throttle_for`` launches, 0: for ever), of which the device's sensor tells
+  ``throttle_for`` launches, 0: for the rest), which the device's sensor shows
 - exp(e), e an autocorrelated (``rho``) normal sequence of deviation ``noise``
 - exp(skew x noise x exponential), and with probability ``outliers`` a factor ``outlier``
 - ``cold`` where launches start with a cold L2 cache
 - 1 + ``ramp`` x 0.8 ** k for the k-th launch after loading: what a warm-up is for
 
 Faults hit the plans whose size ``n`` equals the number given, from round ``from_round`` on (0 is
-the verification): ``crash`` kills the process, ``hang`` sleeps for ever, ``wrong`` answers one too
+the verification): ``crash`` kills the process, ``hang`` never returns, ``wrong`` answers one too
 many, ``fail`` raises a launch error, ``fatal`` one after which the process must go, ``refuse`` a
 compile error. ``sleep=1`` makes launches really take the time they report. ``deterministic=1``
 turns it into a stand-in for the simulator: counters instead of times. A plan always draws the same
-times in a round; with ``anew=1`` it draws others when it comes again, as the same kernel does that
-stands in two sweeps.
+times in a round; with ``anew=1`` it draws others when it comes again, as the same kernel does in
+two sweeps.
 """
 
 from __future__ import annotations

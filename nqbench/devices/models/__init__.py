@@ -100,7 +100,7 @@ def _model(path: Path, data: Any) -> Model:
             f"; {suggestion(memory['rules'], MEMORY_RULES)}"
         )
     for key in _MEMORY_KEYS[1:]:
-        _number(path, f"memory.{key}", memory[key], least=1)
+        _number(path, f"memory.{key}", memory[key], minimum=1)
     values = {key: _fact(path, key, value) for key, value in facts.items()}
     about = " ".join(str(whole["about"]).split())
     return Model(path.stem, about, DeviceFacts(kind="sim", **values), memory)
@@ -117,10 +117,11 @@ def _fact(path: Path, key: str, value: Any) -> Any:
     return tuple(_number(path, f"facts.{key}", item) for item in value)
 
 
-def _number(path: Path, key: str, value: Any, least: int = 0) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+def _number(path: Path, key: str, value: Any, minimum: int = 0) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
         raise DeviceUnavailable(
-            f"model file {path}: {key} is {value!r}; it must be a whole number of at least {least}"
+            f"model file {path}: {key} is {value!r}; it must be a whole number of at least"
+            f" {minimum}"
         )
     return value
 

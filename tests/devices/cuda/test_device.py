@@ -14,8 +14,9 @@ import pytest
 
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda import query as cuda_query
-from nqbench.devices.cuda.device import CudaDevice, find_gpus
+from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.memory import ABANDONED
+from nqbench.devices.cuda.query import find_gpus
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError, LaunchTimeout
 from nqbench.plan import Buffer, CpuPlan, KernelPlan
 from nqbench.system.timing import REPEATS
@@ -293,7 +294,7 @@ def test_gpus_are_found_without_a_context(gpu: FakeDriver) -> None:
         CudaDevice(4)
 
 
-def test_what_is_absent_is_named_with_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_absent_is_named_with_what_fixes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_driver, "LIBRARY", "libcuda-that-is-nowhere.so.1")
     with pytest.raises(DeviceUnavailable, match="no NVIDIA driver on this machine"):
         find_gpus()
