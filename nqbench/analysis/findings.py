@@ -1,4 +1,4 @@
-"""The findings that matter, in words, each with what it rests on.
+"""The findings that matter in sentences, each with its basis.
 
 A sentence is made only where the interval allows it. The most extreme of several estimates has to
 clear an interval widened for that choice (Bonferroni).
@@ -38,14 +38,14 @@ COUNTERS_TOLD: Final = (
     "warp_instructions",
     "off_chip_sectors",
 )
-"""Counters that findings of a simulated run speak about: how full warps are, conflicts, work,
-traffic. Said one by one, because no single one is the cost."""
+"""Counters that findings of a simulated run are about: how full warps are, conflicts, work,
+traffic. One sentence each, because no single one is the cost."""
 
 NEARLY_ALL: Final = 0.01
 """Ratio of counts below which a percentage that is gone reads better than the ratio."""
 
 NO_CHANGE: Final = ("system", "seed")
-"""Factors that are no change to a kernel: a name for many at once, and chance."""
+"""Factors that do not change a kernel: a name for many changes at once, and chance."""
 
 Maker = Callable[[Dataset, str, Quantity], str | None]
 
@@ -53,7 +53,7 @@ Maker = Callable[[Dataset, str, Quantity], str | None]
 def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
     """The ``wanted`` most telling sentences about a run.
 
-    Says so in one sentence where the run supports none.
+    A run that supports none gets one sentence that says so.
     """
     data = run if isinstance(run, Dataset) else load_dataset(run)
     whole = tuple(p for p in data.points if PART not in p.levels)
@@ -69,9 +69,9 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
     if not told:
         ok = [p for p in data.points if p.ok]
         nothing = (
-            "findings compare kernels, which none of them is: the tables have their times"
+            "none of them is a kernel, which findings compare: the tables have their times"
             if ok and all(p.cpu for p in ok)
-            else "nothing among them differs by more than its interval"
+            else "none of their differences exceeds its interval"
         )
         told.append(
             f"No finding: of {len(data.points)} points {len(ok)} finished with the right answer,"
@@ -110,7 +110,7 @@ def _attempt(maker: Maker, data: Dataset, sweep: str, what: Quantity) -> str | N
 
 
 def _richness(data: Dataset, sweep: str) -> int:
-    """Factors that were crossed; a list of systems is no factorial."""
+    """How many factors were crossed; a list of systems is not a factorial."""
     return sum(f not in NO_CHANGE for f in swept_factors(data, sweep))
 
 
@@ -158,7 +158,7 @@ def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
         return None
     best, second, worst = ranked[0], ranked[1], ranked[-1]
     if what.kind == "counter" and 0 in (_value(best, what), _value(worst, what)):
-        return None  # zero against something is said by the strongest factor
+        return None  # the strongest factor says what brings a counter to zero
     gap = (
         point_ratio(worst, best, what) if what.better == "lower" else point_ratio(best, worst, what)
     )
@@ -189,7 +189,7 @@ def _runner_up(
     name = describe(second, factors)
     if lead.differs_from(1):
         return f"; the next ({name}) takes {ratio(lead)} times as long"
-    return f"; not told apart from the next ({name}: {ratio(lead)})"
+    return f"; not distinguishable from the next ({name}: {ratio(lead)})"
 
 
 def _baseline(data: Dataset, best: PointResult, what: Quantity) -> str:
@@ -200,8 +200,8 @@ def _baseline(data: Dataset, best: PointResult, what: Quantity) -> str:
     fastest = min(baselines, key=lambda p: _value(p, what))
     gain = point_ratio(fastest, best, what)
     return (
-        f"; {fastest.system} on the CPU takes {ratio(gain)} times as long (whole count, against"
-        " the kernel alone)"
+        f"; {fastest.system} on the CPU takes {ratio(gain)} times as long (the whole count,"
+        " against the kernel alone)"
     )
 
 
@@ -224,8 +224,8 @@ def telling_interaction(data: Dataset, sweep: str, what: Quantity) -> str | None
     change = f"{best.factor} {best.level} instead of {best.base}"
     verb = "reverses with" if best.factor in best.reversed else "depends on"
     return (
-        f"What {change} does to the {what.label} {verb} {best.other}: it multiplies it"
-        f" by {ratio(best.at_base)} with {best.other} {best.other_base}, but by"
+        f"The effect of {change} on the {what.label} {verb} {best.other}: it is a factor of"
+        f" {ratio(best.at_base)} with {best.other} {best.other_base}, but of"
         f" {ratio(best.at_level)} with {best.other} {best.other_level}"
         f" ({_where(data, sweep, n)}; {interval_note(best.ratio)})."
     )
@@ -241,7 +241,7 @@ def _strength(estimate: Estimate) -> float:
 
 
 def _tells(estimate: Estimate, comparisons: int) -> bool:
-    """Whether a ratio is both sure and large enough to be told."""
+    """Whether a ratio is both clear and large enough to be worth telling."""
     return estimate.differs_from(1, comparisons) and _large(estimate)
 
 

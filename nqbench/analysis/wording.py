@@ -1,4 +1,4 @@
-"""How numbers and levels are said in sentences."""
+"""Numbers and levels as sentences write them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _fixed(value: float, digits: int = 4) -> str:
     if value == 0:
         return "0"
     if abs(value) >= 10 ** (digits - 1):
-        return f"{value:.0f}"  # no separators: a comma already parts the bounds of an interval
+        return f"{value:.0f}"  # no separators: a comma already separates the bounds of an interval
     if abs(value) < 1e-3:
         return f"{value:.{digits - 1}e}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))

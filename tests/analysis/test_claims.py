@@ -126,7 +126,7 @@ def test_equal_systems_are_rarely_told_apart(rounds: int, most: float) -> None:
 def test_one_round_gives_no_verdict_on_a_time() -> None:
     found = verdict({"expr": RATIO, "expect": "value > 1"}, two(2.0, 1.0, rounds=1))
     assert found.word == "unclear"
-    assert "one round" in found.reason
+    assert "only one round" in found.reason
 
 
 def test_an_unclear_claim_says_at_which_sizes() -> None:

@@ -147,7 +147,7 @@ def test_aliased_factors_are_refused() -> None:
     builder = Builder(rounds=2, sweeps=[{"name": "s", "matrix": {"a": [], "b": []}}])
     for level in "01":
         builder.time("s", {"n": 15, "a": f"a{level}", "b": f"b{level}"}, 1.0 + int(level))
-    with pytest.raises(AnalysisError, match="cannot be told apart"):
+    with pytest.raises(AnalysisError, match="cannot be separated"):
         effects(builder.data(), "s", TIME)
 
 

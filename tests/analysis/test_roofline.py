@@ -1,4 +1,4 @@
-"""Rooflines from runs on the test device: invented times, real counts."""
+"""Rooflines from runs on the test device: synthetic times, real counts."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_what_is_missing_is_said(runs: dict[str, Path]) -> None:
         ceilings_of(load_dataset(runs["counts"]))
     with pytest.raises(AnalysisError, match="--counters"):
         roof_points(observe(runs["kernels"]), roof)
-    with pytest.raises(AnalysisError, match=r"is simulated, .* with --counters"):
+    with pytest.raises(AnalysisError, match=r"is simulated: .* with --counters"):
         roof_points(observe(runs["counts"]), roof)
     with pytest.raises(AnalysisError, match="the run is of"):
         roof_points(observe(runs["kernels"]), replace(roof, device="another GPU"))

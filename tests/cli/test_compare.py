@@ -144,7 +144,7 @@ def test_one_format_goes_to_standard_output(runs: Path) -> None:
         (["old", "slow", "--by", "memory=a,b"], "--by compares within one run, but 2 are given"),
         (["old", "--by", "memory=global"], "needs a factor and two levels"),
         (["old", "slow", "--margin", "wide"], "--margin 'wide' is not a percentage"),
-        (["old", "slow", "--margin", "100%"], "--margin 1 is no margin"),
+        (["old", "slow", "--margin", "100%"], "--margin 1 is not a margin"),
         (["old", "slow", "--fail-on", "faster"], "write slower or differs"),
         (["old", "slow", "--out", "/proc/nowhere"], "cannot be written to /proc/nowhere"),
         (["old", "slow", "--value", "tmie"], "did you mean 'time'"),

@@ -114,7 +114,7 @@ def test_a_broken_file_names_its_line(project: Path) -> None:
     assert f"published.yaml:{line}: there is no system 'shared'" in done.err
     unnamed = call("claims", run, cwd=project)
     assert unnamed.code == 2
-    assert "re-runs no paper" in unnamed.err
+    assert "belongs to no paper" in unnamed.err
     assert "--paper" in unnamed.err
 
 

@@ -208,14 +208,14 @@ def test_a_run_without_times_or_counters_makes_no_table(paper: Paper) -> None:
             DRAW[figure.draw](paper, figure, [bare], joint_source([bare]))
 
 
-def test_a_run_on_the_processor_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
+def test_a_run_on_the_cpu_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
     made = Builder({**MACHINE, "spec": "cpu", "kind": "cpu"}, rounds=2)
     own = search_levels(1000, 20)
     found = ON_CPU | searched(1000, 20)
     made.time("processor", own, 0.4, f"{SEARCH}.cpu_mapped", **found)
     made.skip("versions", search_levels(1000, 10), "it is a GPU kernel", f"{V}1")
     alone = made.observed(SEARCH)
-    reasons = {"figure_7": "taken apart", "figure_10": "no search on a GPU",
+    reasons = {"figure_7": "no variants of a kernel", "figure_10": "no search on a GPU",
                "figure_11": "the run has no", "versions": "no search on a GPU"}  # fmt: skip
     for figure in paper.figures:
         with styled():

@@ -145,7 +145,7 @@ def test_every_figure_is_drawn(paper: Paper, own: Observed) -> None:
                 assert any("published" in text for text in [*labels, *titles]), figure.id
 
 
-def test_a_simulated_run_times_the_processor_only(paper: Paper) -> None:
+def test_a_simulated_run_times_the_cpu_only(paper: Paper) -> None:
     made = Builder(MINI, rounds=3)
     for n in (10, 100):
         own = fitness_levels(n, "cpu_serial")
@@ -163,7 +163,7 @@ def test_a_simulated_run_times_the_processor_only(paper: Paper) -> None:
         twin(paper, paper.table("table_3"), simulated)
 
 
-def test_a_run_on_the_processor_alone_judges_what_it_can(paper: Paper) -> None:
+def test_a_run_on_the_cpu_alone_judges_what_it_can(paper: Paper) -> None:
     made = Builder(rounds=3)
     for n, serial_s, threads_s, forkjoin_s in ((10000, 4.0, 1.0, 8.0), (30000, 40.0, 9.0, 4.0)):
         for name, time_s in (

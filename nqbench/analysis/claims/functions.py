@@ -1,4 +1,4 @@
-"""The functions that claims call, over recorded runs: one resample of rounds at a time."""
+"""The functions that claims call over recorded runs, for one resample of the rounds at a time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from nqbench.papers.schema import Paper
 from nqbench.vocabulary import PROFILER_COUNTERS, is_counter, of_kernel, plain_name
 from nqbench.workloads import get, probe_counters
 
-TOO_OLD: Final = "cannot run kernels of a compiler that is kept up today (it needs Turing or later)"
+TOO_OLD: Final = "cannot run kernels of a CUDA compiler that is still maintained (Turing or later)"
 """CUDA 13 compiles for compute capability 7.5 and up, the papers' devices are Tesla and Fermi."""
 
 Column = NDArray[np.float64]
@@ -79,7 +79,7 @@ class Values:
 
     @property
     def names(self) -> dict[str, Any]:
-        """Names of the language that are no functions."""
+        """Names of the language that are not functions."""
         here = self.runs[self.run] if self.runs else None
         return {
             "N": self.n,
@@ -113,7 +113,7 @@ class Values:
     def best(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> float:  # noqa: N803 (the language's name)
         """Kernel seconds of the configuration that is fastest over all rounds.
 
-        Picking it in each resample anew would give the least of many noisy values: too good a one.
+        Picking it anew in each resample would take the minimum of many noisy values, a biased one.
         """
         _, columns = self._all(system, N, hw, levels)
         return float(min(columns, key=lambda column: column[0])[self.at])
@@ -126,7 +126,7 @@ class Values:
         hw: str = "",
         **levels: Any,
     ) -> Any:
-        """The level of a factor in the fastest configuration (``auto`` is no level)."""
+        """The level of a factor in the fastest configuration (``auto`` is not a level)."""
         every = zip(*self._all(system, N, hw, levels), strict=True)
         chosen = [(p, c) for p, c in every if p.level(factor) != "auto"]
         points, columns = [p for p, _ in chosen], [c for _, c in chosen]

@@ -221,12 +221,14 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
     exact = not form.names & (OF_TIME - UNDRAWN)
     shown = _shown([v for v, _ in results], values.resamples, exact)
     if form.expect is None:
-        return SizeVerdict(n, "not measured", shown, paper=paper, reason="shown, nothing to judge")
+        return SizeVerdict(
+            n, "not measured", shown, paper=paper, reason="shown only: it states nothing to judge"
+        )
     if exact:
         true = results[0][1]
         return SizeVerdict(n, "holds" if true else "fails", shown, float(true), paper)
     if values.resamples.count == 1:
-        reason = "one round: without a second one there is no verdict on a time"
+        reason = "only one round: a verdict on a time needs at least two"
         return SizeVerdict(n, "unclear", shown, None, paper, reason)
     share = float(np.dot([t for _, t in results[1:]], values.resamples.times) / RESAMPLES)
     word: Word = "holds" if share >= HOLDS else "fails" if share <= FAILS else "unclear"
@@ -273,7 +275,7 @@ def _combine(found: Sequence[SizeVerdict]) -> tuple[Word, str]:
         told = f"fails at N={', '.join(failed)}" if len(found) > 1 else ""
         return "fails", told
     if not words or words == {"not measured"}:
-        return "not measured", reasons or "there is no size to judge"
+        return "not measured", reasons or "no size to judge"
     if lacking:
         missing = ", ".join(str(s.n) for s in lacking if s.n is not None)
         return "unclear", f"not measured at N={missing}: {reasons}"

@@ -1,5 +1,5 @@
-"""What several devices say about the same points: do they rank them alike, and does anything that
-helps on one hurt on another?
+"""Devices against each other: do they rank the same points alike, and does anything that helps on
+one hurt on another?
 
 Two kinds of change are looked at: a factor's main effect in a sweep, and the step from one version
 of a paper's system to the next. A change reverses where its ratio lies clearly below 1 on one

@@ -276,7 +276,7 @@ def _why_unclear(c: Contrast, margin: float) -> str:
         return "the interval excludes 1, but not after correction for the number of points"
     if c.p_apart(margin) <= ALPHA:
         return "within the margin, but not after correction for the number of points"
-    return "the interval holds 1 and reaches beyond the margin; more rounds would narrow it"
+    return "the interval contains 1 and exceeds the margin; more rounds would narrow it"
 
 
 def _counts(pairs: Sequence[Matched], what: Quantity) -> Section:
@@ -316,12 +316,12 @@ def _notes(
     notes = []
     if any(section.quantity.kind == "time" for section in sections):
         if design == "paired":
-            notes.append("Paired by round: what a round did to both sides cancels.")
+            notes.append("Paired by round: what a round does to both sides cancels.")
         else:
             notes.append(
                 "Between runs: Welch's t on logarithms of the rounds' medians. What differs between"
                 " the two sessions (temperature, clocks, driver state) was sampled once each and is"
-                " not in the intervals; measure both sides in one run to compare more finely."
+                " not in the intervals; measure both sides in one run for a finer comparison."
             )
         means = [d.name for d in sides if d.manifest.get("statistic") == "mean"]
         if means and len(means) < len(sides):
@@ -331,6 +331,6 @@ def _notes(
             )
     if any(section.quantity.kind == "counter" for section in sections):
         notes.append(
-            "Counters are deterministic: they are equal or they differ, without intervals."
+            "Counters are deterministic: they are equal or they differ, and have no intervals."
         )
     return tuple(notes)

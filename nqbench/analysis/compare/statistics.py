@@ -27,8 +27,8 @@ EVENT_STEP_S: Final = 5e-7
 agree to the last tick are not known better than to a tick."""
 METHOD: Final = "bh"
 """Benjamini-Hochberg. It holds for independent and for positively dependent tests, which is how
-points depend on each other that share the luck of a round; Benjamini-Yekutieli would guard
-against any dependence at the price of five times smaller thresholds at 100 points."""
+points with the same between-round variation depend on each other; Benjamini-Yekutieli would guard
+against any dependence, with thresholds five times smaller at 100 points."""
 
 Design = Literal["paired", "welch", "none"]
 Values = Mapping[int, float]
@@ -156,7 +156,7 @@ def check_margin(margin: float) -> float:
     """The margin if it makes sense. Raises ``StudyError``."""
     if not 0 <= margin < 1:
         raise StudyError(
-            f"--margin {margin:g} is no margin: write a percentage from 0% up to, but below, 100%"
+            f"--margin {margin:g} is not a margin: write a percentage from 0% to below 100%"
         )
     return margin
 

@@ -96,7 +96,7 @@ def timed_runs(runs: Sequence[Observed]) -> list[Observed]:
 
 
 def papers_of(runs: Sequence[Observed], asked: str | None) -> list[Paper]:
-    """The papers that runs speak about: the one asked for, else those that their studies run again.
+    """The papers that runs are about: the one asked for, else those whose studies they are.
 
     Raises ``StudyError`` for an unknown paper, or a run of no paper's study.
     """
@@ -106,8 +106,8 @@ def papers_of(runs: Sequence[Observed], asked: str | None) -> list[Paper]:
     for run in runs:
         if run.data.name not in known:
             raise StudyError(
-                f"{run.path} is a run of study '{run.data.name}', which re-runs no paper; say whose"
-                f" claims it shall be asked for with --paper {listing(known)}"
+                f"{run.path} is a run of study '{run.data.name}', which belongs to no paper; say"
+                f" whose claims to judge with --paper {listing(known)}"
             )
     return [load_paper(name) for name in known if any(r.data.name == name for r in runs)]
 
@@ -153,7 +153,7 @@ def _word(text: str) -> str:
 
 
 TOTAL: Final = Quantity(TIME.name, "total time", TIME.columns, TIME.kind, TIME.unit)
-"""``TIME`` of a run that :func:`in_times_of` has turned to totals."""
+"""``TIME`` of a run that :func:`in_times_of` has changed to totals."""
 TOTALS: Final = (
     "times are totals here as they are in the paper: split, transfers, kernel and reduction"
 )
@@ -161,7 +161,7 @@ TOTALS: Final = (
 
 
 def in_times_of(paper: Paper, run: Observed) -> Observed:
-    """The run with the times that the paper's own are to be set against.
+    """The run with the times that are comparable with the paper's own.
 
     A paper that times the whole computation pays for its CPU part too: six rows of jobs instead of
     five speed up its kernel and slow down its split, so that kernel times alone would reverse that

@@ -1,4 +1,4 @@
-"""Which point of a run a claim or a paper's table speaks about."""
+"""Which points of a run a claim, or a table of a paper, is about."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def configurations(
 ) -> list[PointResult]:
     """Points of a system at a size with the given levels, each configuration once.
 
-    Sweeps may hold the same point; the first one in the order of the study stays. Probed points
-    are left out: their kernels do more than the system's. So are the parts of a kernel, unless
-    ``levels`` asks for one. Raises :class:`NotMeasured` if there is none.
+    Several sweeps may have the same point: the first one in the order of the study counts. Probed
+    points are left out: their kernels do more than the system's. So are variants of a kernel,
+    unless ``levels`` asks for one. Raises :class:`NotMeasured` if there is none.
     """
     wanted = {name: str(level) for name, level in (levels or {}).items()}
     found: dict[frozenset[tuple[str, object]], PointResult] = {}
@@ -120,7 +120,7 @@ def no_time(data: Dataset, system: str = "") -> str:
     """Why a simulated run says nothing about times."""
     paper = paper_of(data, system)
     command = f": nqbench reproduce {paper} --device cuda:0" if paper in paper_names() else ""
-    return f"{data.device_short} counts and does not time; it takes a GPU{command}"
+    return f"{data.device_short} counts and does not time; this needs a GPU{command}"
 
 
 def paper_of(data: Dataset, system: str) -> str:
@@ -132,7 +132,7 @@ def paper_of(data: Dataset, system: str) -> str:
 
 
 def remedy(data: Dataset, system: str, n: int) -> str:
-    """The command that measures what a run has not; empty where no paper's study is known to.
+    """The command that measures what a run lacks; empty where no paper's study is known to.
 
     It is the run's own where its study may have the point: another study, or the simulator's
     smaller boards, would lack it again.

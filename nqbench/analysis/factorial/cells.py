@@ -19,7 +19,7 @@ class Cells:
     """Values of one quantity at one size.
 
     ``levels``  one tuple per combination, in the order of ``factors``
-    ``values``  shape ``(combinations, rounds)``; every round holds every combination
+    ``values``  shape ``(combinations, rounds)``; every round has every combination
     ``exact``   the values are deterministic counts
     """
 
@@ -86,14 +86,14 @@ def cells(points: Sequence[PointResult], factors: Sequence[str], what: Quantity)
     full = [(p, values) for p, values in usable if len(values) * 2 > most]
     rounds = set.intersection(*(set(values) for _, values in full))
     if not rounds:
-        raise AnalysisError(f"no round holds a {what.label} of every combination; run it again")
+        raise AnalysisError(f"no round has a {what.label} of every combination; run it again")
     by_level: dict[tuple[Level, ...], list[float]] = {}
     for point, values in full:
         key = tuple(point.level(f) for f in factors)
         if key in by_level:
             same = ", ".join(f"{f} {v}" for f, v in zip(factors, key, strict=True))
             raise AnalysisError(
-                f"two points share {same}: another factor varies too and has to be named or fixed"
+                f"two points share {same}: another factor varies too; name it or fix it"
             )
         by_level[key] = [values[r] for r in sorted(rounds)]
     table = np.asarray(list(by_level.values()), dtype=float)

@@ -1,4 +1,4 @@
-"""Which factors a sweep varies, and whether they can be told apart."""
+"""Which factors a sweep varies, and whether they can be separated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def swept_factors(data: Dataset, sweep: str | None) -> tuple[str, ...]:
     """Factors that a sweep varies at a fixed size, ``system`` included.
 
     A factor that merely follows another one (its number of words follows its memory) is left out:
-    its effect cannot be told from the other's. The study's own list of factors comes first.
+    its effect cannot be separated from the other's. The study's own list of factors comes first.
     """
     points = [p for p in data.select(sweep) if not p.cpu]
     varying = _varying(points)

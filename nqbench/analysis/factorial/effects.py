@@ -25,7 +25,7 @@ MATCHED_SHARE: Final = 0.5
 all main effects is fitted to every combination instead, and the table says so."""
 
 NOTEWORTHY: Final = 1.02
-"""Smallest factor that is told: that exact counts differ by parts per million is true and idle."""
+"""Smallest ratio worth telling: that exact counts differ by parts per million is of no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +116,16 @@ def interaction(
         table.ratio([(s[i], s[j]) for s in squares], (-1, 1))[0]
         for i, j in ((0, 1), (2, 3), (0, 2), (1, 3))
     )
-    turned = []
+    reversing = []
     if _reverses(at_base, at_level):
-        turned.append(change[0])
+        reversing.append(change[0])
     if _reverses(other_before, other_after):
-        turned.append(other[0])
+        reversing.append(other[0])
     return Interaction(
         *(what, n, *change, *other, ratio, at_base, at_level),
         squares=len(squares),
         method=method,
-        reversed=tuple(turned),
+        reversed=tuple(reversing),
     )
 
 
@@ -148,7 +148,7 @@ def _fitted(table: Cells, factor: str, base: Level, level: Level) -> Estimate:
     others = np.delete(design, target, axis=1)
     if np.linalg.matrix_rank(design) == np.linalg.matrix_rank(others):
         raise AnalysisError(
-            f"{factor}: {base} and {level} cannot be told apart from another factor of the sweep"
+            f"{factor}: {base} and {level} cannot be separated from another factor of the sweep"
         )
     logs = np.log(table.values)
     per_round = np.linalg.lstsq(design, logs, rcond=None)[0][target]

@@ -1,4 +1,4 @@
-"""What a kernel waits for, told from the times of its parts (Brodtkorb et al., section 6.5).
+"""What limits a kernel, judged from the times of its variants (Brodtkorb et al., section 6.5).
 
 A kernel without its memory accesses (``math_only``) and without its arithmetic (``memory_only``)
 is set against the whole, paired by round. Memory and arithmetic overlap on a GPU: the whole takes
@@ -72,9 +72,9 @@ class Bottleneck:
 
 
 def bottlenecks(data: Dataset) -> list[Bottleneck]:
-    """The kernels of a run that were taken apart, in its order.
+    """The kernels of a run that were measured as variants, in its order.
 
-    Raises ``AnalysisError`` for a run that holds none.
+    Raises ``AnalysisError`` for a run that has none.
     """
     groups: dict[tuple[object, ...], dict[Variant, PointResult]] = {}
     for point in data.points:
@@ -86,8 +86,8 @@ def bottlenecks(data: Dataset) -> list[Bottleneck]:
     whole = [points for points in groups.values() if "full" in points]
     if not whole:
         raise AnalysisError(
-            f"run {data.name!r} holds no kernel that was taken apart; `nqbench bottleneck SYSTEM`"
-            " measures one"
+            f"run {data.name!r} has no variants of a kernel; `nqbench bottleneck SYSTEM` measures"
+            " them"
         )
     return [_bottleneck(points) for points in whole]
 
@@ -140,7 +140,7 @@ def _judged(
     both: Estimate | None,
 ) -> Judged:
     if math is None or memory is None or both is None:
-        return Judged("unclear", next(_missing(points), "the parts share no round"))
+        return Judged("unclear", next(_missing(points), "no round has all variants"))
     judged = judge(math, memory, both)
     total = points["full"].estimate(TIME)
     if total is None or total.value >= SHORT_S:
@@ -167,7 +167,7 @@ def judge(math: Estimate, memory: Estimate, both: Estimate) -> Judged:
     """
     told = f"without memory {_share(math)} of the time, without arithmetic {_share(memory)}"
     if not (math.bounded and memory.bounded):
-        return Judged("unclear", f"{told}; one round gives no interval, so measure more of them")
+        return Judged("unclear", f"{told}; one round gives no interval: measure more rounds")
     for name, part in (("arithmetic", math), ("memory", memory)):
         assert part.low is not None
         if part.low > BEYOND:
@@ -175,7 +175,7 @@ def judge(math: Estimate, memory: Estimate, both: Estimate) -> Judged:
     sides = _near(math), _near(memory)
     if None in sides:
         unsure = "arithmetic" if sides[0] is None else "memory"
-        return Judged("unclear", f"{told}: the interval of the {unsure} holds the limit {NEAR:.0%}")
+        return Judged("unclear", f"{told}: the interval of {unsure} contains the limit {NEAR:.0%}")
     if sides == (True, True):
         return Judged("balanced", told)
     if sides == (False, True):
@@ -185,7 +185,7 @@ def judge(math: Estimate, memory: Estimate, both: Estimate) -> Judged:
     # Below the whole even one after the other: dependences between the two, or barriers.
     waits = "they overlap little"
     if both.high is not None and both.high < NEAR:
-        waits = "even one after the other they take less: it waits for something that neither has"
+        waits = "even one after the other they take less: it waits for something that is in neither"
     return Judged("latency bound", f"{told}, together {_share(both)}: {waits}")
 
 

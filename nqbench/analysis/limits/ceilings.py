@@ -81,7 +81,7 @@ def ceilings_of(data: Dataset) -> Ceilings:
             best[operation] = found
     if not best:
         raise AnalysisError(
-            f"run {data.name!r} holds no measured ceiling; run `nqbench run {STUDY}` on the GPU"
+            f"run {data.name!r} has no measured ceiling; run `nqbench run {STUDY}` on the GPU"
         )
     return Ceilings(data.device, {o: best[o] for o in CEILINGS if o in best})
 

@@ -2,11 +2,11 @@
 
 Times come from a run on a GPU, ceilings from a run of ``configs/ceilings.yaml`` on the same GPU.
 Operations and bytes come from a profiler, or from a simulated run of the same points. A kernel
-cannot take less than its bytes at the copy's bandwidth, nor than its floating-point or its integer
-operations at theirs, which overlap: the longest of the three is the limit.
+cannot take less time than its bytes at the bandwidth of a copy, nor than its floating-point or its
+integer operations at their peak rates. The three overlap, so the longest of them is the limit.
 
-A program (several launches in one sample) is set by the kernel that takes most of its time, with
-that kernel's phase and counts: what passes between the launches is under no roof.
+A program (several launches in one sample) is represented by the kernel that takes most of its time,
+with that kernel's phase and counts: no ceiling applies between the launches.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ def roof_points(
     """The timed kernels of a run whose work is known, and why others are left out.
 
     A point's work is the profiler's if the run has it, else that of the same system, size and
-    levels in a simulated run. A configuration of several sweeps is one kernel: the first counts.
+    levels in a simulated run. A configuration in several sweeps is one kernel: the first counts.
     Raises ``AnalysisError`` where no point is left, for a simulated run,
     and for ceilings of another device.
     """
     if run.data.simulated:
         raise AnalysisError(
-            f"run {run.data.name!r} is simulated, it holds counters and no times; name a run on a"
+            f"run {run.data.name!r} is simulated: it has counters and no times; name a run on a"
             " GPU, and this one with --counters"
         )
     if run.data.device != ceilings.device:

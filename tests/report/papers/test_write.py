@@ -85,7 +85,7 @@ def test_a_simulated_run_says_once_what_it_cannot(tmp_path: Path) -> None:
     write_paper(load_paper("zhang2011"), [run], tmp_path, ("md",), ())
     text = (tmp_path / "paper.md").read_text(encoding="utf-8")
     assert text.count("Not made (table 1: results of the naive kernel; table 2:") == 1
-    assert "it takes a GPU: nqbench reproduce zhang2011 --device cuda:0" in text
+    assert "this needs a GPU: nqbench reproduce zhang2011 --device cuda:0" in text
 
 
 def drawn(figure: Any) -> list[str]:
