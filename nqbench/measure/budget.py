@@ -18,8 +18,9 @@ MIN_ROUNDS: Final = 2
 COMPILE_SHARE: Final = 0.5
 """Of the budget, at most, for compiling: kernels that are never launched are worth nothing."""
 RESERVE: Final = 2.0
-"""Times the predicted time of a round is kept free while points are still verified: on a busy host
-a worker's start and a block vary by this much, and with too little left no point would be timed."""
+"""Times the predicted time of a round is kept free while points are still verified: on a busy
+machine a worker's start and a measurement vary by this much, and with too little left no point
+would be timed."""
 END_SLACK_S: Final = 3.0
 """What a run may take beyond ``--budget``: ending its workers and writing what they told. A worker
 at its end is killed, so that this does not depend on what it does."""
@@ -78,10 +79,10 @@ class Budget:
         )
 
     def cut_short(self) -> str:
-        """Why a block is given up that was not finished at the end."""
+        """Why a measurement is given up that was not finished at the end."""
         return (
             f"--budget {_text(self.total_s or 0)} was used up while this point was under way;"
-            " run again to go on, or raise it"
+            " run again to resume, or raise it"
         )
 
     def _reserved_s(self) -> float:
@@ -91,7 +92,7 @@ class Budget:
         return RESERVE * (self.worker_start_s + sum(self._committed.values()))
 
     def commit(self, task: Task) -> None:
-        """Keep time for one block of a point that was verified."""
+        """Keep time for one measurement of a point that was verified."""
         if not task.exact:
             self._committed[task.key] = self.cost_s(task)
 
@@ -187,7 +188,7 @@ class Budget:
         return dropped
 
     def cost_s(self, task: Task) -> float:
-        """Expected seconds of one block of a verified point."""
+        """Expected seconds of one measurement of a verified point."""
         return self._measurement_s(self.book.seen(task.point) or 0.0)
 
     def _measurement_s(self, launch_s: float) -> float:
@@ -195,13 +196,13 @@ class Budget:
         return measurement_s(launch_s, self.share_s, self.measure.samples, overhead_s)
 
     def ends_before(self, task: Task) -> str:
-        """Why a block cannot be started any more; empty if it can."""
+        """Why a measurement cannot be started any more; empty if it can."""
         return self._used_up() if self.cost_s(task) > self.left_s() else ""
 
     def _used_up(self) -> str:
         return (
             f"--budget {_text(self.total_s or 0)} was used up before this point;"
-            " run again to go on, or raise it"
+            " run again to resume, or raise it"
         )
 
 

@@ -38,7 +38,7 @@ class Dispatch:
     workers: WorkerFactory
 
     def job(self, task: Task, round_: int, place: int, *, timed: bool) -> Job:
-        """A block of a point: a verification, or a timed one."""
+        """A measurement of a point: a verification, or a timed one."""
         request = MeasureRequest(
             point=task.point,
             round=round_,

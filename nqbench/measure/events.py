@@ -1,4 +1,4 @@
-"""What a run tells while it goes on, and what it came to."""
+"""What a run tells while it runs, and what it came to."""
 
 from __future__ import annotations
 

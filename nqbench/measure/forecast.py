@@ -18,7 +18,7 @@ from nqbench.system.cpu import cpu_count
 from nqbench.workloads import get as find_workload
 
 WORKER_START_S: Final = 2.0
-"""Imports, the device's start and the first use of compiled host code, per worker process."""
+"""Imports, the device's start and the first use of compiled Python code, per worker process."""
 OVERHEAD_S: Final = 0.05
 """Making a plan, loading a compiled kernel, copying and checking, per measurement."""
 COMPILE_S: Final = 0.3

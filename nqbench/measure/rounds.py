@@ -15,8 +15,8 @@ from nqbench.measure.worker.pool import Job
 MAX_CRASHES: Final = 2
 """A worker's death may have come from outside; a point in flight at two of them is left alone."""
 MAX_REPEATS: Final = 1
-"""A throttled block is measured once more, at the end of its round, when the GPU has done something
-else for a while; if it is throttled again, so will be the third."""
+"""A throttled measurement is measured once more, at the end of its round, when the GPU has done
+something else for a while; if it is throttled again, so will be the third."""
 
 
 class Rounds:
@@ -67,7 +67,7 @@ class Rounds:
         self._dispatch.listener.stage(f"round {round_} of {total}", len(pending))
         repeats: Counter[str] = Counter()
         with closing(self._dispatch.workers()) as workers:
-            # It grows while the jobs are given out: throttled blocks join its end.
+            # It grows while the jobs are given out: throttled measurements join its end.
             jobs = self._jobs(pending, round_)
             for task, record in self._dispatch.collect(workers, jobs, round_):
                 if record.status == "throttled":
@@ -89,9 +89,9 @@ class Rounds:
             elif state.latest(task, round_) is None and round_ == 1:
                 state.skip(task, round_, reason)
             else:
-                listener.advanced()  # it was timed before: it only has fewer blocks
+                listener.advanced()  # it was timed before: it only has fewer measurements
 
     def _untimed(self, tasks: Sequence[Task]) -> list[Task]:
-        """Points that still lack a block of some round."""
+        """Points that still lack a measurement of some round."""
         every = range(1, self._dispatch.measure.rounds + 1)
         return [t for t in tasks if not all(self._dispatch.state.done(t, r) for r in every)]

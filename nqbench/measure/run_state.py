@@ -93,20 +93,20 @@ class RunState:
         self._latest = newest(record for record in records if record.key in keys)
 
     def latest(self, task: Task, round_: int) -> Record | None:
-        """The newest record of a block."""
+        """The newest record of a measurement."""
         return self._latest.get((task.key, round_))
 
     def records(self) -> list[Record]:
-        """The newest record of every block."""
+        """The newest record of every measurement."""
         return list(self._latest.values())
 
     def done(self, task: Task, round_: int) -> bool:
-        """Whether a block is finished. Failed and wrong ones are not: they are tried again."""
+        """Whether a measurement is finished. Failed and wrong ones are not, and are tried again."""
         record = self.latest(task, round_)
         return record is not None and record.status == "ok"
 
     def add(self, task: Task, round_: int, order: int, reply: Reply) -> Record:
-        """Store what came back for a block; it is in the file when this returns."""
+        """Store what came back for a measurement; it is in the file when this returns."""
         self._check()
         found = {n: v for n, v in vars(reply.measurement).items() if n != "fatal"}
         found["device"] = found["device"] or task.device
@@ -123,9 +123,9 @@ class RunState:
         return record
 
     def skip(self, task: Task, round_: int, reason: str) -> Record:
-        """Note that a block is not measured, and why.
+        """Note that a measurement is not made, and why.
 
-        A block that is finished stays as it is, and the same note is not written twice.
+        A measurement that is finished stays as it is, and the same note is not written twice.
         """
         record = Record(
             key=task.key,
@@ -151,11 +151,11 @@ class RunState:
         for (key, _), record in self._latest.items():
             by_key[key].append(record)
         for task in self._tasks:
-            blocks = sorted(by_key[task.key], key=lambda record: record.round)
-            failed = [r for r in blocks if r.status not in ("ok", "skipped")]
-            measured = [r for r in blocks if r.status == "ok" and r.round > 0]
-            left_out = [r for r in blocks if r.status == "skipped"]
-            if measured:  # a throttled block is a lost round, not a lost point
+            measurements = sorted(by_key[task.key], key=lambda record: record.round)
+            failed = [r for r in measurements if r.status not in ("ok", "skipped")]
+            measured = [r for r in measurements if r.status == "ok" and r.round > 0]
+            left_out = [r for r in measurements if r.status == "skipped"]
+            if measured:  # a throttled measurement is a lost round, not a lost point
                 failed = [r for r in failed if r.status != "throttled"]
             if failed:
                 counts[failed[-1].status] += 1

@@ -2,7 +2,8 @@
 
 Stages: compile every kernel; verify one untimed launch of each point, going up in N; then rounds,
 each a fresh process that visits every point in a fresh random order. A deterministic device needs
-one block per point and no rounds. What fails costs its block only, what is finished stays.
+one measurement per point and no rounds. What fails costs its measurement only, what is finished
+stays.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from nqbench.system.cpu import cpu_count
 
 Expand = Callable[[Any, DeviceFacts], list[Point]]
 MAX_COMPILERS: Final = 16
-"""Compiling processes: each takes some 300 MB with the host code of a workload."""
+"""Compiling processes: each takes some 300 MB with the compiled Python code of a workload."""
 
 
 def run_study(
@@ -49,7 +50,7 @@ def run_study(
     isolate: bool = True,
     expand: Expand | None = None,
 ) -> RunOutcome:
-    """Measure ``study`` on a device into the run folder ``out``; goes on where a run stopped.
+    """Measure ``study`` on a device into the run folder ``out``; resumes where a run stopped.
 
     ``fresh`` starts over (the old records are put aside); ``budget_s`` bounds the whole run;
     ``isolate=False`` works in this process, for tests of the overhead; ``expand`` makes the
@@ -147,7 +148,7 @@ def _look_first(out: Path, fresh: bool) -> None:
 def _open_folder(
     writer: RunWriter, study: StudyLike, device: str, fresh: bool, listener: Listener
 ) -> tuple[Record, ...]:
-    """Earlier records to go on from, after mending what a killed run left."""
+    """Earlier records to resume from, after repairing what a killed run left."""
     if fresh:
         aside = writer.archive()
         if aside is not None:

@@ -15,7 +15,7 @@ from nqbench.measure.worker.messages import CompileRequest
 from nqbench.measure.worker.pool import Job, Workers
 
 EXACT_ROUND: Final = 1
-"""Round number of the only block of a point that is counted and not timed."""
+"""Round number of the only measurement of a point that is counted and not timed."""
 
 
 class Stages:
@@ -60,7 +60,7 @@ class Stages:
         return [task for task in tasks if task.key not in refused]
 
     def count(self, tasks: Sequence[Task], processes: int) -> None:
-        """The only block of each point that is counted and not timed."""
+        """The only measurement of each point that is counted and not timed."""
         self._dispatch.recall(tasks, EXACT_ROUND)
         pending = [t for t in _ascending(tasks) if not self._state.done(t, EXACT_ROUND)]
         if not pending:

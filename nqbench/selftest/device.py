@@ -177,8 +177,7 @@ def _notes(data: Dataset, together: Comparison, pairs: list[Matched]) -> tuple[s
     ]
     notes = [
         f"{len(pairs)} pairs of identical points in {data.rounds} rounds ({data.provenance})",
-        f"the pairs share the luck of {data.rounds} rounds, so the bounds of their rates are"
-        " somewhat too narrow",
+        f"the pairs share {data.rounds} rounds: the bounds of their rates are somewhat too narrow",
     ]
     if scatter and halves:
         notes.append(

@@ -155,7 +155,7 @@ def findings_of(scenario: Scenario, design: str, trials: Sequence[Trial]) -> lis
         limit = f"at least {MIN_POWER:.0%}" if single else ""
         holds = not single or power.value >= MIN_POWER
         found.append(Finding(name, design, "true difference called right", power, limit, holds))
-    if scenario.family == 1:  # the points of a family share their luck: too few are independent
+    if scenario.family == 1:  # the points of a family share their rounds: too few are independent
         held = Rate(sum(_covers(t.row.ratio, t.truth) for t in trials), len(trials))
         found.append(_coverage(scenario, design, "interval of the ratio holds the truth", held))
     return found

@@ -1,7 +1,7 @@
 """Trials of the statistics: the same kernel against itself on the test device.
 
 A trial is what a user would have: a run in which a kernel stands twice (``a`` and ``b``), and a
-second run of the same. Blocks are sampled from the test device by the sampling policy of real
+second run of the same. Measurements are sampled from the test device by the sampling policy of real
 runs, become records, a table, points, and go through ``compare`` like anybody's.
 """
 
@@ -29,7 +29,8 @@ CHUNK: Final = 500
 N: Final = 8
 """Size at which the test device takes its base time."""
 NOISE: Final = FakeModel(noise=0.004, round=0.004, block=0.004)
-"""0.4% within a block, between processes, and between blocks: what GPUs in a quiet machine show."""
+"""0.4% within a measurement, between processes, and between measurements: what GPUs in a quiet
+machine show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def _dataset(scenario: Scenario, families: Sequence[int], seed: int) -> Dataset:
 
 
 def _records(scenario: Scenario, family: int, seed: int) -> Iterator[Record]:
-    """The blocks of one run: fresh process and fresh order in each round, as the runner has it."""
+    """The measurements of one run: a fresh process and a fresh order in each round."""
     # The seed of a family in a run is one that no other family and no other run has.
     model = replace(scenario.model, seed=2 * family + seed % 2 + 10_000_000 * (seed // 2))
     kernels = [(s, i, _plan(s, i)) for i in range(scenario.family) for s in ("a", "b")]

@@ -40,9 +40,9 @@ COMPILERS: Final = (
     "pycuda",
 )
 CPU_COMPILERS: Final = ("numba", "llvmlite", "numpy")
-"""They make the jobs of a kernel (its ``split`` phase), run the simulator and the baselines."""
+"""They make the jobs of a kernel (its ``split`` phase), run the simulator and the CPU systems."""
 CPU_LIBRARIES: Final = ("tbb",)
-"""They take part in some baselines only."""
+"""They take part in some CPU systems only."""
 CONTENTS: Final = "_sha256"
 """Ending of a derived number that stands for a user's file: its name is a level, its contents are
 not."""

@@ -18,7 +18,7 @@ from nqbench.point import Point
 
 
 def protocol_of(study: StudyLike) -> dict[str, Any]:
-    """How blocks are sampled: what enters the keys of timed points."""
+    """How measurements are sampled: what enters the keys of timed points."""
     return {**asdict(policy_of(study)), "long_launch_s": LONG_LAUNCH_S}
 
 
@@ -51,7 +51,7 @@ def make_manifest(
     command: Sequence[str],
     old: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The manifest of a run that starts now, or goes on from ``old``.
+    """The manifest of a run that starts now, or resumes ``old``.
 
     ``points`` are pairs of point and key. The seed of the visiting orders and the time of the
     first start are kept from ``old``; every start adds a line to ``history``.

@@ -15,7 +15,7 @@ from nqbench.vocabulary import Status
 PROFILED: Final = "profiled"
 """In a request: a profiler watches. In what a record is about: which kernels it saw, in order."""
 SPENT: Final = {
-    "plan": "making the plan on the host, the jobs included",
+    "plan": "making the plan, the jobs included",
     "prepare": "compiling or loading, allocating, copying to the device",
     "warm_up": "untimed launches, from the first to the last",
     "sample": "timed launches with all that lies between them",

@@ -34,7 +34,7 @@ def whole_run(
 def _grouped(
     parts: Mapping[str, float], groups: Collection[str], total_s: float
 ) -> dict[str, float]:
-    """What groups take of a run of ``total_s``: all but the host's work outside of them.
+    """What groups take of a run of ``total_s``: all but the CPU work outside of them.
 
     That work is the same whether operations are waited for or not, so it is taken from the run that
     was told apart, and the waits of that run burden no group.

@@ -1,9 +1,10 @@
-"""When a block has enough samples.
+"""When a measurement has enough samples.
 
-A block samples until the 95% interval of its median is within the target, and says which clause
-ended it: ``target``, ``budget`` (its share of the point's time is used up), ``long_launch`` (one
-sample is enough where a launch takes long) or ``samples`` (the most that are kept). Every sample is
-kept: a disturbed one moves the median by a rank at most, and hiding it would hide the disturbance.
+A measurement samples until the 95% interval of its median is within the target, and says which
+clause ended it: ``target``, ``budget`` (its share of the point's time is used up), ``long_launch``
+(one sample is enough where a launch takes long) or ``samples`` (the most that are kept). Every
+sample is kept: a disturbed one moves the median by a rank at most, and hiding it would hide the
+disturbance.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from nqbench.measure.sampling.statistics import median_interval, median_rank
 
 TARGET: Final = 0.005
 """Half-width of the median's interval: below the 0.4% that processes differ by anyway, so that more
-samples in a block would buy nothing; rounds average over the processes."""
+samples in a measurement would buy nothing; rounds average over the processes."""
 MIN_SAMPLES: Final = 10
 """Below 6 samples the median has no 95% interval at all, and that of 9 is the whole range."""
 SHARE_S: Final = 2.0
@@ -32,7 +33,8 @@ HICCUP: Final = 2.0
 """A launch that takes more than twice as long as it was known to take was disturbed: it is kept,
 but it does not make the kernel a long one."""
 MAX_SAMPLES: Final = 500
-"""Keeps a block near 10 kB on disk; the median then lies within the middle 9% of the samples."""
+"""Keeps a measurement near 10 kB on disk; the median then lies within the middle 9% of the
+samples."""
 CHECK_GROWTH: Final = 1.1
 """The interval is looked at again after 10% more samples: looking is not free for the GPU."""
 
@@ -43,7 +45,7 @@ class Policy:
 
     ``target``   wanted half-width of the median's interval, relative to the median
     ``samples``  at least so many, unless a launch is long or the share is used up
-    ``share_s``  seconds of wall time for the block, launches and their preparation included
+    ``share_s``  seconds of wall time for the measurement, launches and their preparation included
     ``warm_up``  at least so many untimed launches before; 0 switches warm-up off
     """
 
@@ -63,7 +65,7 @@ class Samples:
 
     @property
     def median_s(self) -> float:
-        """The block's value."""
+        """The measurement's value."""
         return statistics.median(self.values_s)
 
 

@@ -1,4 +1,4 @@
-"""Intervals: of a block's median, and of a point over its blocks."""
+"""Intervals: of a measurement's median, and of a point over its measurements."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def median_interval(
 
 
 def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Interval of a point from its blocks' values: Student's t on their logarithms.
+    """Interval of a point from its measurements' values: Student's t on their logarithms.
 
     The centre is the geometric mean. Two values at least, all positive; raises ``ValueError``.
     """
     if len(values) < 2:
-        raise ValueError(f"an interval needs at least 2 block values, not {len(values)}")
+        raise ValueError(f"an interval needs at least 2 measurement values, not {len(values)}")
     if min(values) <= 0:
-        raise ValueError(f"block values must be positive, not {min(values)}")
+        raise ValueError(f"measurement values must be positive, not {min(values)}")
     from scipy.stats import t
 
     logs = [math.log(value) for value in values]

@@ -1,8 +1,8 @@
 """What a device did while it was timed: readings beside the launches, and what they say.
 
-A watch reads the device's sensor at both edges of a block, just after the warm-up and just after
-the last launch, and in a thread during it. Kernel times come from the GPU's own events, so that a
-reading does not enter them; it may delay the next launch, which is not timed.
+A watch reads the device's sensor at both edges of a measurement, just after the warm-up and just
+after the last launch, and in a thread during it. Kernel times come from the GPU's own events, so
+that a reading does not enter them; it may delay the next launch, which is not timed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nqbench.errors import DeviceError
 from nqbench.record import Record
 
 PERIOD_S: Final = 0.1
-"""Between readings during a block: NVML itself renews power and clocks every 20 to 100 ms."""
+"""Between readings during a measurement: NVML itself renews power and clocks every 20 to 100 ms."""
 QUANTITIES: Final = ("sm_mhz", "memory_mhz", "temperature_c", "power_mw")
 THROTTLING: Final = (
     "hw_slowdown",
@@ -27,14 +27,16 @@ THROTTLING: Final = (
     "hw_thermal_slowdown",
     "hw_power_brake_slowdown",
 )
-"""Reasons that speak of the machine's cooling and supply, not of the kernel: the block is marked.
-``sw_power_cap`` is not among them: a GPU at its board's power limit does what it is built for, a
-kernel that reaches the limit does so every time, and the limit is part of the measurement's key."""
+"""Reasons that speak of the machine's cooling and supply, not of the kernel: the measurement is
+marked. ``sw_power_cap`` is not among them: a GPU at its board's power limit does what it is built
+for, a kernel that reaches the limit does so every time, and the limit is part of the measurement's
+key."""
 IDLE: Final = "gpu_idle"
 """Left out of the reasons: between two launches every GPU is idle."""
 
 STEADY_CLOCK: Final = 0.01
-"""SM clocks whose medians stay within 1% over all blocks cannot explain an effect above that."""
+"""SM clocks whose medians stay within 1% over all measurements cannot explain an effect above
+that."""
 SETTING: Final = "applications_clocks_setting"
 """The driver's word for clocks that a user has fixed below the boost range."""
 
@@ -50,7 +52,8 @@ def sensor_of(device: Device) -> tuple[Sensor | None, str]:
 class Watch:
     """Reads a sensor while its ``with`` block runs. Without a sensor it does nothing.
 
-    A block whose launches together last less than a period (``longest_s``) is read at its edges.
+    A measurement whose launches together last less than a period (``longest_s``) is read at its
+    edges.
     """
 
     def __init__(
@@ -92,7 +95,7 @@ class Watch:
 
 
 def summary(readings: Sequence[Reading]) -> dict[str, Any]:
-    """The readings of a block as a record holds them; empty without readings.
+    """The readings of a measurement as a record holds them; empty without readings.
 
     ``{sm_mhz: {min, median, max}, ..., energy_mj, clock_reasons, readings}``. ``energy_mj`` is what
     the whole GPU took between the first and the last reading. A quantity nobody told is absent.
@@ -118,7 +121,7 @@ def summary(readings: Sequence[Reading]) -> dict[str, Any]:
 
 
 def throttled(telemetry: Mapping[str, Any]) -> str:
-    """Why a block with this summary counts as throttled, in a sentence; empty if it does not."""
+    """Why a measurement with this summary is throttled, in a sentence; empty if it is not."""
     words = [w for w in telemetry.get("clock_reasons", ()) if w in THROTTLING]
     if not words:
         return ""
@@ -133,22 +136,22 @@ def throttled(telemetry: Mapping[str, Any]) -> str:
 
 
 def clock_warning(records: Iterable[Record], identity: Mapping[str, Any]) -> str:
-    """One sentence if the SM clock differed between the timed blocks of a GPU, else empty.
+    """One sentence if the SM clock differed between the timed measurements of a GPU, else empty.
 
-    NVML does not tell whether clocks are locked, so what they did is looked at: blocks of one run
-    that were timed at different clocks are compared with each other in vain.
+    NVML does not tell whether clocks are locked, so what they did is looked at: measurements of one
+    run that were timed at different clocks are not comparable.
     """
     good = [r for r in records if r.round > 0 and r.status == "ok" and r.samples_s]
-    blocks = [r.telemetry for r in good if "sm_mhz" in r.telemetry]
-    clocks = [block["sm_mhz"]["median"] for block in blocks]
+    seen = [r.telemetry for r in good if "sm_mhz" in r.telemetry]
+    clocks = [one["sm_mhz"]["median"] for one in seen]
     if not clocks or min(clocks) >= max(clocks) * (1 - STEADY_CLOCK):
         return ""
     bus = identity.get("pci_bus_id")
     gpu = f" -i {bus}" if bus else ""
-    held = sum(SETTING in block.get("clock_reasons", ()) for block in blocks)
-    set_ = " although they are limited by a setting" if held == len(blocks) else ""
+    held = sum(SETTING in one.get("clock_reasons", ()) for one in seen)
+    set_ = " although they are limited by a setting" if held == len(seen) else ""
     return (
-        f"the SM clock is not locked: between blocks it ranged from {min(clocks):g} to"
+        f"the SM clock is not locked: between measurements it ranged from {min(clocks):g} to"
         f" {max(clocks):g} MHz{set_}; rounds average over this, but for narrower intervals lock it"
         f" with 'sudo nvidia-smi{gpu} --lock-gpu-clocks={min(clocks):.0f}' (undone by"
         " --reset-gpu-clocks); nqbench changes no setting of a GPU"

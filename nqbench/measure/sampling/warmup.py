@@ -1,4 +1,4 @@
-"""When a kernel is warm: untimed launches go on until the launch times stop falling.
+"""When a kernel is warm: untimed launches continue until the launch times stop falling.
 
 The first launches of a kernel pay for what later ones find ready: loaded code, page tables, caches,
 clocks that rise from their idle state. How many launches that takes differs between kernels and
@@ -22,7 +22,7 @@ MAX_LAUNCHES: Final = 30
 """Noise alone sets a new low by 1% ever more rarely; what still falls now is drift, not warm-up,
 and drift is what rounds are for."""
 TIME_SHARE: Final = 0.2
-"""Of a block's time, so that sampling keeps most of it."""
+"""Of a measurement's time, so that sampling keeps most of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def warm_up(
     """Launch until the times stop falling; at least ``least`` times, none at all if that is 0.
 
     ``limit_s`` bounds the wall time once ``least`` launches are made. ``ramp_s`` is the wall time
-    that an idle device needs until its clocks have risen: launches go on for so long, whatever
+    that an idle device needs until its clocks have risen: launches continue for so long, whatever
     their number.
     """
     if least == 0:

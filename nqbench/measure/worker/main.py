@@ -35,7 +35,7 @@ from nqbench.system.crash import write_crash
 PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 CHUNK: Final = 1 << 16
 GRACE_S: Final = 2.0
-"""How long a worker may go on after its input closed: enough to release a GPU, not to linger."""
+"""How long a worker may run after its input closed: enough to release a GPU, not to linger."""
 
 
 def die_with_parent() -> None:

@@ -1,4 +1,4 @@
-"""Worker processes seen from the runner: they may hang, crash or be killed; the run goes on.
+"""Worker processes seen from the runner: they may hang, crash or be killed; the run continues.
 
 A pool carries out jobs in the order given, each on the next free worker, and yields what comes
 back. A worker that is lost costs the job in flight; a new one takes its place.
@@ -147,7 +147,7 @@ class WorkerPool:
         except NqbenchError as error:
             raise DeviceLost(
                 f"{self.spec} could be used no more: {error}; what was measured is kept,"
-                " run again to go on"
+                " run again to resume"
             ) from error
 
     def _collect(self) -> Iterator[tuple[Job, Reply]]:

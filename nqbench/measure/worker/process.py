@@ -38,10 +38,10 @@ CHUNK: Final = 1 << 16
 
 ADVICE: Final = {
     "SIGKILL": "perhaps by the system for lack of memory (see dmesg): lower n or close programs",
-    "SIGSEGV": "a fault in native code: the driver, a compiler or a host function",
-    "SIGABRT": "native code gave up: the driver, a compiler or a host function",
+    "SIGSEGV": "a fault in native code: the driver, a compiler or a function of a CPU system",
+    "SIGABRT": "native code gave up: the driver, a compiler or a function of a CPU system",
     "SIGBUS": "a file it had mapped was cut short, perhaps for lack of disk space",
-    "SIGXCPU": "the limit on processor time (ulimit -t) is too low",
+    "SIGXCPU": "the limit on CPU time (ulimit -t) is too low",
     "MemoryError": "more memory is needed than there is: lower n or depth, or raise ulimit -v",
 }
 """What the end of a worker may mean, by the signal's name or the last complaint's first word."""
