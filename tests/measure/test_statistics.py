@@ -56,5 +56,5 @@ def test_the_interval_is_symmetric_in_logarithms() -> None:
 
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, 0.0], [1.0, -1.0]])
 def test_what_has_no_interval_is_refused(values: list[float]) -> None:
-    with pytest.raises(ValueError, match="measurement values|values must be positive"):
+    with pytest.raises(ValueError, match="measurement values"):
         interval(values)
