@@ -14,9 +14,7 @@ from nqbench.cli.options import Device, Fresh, RunFolder
 def bottleneck(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SYSTEM... [FACTOR=LEVEL...]", help="Systems, and levels for all of them."
-        ),
+        typer.Argument(metavar="SYSTEM|FACTOR=LEVEL", help="Systems, and levels for all of them."),
     ],
     n: Annotated[
         list[int] | None, typer.Option("--n", help="Size; repeatable. Default: the workload's own.")

@@ -19,7 +19,7 @@ def compare(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...",
+            metavar="RUN",
             help="Run folders or nvbench JSON files; the first is the reference.",
         ),
     ],

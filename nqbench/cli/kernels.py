@@ -9,7 +9,7 @@ import typer
 
 def kernels(
     system: Annotated[
-        str | None, typer.Argument(metavar="[SYSTEM]", help="One system; default: all.")
+        str | None, typer.Argument(metavar="SYSTEM", help="One system; default: all.")
     ] = None,
 ) -> None:
     """List the systems; with a name, show what that one is made of."""

@@ -16,7 +16,7 @@ FRESH: Final = "--fresh"
 Config = Annotated[
     Path, typer.Argument(metavar="CONFIG", help="A study file (YAML), or a packaged study's name.")
 ]
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders.")]
 Device = Annotated[str, typer.Option("--device", "-d", help="auto, cuda:0, sim:NAME or cpu.")]
 RunFolder = Annotated[
     Path | None, typer.Option("--out", "-o", help="Run folder; default: results/local/...")

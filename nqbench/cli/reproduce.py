@@ -13,7 +13,7 @@ from nqbench.cli.options import Budget, Device, Full, budget_seconds
 
 
 def reproduce(
-    papers: Annotated[list[str], typer.Argument(metavar="PAPER...", help="Papers by name.")],
+    papers: Annotated[list[str], typer.Argument(metavar="PAPER", help="Papers by name.")],
     device: Device = "auto",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder to write into (one paper only).")

@@ -11,7 +11,7 @@ from nqbench.cli.options import Formats, OutFolder
 
 
 def roofline(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs of one GPU.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs of one GPU.")],
     ceilings: Annotated[
         Path | None,
         typer.Option(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def selftest(
     run: Annotated[
         Path | None,
-        typer.Argument(metavar="[RUN]", help="Judge such a run again; measures nothing."),
+        typer.Argument(metavar="RUN", help="Judge such a run again; measures nothing."),
     ] = None,
     trials: Annotated[
         int | None, typer.Option("--trials", help="Trials per kind of noise (default 4000).")

@@ -32,16 +32,15 @@ def say(text: str, out: Console | None = None, bullet: str = "") -> None:
     A path or another word longer than a line is left whole, so that it can be copied.
     """
     out = out or console()
+    text = bullet + text
     if out.is_terminal:
-        text = textwrap.fill(
-            bullet + text,
+        words = textwrap.TextWrapper(
             out.width,
             subsequent_indent=" " * len(bullet),
             break_long_words=False,
             break_on_hyphens=False,
         )
-    else:
-        text = bullet + text
+        text = "\n".join(words.fill(line) for line in text.splitlines())
     out.print(escape(text), soft_wrap=True)
 
 

@@ -101,6 +101,8 @@ def show_rows(rows: Sequence[DataclassInstance], *, csv: bool = False) -> None:
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
