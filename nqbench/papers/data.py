@@ -29,7 +29,7 @@ def with_data(paper: Paper, source: Source) -> Paper:
             raise source.error(f"the rows of {part.id} are read from {part.file}", (*at, "rows"))
         if Path(part.file).name != part.file:
             raise source.error(
-                f"'{part.file}' is no plain file name; put the file beside {source.path.name}",
+                f"'{part.file}' is not a plain file name; put the file beside {source.path.name}",
                 (*at, "file"),
             )
         file = source.path.parent / part.file

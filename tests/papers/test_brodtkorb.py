@@ -11,8 +11,8 @@ from nqbench.analysis.claims.judge import Verdict, judge
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.limits.ceilings import flops_per_s, ideal_instruction_byte_ratio
-from nqbench.errors import AnalysisError, StudyError
-from nqbench.papers import load_paper, paper_folder, read_paper
+from nqbench.errors import AnalysisError
+from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.brodtkorb_part1 import (
@@ -301,24 +301,3 @@ def test_the_derived_numbers_follow_from_the_code(paper: Paper) -> None:
         assert {n: invalid_moves(n, name) for n in (2000, 6000)} == {
             n: told[n] for n in (2000, 6000)
         }
-
-
-MISTAKES = {
-    "row": ("label: Registers/Thread, counter", "label: Register, counter", "table_1 has no row"),
-    "counter": ("counter: duration_ns", "counter: duration_us", "did you mean 'duration_ns'"),
-    "device": ('"peak_gflops_single")\',', '"peak_gflop")\',', "a device has no number"),
-    "version": ('time("gpu_v5") / time', 'time("gpu_v9") / time', "there is no system 'gpu_v9'"),
-    "part": ('part="full"', 'prt="full"', "there is no factor 'prt'"),
-}
-
-
-@pytest.mark.parametrize("which", MISTAKES)
-def test_a_mistake_is_said_with_its_line(which: str, tmp_path: Any) -> None:
-    old, new, said = MISTAKES[which]
-    text = (paper_folder(SEARCH) / "published.yaml").read_text(encoding="utf-8")
-    assert old in text
-    file = tmp_path / "published.yaml"
-    file.write_text(text.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(StudyError, match=r"published\.yaml:\d+: ") as caught:
-        read_paper(file)
-    assert said in str(caught.value)

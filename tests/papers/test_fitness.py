@@ -11,8 +11,8 @@ from nqbench.analysis.claims.judge import Verdict, judge
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.select import NotMeasured
-from nqbench.errors import AnalysisError, StudyError
-from nqbench.papers import load_paper, paper_folder, read_paper
+from nqbench.errors import AnalysisError
+from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.formula import parse
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
@@ -183,58 +183,6 @@ def test_a_run_on_the_cpu_alone_judges_what_it_can(paper: Paper) -> None:
     assert value(found["cpu_max_speedups"]) == pytest.approx(10.0, rel=0.02)
     assert found["cpu_max_speedups"].word == "holds"
     assert "no size of 10,000 or more has times of" in found["coarse_max_speedup"].reason
-
-
-DATA_MISTAKES = {
-    "time": ("100,cpu_serial,4.6e-05", "100,cpu_serial,fast", "seconds is 'fast', which is not"),
-    "negative": ("100,cpu_serial,4.6e-05", "100,cpu_serial,-1", "seconds is '-1'"),
-    "size": ("200,cpu_serial,", "2e2,cpu_serial,", "n is '2e2', which is not a whole number"),
-    "system": ("100,cpu_tbb,", "100,cpu_tob,", "no system 'cpu_tob'; did you mean 'cpu_tbb'"),
-    "cells": ("100,cpu_tbb,", "100,cpu_tbb,,", "4 cells, but the header names 3 columns"),
-    "twice": ("200,cpu_serial,", "100,cpu_serial,", "N=100 is given twice"),
-    "column": ("n,system,seconds", "n,sistem,seconds", "unknown column 'sistem'; did you mean"),
-    "unit": ("n,system,seconds", "n,system,threads", "the header needs n and one of"),
-    "whose": ("n,system,seconds", "n,threads,seconds", "say whose times these are"),
-}
-
-
-@pytest.mark.parametrize("which", DATA_MISTAKES)
-def test_a_mistake_in_a_data_file_is_said_with_its_line(which: str, tmp_path: Path) -> None:
-    old, new, said = DATA_MISTAKES[which]
-    folder = shutil.copytree(paper_folder("fitness_schemes"), tmp_path / "paper")
-    file = folder / "times.csv"
-    text = file.read_text(encoding="utf-8")
-    assert old in text
-    file.write_text(text.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(StudyError) as caught:
-        read_paper(folder / "published.yaml")
-    assert said in str(caught.value)
-    assert str(caught.value).startswith(f"{file}:")
-    assert "\n" not in str(caught.value)
-
-
-YAML_MISTAKES = {
-    "file": ("file: times.csv", "file: time.csv", "there is no file"),
-    "path": ("file: times.csv", "file: ../times.csv", "is no plain file name"),
-    "data": ("data: threads\n", "data: thread\n", "no data 'thread'; did you mean 'threads'"),
-    "workload": ("workload: fitness", "workload: fitnes", "did you mean 'fitness'"),
-    "factor": ("threads=60", "thread=60", "no factor 'thread'; did you mean 'threads'"),
-    "sizes_of": ('sizes_of("cpu_serial"', 'sizes_of("cpu_seriel"', "no system 'cpu_seriel'"),
-    "twin": ("  twin: threads\n", "  twin: printed\n", "twin 'printed' of threads takes no 'data'"),
-}
-
-
-@pytest.mark.parametrize("which", YAML_MISTAKES)
-def test_a_mistake_about_data_is_said_with_its_line(which: str, tmp_path: Path) -> None:
-    old, new, said = YAML_MISTAKES[which]
-    folder = shutil.copytree(paper_folder("fitness_schemes"), tmp_path / "paper")
-    file = folder / "published.yaml"
-    text = file.read_text(encoding="utf-8")
-    assert old in text
-    file.write_text(text.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(StudyError, match=r"published\.yaml:\d+: ") as caught:
-        read_paper(file)
-    assert said in str(caught.value)
 
 
 def test_a_changed_data_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
