@@ -65,11 +65,17 @@ def _build(text: str, entry: str, memory: tuple[tuple[str, int | str], ...], cpu
     k = _writer(module, layout, file, placed, rules, _exact(blocks), cpu.scatters)
     barriers = translate(k, blocks)
     release(module, layout, barriers)
-    images = (native.object_code(common_module(rules), cpu), native.object_code(module.text(), cpu))
+    images = (_common(memory, cpu), native.object_code(module.text(), cpu))
     return Program(
         kernel, blocks, placed, layout, k.sites, barriers, k.instructions,
         native.link(images, cpu), (text, entry, memory, cpu),
     )  # fmt: skip
+
+
+@functools.cache
+def _common(memory: tuple[tuple[str, int | str], ...], cpu: Cpu) -> bytes:
+    """Object code of what all kernels have in common."""
+    return native.object_code(common_module(memory_rules(dict(memory))), cpu)
 
 
 def _writer(

@@ -154,12 +154,9 @@ def global_(
     log = const(I64, span.log)
     bad = f.call(I32, "sim_global", k.context, address, k.lanes, log, counters)
     k.fault_if(Fault.OUT_OF_BOUNDS, bad, i, address)
-    inside = f.sub(address, const(V64, GLOBAL_BASE))
     memory = k.pointer(Context.GLOBAL)
-    start = f.offset(memory, inside)
-    step = span.bits // 8
     pieces = [
-        [f.offset(memory, f.add(inside, const(V64, e * step))) if e else start]
+        [f.offset(f.offset(memory, e * span.bits // 8 - GLOBAL_BASE), address)]
         for e in range(span.count)
     ]
     return Places(pieces, span.bits)
