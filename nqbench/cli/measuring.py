@@ -68,7 +68,16 @@ def report(runs: Sequence[Path], out: Path | None = None, formats: Sequence[str]
 
 
 def report_measured(outcome: RunOutcome) -> None:
-    """The report of a run that this command measured."""
+    """The report of a run that this command measured, unless it would say nothing new."""
+    from nqbench.cli.show.console import note
+    from nqbench.report import default_out
+    from nqbench.runs.folder import RECORDS
+
+    page, records = default_out(outcome.path) / "report.md", outcome.path / RECORDS
+    drawn = page.exists() and page.stat().st_mtime >= records.stat().st_mtime
+    if outcome.unchanged and drawn:
+        note(f"nothing was measured; the report is up to date: {page}")
+        return
     try:
         report([outcome.path])
     except FolderRefused as error:  # exit code 2 would say that nothing was run

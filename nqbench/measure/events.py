@@ -20,6 +20,7 @@ class RunOutcome:
     ``skipped``      reason by point label, for points that were not measured
     ``wall_s``       seconds it took
     ``interrupted``  ended by Ctrl-C; what was measured is kept
+    ``unchanged``    no record was added, and the study is the one that was recorded before
     """
 
     path: Path
@@ -28,6 +29,7 @@ class RunOutcome:
     skipped: Mapping[str, str]
     wall_s: float
     interrupted: bool
+    unchanged: bool = False
 
 
 class Listener(Protocol):

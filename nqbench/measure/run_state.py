@@ -91,6 +91,8 @@ class RunState:
         self._tasks = tasks
         keys = {task.key for task in tasks}
         self._latest = newest(record for record in records if record.key in keys)
+        self.added = 0
+        """Records added since the run began or was resumed."""
 
     def latest(self, task: Task, round_: int) -> Record | None:
         """The newest record of a measurement."""
@@ -170,6 +172,7 @@ class RunState:
 
     def _store(self, record: Record) -> None:
         self._writer.append(record)
+        self.added += 1
         self._latest[record.key, record.round] = record
         self._listener.advanced(record)
 

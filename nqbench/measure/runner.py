@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -92,6 +93,8 @@ def run_study(
             if warning := clock_warning(state.records(), hello.identity):
                 listener.message(warning)
             outcome = state.outcome(out, time.monotonic() - started, interrupted)
+            same_study = old is not None and old["study"] == read_manifest(out)["study"]
+            outcome = replace(outcome, unchanged=same_study and not state.added)
             listener.finished(outcome)
             return outcome
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Final
@@ -66,7 +67,9 @@ class Stages:
         if not pending:
             return
         self._dispatch.listener.stage("count", len(pending))
-        with closing(self._dispatch.workers(min(processes, len(pending)))) as workers:
+        processes = min(processes, len(pending))
+        pending = _apart(pending, processes)
+        with closing(self._dispatch.workers(processes)) as workers:
             self._dispatch.run(workers, self._tries(pending, EXACT_ROUND), EXACT_ROUND)
 
     def verify(self, tasks: Sequence[Task], workers: Workers | None) -> list[Task]:
@@ -122,3 +125,18 @@ class Stages:
 def _ascending(tasks: Sequence[Task]) -> list[Task]:
     """Small boards first: they find mistakes soonest and predict the large ones."""
     return sorted(tasks, key=lambda task: (task.point.n, core_s(task.point)))
+
+
+def _apart(tasks: Sequence[Task], workers: int) -> list[Task]:
+    """Keep neighbours from being taken by two workers at a time, board size by board size.
+
+    Neighbours often share a kernel, which the second of them then finds compiled.
+    """
+    ordered: list[Task] = []
+    for _, group in itertools.groupby(tasks, key=lambda task: task.point.n):
+        board = list(group)
+        size = -(-len(board) // workers)
+        stretches = [board[i : i + size] for i in range(0, len(board), size)]
+        rows = itertools.zip_longest(*stretches)
+        ordered += [task for row in rows for task in row if task is not None]
+    return ordered

@@ -83,6 +83,22 @@ def test_a_run_its_records_its_report_and_its_resumption(folder: Path) -> None:
     assert (run / "records.jsonl").read_text() == before, "nothing is measured twice"
 
 
+def test_a_report_is_drawn_again_only_if_it_would_change(folder: Path) -> None:
+    words = ("run", "study.yaml", "--device", "sim")
+    assert call(*words, "--no-report", cwd=folder).code == 0
+    page = folder / "plots" / "local" / "sim-mini" / "tiny" / "report.md"
+    assert not page.exists()
+    assert "up to date" not in call(*words, cwd=folder).said, "there was no report yet"
+    drawn = page.stat().st_mtime_ns
+    again = call(*words, cwd=folder)
+    assert "nothing was measured; the report is up to date" in again.said
+    assert page.stat().st_mtime_ns == drawn
+    study = folder / "study.yaml"
+    study.write_text(study.read_text().replace("table: results", "table: skipped"))
+    assert "up to date" not in call(*words, cwd=folder).said, "another report is asked for"
+    assert page.stat().st_mtime_ns > drawn
+
+
 def test_a_run_that_measured_nothing_is_a_failure(folder: Path) -> None:
     """Each point is left out for a good reason, and still there is no number."""
     words = ("--device", "fake:base=9", "--budget", "100ms", "--no-report")

@@ -1,0 +1,80 @@
+"""Object code on disk: found again, shared by kernels with the same code, never trusted blindly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nqbench.devices.sim import native
+from nqbench.devices.sim.native import Cpu
+from nqbench.devices.sim.program import build, build_cold
+from tests.devices.sim.harness import RULES, ptx, run
+
+ADD = """
+ld.param.u64 %rd1, [p0];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd2, %r1, 4;
+add.s64 %rd3, %rd1, %rd2;
+st.global.u32 [%rd3], %r1;
+"""
+
+
+@pytest.fixture
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The modules compiled from now on, with an empty cache."""
+    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path))
+    modules: list[str] = []
+    compile_object = native.compile_object
+
+    def noted(text: str, cpu: Cpu) -> bytes:
+        modules.append(text)
+        return compile_object(text, cpu)
+
+    monkeypatch.setattr(native, "compile_object", noted)
+    return modules
+
+
+def right(text: str) -> bool:
+    return np.array_equal(run(text, [np.zeros(32, np.uint32)]).buffers[0], np.arange(32))
+
+
+def test_a_kernel_is_compiled_once(compiled: list[str]) -> None:
+    text = ptx(ADD, 1, variables="// once")
+    assert right(text)
+    kernels = [
+        module for module in compiled if "@sim_warp(" in module and "@sim_run(" not in module
+    ]
+    assert len(kernels) == 1
+    compiled.clear()
+    build_cold(build(text, "k", RULES))
+    assert right(ptx(ADD, 1, variables="// other text, same instructions"))
+    assert not compiled
+
+
+def test_a_damaged_file_is_made_again(compiled: list[str], tmp_path: Path) -> None:
+    program = build(ptx(ADD, 1, variables="// damaged"), "k", RULES)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        path.write_bytes(path.read_bytes()[:-100])
+    compiled.clear()
+    build_cold(program)
+    assert len(compiled) == 1
+
+
+def test_another_cpu_has_code_of_its_own(compiled: list[str]) -> None:
+    build(ptx(ADD, 1, variables="// this CPU"), "k", RULES)
+    compiled.clear()
+    build(ptx(ADD, 1, variables="// this CPU"), "k", RULES, Cpu("x86-64", ""))
+    assert len(compiled) == 2, "the kernel, and what all kernels have in common"
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    compiled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path / "file"))
+    assert right(ptx(ADD, 1, variables="// no cache"))
+    assert compiled
