@@ -71,7 +71,7 @@ def report_measured(outcome: RunOutcome) -> None:
     """The report of a run that this command measured, unless it would say nothing new."""
     from nqbench.cli.show.console import note
     from nqbench.report import default_out
-    from nqbench.runs.folder import RECORDS
+    from nqbench.runs.reading import RECORDS
 
     page, records = default_out(outcome.path) / "report.md", outcome.path / RECORDS
     drawn = page.exists() and page.stat().st_mtime >= records.stat().st_mtime
