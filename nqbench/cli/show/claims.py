@@ -6,11 +6,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from rich.box import SIMPLE_HEAD
-from rich.markup import escape
 from rich.table import Table as RichTable
 
 from nqbench.analysis.claims.judge import ENUMERATED
 from nqbench.cli.show.console import console, say
+from nqbench.cli.show.tables import print_fitting
 
 if TYPE_CHECKING:
     from nqbench.report.papers.write import PaperReport
@@ -28,16 +28,9 @@ def show_claims(table: Table) -> None:
     say(str(table.source))
     devices = {row[names.index("device")] for row in table.rows} - {ENUMERATED}
     shown = [*SHOWN[:2], *(("device",) if len(devices) > 1 else ()), *SHOWN[2:]]
-    made = RichTable(box=SIMPLE_HEAD)
-    for name in shown:
-        made.add_column(name, no_wrap=name in ("claim", "verdict"), overflow="fold")
-    for row in table.texts():
-        cells = dict(zip(names, row, strict=True))
-        colour = COLOURS.get(cells["verdict"], "")
-        texts = [escape(cells[name]) for name in shown]
-        texts[1] = f"[{colour}]{texts[1]}[/{colour}]" if colour else texts[1]
-        made.add_row(*texts)
-    console().print(made)
+    columns = [names.index(name) for name in shown]
+    rows = [[row[i] for i in columns] for row in table.texts()]
+    print_fitting(console(), RichTable(box=SIMPLE_HEAD), shown, rows, colours=COLOURS)
     for note in table.notes:
         say(note)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv as csv_module
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from nqbench.cli.show.console import console, say
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 UNBOUND_WIDTH: Final = 10_000
 """Columns that no table needs: what it would take if the terminal were wide enough."""
 INDENT: Final = 4
+MAX_LINES: Final = 6
+"""Lines of a cell beyond which a paragraph is easier to read on a terminal."""
 
 
 def print_fitting(
@@ -34,16 +37,18 @@ def print_fitting(
     names: Sequence[str],
     rows: Sequence[Sequence[str]],
     caption: str = "",
+    colours: Mapping[str, str] | None = None,
 ) -> None:
     """Print ``rows`` in ``table``, which has its look but no columns and rows yet.
 
-    Where the terminal is too narrow for the words of a line, each row becomes a paragraph under
-    its first cell: rich would drop the columns that do not fit.
+    Where the terminal is too narrow for the words of a line, or a cell would take many lines, each
+    row becomes a paragraph under its first cell: rich would drop the columns that do not fit.
+    ``colours`` are those of cells with a certain text.
     """
     for index, name in enumerate(names):
         table.add_column(escape(name), no_wrap=index == 0, overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(Text(cell, style=(colours or {}).get(cell, "")) for cell in row))
     if caption:
         table.caption = escape(caption)
     least, most = _measured(names, rows)
@@ -53,8 +58,10 @@ def print_fitting(
         widths = _widths(least, most, out.width - around)
         for column, width in zip(table.columns, widths, strict=True):
             column.width = width
-        out.print(table)
-        return
+        lines = max(most[i] / width for i, width in enumerate(widths) if width)
+        if lines <= MAX_LINES or not out.is_terminal:
+            out.print(table)
+            return
     if table.title:
         out.print(table.title)
     for row in rows:
