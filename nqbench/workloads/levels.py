@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.point import Level
 from nqbench.system.suggest import listing, suggestion
-from nqbench.workloads.base import Factor
+from nqbench.workloads.base import NOT_APPLICABLE, Factor
+
+Levels = dict[str, Level]
+
+
+def given_levels(
+    workload: str,
+    factors: Mapping[str, Factor],
+    systems: Collection[str],
+    given: Mapping[str, Level],
+    system: str | None,
+) -> Levels:
+    """The levels that were given, each checked, without those that mean nothing (``-``).
+
+    Raises ``StudyError`` for a name that does not exist or a size ``n`` that is missing,
+    ``InfeasibleError`` for a number out of its range. The workload checks the range of ``n``.
+    """
+    if system is not None and system not in systems:
+        raise StudyError(
+            f"no system {system!r} in workload {workload}; {suggestion(system, systems)}"
+        )
+    explicit = {name: level for name, level in given.items() if level != NOT_APPLICABLE}
+    for name, level in explicit.items():
+        check_level(workload, factors, name, level)
+    if not isinstance(explicit.get("n"), int):
+        raise StudyError(f"a point of workload {workload} needs a number n")
+    return explicit
 
 
 def check_level(workload: str, factors: Mapping[str, Factor], name: str, level: Level) -> None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.system.suggest import suggestion
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.counting.configuration import (
     Configuration,
@@ -33,9 +32,7 @@ from nqbench.workloads.counting.factors import (
 )
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu, paper_of
-from nqbench.workloads.levels import check_level
-
-Levels = dict[str, Level]
+from nqbench.workloads.levels import Levels, given_levels
 
 _ENOUGH_JOBS: Final = 2_000
 """`depth: auto` without a rule of the paper's own: enough jobs for a warp on every scheduler of a
@@ -69,27 +66,14 @@ _WHY: Final = {
 }
 
 
-def system_levels(system: str | None) -> Mapping[str, Level]:
-    """Levels of a named system; ``StudyError`` with the nearest name if there is none."""
-    if system is None:
-        return {}
-    if system not in SYSTEMS:
-        raise StudyError(
-            f"no system {system!r} in workload counting; {suggestion(system, SYSTEMS)}"
-        )
-    return SYSTEMS[system]
-
-
 def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
     """Every factor but the launch (``depth``, ``blocks``, ...) resolved; ``auto`` may remain.
 
     Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a senseless combination.
     """
-    own = system_levels(system)
-    explicit = {name: level for name, level in given.items() if level != NOT_APPLICABLE}
-    for name, level in explicit.items():
-        check_level("counting", FACTORS, name, level)
-    _check_n(explicit.get("n"), MIN_N)
+    explicit = given_levels("counting", FACTORS, SYSTEMS, given, system)
+    _check_n(explicit["n"], MIN_N)
+    own = SYSTEMS[system] if system else {}
 
     levels: Levels = dict.fromkeys(FACTORS, NOT_APPLICABLE) | dict(DEFAULTS)
     if system is not None:
@@ -122,17 +106,14 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
 
 def resolve_cpu(given: Mapping[str, Level], system: str) -> Levels:
     """Levels of a CPU program, which takes nothing but ``n``."""
-    for name, level in given.items():
-        if level == NOT_APPLICABLE:
-            continue
-        check_level("counting", FACTORS, name, level)
+    for name, level in given_levels("counting", FACTORS, SYSTEMS, given, system).items():
         if name != "n":
             raise InfeasibleError(
                 f"{name}: {level} means nothing to {system}, which runs on the CPU and takes"
                 f" only n; leave {name} out",
                 name,
             )
-    _check_n(given.get("n"), 1)
+    _check_n(given["n"], 1)
     return dict.fromkeys(FACTORS, NOT_APPLICABLE) | {"n": given["n"]}
 
 
@@ -167,9 +148,8 @@ def _senseless(levels: Levels) -> dict[str, str]:
     return found
 
 
-def _check_n(n: Level | None, least: int) -> None:
-    if not isinstance(n, int):
-        raise StudyError("a point of workload counting needs a number n")
+def _check_n(n: Level, least: int) -> None:
+    assert isinstance(n, int)
     if not least <= n <= MAX_N:
         kind = "the kernels take" if least == MIN_N else "the CPU programs take"
         raise InfeasibleError(
@@ -288,7 +268,7 @@ def resolve_kernel(
     levels = fill_levels(given, system)
     levels["depth"] = _depth(levels, system)
     jobs = checked_jobs(Configuration.from_levels(levels))
-    levels = fill_launch(levels, given, system_levels(system), jobs, device)
+    levels = fill_launch(levels, given, SYSTEMS[system] if system else {}, jobs, device)
     config = Configuration.from_levels(levels)
     check_rows(config)
     check_block(config, device)

@@ -27,7 +27,6 @@ from nqbench.workloads.fitness.counts import (
 )
 from nqbench.workloads.fitness.histogram import layout, resolve_histogram
 from nqbench.workloads.fitness.levels import (
-    Levels,
     check_device_bytes,
     check_grid,
     check_host_bytes,
@@ -35,7 +34,7 @@ from nqbench.workloads.fitness.levels import (
     check_threads,
 )
 from nqbench.workloads.fitness.programs import CONFLICTS, Layout, board_buffer
-from nqbench.workloads.levels import number
+from nqbench.workloads.levels import Levels, number
 from nqbench.workloads.variants import alone, built_as
 
 PAIRWISE: Final = Path(__file__).with_name("pairwise.cu")

@@ -15,7 +15,6 @@ from nqbench.point import Level
 from nqbench.workloads.fitness.boards import Board
 from nqbench.workloads.fitness.counts import COUNTER_BYTES, QUEEN_BYTES, diagonals
 from nqbench.workloads.fitness.levels import (
-    Levels,
     check_device_bytes,
     check_grid,
     check_host_bytes,
@@ -23,7 +22,7 @@ from nqbench.workloads.fitness.levels import (
     check_threads,
 )
 from nqbench.workloads.fitness.programs import CONFLICTS, Layout, board_buffer
-from nqbench.workloads.levels import number
+from nqbench.workloads.levels import Levels, number
 
 STATIC_BYTES: Final = 32 * 8
 """Shared memory of the sum over a block: a 64-bit word for each of at most 32 warps."""

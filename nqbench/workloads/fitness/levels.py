@@ -13,28 +13,19 @@ from typing import Final
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.system.suggest import suggestion
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.fitness.boards import MIN_VALID_N
 from nqbench.workloads.fitness.counts import PAIR_BYTES, QUEEN_BYTES, pairs
 from nqbench.workloads.fitness.factors import FACTORS, MAX_N
 from nqbench.workloads.fitness.schemes import CPU_SYSTEMS, SCHEMES, SYSTEMS, Scheme
-from nqbench.workloads.levels import check_level, number
-
-Levels = dict[str, Level]
+from nqbench.workloads.levels import Levels, given_levels, number
 
 
 def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
     """The scheme of a point. Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a
     scheme that is not the system's, or that needs its system to be named."""
     asked = given.get("scheme", NOT_APPLICABLE)
-    if asked != NOT_APPLICABLE:
-        check_level("fitness", FACTORS, "scheme", asked)
     if system is not None:
-        if system not in SYSTEMS:
-            raise StudyError(
-                f"no system {system!r} in workload fitness; {suggestion(system, SYSTEMS)}"
-            )
         own = str(SYSTEMS[system]["scheme"])
         if asked not in (NOT_APPLICABLE, own):
             raise InfeasibleError(
@@ -62,13 +53,8 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> tuple[Scheme,
     A factor that means nothing to the scheme is refused when it was given and ``-`` when not.
     Raises ``StudyError`` for an unknown name and ``InfeasibleError`` for the rest.
     """
-    scheme = find_scheme(given, system)
-    explicit = {name: level for name, level in given.items() if level != NOT_APPLICABLE}
-    for name, level in explicit.items():
-        check_level("fitness", FACTORS, name, level)
-    n = explicit.get("n")
-    if not isinstance(n, int):
-        raise StudyError("a point of workload fitness needs a number n")
+    explicit = given_levels("fitness", FACTORS, SYSTEMS, given, system)
+    scheme, n = find_scheme(explicit, system), number(explicit, "n")
     if not 1 <= n <= MAX_N:
         raise InfeasibleError(f"n: {n} is outside 1 to {MAX_N}; choose n in that range", "n")
     levels: Levels = dict.fromkeys(FACTORS, NOT_APPLICABLE)

@@ -19,8 +19,8 @@ from nqbench.workloads.fitness.boards import (
 )
 from nqbench.workloads.fitness.counts import traffic
 from nqbench.workloads.fitness.histogram import batch_of
-from nqbench.workloads.fitness.levels import Levels, check_device, check_host_boards, fill_levels
-from nqbench.workloads.levels import number
+from nqbench.workloads.fitness.levels import check_device, check_host_boards, fill_levels
+from nqbench.workloads.levels import Levels, number
 
 
 def resolve(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Resolved:

@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.system.suggest import suggestion
 from nqbench.workloads.base import NOT_APPLICABLE
-from nqbench.workloads.levels import check_level, number
+from nqbench.workloads.levels import Levels, given_levels, number
 from nqbench.workloads.local_search.factors import (
     APPLY_SIZES,
     AUTO_ITERATIONS,
@@ -27,8 +26,6 @@ from nqbench.workloads.local_search.factors import (
     TILE_X,
 )
 from nqbench.workloads.local_search.instance import with_digest
-
-Levels = dict[str, Level]
 
 WARP: Final = 32
 _TILE_WARPS_PER_SM: Final = 8
@@ -53,16 +50,8 @@ def resolve_levels(given: Mapping[str, Level], system: str | None, device: Devic
     Raises ``StudyError`` for an unknown name or an unreadable instance, ``InfeasibleError`` for
     what cannot run, ``WrongDeviceError`` for a kernel on the CPU.
     """
-    if system is not None and system not in SYSTEMS:
-        raise StudyError(
-            f"no system {system!r} in workload local_search; {suggestion(system, SYSTEMS)}"
-        )
-    explicit = {name: level for name, level in given.items() if level != NOT_APPLICABLE}
-    for name, level in explicit.items():
-        check_level("local_search", FACTORS, name, level)
-    n = explicit.get("n")
-    if not isinstance(n, int):
-        raise StudyError("a point of workload local_search needs a number n")
+    explicit = given_levels("local_search", FACTORS, SYSTEMS, given, system)
+    n = number(explicit, "n")
     if not MIN_N <= n <= MAX_N:
         raise InfeasibleError(f"n: {n} is outside {MIN_N} to {MAX_N}; choose n in that range", "n")
     own = _defaults(explicit, system)

@@ -19,7 +19,7 @@ from nqbench.plan import (
     ProgramPlan,
 )
 from nqbench.point import Level
-from nqbench.workloads.levels import number
+from nqbench.workloads.levels import Levels, number
 from nqbench.workloads.local_search.factors import (
     CPU_SYSTEMS,
     CPU_TWO_LOOPS,
@@ -27,7 +27,7 @@ from nqbench.workloads.local_search.factors import (
     THRESHOLD,
 )
 from nqbench.workloads.local_search.instance import Instance, load_instance, slack
-from nqbench.workloads.local_search.levels import Levels, resolve_levels, traffic
+from nqbench.workloads.local_search.levels import resolve_levels, traffic
 
 SOURCE: Final = Path(__file__).with_name("local_search.cu")
 NO_BEST: Final = 2**64 - 1

@@ -15,8 +15,8 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Argument, Buffer, KernelPlan, Plan
 from nqbench.point import Level
 from nqbench.workloads.fitness.annealing.cooling import GOLDEN, Cooling, seed_key
-from nqbench.workloads.fitness.levels import Levels, check_device_bytes, check_shared, check_threads
-from nqbench.workloads.levels import number
+from nqbench.workloads.fitness.levels import check_device_bytes, check_shared, check_threads
+from nqbench.workloads.levels import Levels, number
 
 SOURCE: Final = Path(__file__).with_name("chains.cu")
 NOTHING_FOUND: Final = 2**64 - 1

@@ -34,7 +34,6 @@ from nqbench.workloads.fitness.annealing.cooling import (
 )
 from nqbench.workloads.fitness.cpu import evaluators
 from nqbench.workloads.fitness.cpu.plans import check_packages, cpu_plan
-from nqbench.workloads.fitness.levels import Levels
 from nqbench.workloads.fitness.programs import conflicts_of
 from nqbench.workloads.fitness.schemes import SCHEMES
 from nqbench.workloads.fitness.search_factors import (
@@ -43,7 +42,7 @@ from nqbench.workloads.fitness.search_factors import (
     GPU_EVALUATOR_LEVELS,
     GPU_EVALUATORS,
 )
-from nqbench.workloads.levels import number
+from nqbench.workloads.levels import Levels, number
 
 COMPILED: Final[Mapping[str, str]] = MappingProxyType(
     {"cpu_serial": "serial_conflicts", "cpu_histogram": "histogram_conflicts"}

@@ -39,9 +39,8 @@ from nqbench.workloads.fitness.annealing.evaluated import (
     search_with_gpu,
 )
 from nqbench.workloads.fitness.boards import conflicts, is_board
-from nqbench.workloads.fitness.levels import Levels
 from nqbench.workloads.fitness.search_factors import resolve_schedule
-from nqbench.workloads.levels import number
+from nqbench.workloads.levels import Levels, number
 
 MIN_N: Final = 2
 """A move needs two queens."""
