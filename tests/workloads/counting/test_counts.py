@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nqbench.devices.base import Device
-from nqbench.devices.registry import open_device
 from nqbench.errors import AnalysisError, InfeasibleError, StudyError
-from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD, counts, enumeration
 from nqbench.workloads.counting.counts import (
     COUNTS,
@@ -27,6 +24,7 @@ from nqbench.workloads.counting.jobs import OddRule, masks_of_jobs
 from nqbench.workloads.counting.known import SOLUTIONS
 from tests.workloads.counting import oracle
 from tests.workloads.counting.steps import lockstep, steps, traces, warps
+from tests.workloads.running import run
 
 LOOP_OF = {
     "feinbube2010.opt4_compact": "somers",
@@ -43,11 +41,10 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[Device]:
-    device = open_device("sim:mini")
-    yield device
-    device.close()
+def probed(device: Device, system: str, n: int, probe: str) -> dict[str, int | float]:
+    """What an instrumented kernel counts."""
+    ran = run(WORKLOAD, device, {"n": n, "probe": probe}, system, times=1)
+    return dict(WORKLOAD.counters(ran.plan, ran.outputs))
 
 
 @pytest.mark.parametrize("loop", ["somers", "branchy", "irrc"])
@@ -124,32 +121,20 @@ def test_solutions(n: int) -> None:
 def test_counts_are_those_of_the_instrumented_kernels(
     simulator: Device, system: str, n: int
 ) -> None:
-    def probed(probe: str) -> dict[str, int | float]:
-        given: dict[str, Level] = {"n": n, "probe": probe}
-        factors = WORKLOAD.resolve(given, system, simulator.facts).factors
-        plan = WORKLOAD.plan(factors, system, simulator.facts)
-        with simulator.prepare(plan) as prepared:
-            prepared.launch()
-            return dict(WORKLOAD.counters(plan, prepared.fetch()))
-
-    iterations = probed("iterations")
+    iterations = probed(simulator, system, n, "iterations")
     assert count("jobs", N=n, system=system) == iterations["probed_jobs"]
     assert count("iterations", N=n, system=system) == iterations["iterations_total"]
     for stat in ("min", "max", "mean", "variance", "sd"):
         value = count("iterations_per_job", N=n, system=system, stat=stat)
         assert value == pytest.approx(iterations[f"iterations_per_job_{stat}"])
-    accesses = probed("accesses")
+    accesses = probed(simulator, system, n, "accesses")
     for name in ("workspace_loads", "workspace_stores", "workspace_accesses"):
         assert count(name, N=n, system=system) == accesses[name]
 
 
 def test_replayed_rows_are_accesses_too(simulator: Device) -> None:
     system = "feinbube2010.opt2_shared_all"
-    factors = WORKLOAD.resolve({"n": 8, "probe": "accesses"}, system, simulator.facts).factors
-    plan = WORKLOAD.plan(factors, system, simulator.facts)
-    with simulator.prepare(plan) as prepared:
-        prepared.launch()
-        found = WORKLOAD.counters(plan, prepared.fetch())
+    found = probed(simulator, system, 8, "accesses")
     assert count("workspace_accesses", N=8, system=system) == found["workspace_accesses"]
 
 

@@ -11,7 +11,7 @@ from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.workloads.counting import Counting
-from tests.workloads.counting.facts import GPU
+from tests.workloads.running import GPU
 
 COUNTING = Counting()
 OLD = replace(GPU, name="old GPU", max_threads_per_block=512, shared_per_block=16_384)

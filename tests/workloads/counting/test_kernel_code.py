@@ -12,7 +12,7 @@ from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
 from tests.workloads.counting.combinations import label, pairwise_cover
-from tests.workloads.counting.facts import GPU
+from tests.workloads.running import GPU
 
 _SHARED = re.compile(r"^\s*\.shared \.align (\d+) \.([a-z]\d+) [^\[;\n]+(?:\[(\d+)\])?;", re.M)
 _SIZES = {"b8": 1, "u8": 1, "b32": 4, "u32": 4, "b64": 8, "u64": 8}

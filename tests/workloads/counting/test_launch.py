@@ -9,7 +9,7 @@ import pytest
 from nqbench.point import Level
 from nqbench.workloads.base import Resolved
 from nqbench.workloads.counting import Counting
-from tests.workloads.counting.facts import GPU
+from tests.workloads.running import GPU
 
 COUNTING = Counting()
 JOBS = 9844  # N = 16, four rows placed

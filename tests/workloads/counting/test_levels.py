@@ -9,7 +9,7 @@ import pytest
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.point import Level
 from nqbench.workloads.counting import Counting
-from tests.workloads.counting.facts import GPU, HOST
+from tests.workloads.running import CPU, GPU
 
 COUNTING = Counting()
 
@@ -107,12 +107,12 @@ def test_auto_depth(system: str | None, n: int, depth: int) -> None:
 def test_kernels_need_a_gpu() -> None:
     for system in ("zhang2011.low_divergence", None):
         with pytest.raises(WrongDeviceError, match="is a GPU kernel and device test CPU"):
-            COUNTING.resolve({"n": 12}, system, HOST)
+            COUNTING.resolve({"n": 12}, system, CPU)
 
 
-@pytest.mark.parametrize("device", [GPU, HOST])
+@pytest.mark.parametrize("device", [GPU, CPU])
 def test_host_programs_run_anywhere_and_take_only_n(device: object) -> None:
-    facts = GPU if device is GPU else HOST
+    facts = GPU if device is GPU else CPU
     assert COUNTING.resolve({"n": 1}, "cpu.somers", facts).factors["n"] == 1
     with pytest.raises(InfeasibleError, match="takes only n; leave depth out"):
         COUNTING.resolve({"n": 8, "depth": 3}, "cpu.multicore", facts)

@@ -6,8 +6,6 @@ from enumerating placements: a *visit* is a row entered, a *placement* a queen s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from nqbench.devices.base import Device
@@ -15,15 +13,9 @@ from nqbench.devices.registry import open_device
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
 from tests.workloads.counting.oracle import placements
+from tests.workloads.running import run
 
 N, DEPTH = 8, 3
-
-
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[Device]:
-    device = open_device("sim:mini")
-    yield device
-    device.close()
 
 
 def extendable(rows: int) -> int:
@@ -52,11 +44,7 @@ def expected_iterations(loop: str) -> int:
 def counters(
     device: Device, given: dict[str, Level], system: str | None = None
 ) -> dict[str, int | float]:
-    factors = WORKLOAD.resolve(given, system, device.facts).factors
-    with device.prepare(WORKLOAD.plan(factors, system, device.facts)) as prepared:
-        counted = prepared.launch().counters
-    assert counted is not None
-    return dict(counted)
+    return run(WORKLOAD, device, given, system, times=1).counters
 
 
 @pytest.mark.parametrize("loop", ["somers", "branchy", "place_first", "irrc"])

@@ -3,49 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from nqbench.devices.base import Device, Launch
+from nqbench.devices.base import Device
 from nqbench.devices.registry import open_device
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
-from nqbench.workloads.counting.known import SOLUTIONS
+from tests.workloads.running import Ran, run
 
 N = 12
 LANES = 32
 STACK = ("fixed_words", "launch_words")  # the names of the search stack in frame.cuh
 
 
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[Device]:
-    device = open_device("sim:mini")
-    yield device
-    device.close()
-
-
-def run(device: Device, system: str, **given: Level) -> tuple[Launch, Mapping[str, Any]]:
-    """One launch whose answer is right, and the numbers that follow from its configuration."""
-    resolved = WORKLOAD.resolve({"n": N, **given}, system, device.facts)
-    plan = WORKLOAD.plan(resolved.factors, system, device.facts)
-    with device.prepare(plan) as prepared:
-        launch = prepared.launch()
-        assert WORKLOAD.answer(plan, prepared.fetch()) == SOLUTIONS[N]
-    return launch, {**resolved.factors, **resolved.derived}
+def once(device: Device, system: str, **given: Level) -> Ran:
+    return run(WORKLOAD, device, {"n": N, **given}, system, times=1)
 
 
 def counters(device: Device, system: str, **given: Level) -> Mapping[str, float]:
-    launch, _ = run(device, system, **given)
-    assert launch.counters is not None
-    return launch.counters
+    return once(device, system, **given).counters
 
 
-def stack_accesses(launch: Launch) -> list[dict[str, Any]]:
+def stack_accesses(ran: Ran) -> list[dict[str, Any]]:
     return [
         line
-        for line in launch.detail["lines"]
+        for line in ran.launch.detail["lines"]
         if line["space"] == "shared" and line["buffer"] in STACK
     ]
 
@@ -65,8 +50,8 @@ def stack_accesses(launch: Launch) -> list[dict[str, Any]]:
 def test_interleaved_search_stacks_never_conflict(
     simulator: Device, system: str, block_size: int
 ) -> None:
-    launch, _ = run(simulator, system, block_size=block_size)
-    accesses = stack_accesses(launch)
+    ran = once(simulator, system, block_size=block_size)
+    accesses = stack_accesses(ran)
     assert accesses
     assert all(line["passes"] == line["requests"] for line in accesses)
 
@@ -75,8 +60,8 @@ def test_interleaving_by_a_block_size_that_is_no_multiple_of_the_banks_conflicts
     simulator: Device,
 ) -> None:
     """With 48 threads, rows start in banks 0 and 16: lanes on different rows can collide."""
-    launch, _ = run(simulator, "tanaka2011.conflict_free", block_size=48)
-    accesses = stack_accesses(launch)
+    ran = once(simulator, "tanaka2011.conflict_free", block_size=48)
+    accesses = stack_accesses(ran)
     assert sum(line["passes"] for line in accesses) > sum(line["requests"] for line in accesses)
 
 
@@ -99,12 +84,12 @@ def test_thread_major_stacks_conflict_as_their_stride_says(
 
     gcd(stride, 32) lanes share a bank, so that is the number of passes of a full warp.
     """
-    launch, numbers = run(simulator, system, depth=depth, block_size=64)
-    jobs = int(numbers["jobs"])
+    ran = once(simulator, system, depth=depth, block_size=64)
+    jobs = int(ran.numbers["jobs"])
     full, rest = divmod(jobs, LANES)
     ways = math.gcd(stride, LANES)
     passes = full * ways + -(-rest // (LANES // ways))
-    first_row = [line for line in stack_accesses(launch) if line["lanes"] == jobs]
+    first_row = [line for line in stack_accesses(ran) if line["lanes"] == jobs]
     assert first_row
     stores = [line for line in first_row if line["opcode"].startswith("st.shared.u32")]
     assert stores
@@ -113,11 +98,9 @@ def test_thread_major_stacks_conflict_as_their_stride_says(
 
 
 def test_padding_to_an_odd_stride_removes_conflicts_between_equal_rows(simulator: Device) -> None:
-    launch, numbers = run(
-        simulator, "zhang2011.shared_conflict", layout="padded", depth=4, block_size=64
-    )
-    jobs = int(numbers["jobs"])
-    stores = [line for line in stack_accesses(launch) if line["lanes"] == jobs]
+    ran = once(simulator, "zhang2011.shared_conflict", layout="padded", depth=4, block_size=64)
+    jobs = int(ran.numbers["jobs"])
+    stores = [line for line in stack_accesses(ran) if line["lanes"] == jobs]
     assert {line["passes"] for line in stores} == {-(-jobs // LANES)}
 
 
@@ -144,7 +127,7 @@ def test_a_global_counter_raises_lane_efficiency_over_static_shares(simulator: D
 
 @pytest.mark.parametrize("system", ["tanaka2011.both", "zhang2011.pool_monolithic"])
 def test_the_same_run_twice_counts_the_same(simulator: Device, system: str) -> None:
-    first, _ = run(simulator, system)
-    second, _ = run(open_device("sim:mini"), system)
+    first = once(simulator, system)
+    second = once(open_device("sim:mini"), system)
     assert first.counters == second.counters
-    assert first.detail["lines"] == second.detail["lines"]
+    assert first.launch.detail["lines"] == second.launch.detail["lines"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +11,16 @@ import pytest
 
 from nqbench.compiler.compile import compile_ptx
 from nqbench.devices.base import Device, Launch
-from nqbench.devices.registry import open_device
 from nqbench.plan import KernelPlan, Outputs
 from nqbench.point import Level
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import probe_counters
 from nqbench.workloads.counting import WORKLOAD
-from nqbench.workloads.counting.known import SOLUTIONS
 from nqbench.workloads.counting.plans import SOURCE
 from nqbench.workloads.counting.probe import GROUPS, JOBS, divergence, utilization
 from tests.workloads.counting import oracle
-from tests.workloads.counting.facts import GPU
 from tests.workloads.counting.steps import lockstep, traces, warps
+from tests.workloads.running import GPU, run
 
 N, DEPTH = 8, 3
 LOOPS = ("somers", "branchy", "place_first", "irrc")
@@ -33,30 +30,12 @@ _HOOK = re.compile(
 )
 
 
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[Device]:
-    device = open_device("sim:mini")
-    yield device
-    device.close()
-
-
 def launch(
     device: Device, given: dict[str, Level], system: str | None = None
 ) -> tuple[KernelPlan, Outputs, Launch]:
-    factors = WORKLOAD.resolve(given, system, device.facts).factors
-    plan = WORKLOAD.plan(factors, system, device.facts)
-    assert isinstance(plan, KernelPlan)
-    with device.prepare(plan) as prepared:
-        launched = prepared.launch()
-        outputs = prepared.fetch()
-    assert WORKLOAD.answer(plan, outputs) == SOLUTIONS[plan_n(given)]
-    return plan, outputs, launched
-
-
-def plan_n(given: dict[str, Level]) -> int:
-    n = given["n"]
-    assert isinstance(n, int)
-    return n
+    ran = run(WORKLOAD, device, given, system, times=1)
+    assert isinstance(ran.plan, KernelPlan)
+    return ran.plan, ran.outputs, ran.launch
 
 
 def counters(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
 from nqbench.devices.base import Device
-from nqbench.devices.registry import open_device
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
 from nqbench.workloads.counting.known import SOLUTIONS
@@ -18,27 +17,15 @@ from tests.workloads.counting.combinations import (
     label,
     pairwise_cover,
 )
-from tests.workloads.counting.facts import GPU
+from tests.workloads.running import GPU, run
 
 KERNEL_SYSTEMS = [system for system in SYSTEMS if not is_cpu(system)]
 
 
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[Device]:
-    device = open_device("sim:mini")
-    yield device
-    device.close()
-
-
 def count(device: Device, given: Mapping[str, Level], system: str | None = None) -> int:
-    factors = WORKLOAD.resolve(given, system, device.facts).factors
-    plan = WORKLOAD.plan(factors, system, device.facts)
-    with device.prepare(plan) as prepared:
-        prepared.launch()
-        first = WORKLOAD.answer(plan, prepared.fetch())
-        prepared.launch()  # a second launch must find everything as the first one did
-        assert WORKLOAD.answer(plan, prepared.fetch()) == first
-    return first
+    answer = run(WORKLOAD, device, given, system).answer
+    assert answer is not None
+    return answer
 
 
 @pytest.mark.parametrize("system", KERNEL_SYSTEMS)

@@ -10,7 +10,7 @@ from nqbench.workloads import get, names
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.counting.factors import FACTORS
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu, paper_of
-from tests.workloads.counting.facts import GPU
+from tests.workloads.running import GPU
 
 KERNEL_SYSTEMS = [system for system in SYSTEMS if not is_cpu(system)]
 

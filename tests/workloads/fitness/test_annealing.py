@@ -32,7 +32,7 @@ from nqbench.workloads.fitness.annealing.evaluated import walk_measured
 from nqbench.workloads.fitness.boards import brute_force, conflicts, is_board
 from nqbench.workloads.fitness.cpu import evaluators
 from nqbench.workloads.fitness.cpu import tbb as cpu_tbb
-from tests.workloads.fitness.searching import ATTACKED, PAPER, SIM, run, same
+from tests.workloads.fitness.running import ATTACKED, COOLING, SIM, same, search
 
 SA_CPU = "fitness_schemes.sa_cpu"
 needs_tbb = pytest.mark.skipif(bool(cpu_tbb.load_tbb()), reason=cpu_tbb.load_tbb() or "TBB is here")
@@ -57,10 +57,10 @@ def test_the_start_is_shuffled_evenly() -> None:
 
 
 def test_chances_of_acceptance_are_metropolis() -> None:
-    table = PAPER.table()
-    assert table.shape == (len(PAPER.temperatures), MAX_RISE)
-    assert PAPER.temperatures[0] == 0.5
-    assert PAPER.temperatures[-1] >= 0.01 > PAPER.temperatures[-1] * 0.8
+    table = COOLING.table()
+    assert table.shape == (len(COOLING.temperatures), MAX_RISE)
+    assert COOLING.temperatures[0] == 0.5
+    assert COOLING.temperatures[-1] >= 0.01 > COOLING.temperatures[-1] * 0.8
     assert table[0, 0] / 2**32 == pytest.approx(math.exp(-1 / 0.5), abs=1e-9)
     assert table[3, 1] / 2**32 == pytest.approx(math.exp(-2 / (0.5 * 0.8**3)), abs=1e-9)
 
@@ -95,14 +95,14 @@ def test_full_evaluation_and_differences_walk_alike(n: int, seed: int, limit: in
     assert measured.conflicts == brute_force(measured.board)
 
 
-@pytest.mark.parametrize("cooling", [PAPER, ATTACKED], ids=["paper", "attacked"])
+@pytest.mark.parametrize("cooling", [COOLING, ATTACKED], ids=["paper", "attacked"])
 def test_a_walk_depends_on_its_seed_alone(cooling: Cooling) -> None:
     walks = [walk(50, chain_key(seed), cooling) for seed in (1, 1, 2)]
     assert same(walks[0], walks[1])
     assert not same(walks[0], walks[2])
 
 
-@pytest.mark.parametrize("cooling", [PAPER, ATTACKED], ids=["paper", "attacked"])
+@pytest.mark.parametrize("cooling", [COOLING, ATTACKED], ids=["paper", "attacked"])
 def test_a_limit_cuts_the_same_walk_short(cooling: Cooling) -> None:
     full = walk(30, chain_key(3), cooling)
     assert full.conflicts == 0
@@ -124,7 +124,7 @@ def _with_limit(cooling: Cooling, limit: int) -> tuple[Any, ...]:
 @pytest.mark.parametrize("n", [4, 5, 7, 8, 9, 13, 20, 33, 64, 100, 200, 1000, 3000])
 def test_the_papers_schedule_finds_boards_more_often_than_not(n: int) -> None:
     seeds = range(20 if n < 1000 else 5)
-    walks = [walk(n, chain_key(seed), PAPER) for seed in seeds]
+    walks = [walk(n, chain_key(seed), COOLING) for seed in seeds]
     assert all(w.conflicts == conflicts(w.board) for w in walks)
     assert all(is_board(w.board) for w in walks)
     assert sum(w.conflicts == 0 for w in walks) > len(walks) / 2
@@ -141,10 +141,10 @@ def test_proposals_for_queens_in_conflict_always_find_a_board(n: int) -> None:
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_a_board_that_has_no_solution_ends_with_what_remains(n: int) -> None:
-    answer, outputs, told = run(CpuDevice(), "fitness.sa_delta", n=n)
+    answer, outputs, told = search(CpuDevice(), "fitness.sa_delta", n=n)
     assert answer == conflicts(outputs["boards"][0]) > 0
     assert told["found"] == 0
-    assert told["evaluations"] == PAPER.limit(n)
+    assert told["evaluations"] == COOLING.limit(n)
 
 
 @pytest.mark.parametrize("kept", [1 << 20, 100], ids=["whole", "scaled"])
@@ -170,10 +170,10 @@ def test_the_compiled_search_is_the_same_walk(
 
 @pytest.mark.parametrize("evaluator", ["cpu_serial", "cpu_histogram"])
 def test_the_cpu_search(evaluator: str) -> None:
-    answer, outputs, told = run(CpuDevice(), SA_CPU, n=40, evaluator=evaluator)
+    answer, outputs, told = search(CpuDevice(), SA_CPU, n=40, evaluator=evaluator)
     assert answer == 0
     assert told["found"] == told["boards_found"] == 1
-    expected = walk(40, chain_key(1), PAPER)
+    expected = walk(40, chain_key(1), COOLING)
     assert told["evaluations"] == expected.evaluations
     assert told["accepted_moves"] == expected.accepted
     assert np.array_equal(outputs["boards"][0], expected.board)
@@ -191,8 +191,8 @@ def test_a_scheme_of_several_threads_walks_the_same_way(
     evaluator: str, setting: dict[str, Level]
 ) -> None:
     given = {"n": 40, "evaluator": evaluator, "max_evaluations": 400, **setting}
-    answer, outputs, told = run(CpuDevice(), SA_CPU, **given)
-    expected = walk(40, chain_key(1), replace(PAPER, max_evaluations=400))
+    answer, outputs, told = search(CpuDevice(), SA_CPU, **given)
+    expected = walk(40, chain_key(1), replace(COOLING, max_evaluations=400))
     assert answer == expected.conflicts
     assert told["evaluations"] == expected.evaluations == 400
     assert told["accepted_moves"] == expected.accepted
@@ -242,7 +242,7 @@ def test_an_evaluators_own_factors_come_with_it() -> None:
 @pytest.mark.parametrize("evaluator", ["gpu_coarse", "gpu_fine1", "gpu_fine2", "histogram"])
 @pytest.mark.parametrize("seed", [1, 7])
 def test_a_gpu_scheme_as_evaluator_walks_the_same_way(evaluator: str, seed: int) -> None:
-    _, outputs, told = run(
+    _, outputs, told = search(
         SIM, "fitness_schemes.sa_gpu", n=10, seed=seed, evaluator=evaluator, max_evaluations=150
     )
     expected = walk(10, chain_key(seed), Cooling(0.5, 0.01, 0.8, 20, 150))
@@ -253,7 +253,7 @@ def test_a_gpu_scheme_as_evaluator_walks_the_same_way(evaluator: str, seed: int)
 
 @pytest.mark.parametrize("damage", ["claim", "twice"])
 def test_a_false_claim_is_a_wrong_answer(damage: str) -> None:
-    board = walk(12, chain_key(1), PAPER).board.copy()
+    board = walk(12, chain_key(1), COOLING).board.copy()
     if damage == "claim":
         board[[0, 1]] = board[[1, 0]]
     else:

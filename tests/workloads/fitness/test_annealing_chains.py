@@ -24,7 +24,7 @@ from nqbench.workloads.fitness.annealing.cooling import (
     walk,
 )
 from nqbench.workloads.fitness.boards import conflicts
-from tests.workloads.fitness.searching import ATTACKED, PAPER, SIM, run, same
+from tests.workloads.fitness.running import ATTACKED, COOLING, SIM, same, search
 
 
 @pytest.mark.parametrize("proposal", ["uniform", "attacked"])
@@ -34,13 +34,13 @@ def test_every_chain_of_a_gpu_is_a_walk_of_the_processor(
     n: int, counters: str, proposal: str
 ) -> None:
     chains = 3
-    _, outputs, told = run(
+    _, outputs, told = search(
         *(SIM, "fitness.sa_chains"), n=n, chains=chains, counters=counters, proposal=proposal,
         stop="all", block_size=64, seed=5,
     )  # fmt: skip
     boards = outputs["boards"].reshape(chains, n)
     walks = [
-        walk(n, chain_key(5, chain), ATTACKED if proposal == "attacked" else PAPER)
+        walk(n, chain_key(5, chain), ATTACKED if proposal == "attacked" else COOLING)
         for chain in range(chains)
     ]
     for chain, expected in enumerate(walks):
@@ -59,20 +59,20 @@ def test_words_of_every_width_hold_a_chain(
     """Column minus row is negative below the main diagonal, however wide the unsigned word."""
     _, dtype, _ = word
     monkeypatch.setattr(chains_module, "WORDS", [word])
-    _, outputs, _ = run(
+    _, outputs, _ = search(
         *(SIM, "fitness.sa_chains"), n=64, chains=2, counters=counters, proposal=proposal,
         stop="all",
     )  # fmt: skip
     assert outputs["boards"].dtype == dtype
     for chain, board in enumerate(outputs["boards"].reshape(2, 64)):
-        expected = walk(64, chain_key(1, chain), ATTACKED if proposal == "attacked" else PAPER)
+        expected = walk(64, chain_key(1, chain), ATTACKED if proposal == "attacked" else COOLING)
         assert np.array_equal(board, expected.board)
         assert outputs["steps"][chain] == expected.evaluations
 
 
 def test_the_widest_words_on_a_board_that_needs_them() -> None:
     n = 65_536
-    _, outputs, _ = run(
+    _, outputs, _ = search(
         *(SIM, "fitness.sa_chains"), n=n, chains=1, proposal="attacked", max_evaluations=2000,
     )  # fmt: skip
     assert outputs["boards"].dtype == np.uint32
@@ -83,18 +83,18 @@ def test_the_widest_words_on_a_board_that_needs_them() -> None:
 
 def test_who_wins_a_race_does_not_depend_on_the_order_of_warps() -> None:
     told = [
-        run(
+        search(
             *(SimDevice(order=order), "fitness.sa_chains"), n=64, chains=7, seed=2,
         )[2]
         for order in ("round_robin", "reverse", "greedy")
     ]  # fmt: skip
-    walks = [walk(64, chain_key(2, chain), PAPER) for chain in range(7)]
+    walks = [walk(64, chain_key(2, chain), COOLING) for chain in range(7)]
     best = min((w.evaluations, w.accepted) for w in walks if w.conflicts == 0)
     assert [(t["evaluations"], t["accepted_moves"]) for t in told] == [best] * 3
 
 
 def test_chains_that_are_cut_short_give_the_best_of_them() -> None:
-    answer, _, told = run(SIM, "fitness.sa_chains", n=50, chains=5, max_evaluations=300)
+    answer, _, told = search(SIM, "fitness.sa_chains", n=50, chains=5, max_evaluations=300)
     cooling = Cooling(0.5, 0.01, 0.8, 20, 300)
     left = [walk(50, chain_key(1, chain), cooling).conflicts for chain in range(5)]
     assert answer == min(left) > 0
@@ -112,7 +112,7 @@ def test_streams_of_chains_differ() -> None:
     [(7 << 32 | 1, True), (9 << 32 | 2, False), (7 << 32 | 5, False), (2**64 - 1, False)],
 )
 def test_chains_must_name_the_first_that_found_a_board(told: int, right: bool) -> None:
-    found, lost = walk(12, chain_key(1), PAPER).board, np.arange(12, dtype=np.int32)
+    found, lost = walk(12, chain_key(1), COOLING).board, np.arange(12, dtype=np.int32)
     outputs = {
         "boards": np.stack([lost, found, found]), "best": np.array([told], np.uint64),
         "conflicts": np.array([conflicts(lost), 0, 0], np.uint64),
@@ -125,8 +125,8 @@ def test_chains_must_name_the_first_that_found_a_board(told: int, right: bool) -
 
 def test_more_moves_than_a_search_can_number_are_one_temperature() -> None:
     given: dict[str, Level] = {"moves_per_queen": 100_000, "max_evaluations": 40}
-    chains = run(SIM, "fitness.sa_chains", n=50_000, chains=1, **given)
-    assert chains[0] == run(CpuDevice(), "fitness.sa_delta", n=50_000, **given)[0] > 0
+    chains = search(SIM, "fitness.sa_chains", n=50_000, chains=1, **given)
+    assert chains[0] == search(CpuDevice(), "fitness.sa_delta", n=50_000, **given)[0] > 0
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from nqbench.plan import Kernel, ProgramPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.gpu import DYNAMIC
-from tests.workloads.counting.facts import GPU
-from tests.workloads.fitness.evaluating import OWN
+from tests.workloads.fitness.running import OWN
 from tests.workloads.fitness.test_simulated import SCHEMES
+from tests.workloads.running import GPU
 
 
 def kernels() -> Iterator[tuple[str, Kernel]]:

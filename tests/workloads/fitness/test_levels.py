@@ -18,8 +18,8 @@ from nqbench.workloads.fitness import levels as fitness_levels
 from nqbench.workloads.fitness.boards import random_board
 from nqbench.workloads.fitness.gpu import pair_list
 from nqbench.workloads.fitness.schemes import CPU_SYSTEMS, SYSTEMS
-from tests.workloads.counting.facts import GPU, HOST
-from tests.workloads.fitness.evaluating import OWN, PAPER
+from tests.workloads.fitness.running import OWN, PAPER
+from tests.workloads.running import CPU, GPU
 
 CUDA = replace(GPU, kind="cuda", memory_bytes=80 * 2**30)
 
@@ -156,17 +156,17 @@ def test_a_simulated_device_keeps_its_memory_on_the_host(monkeypatch: pytest.Mon
 def test_boards_must_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitness_levels, "free_host_bytes", lambda: 10**9)
     with pytest.raises(InfeasibleError) as caught:
-        resolve(f"{OWN}.cpu_histogram", HOST, n=1_000_000, batch=2**20)
+        resolve(f"{OWN}.cpu_histogram", CPU, n=1_000_000, batch=2**20)
     assert "8388608000000 bytes of host memory" in str(caught.value)
     assert "1000000000 are available; use a smaller batch" in str(caught.value)
     assert caught.value.factor == "batch"
-    assert resolve(f"{OWN}.cpu_histogram", HOST, n=1_000_000, batch=100)["batch"] == 100
+    assert resolve(f"{OWN}.cpu_histogram", CPU, n=1_000_000, batch=100)["batch"] == 100
 
 
 def test_kernels_need_a_gpu() -> None:
     with pytest.raises(WrongDeviceError, match="is a CPU"):
-        resolve(f"{OWN}.histogram", HOST, n=10)
-    assert resolve(f"{PAPER}.cpu_serial", HOST, n=10)["scheme"] == "cpu_serial"
+        resolve(f"{OWN}.histogram", CPU, n=10)
+    assert resolve(f"{PAPER}.cpu_serial", CPU, n=10)["scheme"] == "cpu_serial"
 
 
 def test_host_systems_are_those_of_the_cpu() -> None:

@@ -17,7 +17,7 @@ from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.boards import conflicts
 from tests.devices.cuda.fake_pycuda import FakeDriver
 from tests.devices.cuda.test_device import gpu
-from tests.workloads.fitness.evaluating import PAPER
+from tests.workloads.fitness.running import PAPER
 
 __all__ = ["gpu"]  # a fixture
 

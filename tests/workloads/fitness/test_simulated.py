@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 from nqbench.devices.base import Device
-from nqbench.devices.registry import open_device
 from nqbench.point import Level
 from nqbench.workloads.fitness.boards import brute_force, make_batch, make_board
-from tests.workloads.fitness.evaluating import OWN, PAPER, evaluate, launch
+from tests.workloads.fitness.running import OWN, PAPER, evaluate, launch
 
 HISTOGRAMS: list[tuple[str, dict[str, Level]]] = [
     (f"{OWN}.histogram", {"counters": counters, "tally": tally})
@@ -27,13 +24,6 @@ SCHEMES: list[tuple[str, dict[str, Level]]] = [
     *HISTOGRAMS,
 ]
 NAMES = [" ".join([system, *map(str, levels.values())]) for system, levels in SCHEMES]
-
-
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[Device]:
-    device = open_device("sim:mini")
-    yield device
-    device.close()
 
 
 @pytest.mark.parametrize(("system", "levels"), SCHEMES, ids=NAMES)

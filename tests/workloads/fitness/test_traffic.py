@@ -7,8 +7,8 @@ import pytest
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.counts import diagonals, pairs, sub_kernels, sub_threads
-from tests.workloads.counting.facts import GPU
-from tests.workloads.fitness.evaluating import OWN, PAPER
+from tests.workloads.fitness.running import OWN, PAPER
+from tests.workloads.running import GPU
 
 
 def derived(system: str, **given: Level) -> dict[str, int | float | str]:

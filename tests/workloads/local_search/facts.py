@@ -7,12 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, KernelPlan
 from nqbench.workloads.local_search.instance import Instance
-
-GPU = DeviceFacts(name="test GPU", kind="sim", compute_capability=(9, 0), multiprocessors=4)
-HOST = DeviceFacts(name="test CPU", kind="cpu", compute_capability=(0, 0), multiprocessors=0)
 
 
 def length(instance: Instance, tour: NDArray[np.uint32]) -> float:

@@ -21,7 +21,7 @@ from nqbench.workloads.local_search.instance import (
 from nqbench.workloads.local_search.plans import make_plan
 from nqbench.workloads.local_search.reference import reference_search
 from nqbench.workloads.local_search.tsplib import read_tsplib
-from tests.workloads.local_search.facts import GPU
+from tests.workloads.running import GPU
 
 HEAD = (
     "NAME : five\nTYPE: TSP\nCOMMENT : a\nCOMMENT : b\nDIMENSION : 5\nEDGE_WEIGHT_TYPE : EUC_2D\n"

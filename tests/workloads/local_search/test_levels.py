@@ -10,7 +10,7 @@ from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.plan import CpuPlan, ProgramPlan
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
-from tests.workloads.local_search.facts import GPU, HOST
+from tests.workloads.running import CPU, GPU
 
 VERSIONS = [f"brodtkorb_part1.gpu_v{version}" for version in range(1, 9)]
 
@@ -52,7 +52,7 @@ def test_the_paper_s_numbers() -> None:
 
 def test_a_resolved_point_resolves_to_itself() -> None:
     for system in WORKLOAD.systems:
-        device = HOST if system in WORKLOAD.cpu_systems else GPU
+        device = CPU if system in WORKLOAD.cpu_systems else GPU
         once = WORKLOAD.resolve({"n": 70}, system, device)
         assert WORKLOAD.resolve(once.factors, system, device) == once
         assert set(once.factors) == set(WORKLOAD.factors)
@@ -158,6 +158,6 @@ def test_names_that_do_not_exist() -> None:
 
 def test_devices() -> None:
     with pytest.raises(WrongDeviceError, match=r"cpu_mapped, brodtkorb_part1\.cpu_two_loops"):
-        WORKLOAD.resolve({"n": 9}, VERSIONS[0], HOST)
-    for device in (GPU, HOST):
+        WORKLOAD.resolve({"n": 9}, VERSIONS[0], CPU)
+    for device in (GPU, CPU):
         assert isinstance(WORKLOAD.plan({"n": 9}, "brodtkorb_part1.cpu_mapped", device), CpuPlan)

@@ -15,7 +15,8 @@ from nqbench.workloads.local_search.factors import THRESHOLD
 from nqbench.workloads.local_search.instance import load_instance, with_digest
 from nqbench.workloads.local_search.mapping import moves_of
 from nqbench.workloads.local_search.reference import change, reference_search
-from tests.workloads.local_search.facts import HOST, LINE_CITIES, length, swapped, write_line
+from tests.workloads.local_search.facts import LINE_CITIES, length, swapped, write_line
+from tests.workloads.running import CPU
 
 SEED = 3
 """Of a start from which the order among equals matters (from some it does not)."""
@@ -94,8 +95,8 @@ def test_ties_go_to_the_first_in_the_order_of_the_mapping(tmp_path: Path, mappin
 
 @pytest.mark.parametrize("system", sorted(WORKLOAD.cpu_systems))
 def test_host_systems(system: str) -> None:
-    factors = WORKLOAD.resolve({"n": 60, "iterations": 25}, system, HOST).factors
-    plan = WORKLOAD.plan(factors, system, HOST)
+    factors = WORKLOAD.resolve({"n": 60, "iterations": 25}, system, CPU).factors
+    plan = WORKLOAD.plan(factors, system, CPU)
     with CpuDevice().prepare(plan) as prepared:
         prepared.launch()
         outputs = prepared.fetch()
@@ -112,8 +113,8 @@ def test_a_mapping_that_fails_is_told_by_the_answer() -> None:
     """One evaluation of 5,900 cities is enough: the CPU's program leaves out what the paper's
     read out of bounds."""
     system = "brodtkorb_part1.cpu_mapped"
-    factors = WORKLOAD.resolve({"n": 5900, "iterations": 1}, system, HOST).factors
-    plan = WORKLOAD.plan(factors, system, HOST)
+    factors = WORKLOAD.resolve({"n": 5900, "iterations": 1}, system, CPU).factors
+    plan = WORKLOAD.plan(factors, system, CPU)
     with CpuDevice().prepare(plan) as prepared:
         prepared.launch()
         outputs = prepared.fetch()
@@ -125,8 +126,8 @@ def test_a_mapping_that_fails_is_told_by_the_answer() -> None:
 
 def test_what_is_no_tour_is_no_answer() -> None:
     system = "brodtkorb_part1.cpu_two_loops"
-    factors = WORKLOAD.resolve({"n": 10, "iterations": 1}, system, HOST).factors
-    plan = WORKLOAD.plan(factors, system, HOST)
+    factors = WORKLOAD.resolve({"n": 10, "iterations": 1}, system, CPU).factors
+    plan = WORKLOAD.plan(factors, system, CPU)
     start = load_instance("uniform", 10, 1).start
     outputs = {name: np.zeros(1, np.uint64) for name in ("invalid", "evaluations", "applied")}
     twice, turned = start.copy(), np.roll(start, 1)

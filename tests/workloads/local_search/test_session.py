@@ -15,7 +15,7 @@ from nqbench.workloads.local_search.cpu import search
 from nqbench.workloads.local_search.mapping import invalid_moves
 from nqbench.workloads.local_search.plans import make_plan
 from nqbench.workloads.local_search.reference import reference_search
-from tests.workloads.local_search.facts import HOST
+from tests.workloads.running import CPU
 
 
 def verify(device: str, system: str, **given: Level) -> Measurement:
@@ -58,7 +58,7 @@ def test_a_part_with_a_mapping_that_fails_is_wrong() -> None:
 
 
 def test_phases_of_a_search_on_the_cpu_fit_its_total() -> None:
-    plan = make_plan({"n": 50, "iterations": 20}, "brodtkorb_part1.cpu_two_loops", HOST)
+    plan = make_plan({"n": 50, "iterations": 20}, "brodtkorb_part1.cpu_two_loops", CPU)
     assert isinstance(plan, CpuPlan)
     phases = search(*plan.arguments).phases
     assert isinstance(phases, dict)

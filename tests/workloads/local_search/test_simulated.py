@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nqbench.devices.base import Device
-from nqbench.devices.registry import open_device
 from nqbench.devices.sim import SimDevice
 from nqbench.plan import KernelPlan, Outputs, ProgramPlan
 from nqbench.point import Level
@@ -19,26 +18,15 @@ from nqbench.workloads.local_search.reference import reference_search
 from nqbench.workloads.local_search.variants import variant_of
 from nqbench.workloads.variants import alone
 from tests.workloads.local_search.facts import LINE_CITIES, write_line
+from tests.workloads.running import run
 
 KERNELS = [system for system in WORKLOAD.systems if system not in WORKLOAD.cpu_systems]
 
 
-@pytest.fixture(scope="module")
-def simulator() -> Iterator[Device]:
-    device = open_device("sim:mini")
-    yield device
-    device.close()
-
-
-def run(device: Device, given: Mapping[str, Level], system: str | None = None) -> Outputs:
-    """Outputs of a search whose answer is right, twice."""
-    factors = WORKLOAD.resolve(given, system, device.facts).factors
-    plan = WORKLOAD.plan(factors, system, device.facts)
-    with device.prepare(plan) as prepared:
-        for _ in range(2):  # the second must find everything as the first did
-            prepared.launch()
-            outputs = prepared.fetch()
-            assert WORKLOAD.answer(plan, outputs) == WORKLOAD.expected(factors)
+def search(device: Device, given: Mapping[str, Level], system: str | None = None) -> Outputs:
+    """Outputs of a search that took the moves of the reference, twice."""
+    ran = run(WORKLOAD, device, given, system)
+    plan, outputs, factors = ran.plan, ran.outputs, ran.factors
     mapping = str(factors["mapping"])
     n, seed, limit = (int(str(factors[name])) for name in ("n", "seed", "iterations"))
     order = "quadratic" if mapping == "-" else mapping
@@ -55,20 +43,20 @@ def run(device: Device, given: Mapping[str, Level], system: str | None = None) -
 @pytest.mark.parametrize("system", KERNELS)
 @pytest.mark.parametrize("n", [4, 5, 6, 7, 10, 33, 64])
 def test_to_the_local_minimum(simulator: Device, system: str, n: int) -> None:
-    run(simulator, {"n": n}, system)
+    search(simulator, {"n": n}, system)
 
 
 @pytest.mark.parametrize("system", KERNELS)
 @pytest.mark.parametrize(("n", "iterations"), [(100, 1), (131, 2), (300, 3), (300, 8)])
 def test_some_moves_of_larger_ones(simulator: Device, system: str, n: int, iterations: int) -> None:
-    run(simulator, {"n": n, "iterations": iterations, "seed": n}, system)
+    search(simulator, {"n": n, "iterations": iterations, "seed": n}, system)
 
 
 @pytest.mark.parametrize("system", KERNELS)
 def test_ties(simulator: Device, system: str, tmp_path: Path) -> None:
     """On a line most changes are those of many moves; each kernel still takes the first."""
     path = str(write_line(tmp_path))
-    run(simulator, {"n": LINE_CITIES, "instance": path, "iterations": 300, "seed": 3}, system)
+    search(simulator, {"n": LINE_CITIES, "instance": path, "iterations": 300, "seed": 3}, system)
 
 
 @pytest.mark.parametrize("across", [1, 2, 4, 8])
@@ -77,7 +65,7 @@ def test_ties(simulator: Device, system: str, tmp_path: Path) -> None:
 def test_tiles_of_any_shape(simulator: Device, kernel: str, across: int, rows: int) -> None:
     shape: dict[str, Level] = {"tile_x": across, "tile_y": rows, "block_size": 32}
     for n in (9, 70):
-        run(simulator, {"n": n, "iterations": 4, "kernel": kernel, **shape})
+        search(simulator, {"n": n, "iterations": 4, "kernel": kernel, **shape})
 
 
 @pytest.mark.parametrize(
@@ -93,13 +81,13 @@ def test_tiles_of_any_shape(simulator: Device, kernel: str, across: int, rows: i
 )
 def test_combinations_that_no_paper_tried(simulator: Device, given: Mapping[str, Level]) -> None:
     for n in (8, 51):
-        run(simulator, {"n": n, "iterations": 5, **given})
+        search(simulator, {"n": n, "iterations": 5, **given})
 
 
 @pytest.mark.parametrize("every", [1, 3, 64])
 def test_how_often_the_host_looks_does_not_matter(simulator: Device, every: int) -> None:
     for iterations in (5, 1000):  # before the local minimum, and beyond it
-        run(
+        search(
             simulator,
             {"n": 20, "check_every": every, "iterations": iterations},
             "local_search.resident",
@@ -109,7 +97,7 @@ def test_how_often_the_host_looks_does_not_matter(simulator: Device, every: int)
 @pytest.mark.parametrize("order", ["reverse", "greedy"])
 @pytest.mark.parametrize("system", ["local_search.fused", "local_search.resident"])
 def test_in_any_order_of_the_warps(system: str, order: str) -> None:
-    run(SimDevice("mini", order=order), {"n": 80, "iterations": 5, "tile_y": 5}, system)
+    search(SimDevice("mini", order=order), {"n": 80, "iterations": 5, "tile_y": 5}, system)
 
 
 @pytest.mark.parametrize("mapping", ["quadratic", "rearranged"])
@@ -146,7 +134,7 @@ def test_warps_of_a_block_begin_at_rows_of_their_own(
     simulator: Device, kernel: str, tile_x: int, tile_y: int
 ) -> None:
     tile: dict[str, Level] = {"tile_x": tile_x, "tile_y": tile_y, "block_size": 128}
-    run(simulator, {"n": 300, "iterations": 6, "kernel": kernel, **tile})
+    search(simulator, {"n": 300, "iterations": 6, "kernel": kernel, **tile})
 
 
 COUNTED: dict[str, tuple[Mapping[str, Level], float]] = {
