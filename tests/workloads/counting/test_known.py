@@ -1,4 +1,4 @@
-"""The known answers and tree sizes."""
+"""The known answers and tree sizes, and the CPU programs that find them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from nqbench.workloads.counting.cpu import count_multicore, count_somers
 from nqbench.workloads.counting.known import NODES, SOLUTIONS, nodes
 from tests.workloads.counting import oracle
 
@@ -31,3 +32,18 @@ def test_nodes_grow_beyond_the_table() -> None:
     ratios = [b / a for a, b in pairwise(sizes)]
     assert all(2 < ratio < 13 for ratio in ratios)
     assert nodes(17) == NODES[17]
+
+
+@pytest.mark.parametrize("n", range(1, 14))
+def test_sequential_search(n: int) -> None:
+    assert count_somers(n) == SOLUTIONS[n]
+
+
+@pytest.mark.parametrize("n", range(1, 14))
+def test_search_on_all_cores(n: int) -> None:
+    assert count_multicore(n) == SOLUTIONS[n]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 16])
+def test_the_number_of_threads_does_not_matter(threads: int) -> None:
+    assert count_multicore(11, threads) == SOLUTIONS[11]

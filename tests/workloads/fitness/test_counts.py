@@ -1,4 +1,4 @@
-"""Counts of the fitness workload against enumeration and closed forms."""
+"""Counts of the fitness workload, with its bytes and operations, against enumeration."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 from nqbench.errors import StudyError
+from nqbench.point import Level
+from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.boards import brute_force
-from nqbench.workloads.fitness.counts import count
+from nqbench.workloads.fitness.counts import count, diagonals, pairs, sub_kernels, sub_threads
+from tests.workloads.fitness.running import OWN, PAPER
+from tests.workloads.running import GPU
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
@@ -44,3 +48,60 @@ def test_pairs() -> None:
 def test_mistakes(name: str, given: dict[str, Any], said: str) -> None:
     with pytest.raises(StudyError, match=said):
         count(name, **given)
+
+
+def derived(system: str, **given: Level) -> dict[str, int | float | str]:
+    return dict(WORKLOAD.resolve(given, system, GPU).derived)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 33])
+@pytest.mark.parametrize("threshold", [1, 2, 3, 8, 40])
+def test_sub_threads(n: int, threshold: int) -> None:
+    rows = [n - 1 - i for i in range(n)]
+    assert sub_threads(n, threshold) == sum(-(-w // threshold) for w in rows if w > threshold)
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 33])
+@pytest.mark.parametrize("threshold", [1, 3, 8])
+@pytest.mark.parametrize("nesting", [1, 2, 3, 7])
+def test_sub_kernels(n: int, threshold: int, nesting: int) -> None:
+    launched = 0
+    for work in (n - 1 - i for i in range(n)):
+        left, levels = (-(-work // threshold), nesting) if work > threshold else (0, 0)
+        while left > 0:  # as the kernels share a row's sub-threads among their levels
+            launched += 1
+            left -= -(-left // levels)
+            levels -= 1
+    assert sub_kernels(n, threshold, nesting) == launched
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20])
+def test_the_rounds_that_derive_a_pair(n: int) -> None:
+    rounds = sum(x + 1 for x in range(n) for _ in range(x + 1, n))
+    assert derived(f"{PAPER}.gpu_fine2", n=n)["operations"] == 4 * pairs(n) + 3 * rounds
+
+
+def test_sizes() -> None:
+    assert pairs(50_000) == 1_249_975_000
+    board = range(6)
+    assert diagonals(6) == len({c + r for c in board for r in board}) * 2
+    fine1 = derived(f"{PAPER}.gpu_fine1", n=1000)
+    assert fine1["transfer_bytes"] == 8 * 499_500 + 4 * 1000 + 8
+    assert fine1["bytes_moved"] == 16 * 499_500
+
+
+def test_a_batch_is_so_many_boards() -> None:
+    one = derived(f"{OWN}.histogram", n=500, counters="global")
+    many = derived(f"{OWN}.batched", n=500, counters="global", batch=7)
+    for name in ("bytes_moved", "operations", "transfer_bytes", "device_bytes"):
+        assert many[name] == 7 * int(one[name]), name
+
+
+def test_predictions_grow_as_the_schemes_do() -> None:
+    def growth(system: str) -> float:
+        small, large = ({"scheme": system, "n": n, "board": "random"} for n in (1000, 2000))
+        return WORKLOAD.work(large) / WORKLOAD.work(small)
+
+    assert growth("histogram") == pytest.approx(2, rel=0.01)
+    assert growth("gpu_coarse") == pytest.approx(4, rel=0.01)
+    assert growth("gpu_fine2") == pytest.approx(8, rel=0.02)

@@ -1,0 +1,289 @@
+"""Resolving: which levels go together, the grid of a launch, and the sentence for each refusal."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.facts import DeviceFacts
+from nqbench.point import Level
+from nqbench.workloads.base import Resolved
+from nqbench.workloads.counting import Counting
+from tests.workloads.running import CPU, GPU
+
+COUNTING = Counting()
+
+
+def resolve(system: str | None = None, /, **given: Level) -> dict[str, Level]:
+    return dict(COUNTING.resolve({"n": 12} | given, system, GPU).factors)
+
+
+def test_local_memory_has_no_order_of_its_own() -> None:
+    levels = resolve(memory="local")
+    assert (levels["allocation"], levels["storage"], levels["layout"]) == ("-", "-", "-")
+
+
+def test_global_memory_is_not_allocated_like_shared_memory() -> None:
+    assert resolve(memory="global")["allocation"] == "-"
+
+
+def test_a_shared_stack_is_one_array() -> None:
+    assert resolve(memory="shared_stack")["storage"] == "arrays"
+
+
+def test_a_level_given_overrides_the_system() -> None:
+    levels = resolve("feinbube2010.opt2_shared_all", memory="local")
+    assert (levels["memory"], levels["layout"], levels["loop"]) == ("local", "-", "somers")
+
+
+def test_a_system_without_a_layout_starts_from_the_papers_form() -> None:
+    moved = resolve("feinbube2010.base", memory="shared")
+    assert moved == resolve("feinbube2010.opt2_shared_all")
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"memory": "local", "layout": "padded"}, "layout: padded makes no sense with memory: loc"),
+        ({"memory": "local", "storage": "chunk"}, "storage: chunk makes no sense with memory: loc"),
+        ({"memory": "global", "allocation": "dynamic"}, "allocation: dynamic makes no sense"),
+        ({"memory": "shared_stack", "storage": "struct"}, "storage: struct makes no sense with"),
+        ({"storage": "chunk", "layout": "interleaved"}, "use storage: arrays"),
+        ({"pool_size": 64}, "pool_size: 64 makes no sense with assignment: one_per_thread"),
+        ({"jobs_per_thread": 4}, "jobs_per_thread: 4 makes no sense with assignment: one_per"),
+        ({"max_board": 20}, "max_board: 20 makes no sense with rows: remaining"),
+        ({"blocks": 4}, "blocks: 4 makes no sense with assignment: one_per_thread"),
+        (
+            {"assignment": "block_pool", "blocks": {"per_sm": 2}},
+            "blocks: {per_sm: 2} makes no sense with assignment: block_pool",
+        ),
+        (
+            {"assignment": "strided", "blocks": 3, "jobs_per_thread": 2},
+            "blocks: 3 and jobs_per_thread: 2 both fix the number of threads",
+        ),
+    ],
+)
+def test_senseless_combinations_are_refused(given: dict[str, Level], sentence: str) -> None:
+    with pytest.raises(InfeasibleError, match=re.escape(sentence)) as caught:
+        resolve(None, **given)
+    assert caught.value.factor in {*given, "layout"}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"layot": "padded"}, "no factor 'layot'; did you mean 'layout'?"),
+        ({"layout": "interleave"}, "no level 'interleave'; did you mean 'interleaved'?"),
+        ({"memory": 3}, "memory takes a word, not 3"),
+        ({"blocks": {"per_sm": 0}}, "blocks: {'per_sm': 0} is not a level"),
+        ({"block_size": {"per_sm": 1}}, "block_size: {'per_sm': 1} is not a level"),
+    ],
+)
+def test_unknown_names_are_refused(given: dict[str, Level], sentence: str) -> None:
+    with pytest.raises(StudyError, match=re.escape(sentence)):
+        resolve(None, **given)
+
+
+@pytest.mark.parametrize(
+    ("system", "n", "depth"),
+    [
+        ("zhang2011.low_divergence", 18, 7),
+        ("zhang2011.low_divergence", 13, 2),
+        ("zhang2011.low_divergence", 12, 4),  # N - 11 = 1 is too few rows: 2,000 jobs decide
+        ("tanaka2011.both", 16, 5),
+        ("tanaka2011.both", 8, 5),
+        ("tanaka2011.both", 7, 4),  # 5 > N - 3
+        ("feinbube2010.base", 16, 4),
+        ("feinbube2010.base", 19, 3),
+        (None, 8, 5),  # no depth gives 2,000 jobs
+        (None, 5, 2),
+    ],
+)
+def test_auto_depth(system: str | None, n: int, depth: int) -> None:
+    assert resolve(system, n=n, depth="auto")["depth"] == depth
+    assert resolve(system, n=n)["depth"] == depth
+
+
+def test_kernels_need_a_gpu() -> None:
+    for system in ("zhang2011.low_divergence", None):
+        with pytest.raises(WrongDeviceError, match="is a GPU kernel and device test CPU"):
+            COUNTING.resolve({"n": 12}, system, CPU)
+
+
+@pytest.mark.parametrize("device", [GPU, CPU])
+def test_host_programs_run_anywhere_and_take_only_n(device: object) -> None:
+    facts = GPU if device is GPU else CPU
+    assert COUNTING.resolve({"n": 1}, "cpu.somers", facts).factors["n"] == 1
+    with pytest.raises(InfeasibleError, match="takes only n; leave depth out"):
+        COUNTING.resolve({"n": 8, "depth": 3}, "cpu.multicore", facts)
+
+
+JOBS = 9844  # N = 16, four rows placed
+
+
+def of_16(system: str | None = None, /, **given: Level) -> Resolved:
+    return COUNTING.resolve({"n": 16, "depth": 4} | given, system, GPU)
+
+
+@pytest.mark.parametrize(
+    ("given", "blocks", "share"),
+    [
+        ({"block_size": 128}, 77, 0),
+        ({"block_size": 4}, 2461, 0),
+        ({"block_size": 4, "blocks": "from_jobs_plus_one"}, 2462, 0),
+        ({"assignment": "block_pool", "pool_size": 100}, 99, 100),
+        ({"assignment": "block_pool", "block_size": 32}, 77, 128),
+        ({"assignment": "strided", "blocks": 5}, 5, 0),
+        ({"assignment": "contiguous", "blocks": 5, "block_size": 64}, 5, 31),
+        ({"assignment": "contiguous", "jobs_per_thread": 7, "block_size": 64}, 22, 7),
+        ({"assignment": "contiguous", "blocks": {"per_sm": 2}, "block_size": 64}, 8, 20),
+        ({"assignment": "global_pool", "blocks": {"per_sm": 3}, "block_size": 32}, 12, 0),
+        ({"assignment": "global_pool", "blocks": {"per_sm": 1000}, "block_size": 32}, 308, 0),
+        ({"assignment": "global_pool", "blocks": "from_jobs"}, 77, 0),
+    ],
+)
+def test_grids(given: dict[str, Level], blocks: int, share: int) -> None:
+    derived = of_16(None, **given).derived
+    assert derived["jobs"] == JOBS
+    assert (derived["blocks"], derived["share"]) == (blocks, share)
+
+
+def test_feinbube_has_a_surplus_block() -> None:
+    """Listing 3 divides and adds one, also where nothing is left over (9844 = 4 x 2461)."""
+    assert of_16("feinbube2010.base", block_size=4).derived["blocks"] == 2462
+    assert of_16("feinbube2010.base", block_size=64).derived["blocks"] == 154
+
+
+def test_tanaka_has_one_block_per_multiprocessor() -> None:
+    resolved = COUNTING.resolve({"n": 16}, "tanaka2011.both", GPU)
+    assert resolved.factors["blocks"] == {"per_sm": 1}
+    assert (resolved.derived["blocks"], resolved.derived["threads"]) == (4, 640)
+
+
+def test_default_blocks_shrink_to_fit_shared_memory() -> None:
+    assert COUNTING.resolve({"n": 19}, "tanaka2011.both", GPU).factors["block_size"] == 160
+    assert COUNTING.resolve({"n": 20}, "tanaka2011.both", GPU).factors["block_size"] == 128
+    small = replace(GPU, shared_per_block=16_384, shared_per_block_optin=16_384)
+    factors = COUNTING.resolve({"n": 12}, "feinbube2010.opt3_shared_extern", small).factors
+    assert factors["block_size"] == 32
+
+
+def test_default_grids_fill_the_device_but_leave_jobs_to_share() -> None:
+    many = COUNTING.resolve({"n": 17, "depth": 6, "assignment": "global_pool"}, None, GPU)
+    per_block = many.derived["shared_bytes"]
+    assert isinstance(per_block, int)
+    assert many.factors["blocks"] == {"per_sm": 233_472 // per_block}
+    few = of_16(assignment="global_pool")
+    assert few.factors["blocks"] == {"per_sm": JOBS // (4 * 128 * 4)}
+    assert few.derived["mean_jobs_per_thread"] == JOBS / (4 * 4 * 128)
+
+
+def test_a_system_grid_that_does_not_suit_the_assignment_is_dropped() -> None:
+    assert of_16("tanaka2011.both", assignment="one_per_thread").factors["blocks"] == "from_jobs"
+    assert of_16("feinbube2010.base", assignment="block_pool").factors["blocks"] == "from_jobs"
+
+
+OLD = replace(GPU, name="old GPU", max_threads_per_block=512, shared_per_block=16_384)
+
+
+def refused(
+    system: str | None, given: dict[str, Level], device: DeviceFacts = GPU
+) -> InfeasibleError:
+    with pytest.raises(InfeasibleError) as caught:
+        COUNTING.resolve(given, system, device)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("system", "given", "device", "sentence", "factor"),
+    [
+        (None, {"n": 4}, GPU, "n: 4 is outside what the kernels take, 5 to 27", "n"),
+        ("cpu.somers", {"n": 28}, GPU, "n: 28 is outside what the CPU programs take, 1 to", "n"),
+        (None, {"n": 8, "depth": 6}, GPU, "depth: 6 is outside 2 to N-3 = 5 at n: 8", "depth"),
+        (
+            None,
+            {"n": 12, "block_size": 600},
+            OLD,
+            "block_size: 600 is over the 512 threads per block of old GPU",
+            "block_size",
+        ),
+        (
+            "feinbube2010.opt2_shared_all",
+            {"n": 12, "block_size": 128},
+            GPU,
+            "66560 bytes of static shared memory per block (130 words for each of 128 threads) are"
+            " over the limit of 49152 on test GPU; try a block_size of at most 94",
+            "block_size",
+        ),
+        (
+            "feinbube2010.opt3_shared_extern",
+            {"n": 12, "block_size": 512},
+            GPU,
+            "262144 bytes of shared memory per block",
+            "block_size",
+        ),
+        (
+            None,
+            {"n": 20, "encoding": "base_n", "depth": 8},
+            GPU,
+            "20^8 = 25600000000, over the 31 bits",
+            "depth",
+        ),
+        ("zhang2011.low_divergence", {"n": 22}, GPU, "gives more than 357913941 jobs", "depth"),
+        (
+            "zhang2011.naive_l1_16k",
+            {"n": 19},
+            GPU,
+            "over the 4294967296 bytes of test GPU; use a smaller depth or memory: shared",
+            "depth",
+        ),
+        (
+            "feinbube2010.base",
+            {"n": 20, "max_board": 16},
+            GPU,
+            "max_board: 16 is less than n: 20",
+            "max_board",
+        ),
+        (
+            None,
+            {"n": 12, "assignment": "strided", "blocks": 2**31 - 1},
+            GPU,
+            "2147483647 blocks of 128 threads are over the limit of 8388608",
+            "blocks",
+        ),
+        (None, {"n": 12, "block_size": 1025}, GPU, "block_size: 1025 is outside", "block_size"),
+    ],
+)
+def test_limits(
+    system: str | None, given: dict[str, Level], device: DeviceFacts, sentence: str, factor: str
+) -> None:
+    error = refused(system, given, device)
+    assert re.search(re.escape(sentence), str(error)), str(error)
+    assert "\n" not in str(error)
+    assert error.factor == factor
+
+
+def test_the_advised_block_size_fits() -> None:
+    error = refused("feinbube2010.opt2_shared_all", {"n": 12, "block_size": 128})
+    advised = int(re.findall(r"at most (\d+)", str(error))[0])
+    resolved = COUNTING.resolve(
+        {"n": 12, "block_size": advised}, "feinbube2010.opt2_shared_all", GPU
+    )
+    assert resolved.derived["shared_bytes"] == 130 * 4 * advised
+    refused("feinbube2010.opt2_shared_all", {"n": 12, "block_size": advised + 1})
+
+
+def test_a_point_needs_n() -> None:
+    with pytest.raises(StudyError, match="needs a number n"):
+        COUNTING.resolve({}, None, GPU)
+
+
+def test_the_largest_boards_are_accepted() -> None:
+    for system in COUNTING.systems:
+        given: dict[str, Level] = {"n": 27}
+        if not system.startswith("cpu"):
+            given["depth"] = 4
+        assert COUNTING.resolve(given, system, GPU).factors["n"] == 27
