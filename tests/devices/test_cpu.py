@@ -1,4 +1,4 @@
-"""The processor as a device."""
+"""The CPU as a device."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_nothing_can_be_fetched_before_a_call() -> None:
         prepared.fetch()
 
 
-def test_it_says_what_processor_it_is() -> None:
+def test_it_says_what_cpu_it_is() -> None:
     identity = CpuDevice().identity()
     assert set(identity) == {"name", "cores", "governor", "numba"}
     assert identity["cores"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nqbench.system import timing as stopwatch
+from nqbench.system import timing
 
 
 def _clock(monkeypatch: pytest.MonkeyPatch, readings_s: list[float]) -> None:
@@ -25,22 +25,22 @@ def _clock(monkeypatch: pytest.MonkeyPatch, readings_s: list[float]) -> None:
 def test_a_disturbed_reading_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     _clock(monkeypatch, [0.009, 0.001, 0.002, 0.001, 0.008])
     results = iter("abcde")
-    result, seconds = stopwatch.timed(lambda: next(results))
+    result, seconds = timing.timed(lambda: next(results))
     assert result == "e", "that of the last call"
     assert seconds == pytest.approx(0.002)
 
 
 def test_long_work_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    _clock(monkeypatch, [stopwatch.SHORT_S])
+    _clock(monkeypatch, [timing.SHORT_S])
     results = iter("ab")
-    result, seconds = stopwatch.timed(lambda: next(results))
+    result, seconds = timing.timed(lambda: next(results))
     assert result == "a"
-    assert seconds == pytest.approx(stopwatch.SHORT_S)
+    assert seconds == pytest.approx(timing.SHORT_S)
 
 
 def test_no_more_readings_once_the_time_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     _clock(monkeypatch, [0.02, 0.04])
     results = iter("abc")
-    result, seconds = stopwatch.timed(lambda: next(results))
+    result, seconds = timing.timed(lambda: next(results))
     assert result == "b"
     assert seconds == pytest.approx(0.03)

@@ -1,4 +1,4 @@
-"""The NVML sensor over a pretended NVML; tests/gpu asks the real one the same."""
+"""NVML's readings and settings over a pretended NVML; tests/gpu asks the real one the same."""
 
 from __future__ import annotations
 
@@ -9,8 +9,25 @@ from typing import Any
 import pytest
 
 from nqbench.devices.base import Reading
-from nqbench.devices.cuda.nvml import NvmlSensor
+from nqbench.devices.cuda.nvml import SETTINGS, NvmlSensor, nvml_settings
 from nqbench.errors import DeviceError
+
+ANSWERS: dict[str, Any] = {
+    "nvmlDeviceGetHandleByPciBusId": "gpu",
+    "nvmlDeviceGetClockInfo": {1: 1755, 2: 2619},
+    "nvmlDeviceGetTemperature": 61,
+    "nvmlDeviceGetPowerUsage": 412_345,
+    "nvmlDeviceGetTotalEnergyConsumption": 987_654,
+    "nvmlDeviceGetCurrentClocksThrottleReasons": 0x44,
+    "nvmlSystemGetDriverVersion": b"580.65.06",  # bytes, as older bindings give
+    "nvmlDeviceGetMaxClockInfo": {1: 1980, 2: 2619},
+    "nvmlDeviceGetApplicationsClock": {1: 1755, 2: 2619},
+    "nvmlDeviceGetEnforcedPowerLimit": 700_000,
+    "nvmlDeviceGetEccMode": [1, 1],
+    "nvmlDeviceGetMigMode": [0, 0],
+    "nvmlDeviceGetPersistenceMode": 0,
+}
+"""By question; a mapping gives the answer for the last argument."""
 
 
 class FakeNvml(types.ModuleType):
@@ -27,42 +44,29 @@ class FakeNvml(types.ModuleType):
         super().__init__("pynvml")
         self.refused: set[str] = set()
         self.opened = 0
-        self.settings: list[str] = []
 
-    def answer(self, question: str, value: Any) -> Any:
-        if question in self.refused:
-            raise self.NVMLError("Not Supported")
-        return value
-
-    def nvmlInit(self) -> None:  # noqa: N802 (NVML's own names, here and below)
-        self.answer("init", None)
+    def nvmlInit(self) -> None:  # noqa: N802 (NVML's own name, here and below)
+        self.refuse("nvmlInit")
         self.opened += 1
 
     def nvmlShutdown(self) -> None:  # noqa: N802
         self.opened -= 1
 
-    def nvmlDeviceGetHandleByPciBusId(self, bus: str) -> str:  # noqa: N802
-        return str(self.answer("handle", bus))
-
-    def nvmlDeviceGetClockInfo(self, gpu: str, which: int) -> int:  # noqa: N802
-        return int(self.answer("clock", {1: 1755, 2: 2619}[which]))
-
-    def nvmlDeviceGetTemperature(self, gpu: str, which: int) -> int:  # noqa: N802
-        return int(self.answer("temperature", 61))
-
-    def nvmlDeviceGetPowerUsage(self, gpu: str) -> int:  # noqa: N802
-        return int(self.answer("power", 412_345))
-
-    def nvmlDeviceGetTotalEnergyConsumption(self, gpu: str) -> int:  # noqa: N802
-        return int(self.answer("energy", 987_654))
-
-    def nvmlDeviceGetCurrentClocksThrottleReasons(self, gpu: str) -> int:  # noqa: N802
-        return int(self.answer("reasons", 0x44))
+    def refuse(self, question: str) -> None:
+        if question in self.refused:
+            raise self.NVMLError("Not Supported")
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("nvmlDeviceSet"):
-            raise AssertionError(f"{name} would change the GPU")
-        raise AttributeError(name)
+        assert not name.startswith("nvmlDeviceSet"), f"{name} would change the GPU"
+        if name not in ANSWERS:
+            raise AttributeError(name)
+
+        def ask(*arguments: Any) -> Any:
+            self.refuse(name)
+            answer = ANSWERS[name]
+            return answer[arguments[-1]] if isinstance(answer, dict) else answer
+
+        return ask
 
 
 @pytest.fixture
@@ -85,19 +89,38 @@ def test_it_reads_the_state_in_the_units_of_the_names(nvml: FakeNvml) -> None:
 def test_the_newer_name_of_the_reasons_is_preferred(
     nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        nvml, "nvmlDeviceGetCurrentClocksEventReasons", lambda gpu: 0x8, raising=False
-    )
+    monkeypatch.setitem(ANSWERS, "nvmlDeviceGetCurrentClocksEventReasons", 0x8)
     assert NvmlSensor("bus").read().reasons == ("hw_slowdown",)
 
 
 def test_what_the_chip_does_not_answer_is_none(nvml: FakeNvml) -> None:
-    nvml.refused = {"energy", "power", "reasons"}
+    nvml.refused = {
+        "nvmlDeviceGetTotalEnergyConsumption",
+        "nvmlDeviceGetPowerUsage",
+        "nvmlDeviceGetCurrentClocksThrottleReasons",
+        "nvmlDeviceGetMigMode",
+        "nvmlDeviceGetApplicationsClock",
+    }
     assert NvmlSensor("bus").read() == Reading(1755, 2619, 61)
+    assert nvml_settings("bus") == {
+        "driver": "580.65.06",
+        "max_sm_mhz": 1980,
+        "max_memory_mhz": 2619,
+        "application_sm_mhz": None,
+        "application_memory_mhz": None,
+        "power_limit_w": 700.0,
+        "ecc": True,
+        "mig": None,
+        "persistence": False,
+    }
 
 
 @pytest.mark.parametrize(
-    ("refused", "words"), [("init", "does not start"), ("handle", "does not show the GPU bus")]
+    ("refused", "words"),
+    [
+        ("nvmlInit", "does not start"),
+        ("nvmlDeviceGetHandleByPciBusId", "does not show the GPU bus"),
+    ],
 )
 def test_absence_is_one_sentence_and_leaves_nothing_open(
     nvml: FakeNvml, refused: str, words: str
@@ -105,16 +128,19 @@ def test_absence_is_one_sentence_and_leaves_nothing_open(
     nvml.refused = {refused}
     with pytest.raises(DeviceError, match=words):
         NvmlSensor("bus")
+    assert nvml_settings("bus") == dict.fromkeys(SETTINGS)
     assert nvml.opened == 0
 
 
-def test_a_missing_package_names_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_names_what_fixes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with pytest.raises(DeviceError, match="pip install nvidia-ml-py"):
         NvmlSensor("bus")
+    assert nvml_settings("bus") == dict.fromkeys(SETTINGS)
 
 
 def test_the_real_package_has_every_name_that_is_used() -> None:
     pynvml = pytest.importorskip("pynvml")
-    for name in (name for name in dir(FakeNvml) if name.startswith(("nvml", "NVML"))):
+    constants = (name for name in dir(FakeNvml) if name.startswith(("nvml", "NVML")))
+    for name in (*ANSWERS, *constants):
         assert hasattr(pynvml, name), name
