@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,11 @@ from nqbench.devices.program import CheckedContext, kernel_of, launch_arguments
 from nqbench.devices.sim.counters import Tally
 from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes
 from nqbench.devices.sim.global_memory import UNDEFINED_BYTE, GlobalMemory
-from nqbench.devices.sim.launching import access_names, check
+from nqbench.devices.sim.launching import Settings, access_names, check
 from nqbench.devices.sim.program import Program
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.errors import LaunchTimeout
 from nqbench.plan import Buffer, Kernel, ProgramPlan
-
-if TYPE_CHECKING:
-    from nqbench.devices.sim.device import SimDevice
 
 LAUNCHES: Final = "launches"
 
@@ -71,7 +68,7 @@ class SimContext(CheckedContext):
 
     def __init__(
         self,
-        device: SimDevice,
+        device: Settings,
         plan: ProgramPlan,
         kernels: Mapping[str, LoadedKernel],
         memory: GlobalMemory,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from nqbench.compiler.compile import compile_ptx
+from nqbench.devices.models import Model
 from nqbench.devices.sim import reports
 from nqbench.devices.sim.attribution import readable, targets
 from nqbench.devices.sim.engine import Geometry, Run, resident_blocks
@@ -15,13 +16,22 @@ from nqbench.devices.sim.program import Program, build
 from nqbench.devices.sim.ptx import Instruction, UnsupportedPtx
 from nqbench.devices.sim.rules import MAX_SHARED_BYTES
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
+from nqbench.facts import DeviceFacts
 from nqbench.plan import Kernel
 
-if TYPE_CHECKING:
-    from nqbench.devices.sim.device import SimDevice
+
+class Settings(Protocol):
+    """What a launch needs of its device, ``SimDevice``."""
+
+    spec: str
+    facts: DeviceFacts
+    model: Model
+    order: str
+    quantum: int
+    max_steps: int
 
 
-def load(device: SimDevice, kernel: Kernel) -> Program:
+def load(device: Settings, kernel: Kernel) -> Program:
     """Compile a kernel to PTX and to native code.
 
     Raises ``CompileError``, ``KernelFault`` for PTX that is not simulated, or ``DeviceError`` for a
@@ -40,7 +50,7 @@ def load(device: SimDevice, kernel: Kernel) -> Program:
         raise KernelFault(f"kernel {kernel.entry}: the simulator does not know {error}") from error
 
 
-def geometry(device: SimDevice, kernel: Kernel, program: Program) -> Geometry:
+def geometry(device: Settings, kernel: Kernel, program: Program) -> Geometry:
     """Check the launch against the model's limits, as a driver does. Raises ``LaunchError``."""
     facts = device.facts
     threads = int(np.prod(kernel.block))

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nqbench.devices.base import Launch, Prepared
 from nqbench.devices.program import check_kernels, find_function
 from nqbench.devices.sim.context import LoadedKernel, SimContext
 from nqbench.devices.sim.counters import combined
 from nqbench.devices.sim.global_memory import GlobalMemory
-from nqbench.devices.sim.launching import geometry, load
+from nqbench.devices.sim.launching import Settings, geometry, load
 from nqbench.errors import DeviceError, LaunchError
 from nqbench.plan import Outputs, ProgramPlan
 from nqbench.vocabulary import of_kernel
-
-if TYPE_CHECKING:
-    from nqbench.devices.sim.device import SimDevice
 
 
 class SimProgram(Prepared):
     """A program in the simulator's memory; every kernel is compiled and laid out once."""
 
-    def __init__(self, device: SimDevice, plan: ProgramPlan) -> None:
+    def __init__(self, device: Settings, plan: ProgramPlan) -> None:
         """Raises what ``SimDevice.prepare`` raises."""
         check_kernels(plan)
         self.device, self.plan = device, plan
