@@ -1,4 +1,4 @@
-"""A key changes with everything that can change the number, and with nothing else."""
+"""What a key is made of; ``test_resume`` shows what each change of it measures again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from nqbench.facts import DeviceFacts
-from nqbench.measure.identity import keys as keys_module
 from nqbench.measure.identity.environment import digest
 from nqbench.measure.identity.keys import Keys, workload_files
 from nqbench.measure.worker.messages import Hello
@@ -41,32 +40,6 @@ def key(where: Point, protocol: Any = PROTOCOL, **hello: Any) -> str:
 
 def test_the_same_measurement_has_the_same_key() -> None:
     assert key(point(8)) == key(point(8))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        key(point(9)),
-        key(point(8, flavour="salted")),
-        key(point(8), {**PROTOCOL, "samples": 11}),
-        key(point(8), identity={"name": "GPU", "driver": "580.2"}),
-        key(point(8), facts=replace(FACTS, multiprocessors=5)),
-        key(point(8, system="cpu.power")),
-    ],
-)
-def test_point_protocol_driver_and_device_enter(other: str) -> None:
-    assert other != key(point(8))
-
-
-def test_versions_enter(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = key(point(8))
-    with monkeypatch.context() as patch:
-        patch.setattr(keys_module, "versions", lambda names: {"nvidia-cuda-nvrtc": "99"})
-        assert key(point(8)) != before
-    with monkeypatch.context() as patch:
-        patch.setattr("nqbench.__version__", "99")
-        assert key(point(8)) != before
-    assert key(point(8)) == before
 
 
 def names(workload: str, *, on_cpu: bool) -> set[str]:
@@ -117,12 +90,6 @@ def test_a_lone_module_depends_on_its_neighbours_unless_installed(
     assert names(name, on_cpu=False) == {"lone_workload.py", "kernel.cu", "a.cuh", "b.cuh"}
     monkeypatch.setattr("sysconfig.get_paths", lambda: dict.fromkeys(LIBRARIES, lone))
     assert names(name, on_cpu=False) == {"lone_workload.py"}
-
-
-def test_a_host_point_depends_on_the_host_only() -> None:
-    host = point(8, system="cpu.power")
-    assert key(host) == key(host, identity={"name": "other GPU"})
-    assert key(host) != key(host, host={"name": "CPU", "governor": "powersave"})
 
 
 def test_how_blocks_are_sampled_does_not_matter_where_nothing_is_sampled() -> None:

@@ -1,14 +1,23 @@
-"""When sampling stops, and that it says why."""
+"""When warm-up and sampling stop, that they say why, and the interval that decides it."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
+import pytest
 
-from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, MAX_SAMPLES, Policy, sample
-from nqbench.measure.sampling.statistics import median_interval
+from nqbench.measure.sampling.sampling import (
+    LONG_LAUNCH_S,
+    MAX_SAMPLES,
+    Policy,
+    median_interval,
+    median_rank,
+    sample,
+)
+from nqbench.measure.sampling.warmup import MAX_LAUNCHES, STEADY_LAUNCHES, warm_up
 
 
 class Stopwatch:
@@ -97,3 +106,88 @@ def test_more_samples_than_usual_can_be_asked_for() -> None:
     policy = Policy(share_s=1e9, samples=MAX_SAMPLES + 100)
     found = sample(launches(itertools.cycle([1e-6, 2e-6]), clock), policy, clock)
     assert len(found.values_s) == MAX_SAMPLES + 100
+
+
+def test_steady_times_end_it_as_soon_as_that_is_seen() -> None:
+    clock = Stopwatch()
+    found = warm_up(launches(itertools.repeat(0.001), clock), 1, 1.0, clock=clock)
+    assert (found.launches, found.ended_by) == (1 + STEADY_LAUNCHES, "steady")
+    assert found.lowest_s == 0.001
+
+
+def test_falling_times_are_waited_for() -> None:
+    clock = Stopwatch()
+    falling = [0.010, 0.007, 0.005, 0.004, 0.0039]
+    times = itertools.chain(falling, itertools.repeat(0.0039))
+    found = warm_up(launches(times, clock), 1, 1.0, clock=clock)
+    assert (found.launches, found.ended_by) == (len(falling) + STEADY_LAUNCHES, "steady")
+
+
+def test_noise_below_a_percent_does_not_prolong_it() -> None:
+    noise = np.random.default_rng(2)
+    for _ in range(50):
+        clock = Stopwatch()
+        times = iter(0.001 * np.exp(noise.normal(0, 0.002, 100)))
+        found = warm_up(launches(times, clock), 1, 1.0, clock=clock)
+        assert found.ended_by == "steady"
+        assert found.launches <= 3 * STEADY_LAUNCHES
+
+
+def test_times_that_never_stop_falling_are_cut_off() -> None:
+    clock = Stopwatch()
+    times = (0.9**i for i in itertools.count())
+    found = warm_up(launches(times, clock), 1, 1e9, clock=clock)
+    assert (found.launches, found.ended_by) == (MAX_LAUNCHES, "launches")
+
+
+def test_it_takes_no_more_than_its_time_beyond_the_least_launches() -> None:
+    clock = Stopwatch()
+    found = warm_up(launches(itertools.repeat(0.3), clock), 1, 0.2, clock=clock)
+    assert (found.launches, found.ended_by, found.wall_s) == (1, "time", 0.3)
+    clock = Stopwatch()
+    found = warm_up(launches(itertools.repeat(0.3), clock), 4, 0.2, clock=clock)
+    assert found.launches == 4
+
+
+def test_none_is_made_where_none_is_wanted() -> None:
+    clock = Stopwatch()
+    found = warm_up(launches([], clock), 0, 1.0, ramp_s=1.0, clock=clock)
+    assert (found.launches, found.ended_by, found.wall_s) == (0, "off", 0.0)
+
+
+def test_an_idle_device_is_worked_until_its_clocks_have_risen() -> None:
+    clock = Stopwatch()
+    # each launch is a thousandth faster than the one before, for half a second: too slow to see
+    times = itertools.chain((0.001 * 0.999**i for i in range(700)), itertools.repeat(0.0005))
+    found = warm_up(launches(times, clock), 1, 0.1, ramp_s=0.4, clock=clock)
+    assert found.ended_by == "steady"
+    assert 0.4 <= found.wall_s < 0.41
+
+
+def below(count: int, rank: int) -> float:
+    """P(fewer than ``rank`` of ``count`` fair coins show heads), by exact counting."""
+    return float(sum(math.comb(count, k) for k in range(rank)) / 2**count)
+
+
+@pytest.mark.parametrize("count", [1, 5, 6, 7, 10, 17, 100, 501])
+def test_the_rank_is_the_largest_that_keeps_the_promise(count: int) -> None:
+    rank = median_rank(count)
+    assert below(count, rank) <= 0.025
+    assert below(count, rank + 1) > 0.025
+
+
+def test_five_samples_say_nothing_at_95_percent() -> None:
+    assert median_interval([1.0, 2.0, 3.0, 4.0, 5.0]) is None
+    assert median_interval([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) == (1.0, 6.0)
+
+
+@pytest.mark.parametrize("count", [10, 25])
+def test_the_median_of_a_skewed_distribution_is_covered(count: int) -> None:
+    random = np.random.default_rng(1)
+    truth = math.log(2)
+    covered = 0
+    for _ in range(2000):
+        bounds = median_interval(sorted(random.exponential(size=count)))
+        assert bounds is not None
+        covered += bounds[0] <= truth <= bounds[1]
+    assert covered / 2000 + 0.01 >= 0.95  # conservative by construction; 0.01 is 2 errors

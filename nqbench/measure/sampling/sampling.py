@@ -12,12 +12,13 @@ from __future__ import annotations
 import statistics
 import time
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-from nqbench.measure.sampling.statistics import median_interval, median_rank
-
+CONFIDENCE: Final = 0.95
+"""Of the interval of a median: the customary level."""
 TARGET: Final = 0.005
 """Half-width of the median's interval: below the 0.4% that processes differ by anyway, so that more
 samples in a measurement would buy nothing; rounds average over the processes."""
@@ -119,3 +120,30 @@ def within_target(ordered: list[float], target: float) -> bool:
         return False
     low, high = bounds
     return (high - low) / 2 <= target * statistics.median(ordered)
+
+
+@lru_cache(maxsize=4096)
+def median_rank(count: int, confidence: float = CONFIDENCE) -> int:
+    """Rank r such that the r-th smallest and r-th largest of ``count`` samples hold the median.
+
+    The number of samples below the true median is binomial(count, 1/2), whatever the
+    distribution; r is the largest rank whose interval has at least the confidence asked for.
+    0 if there is none: fewer than 6 samples say nothing at 95%.
+    """
+    from scipy.stats import binom
+
+    # P(fewer than r samples lie below the median) must not exceed half of what may be missed.
+    miss = (1.0 - confidence) / 2
+    rank = int(binom.ppf(miss, count, 0.5))
+    return rank if binom.cdf(rank - 1, count, 0.5) <= miss else rank - 1
+
+
+def median_interval(
+    ordered: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, float] | None:
+    """Interval of the median of ascending samples, free of assumptions on their distribution.
+
+    ``None`` if there are too few samples for the confidence.
+    """
+    rank = median_rank(len(ordered), confidence)
+    return (ordered[rank - 1], ordered[-rank]) if rank > 0 else None

@@ -22,8 +22,7 @@ from nqbench.errors import (
 )
 from nqbench.measure.sampling.measurement import PROFILED, Measurement, plain, scalars
 from nqbench.measure.sampling.phases import phases_of
-from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy, sample
-from nqbench.measure.sampling.statistics import median_rank
+from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy, median_rank, sample
 from nqbench.measure.sampling.telemetry import Watch, sensor_of, summary, throttled
 from nqbench.measure.sampling.timer import Beat, Timer
 from nqbench.measure.sampling.warmup import TIME_SHARE, WarmUp, warm_up

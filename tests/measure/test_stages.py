@@ -1,0 +1,187 @@
+"""What the stages of a run do: the whole way, compiling without a device, and counting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.compiler.compile import compile_cubin
+from nqbench.devices.models import load_model
+from nqbench.measure.budget import Budget
+from nqbench.measure.dispatch import Dispatch
+from nqbench.measure.run_state import RunState, Task
+from nqbench.measure.runner import run_study
+from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.stages import Stages
+from nqbench.measure.worker.messages import MeasureRequest
+from nqbench.measure.worker.pool import WorkerPool, Workers
+from nqbench.measure.worker.session import Session
+from nqbench.plan import KernelPlan
+from nqbench.point import Point, labels
+from nqbench.runs.folder import RunWriter
+from nqbench.runs.frame import load
+from nqbench.study import Measure, load_study
+from nqbench.vocabulary import COUNTERS
+from nqbench.workloads import get, probe_counters
+from tests.measure.toy import Recorder, ToyStudy, point
+
+STUDY = """
+name: whole-way
+n: [6, 7]
+sweeps:
+  - name: layouts
+    fixed: {memory: shared, loop: irrc, block_size: 32}
+    matrix: {layout: [per_thread, interleaved]}
+  - name: baselines
+    matrix: {system: [cpu.somers, zhang2011.low_divergence]}
+measure: {rounds: 2, budget: 1s}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The study in the simulator, with real workers."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "study.yaml").write_text(STUDY)
+    outcome = run_study(load_study(folder / "study.yaml"), "sim:mini", folder / "run")
+    assert outcome.counts == {"ok": 8}
+    return folder / "run"
+
+
+def test_every_answer_is_the_known_one(run: Path) -> None:
+    table = load(run)
+    assert (table["answer"] == table["expected"]).all()
+    known = get("counting").expected({"n": 7})
+    assert set(table.query("n == 7")["answer"]) == {str(known)} == {"40"}
+
+
+def test_kernels_are_counted_and_baselines_timed(run: Path) -> None:
+    table = load(run)
+    kernels, baselines = table[table["simulated"]], table[~table["simulated"]]
+    assert len(kernels) == 6
+    assert kernels["warp_instructions"].gt(0).all()
+    assert kernels["value_s"].isna().all()
+    assert set(baselines["system"]) == {"cpu.somers"}
+    assert sorted(baselines["round"]) == [0, 0, 1, 1, 2, 2]
+    assert baselines.query("round > 0")["value_s"].gt(0).all()
+
+
+def test_factors_derived_numbers_and_resources_are_columns(run: Path) -> None:
+    table = load(run).query("sweep == 'layouts'")
+    assert set(table["layout"]) == {"per_thread", "interleaved"}
+    assert table["jobs"].gt(0).all()
+    assert table["shared_bytes"].gt(0).all()
+
+
+FACTS = load_model("sm_90").facts
+
+
+class OnlyCompilers:
+    """WorkerFactory for a test without a device."""
+
+    def __call__(self, size: int = 1) -> Workers:
+        raise AssertionError("compiling must not open a device")
+
+    def compilers(self) -> Workers:
+        """Two real processes."""
+        return WorkerPool(None, 2)
+
+
+def task(name: str, where: Point) -> Task:
+    """A timed task on a GPU."""
+    return Task(where, name, "cuda:0", exact=False)
+
+
+def test_kernels_are_in_the_cache_afterwards_and_refused_ones_are_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path / "cache"))
+    workload = get("counting")
+    found = workload.resolve({"n": 7}, "zhang2011.low_divergence", FACTS)
+    system = "zhang2011.low_divergence"
+    good = Point("s", "w", "counting", system, found.factors, found.derived)
+    tasks = [
+        task("good", good),
+        task("no source", point(8)),  # the toy's kernel has no file
+        task("host", point(8, system="cpu.power")),
+    ]
+    listener = Recorder()
+    measure = Measure()
+    with RunWriter(tmp_path / "run") as writer:
+        state = RunState(writer, (), tasks, listener)
+        dispatch = Dispatch(measure, Policy(), state, Budget(measure), listener, OnlyCompilers())
+        stages = Stages(dispatch, 1)
+        kept = stages.compile(tasks, FACTS)
+    assert [t.key for t in kept] == ["good", "host"]
+    refused = state.latest(tasks[1], 0)
+    assert refused is not None
+    assert refused.status == "compile_error"
+    assert "toy.cu" in refused.reason
+    plan = workload.plan(good.factors, good.system, FACTS)
+    assert isinstance(plan, KernelPlan)
+    assert compile_cubin(plan.source, plan.entry, FACTS.arch, plan.options).cached
+
+
+QUICK = Measure(rounds=2, samples=5, budget_s=3.0)
+
+
+def test_on_a_timed_device_they_have_one_block_without_a_time(tmp_path: Path) -> None:
+    study = ToyStudy([point(8), point(8, probe="iterations"), point(9, probe="none")], QUICK)
+    listener = Recorder()
+    outcome = run_study(
+        study, "fake", tmp_path, isolate=False, listener=listener, expand=study.expand
+    )
+    assert outcome.counts == {"ok": 3}
+    assert listener.stages[:2] == [("count", 1), ("verify", 2)]
+    table = load(tmp_path)
+    probed = table[table["probe"] == "iterations"]
+    assert list(probed["round"]) == [1]
+    assert probed[["value_s", "kernel_s", "total_s"]].isna().all(axis=None)
+    assert list(probed.status) == ["ok"]
+    rest = table[table["probe"] != "iterations"]
+    assert sorted(rest["round"]) == [0, 0, 1, 1, 2, 2]
+    assert rest[rest["round"] > 0]["value_s"].notna().all()
+
+
+def test_reports_do_not_see_them(tmp_path: Path) -> None:
+    study = ToyStudy([point(8), point(8, probe="iterations"), point(9, probe="none")], QUICK)
+    run_study(study, "fake", tmp_path, isolate=False, expand=study.expand)
+    seen = load_dataset(tmp_path).points
+    assert [(p.n, p.levels.get("probe")) for p in seen] == [(8, None), (9, "none")]
+    assert {p.status for p in seen} == {"ok"}
+
+
+def counting_point(probe: str) -> Point:
+    """A small point of the counting workload on the simulator."""
+    workload = get("counting")
+    facts = Session("sim:mini").device.facts
+    system = "zhang2011.low_divergence"
+    resolved = workload.resolve({"n": 8, "probe": probe}, system, facts)
+    return Point("s", "w", "counting", system, dict(resolved.factors), dict(resolved.derived))
+
+
+def test_their_counters_are_the_probes_own() -> None:
+    """The simulator's would count the instrumentation as work of the kernel."""
+    session = Session("sim:mini")
+    plain, probed = (
+        session.measure(MeasureRequest(counting_point(p), 0, False, Policy(), timeout_s=10.0))
+        for p in ("none", "iterations")
+    )
+    session.close()
+    assert (plain.status, probed.status) == ("ok", "ok")
+    assert set(plain.counters) <= set(COUNTERS)
+    assert plain.ended_by == "deterministic"
+    assert set(probed.counters) <= set(probe_counters())
+    assert probed.counters["iterations_total"] > 0
+    assert probed.ended_by == "probed"
+    assert probed.answer == probed.expected == "92"
+
+
+def test_labels_tell_them_from_the_kernel_itself() -> None:
+    points = [counting_point("none"), counting_point("clocks")]
+    assert [p.probed for p in points] == [False, True]
+    first, second = labels(points)
+    assert first != second
+    assert second.endswith("probe=clocks")
