@@ -12,6 +12,7 @@ import numpy as np
 
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, observed
 from nqbench.papers.load import load_paper, paper_names
 from nqbench.record import Record
@@ -174,6 +175,14 @@ class Builder:
         lines = [json.dumps(record.as_json()) + "\n" for record in self.records]
         (folder / RECORDS).write_text("".join(lines))
         return folder
+
+
+def interval(found: object) -> tuple[float, float, float]:
+    """Lower bound, value and upper bound of an estimate that has an interval."""
+    assert isinstance(found, Estimate)
+    assert found.low is not None
+    assert found.high is not None
+    return found.low, found.value, found.high
 
 
 def combinations(factors: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from nqbench.analysis.limits.bottleneck import (
 )
 from nqbench.errors import AnalysisError
 from nqbench.workloads.base import VARIANTS
-from tests.builders import Builder
+from tests.builders import Builder, interval
 
 ROUNDS = 5
 JITTER = (0.0, 0.004, -0.003, 0.002, -0.004)
@@ -65,11 +65,8 @@ def test_what_a_round_does_to_all_is_not_uncertainty() -> None:
     """Parts are paired by round: what slows all of a round alike cancels."""
     times = {"full": 1e-3, "math_only": 7e-4, "memory_only": 9e-4}
     (found,) = bottlenecks(data_of(times, own=0.0))
-    assert found.math is not None
-    assert found.math.low is not None
-    assert found.math.high is not None
-    # What is left is the resolution of events, half a microsecond.
-    assert found.math.high / found.math.low < 1.002
+    low, _, high = interval(found.math)
+    assert high / low < 1.002  # what is left is the resolution of events, half a microsecond
 
 
 def test_the_reason_tells_overlap_from_other_waits() -> None:

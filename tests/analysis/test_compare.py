@@ -1,24 +1,34 @@
-"""Comparison of runs whose truth is known: what matches, what is said, what is refused."""
+"""Comparisons of runs whose truth is known; their statistics against scipy; devices compared."""
 
 from __future__ import annotations
 
+import math
+from itertools import permutations
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.stats
 
+from nqbench.analysis.compare.devices import rank_correlations, reversals
 from nqbench.analysis.compare.match import labels, telling
 from nqbench.analysis.compare.request import Findings
-from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs
+from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs, judge
+from nqbench.analysis.compare.statistics import (
+    EVENT_STEP_S,
+    Contrast,
+    adjusted,
+    overall,
+    paired,
+    welch,
+)
 from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.report.comparison import point_label, quantity_label, tables_of
-from tests.builders import MINI, Builder, factorial, truth_s
+from tests.builders import H100, MINI, Builder, counters_of, factorial, interval, truth_s
 
 NAMES = ("old", "new")
-
-
-def run(builder: Builder) -> Dataset:
-    return builder.data("run")
 
 
 def changed(levels: Any) -> float:
@@ -37,7 +47,7 @@ def verdict_of(comparison: Comparison, **levels: Any) -> set[str]:
 
 
 def test_two_runs_of_a_changed_program() -> None:
-    old, new = run(factorial(seed=1)), run(factorial(seed=2, value=changed))
+    old, new = factorial(seed=1).data(), factorial(seed=2, value=changed).data()
     found = compare_runs(old, new, NAMES)
     assert found.matched == 48
     assert not found.missing
@@ -47,21 +57,15 @@ def test_two_runs_of_a_changed_program() -> None:
     assert not same & {"faster", "slower"}
     assert found.design == "welch"
     assert any("the two sessions" in note for note in found.notes)
-    mean = found.sections[0].overall
-    assert mean is not None
-    truth = (1.05**0.5) * (0.9 ** (1 / 3))
-    assert mean.low is not None
-    assert mean.high is not None
-    assert mean.low < truth < mean.high
+    low, _, high = interval(found.sections[0].overall)
+    assert low < (1.05**0.5) * (0.9 ** (1 / 3)) < high
 
 
 def test_levels_within_a_run_are_paired_by_round() -> None:
-    found = compare_levels(run(factorial()), "loop", ("branchy", "irrc"))
+    found = compare_levels(factorial().data(), "loop", ("branchy", "irrc"))
     assert found.design == "paired"
     assert found.sections[0].counts == {"faster": 24, "slower": 0, "same": 0, "unclear": 0}
-    mean = found.sections[0].overall
-    assert mean is not None
-    assert mean.value == pytest.approx(0.9, rel=2e-3)
+    assert interval(found.sections[0].overall)[1] == pytest.approx(0.9, rel=2e-3)
 
 
 def test_points_are_matched_by_factors_and_gaps_are_listed() -> None:
@@ -73,7 +77,7 @@ def test_points_are_matched_by_factors_and_gaps_are_listed() -> None:
     lost = two.points.pop()
     one.fail("factorial", {**lost["factors"], "n": 16}, "crashed", "signal 11")
     two.time("factorial", {**lost["factors"], "n": 16}, 0.1)
-    found = compare_runs(run(one), run(two), NAMES)
+    found = compare_runs(one.data(), two.data(), NAMES)
     assert found.matched == 23
     listed = {(m.where, m.reason) for m in found.missing}
     assert listed == {("new", "no such point"), ("old", "crashed: signal 11")}
@@ -84,25 +88,23 @@ def test_a_point_that_both_sides_lack_is_counted_once() -> None:
     sides = [factorial(sizes=(15,)), factorial(sizes=(15,), seed=2)]
     for builder, reason in zip(sides, ("48 s needed", "31 s needed"), strict=True):
         builder.fail("factorial", {"n": 17, "depth": 3}, "skipped", reason)
-    found = compare_runs(run(sides[0]), run(sides[1]), NAMES)
+    found = compare_runs(sides[0].data(), sides[1].data(), NAMES)
     assert len(found.missing) == 2
     assert found.unmatched == 1
 
 
-def test_programs_of_the_host_are_no_part_of_what_the_gpus_differ_by() -> None:
+def test_cpu_programs_are_compared_apart_from_kernels() -> None:
     sides = [Builder(seed=1), Builder(seed=2)]
-    for builder, host_s in zip(sides, (1.0, 0.5), strict=True):
+    for builder, cpu_s in zip(sides, (1.0, 0.5), strict=True):
         for block in (32, 64):
             builder.time("s", {"n": 15, "block_size": block}, 0.1, "zhang2011.low_divergence")
-        builder.time("s", {"n": 15}, host_s, "cpu.somers")
-    found = compare_runs(run(sides[0]), run(sides[1]), NAMES)
-    kernels, host = found.sections
+        builder.time("s", {"n": 15}, cpu_s, "cpu.somers")
+    found = compare_runs(sides[0].data(), sides[1].data(), NAMES)
+    kernels, cpu = found.sections
     assert (kernels.quantity.label, len(kernels.rows)) == ("kernel time", 2)
-    assert (host.quantity.label, len(host.rows)) == ("CPU time", 1)
-    assert kernels.overall is not None
-    assert host.overall is not None
-    assert kernels.overall.value == pytest.approx(1, rel=0.01)
-    assert host.overall.value == pytest.approx(0.5, rel=0.02)
+    assert (cpu.quantity.label, len(cpu.rows)) == ("CPU time", 1)
+    assert interval(kernels.overall)[1] == pytest.approx(1, rel=0.01)
+    assert interval(cpu.overall)[1] == pytest.approx(0.5, rel=0.02)
     said = Findings((found,), (), (), "compare", several_devices=False)
     assert [t.name for t in tables_of(said)] == ["summary", "points-time", "points-cpu-time"]
 
@@ -114,7 +116,7 @@ def test_a_point_in_two_sweeps_is_matched_by_sweep() -> None:
             builder.time(sweep, {"n": 15, "memory": "shared"}, value)
         return builder
 
-    found = compare_runs(run(twice(1)), run(twice(2)), NAMES)
+    found = compare_runs(twice(1).data(), twice(2).data(), NAMES)
     assert [row.pair.first.sweep for row in found.rows] == ["one", "two"]
     assert [row.pair.second.sweep for row in found.rows] == ["one", "two"]
 
@@ -126,7 +128,7 @@ def test_what_follows_a_system_does_not_separate_its_pairs() -> None:
             for system, memory in (("zhang2011.a", "global"), ("zhang2011.b", "shared")):
                 levels = {"n": n, "memory": memory, "block_size": block}
                 builder.time("systems", levels, 0.1, system)
-    found = compare_levels(run(builder), "system", ("zhang2011.a", "zhang2011.b"))
+    found = compare_levels(builder.data(), "system", ("zhang2011.a", "zhang2011.b"))
     assert found.matched == 4
     assert all(
         row.pair.first.level("block_size") == row.pair.second.level("block_size")
@@ -137,7 +139,7 @@ def test_what_follows_a_system_does_not_separate_its_pairs() -> None:
 def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
     one, two = factorial(MINI, sizes=(10,)), factorial(MINI, sizes=(10,))
     two.rows[3]["warp_instructions"] += 1
-    found = compare_runs(run(one), run(two), NAMES)
+    found = compare_runs(one.data(), two.data(), NAMES)
     blocks = {block.quantity.name: block for block in found.sections}
     assert blocks["warp_instructions"].counts == {"equal": 23, "differs": 1}
     assert blocks["lane_efficiency"].counts == {"equal": 24, "differs": 0}
@@ -148,7 +150,7 @@ def test_a_count_from_zero_differs_without_a_ratio() -> None:
     one, two = factorial(MINI, sizes=(10,)), factorial(MINI, sizes=(10,))
     quiet = next(row for row in two.rows if row["bank_conflicts"] == 0)
     quiet["bank_conflicts"] = 7.0
-    found = compare_runs(run(one), run(two), NAMES, value="bank_conflicts")
+    found = compare_runs(one.data(), two.data(), NAMES, value="bank_conflicts")
     row = next(row for row in found.rows if row.verdict == "differs")
     assert row.first.value == 0
     assert row.ratio.value == float("inf")
@@ -157,13 +159,13 @@ def test_a_count_from_zero_differs_without_a_ratio() -> None:
 
 def test_times_and_counts_never_share_a_column() -> None:
     with pytest.raises(StudyError, match=r"old is measured .* new is simulated .* never share"):
-        compare_runs(run(factorial()), run(factorial(MINI)), NAMES)
+        compare_runs(factorial().data(), factorial(MINI).data(), NAMES)
 
 
 def test_invented_times_stand_apart_from_measured_ones() -> None:
     fake = {"spec": "fake:seed=1", "kind": "cuda", "facts": {"name": "fake"}}
     with pytest.raises(StudyError, match="synthetic"):
-        compare_runs(run(factorial()), run(factorial(fake)), NAMES)
+        compare_runs(factorial().data(), factorial(fake).data(), NAMES)
 
 
 @pytest.mark.parametrize(
@@ -175,16 +177,16 @@ def test_invented_times_stand_apart_from_measured_ones() -> None:
 )
 def test_unknown_factors_and_levels(factor: str, levels: tuple[str, str], message: str) -> None:
     with pytest.raises(StudyError, match=message):
-        compare_levels(run(factorial()), factor, levels)
+        compare_levels(factorial().data(), factor, levels)
 
 
 def test_nothing_in_common_is_said_with_an_example() -> None:
     with pytest.raises(AnalysisError, match=r"no finished point in common; e.g. .* no such point"):
-        compare_runs(run(factorial(sizes=(15,))), run(factorial(sizes=(16,))), NAMES)
+        compare_runs(factorial(sizes=(15,)).data(), factorial(sizes=(16,)).data(), NAMES)
 
 
 def test_one_round_is_unclear_with_its_reason() -> None:
-    found = compare_runs(run(factorial(rounds=1)), run(factorial(rounds=1, seed=2)), NAMES)
+    found = compare_runs(factorial(rounds=1).data(), factorial(rounds=1, seed=2).data(), NAMES)
     assert {row.verdict for row in found.rows} == {"unclear"}
     assert {row.reason for row in found.rows} == {"fewer than two rounds on a side"}
 
@@ -193,7 +195,7 @@ def test_labels_leave_out_what_follows() -> None:
     builder = Builder()
     for memory, allocation in (("global", "-"), ("shared", "static")):
         builder.time("s", {"n": 15, "memory": memory, "allocation": allocation}, 0.1)
-    assert telling(run(builder).points) == ("memory",)
+    assert telling(builder.data().points) == ("memory",)
 
 
 def test_points_that_only_their_sweep_tells_apart_are_called_by_it() -> None:
@@ -201,7 +203,7 @@ def test_points_that_only_their_sweep_tells_apart_are_called_by_it() -> None:
     for sweep, n in (("kernels", 15), ("accesses", 15), ("kernels", 16)):
         builder.time(sweep, {"n": n, "depth": 4}, 1e-3, "zhang2011.low_divergence")
     builder.time("kernels", {"n": 15, "depth": 4}, 1e-3, "cpu.somers")
-    both = compare_runs(run(builder), run(builder), NAMES)
+    both = compare_runs(builder.data(), builder.data(), NAMES)
     assert set(labels([row.pair.first for row in both.rows]).values()) == {
         "zhang2011.low_divergence N=15 (kernels)",
         "zhang2011.low_divergence N=15 (accesses)",
@@ -211,3 +213,201 @@ def test_points_that_only_their_sweep_tells_apart_are_called_by_it() -> None:
     told = {point_label(both, row): quantity_label(row) for row in both.rows}
     assert told["cpu.somers N=15"] == "CPU time"
     assert told["zhang2011.low_divergence N=16"] == "kernel time"
+
+
+A = {1: 1.00, 2: 1.02, 3: 0.99, 4: 1.01, 5: 1.03}
+B = {1: 1.03, 2: 1.04, 3: 1.03, 4: 1.02, 5: 1.06}
+
+
+def test_paired_is_the_t_test_of_related_samples_on_logarithms() -> None:
+    found = paired(A, B)
+    truth = scipy.stats.ttest_rel(np.log(list(B.values())), np.log(list(A.values())))
+    bounds = truth.confidence_interval(0.95)
+    assert found.p_different() == pytest.approx(truth.pvalue)
+    mean = scipy.stats.gmean(list(B.values())) / scipy.stats.gmean(list(A.values()))
+    expected = (math.exp(bounds.low), mean, math.exp(bounds.high))
+    assert interval(found.estimate()) == pytest.approx(expected)
+
+
+def test_pairing_goes_by_round_and_not_by_order() -> None:
+    shuffled = {r: B[r] for r in (4, 2, 5, 1, 3)}
+    assert paired(A, shuffled) == paired(A, B)
+    partial = {r: v for r, v in B.items() if r != 3}
+    assert paired(A, partial).rounds == 4
+
+
+def test_welch_is_the_unequal_variance_test_on_logarithms() -> None:
+    wide = {1: 1.0, 2: 1.3, 3: 0.8}
+    found = welch(A, wide)
+    truth = scipy.stats.ttest_ind(
+        np.log(list(wide.values())), np.log(list(A.values())), equal_var=False
+    )
+    assert found.p_different() == pytest.approx(truth.pvalue)
+    assert found.freedom == pytest.approx(truth.df)
+    bounds = truth.confidence_interval(0.95)
+    low, _, high = interval(found.estimate())
+    assert (low, high) == pytest.approx((math.exp(bounds.low), math.exp(bounds.high)))
+
+
+def test_one_round_gives_a_ratio_and_no_interval() -> None:
+    for found in (paired({1: 2.0}, {1: 3.0}), welch({1: 2.0}, {1: 3.0})):
+        assert found.estimate().value == pytest.approx(1.5)
+        assert not found.estimate().bounded
+        assert math.isnan(found.p_different())
+        ((verdict, p),) = judge([found], 0.01)
+        assert verdict == "unclear"
+        assert math.isnan(p)
+
+
+def test_p_apart_is_5_percent_exactly_where_the_interval_touches_the_margin() -> None:
+    contrast = paired(A, {r: v * 1.001 for r, v in B.items()})
+    high = contrast.estimate().high
+    assert high is not None
+    assert contrast.p_apart(high - 1) == pytest.approx(0.05)
+    assert contrast.p_apart(high - 1 + 1e-3) < 0.05 < contrast.p_apart(high - 1 - 1e-3)
+
+
+def test_a_clock_cannot_tell_less_than_its_step() -> None:
+    """Every round one tick apart: without the clock's resolution that would be certain."""
+    one = dict.fromkeys(range(1, 6), 100 * EVENT_STEP_S)
+    two = dict.fromkeys(range(1, 6), 101 * EVENT_STEP_S)
+    for test in (paired, welch):
+        assert test(one, two).p_different() == 0.0
+        assert test(one, two, step_s=EVENT_STEP_S).p_different() > 0.05
+
+
+def test_adjusted_is_benjamini_hochberg_and_leaves_gaps_alone() -> None:
+    # Sorted p times m / rank, made monotone from the largest down.
+    p = [0.01, math.nan, 0.04, 0.03, 0.20]
+    assert adjusted(p) == pytest.approx([0.04, math.nan, 0.16 / 3, 0.16 / 3, 0.20], nan_ok=True)
+    assert adjusted([]) == []
+
+
+def _sure(log_ratio: float, error: float = 1e-4) -> Contrast:
+    return Contrast(log_ratio, error, 4, 5, "paired")
+
+
+def test_verdicts() -> None:
+    contrasts = [
+        _sure(math.log(1.05)),
+        _sure(math.log(0.95)),
+        _sure(math.log(1.004)),
+        _sure(math.log(1.02), 0.05),
+    ]
+    assert [v for v, _ in judge(contrasts, 0.01)] == ["slower", "faster", "same", "unclear"]
+    assert [v for v, _ in judge(contrasts, 0.0)] == ["slower", "faster", "slower", "unclear"]
+
+
+def test_many_points_need_more_evidence_than_one() -> None:
+    weak = _sure(0.02, 0.02 / 3.2)  # p = 0.033 with 4 degrees of freedom
+    nothing = [_sure(0.0001, 0.02)] * 20
+    assert judge([weak], 0.001)[0][0] == "slower"
+    assert judge([weak, *nothing], 0.001)[0][0] == "unclear"
+
+
+def test_a_margin_of_100_percent_is_refused() -> None:
+    with pytest.raises(StudyError, match="--margin 1 is not a margin"):
+        judge([_sure(0.1)], 1.0)
+
+
+def test_overall_is_the_test_on_geometric_means_of_the_rounds() -> None:
+    second = [{r: v * (1.02 + 0.001 * r) for r, v in A.items()}, dict(B)]
+    found = overall([A, B], second, same_run=True)
+    assert found is not None
+    logs = [
+        np.mean([math.log(s[r] / f[r]) for f, s in zip([A, B], second, strict=True)]) for r in A
+    ]
+    truth = scipy.stats.ttest_1samp(logs, 0).confidence_interval(0.95)
+    assert found.estimate().low == pytest.approx(math.exp(truth.low))
+    assert overall([A, {9: 1.0}], [A, B], same_run=True) is None
+
+
+DEVICES = ("one", "two")
+OTHER = {**H100, "identity": {"name": "Other"}}
+STEPS = ("base", "opt1_shared_stack", "opt2_shared_all", "opt3_shared_extern", "opt4_compact")
+
+
+def systems(times_s: list[float], seed: int = 1) -> Builder:
+    builder = Builder(H100, seed=seed)
+    for name, time_s in zip(STEPS, times_s, strict=True):
+        builder.time("systems", {"n": 15, "block_size": 64}, time_s, f"feinbube2010.{name}")
+    return builder
+
+
+def test_rank_correlation_is_scipys() -> None:
+    ones, twos = [1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 3.0, 2.0, 5.0, 4.0]
+    (found,) = rank_correlations([systems(ones).data(), systems(twos).data()], DEVICES, TIME)
+    assert found.spearman == pytest.approx(scipy.stats.spearmanr(ones, twos).statistic)
+    assert found.kendall == pytest.approx(scipy.stats.kendalltau(ones, twos).statistic)
+    assert (found.n, found.points, found.of) == (15, 5, "systems")
+
+
+def test_four_points_in_one_order_may_be_so_by_chance() -> None:
+    times = [1.0, 2.0, 3.0, 4.0, 5.0]
+    (alike,) = rank_correlations([systems(times).data(), systems(times).data()], DEVICES, TIME)
+    assert alike.spearman_p == pytest.approx(2 / 120)  # Student's t says 0
+    swapped = [1.0, 3.0, 2.0, 5.0, 4.0]
+    (near,) = rank_correlations([systems(times).data(), systems(swapped).data()], DEVICES, TIME)
+    sums = [abs(scipy.stats.spearmanr(times, order).statistic) for order in permutations(range(5))]
+    assert near.spearman_p == pytest.approx(sum(s >= near.spearman - 1e-9 for s in sums) / 120)
+
+
+def test_many_points_in_one_order_are_no_certainty_either() -> None:
+    builder = Builder(noise=0.0)
+    for block in range(1, 11):
+        builder.time("s", {"n": 15, "block_size": 32 * block}, 0.1 * block)
+    (found,) = rank_correlations([builder.data(), builder.data()], DEVICES, TIME)
+    assert found.spearman_p == pytest.approx(2 / math.factorial(10))
+
+
+def test_too_few_points_are_not_ranked() -> None:
+    builder = Builder()
+    for block in (32, 64, 128):
+        builder.time("s", {"n": 15, "block_size": block}, 0.1 * block)
+    assert rank_correlations([builder.data(), builder.data()], DEVICES, TIME) == []
+
+
+def test_a_factor_that_helps_on_one_device_and_hurts_on_the_other() -> None:
+    def turned(levels: Any) -> float:
+        return truth_s(levels) * (1.5 if levels["layout"] == "interleaved" else 1.0)
+
+    ones = factorial(sizes=(15,)).data()
+    twos = factorial(OTHER, sizes=(15,), value=turned, seed=2).data()
+    (found,) = reversals([ones, twos], DEVICES, TIME)
+    assert found.change == "layout interleaved instead of per_thread (sweep factorial)"
+    assert found.ratios[0].value == pytest.approx(0.8, rel=0.01)
+    assert found.ratios[1].value == pytest.approx(1.2, rel=0.01)
+    assert found.sentence().startswith(
+        "layout interleaved instead of per_thread (sweep factorial): is 1.2"
+    )
+    assert "times as long on two (N=15)" in found.sentence()
+
+
+def test_a_step_between_versions_of_a_paper_turns_round() -> None:
+    ones = systems([5.0, 4.0, 3.0, 2.0, 1.0]).data()
+    twos = systems([5.0, 4.0, 4.4, 2.0, 1.0], seed=2).data()
+    (found,) = reversals([ones, twos], DEVICES, TIME)
+    assert found.change == (
+        "feinbube2010.opt2_shared_all instead of opt1_shared_stack (sweep systems)"
+    )
+
+
+def test_noise_turns_nothing_round() -> None:
+    assert reversals([factorial(seed=s).data() for s in (1, 2)], DEVICES, TIME) == []
+    flat = [systems([1.0] * 5, seed=s).data() for s in range(3, 9)]
+    assert reversals(flat, [str(i) for i in range(6)], TIME) == []
+
+
+def test_counts_turn_round_exactly_and_small_changes_are_not_told() -> None:
+    def counted(shared: float) -> Dataset:
+        builder = Builder(MINI)
+        for memory, factor in (("global", 1.0), ("shared", shared)):
+            levels = {"n": 10, "memory": memory}
+            counters = counters_of(levels) | {"issue_slots": 1000.0 * factor}
+            builder.count("s", levels, counters)
+        return builder.data()
+
+    what = quantity("issue_slots")
+    (found,) = reversals([counted(0.5), counted(1.5)], DEVICES, what)
+    assert [e.value for e in found.ratios] == pytest.approx([0.5, 1.5])
+    assert reversals([counted(0.995), counted(1.5)], DEVICES, what) == []

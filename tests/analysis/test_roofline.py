@@ -28,6 +28,7 @@ from nqbench.report.figures.style import styled
 from nqbench.report.roofline import ceilings_table, roofline_table
 from nqbench.report.table import Source
 from nqbench.study import Measure
+from tests.builders import interval
 from tests.measure.toy import ToyStudy
 from tests.parts_toy import TOY
 
@@ -80,10 +81,8 @@ def test_a_ceiling_is_work_over_time(runs: dict[str, Path]) -> None:
     assert fma is not None
     assert found["copy"].per_s.value == pytest.approx(2 * 4 * N / copy.value)
     assert found["fma"].per_s.value == pytest.approx(2 * 4096 * N / fma.value)
-    low, high = found["fma"].per_s.low, found["fma"].per_s.high
-    assert low is not None
-    assert high is not None
-    assert low < found["fma"].per_s.value < high
+    low, value, high = interval(found["fma"].per_s)
+    assert low < value < high
 
 
 def test_points_under_the_roof(runs: dict[str, Path]) -> None:
