@@ -351,7 +351,7 @@ class DataFile(_Part):
 class Paper(_Part):
     """One paper. ``workload`` is what its systems compute.
 
-    ``timed``  what its times are: of the ``kernel``, or the ``total`` with the host's part
+    ``timed``  what its times are: of the ``kernel``, or the ``total`` with the CPU's part
     """
 
     schema_: Literal["nqbench-paper/2"] = Field(alias="schema")

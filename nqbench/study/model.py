@@ -120,11 +120,11 @@ def plain(value: Level) -> str:
 class Measure:
     """How to measure.
 
-    ``target``     half-width of the 95% interval of a block's median, as a fraction (0.005 = 0.5%)
+    ``target``     half-width of the 95% interval of a measurement's median, as a fraction
     ``rounds``     fresh worker processes that visit every point
     ``budget_s``   seconds per point, over all rounds
-    ``samples``    fewest samples of a block
-    ``warmup``     fewest untimed launches before a block; 0 switches warm-up off
+    ``samples``    fewest samples of a measurement (a point in a round)
+    ``warmup``     fewest untimed launches before one; 0 switches warm-up off
     ``timeout_s``  longest a single launch may take
     ``l2``         states of a GPU's L2 cache to measure with: ``hot``, ``cold`` or both
     ``counters``   who counts on a real GPU, after the rounds: ``none`` or ``ncu``

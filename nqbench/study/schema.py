@@ -157,7 +157,8 @@ class MeasureFile(_Strict):
 
     target: Any = Field(
         "0.5%",
-        description="Sampling of a block stops once the 95% interval of its median is this narrow.",
+        description="A measurement (a point in a round) ends once the 95% interval of its median is this"
+        " narrow.",
         json_schema_extra={"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"},
     )
     rounds: int = Field(
@@ -168,13 +169,13 @@ class MeasureFile(_Strict):
         description="Longest measuring time of a point, over all rounds.",
         json_schema_extra={"type": "string"},
     )
-    samples: int = Field(10, ge=1, le=MAX_SAMPLES, description="Fewest samples of a block.")
+    samples: int = Field(10, ge=1, le=MAX_SAMPLES, description="Fewest samples of a measurement.")
     warmup: int = Field(
         1,
         ge=0,
         le=MAX_SAMPLES,
-        description="Fewest untimed launches before a block; more follow until launch times stop"
-        " falling. 0 switches warm-up off.",
+        description="Fewest untimed launches before a measurement; more follow until launch times"
+        " stop falling. 0 switches warm-up off.",
     )
     l2: Any = Field(
         "hot",
