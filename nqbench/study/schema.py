@@ -157,8 +157,8 @@ class MeasureFile(_Strict):
 
     target: Any = Field(
         "0.5%",
-        description="A measurement (a point in a round) ends once the 95% interval of its median is this"
-        " narrow.",
+        description="A measurement (a point in a round) ends once the 95% interval of its median is"
+        " this narrow.",
         json_schema_extra={"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$"},
     )
     rounds: int = Field(
