@@ -21,7 +21,7 @@ from nqbench.report import table
 from nqbench.report.figures.comparison import ON_CPU, file_part, ratios
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.page import FIGURE_FORMATS, Bullets, Page
-from nqbench.report.table import Column, Source, Table, joint, slug
+from nqbench.report.table import Column, Source, Table, joint, slug, tabulate
 
 QUIET: Final = ("same", "equal")
 """Verdicts that a reader in a hurry may skip."""
@@ -161,59 +161,36 @@ def _all(findings: Findings) -> Source:
 
 
 def _summary(findings: Findings) -> Table:
-    verdicts = list(
-        dict.fromkeys(v for c in findings.comparisons for b in c.sections for v in b.counts)
-    )
-    columns = (
-        Column("compared"),
-        Column("with reference"),
-        Column("quantity"),
-        Column("points", "number"),
-        *(Column(v, "number") for v in verdicts),
-        Column("geometric mean", "ratio", spread=True),
-    )
-    rows = tuple(
-        (
-            c.names[1],
-            c.names[0],
-            b.quantity.label,
-            len(b.rows),
-            *(b.counts.get(v) for v in verdicts),
-            b.overall,
-        )
-        for c in findings.comparisons
-        for b in c.sections
+    found = [(c.names, s) for c in findings.comparisons for s in c.sections]
+    verdicts = list(dict.fromkeys(v for _, section in found for v in section.counts))
+    columns, rows = tabulate(
+        found,
+        (Column("compared"), lambda one: one[0][1]),
+        (Column("with reference"), lambda one: one[0][0]),
+        (Column("quantity"), lambda one: one[1].quantity.label),
+        (Column("points", "number"), lambda one: len(one[1].rows)),
+        *((Column(v, "number"), lambda one, v=v: one[1].counts.get(v)) for v in verdicts),
+        (Column("geometric mean", "ratio", spread=True), lambda one: one[1].overall),
     )
     return Table("summary", "Comparison", columns, rows, _all(findings), findings.notes)
 
 
 def _points(findings: Findings, comparison: Comparison, section: Section, which: str) -> Table:
-    what = section.quantity
-    kind: Literal["time", "number"] = "time" if what.kind == "time" else "number"
+    what, sides = section.quantity, comparison.names
     timed = what.kind == "time"
+    kind: Literal["time", "number"] = "time" if timed else "number"
     names = labels([r.pair.first for r in section.rows])
-    columns = (
-        Column("point"),
-        Column(comparison.names[0], kind, spread=timed),
-        Column(comparison.names[1], kind, spread=timed),
-        Column("ratio", "ratio", spread=timed),
-        Column("verdict"),
-        Column("corrected p" if timed else "difference"),
-        Column("remark"),
+    columns, rows = tabulate(
+        section.rows,
+        (Column("point"), lambda row: names[row.pair.first]),
+        (Column(sides[0], kind, spread=timed), lambda row: row.first),
+        (Column(sides[1], kind, spread=timed), lambda row: row.second),
+        (Column("ratio", "ratio", spread=timed), lambda row: row.ratio),
+        (Column("verdict"), lambda row: row.verdict),
+        (Column("corrected p"), _p_text) if timed else (Column("difference"), difference),
+        (Column("remark"), lambda row: row.reason),
     )
-    rows = tuple(
-        (
-            names[row.pair.first],
-            row.first,
-            row.second,
-            row.ratio,
-            row.verdict,
-            _p_text(row) if timed else difference(row),
-            row.reason,
-        )
-        for row in section.rows
-    )
-    title = f"{what.label}: {comparison.names[1]} against {comparison.names[0]}"
+    title = f"{what.label}: {sides[1]} against {sides[0]}"
     notes = (*_meaning(comparison, section), *comparison.notes)
     name = slug("points", which, file_part(what))
     return Table(name, title, columns, rows, source_of(findings, comparison), notes)
@@ -246,32 +223,30 @@ def _meaning(comparison: Comparison, section: Section) -> tuple[str, ...]:
 
 
 def _missing(findings: Findings, comparison: Comparison, which: str) -> Table:
-    columns = (Column("point"), Column("missing in"), Column("reason"))
-    rows = tuple((m.label, m.where, m.reason) for m in comparison.missing)
+    columns, rows = tabulate(
+        comparison.missing,
+        (Column("point"), lambda m: m.label),
+        (Column("missing in"), lambda m: m.where),
+        (Column("reason"), lambda m: m.reason),
+    )
     title = f"Not compared: {comparison.names[1]} against {comparison.names[0]}"
     source = source_of(findings, comparison)
     return Table(slug("missing", which), title, columns, rows, source)
 
 
 def _ranks(findings: Findings) -> Table:
-    columns = (
-        *(Column(name) for name in ("one", "other", "quantity", "sweep")),
-        *(Column(name, "number") for name in ("N", "points", "Spearman", "Spearman p")),
-        *(Column(name, "number") for name in ("Kendall", "Kendall p")),
-    )
-    rows = tuple(
-        (
-            *r.names,
-            r.quantity.label,
-            r.of,
-            r.n,
-            r.points,
-            r.spearman,
-            r.spearman_p,
-            r.kendall,
-            r.kendall_p,
-        )
-        for r in findings.ranks
+    columns, rows = tabulate(
+        findings.ranks,
+        (Column("one"), lambda r: r.names[0]),
+        (Column("other"), lambda r: r.names[1]),
+        (Column("quantity"), lambda r: r.quantity.label),
+        (Column("sweep"), lambda r: r.of),
+        (Column("N", "number"), lambda r: r.n),
+        (Column("points", "number"), lambda r: r.points),
+        (Column("Spearman", "number"), lambda r: r.spearman),
+        (Column("Spearman p", "number"), lambda r: r.spearman_p),
+        (Column("Kendall", "number"), lambda r: r.kendall),
+        (Column("Kendall p", "number"), lambda r: r.kendall_p),
     )
     notes = ("1: the devices order the points alike; p: of the hypothesis that they are unrelated",)
     title = "Rank correlation between devices"
@@ -279,17 +254,15 @@ def _ranks(findings: Findings) -> Table:
 
 
 def _reversals(findings: Findings) -> Table:
-    columns = (
-        *(Column(name) for name in ("change", "quantity")),
-        Column("N", "number"),
-        Column("on"),
-        Column("ratio", "ratio", spread=True),
-        Column("but on"),
-        Column("other ratio", "ratio", spread=True),
-    )
-    rows = tuple(
-        (r.change, r.quantity.label, r.n, r.names[0], r.ratios[0], r.names[1], r.ratios[1])
-        for r in findings.reversals
+    columns, rows = tabulate(
+        findings.reversals,
+        (Column("change"), lambda r: r.change),
+        (Column("quantity"), lambda r: r.quantity.label),
+        (Column("N", "number"), lambda r: r.n),
+        (Column("on"), lambda r: r.names[0]),
+        (Column("ratio", "ratio", spread=True), lambda r: r.ratios[0]),
+        (Column("but on"), lambda r: r.names[1]),
+        (Column("other ratio", "ratio", spread=True), lambda r: r.ratios[1]),
     )
     notes = ("Changes that clearly help on one device and clearly hurt on the other",)
     return Table("reversals", "Effects that reverse", columns, rows, _all(findings), notes)

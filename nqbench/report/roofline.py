@@ -15,8 +15,8 @@ from nqbench.errors import StudyError
 from nqbench.report.figures.roofline import roofline as draw
 from nqbench.report.figures.style import styled
 from nqbench.report.page import FORMATS, Page
-from nqbench.report.table import Cell, Column, Source, Table, source_of
-from nqbench.report.tables.common import varied_levels
+from nqbench.report.table import Column, Source, Table, source_of, tabulate
+from nqbench.report.tables.common import level_fields
 from nqbench.report.writer import default_out
 from nqbench.runs.reading import MANIFEST
 
@@ -25,6 +25,7 @@ UNITS: Final = {
     "float": ("Gop/s", 1e-9),
     "integer": ("Gop/s", 1e-9),
 }
+_GIGA: Final = 1e-9
 LIMITS: Final = {"bytes": "memory", "float": "FP32", "integer": "INT32"}
 UNSURE: Final = f"{LIMITS['bytes']}, if uncached"
 SHARE_NOTE: Final = (
@@ -48,41 +49,37 @@ SIMULATED_NOTE: Final = (
 
 def ceilings_table(ceilings: Ceilings, source: Source) -> Table:
     """The ceilings, a row each."""
-    rows = []
-    for ceiling in ceilings.found.values():
-        unit, scale = UNITS[ceiling.kind]
-        rows.append((ceiling.name, LIMITS[ceiling.kind], ceiling.per_s.scaled(scale), unit))
-    columns = (
-        Column("ceiling"),
-        Column("bounds"),
-        Column("peak", "number", spread=True),
-        Column("unit"),
+    columns, rows = tabulate(
+        ceilings.found.values(),
+        (Column("ceiling"), lambda c: c.name),
+        (Column("bounds"), lambda c: LIMITS[c.kind]),
+        (Column("peak", "number", spread=True), lambda c: c.per_s.scaled(UNITS[c.kind][1])),
+        (Column("unit"), lambda c: UNITS[c.kind][0]),
     )
     notes = ("The best of several sizes and launches; a copy counts bytes read and written",)
     title = f"Ceilings of {ceilings.device}"
-    return Table("ceilings", title, columns, tuple(rows), source, notes)
+    return Table("ceilings", title, columns, rows, source, notes)
 
 
 def roofline_table(points: Sequence[RoofPoint], left_out: Sequence[str], source: Source) -> Table:
     """The kernels, a row each."""
-    factors = varied_levels(points)
     programs = any(point.kernel for point in points)
-    rows = [_row(point, factors, programs=programs) for point in points]
-    columns = (
-        Column("system"),
-        *((Column("kernel"),) if programs else ()),
-        *(Column(name) for name in factors),
-        Column("N", "number"),
-        Column("time", "time", spread=True),
-        Column("FP32 operations", "number"),
-        Column("integer operations", "number"),
-        Column("bytes", "number"),
-        Column("operations per byte", "number"),
-        Column("attained", "number", "Gop/s"),
-        Column("attained", "number", "GB/s"),
-        Column("limit"),
-        Column("share", "number"),
-        Column("counted by"),
+    columns, rows = tabulate(
+        points,
+        (Column("system"), lambda p: p.system),
+        *([(Column("kernel"), lambda p: p.kernel or "-")] if programs else []),
+        *level_fields(points),
+        (Column("N", "number"), lambda p: p.n),
+        (Column("time", "time", spread=True), lambda p: p.time),
+        (Column("FP32 operations", "number"), lambda p: p.work["float"]),
+        (Column("integer operations", "number"), lambda p: p.work["integer"]),
+        (Column("bytes", "number"), lambda p: p.work["bytes"]),
+        (Column("operations per byte", "number"), lambda p: p.intensity),
+        (Column("attained", "number", "Gop/s"), lambda p: p.per_s(p.operations) * _GIGA),
+        (Column("attained", "number", "GB/s"), lambda p: p.per_s("bytes") * _GIGA),
+        (Column("limit"), lambda p: LIMITS[p.limit] if p.sure else UNSURE),
+        (Column("share", "number"), lambda p: p.share),
+        (Column("counted by"), lambda p: f"{p.counted_by}; {p.bytes_of}"),
     )
     notes = [SHARE_NOTE, INTEGER_NOTE]
     if any(point.counted_by == SIMULATED for point in points):
@@ -92,26 +89,7 @@ def roofline_table(points: Sequence[RoofPoint], left_out: Sequence[str], source:
     if left_out:
         notes.append(f"Without known operations, left out: {'; '.join(left_out)}")
     title = "Kernels under the roofline"
-    return Table("roofline", title, columns, tuple(rows), source, tuple(notes))
-
-
-def _row(point: RoofPoint, factors: Sequence[str], *, programs: bool) -> tuple[Cell, ...]:
-    return (
-        point.system,
-        *((point.kernel or "-",) if programs else ()),
-        *(str(point.levels.get(name, "-")) for name in factors),
-        point.n,
-        point.time,
-        point.work["float"],
-        point.work["integer"],
-        point.work["bytes"],
-        point.intensity,
-        point.per_s(point.operations) * 1e-9,
-        point.per_s("bytes") * 1e-9,
-        LIMITS[point.limit] if point.sure else UNSURE,
-        point.share,
-        f"{point.counted_by}; {point.bytes_of}",
-    )
+    return Table("roofline", title, columns, rows, source, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)

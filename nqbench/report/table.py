@@ -8,14 +8,15 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
 
+Item = TypeVar("Item")
 Cell = str | int | float | Estimate | None
 """``None`` is an empty cell: nothing was measured, which is not zero."""
 EMPTY: Final = "\u2013"
@@ -144,6 +145,14 @@ class Table:
         for row in self.rows:
             cells = zip(row, self.columns, strict=True)
             yield [*(text for cell, column in cells for text in _data(cell, column)), *source]
+
+
+def tabulate(
+    items: Iterable[Item], *fields: tuple[Column, Callable[[Item], Cell]]
+) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
+    """Columns and rows of a table from its fields: each column beside what fills it."""
+    columns = tuple(column for column, _ in fields)
+    return columns, tuple(tuple(cell(item) for _, cell in fields) for item in items)
 
 
 def cell_text(cell: Cell, column: Column) -> str:

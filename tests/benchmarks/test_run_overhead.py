@@ -45,7 +45,7 @@ def test_a_run_without_times_says_so(tmp_path: Path) -> None:
         (["overhead", "--points", "0"], "0 is less than 1"),
         (["durability", "--kills", "0"], "0 is less than 1"),
         (["mutations", "--count", "-3"], "-3 is less than 1"),
-        (["overhead", "RUN"], "which is no time"),
+        (["overhead", "RUN"], "which is not a time"),
     ],
 )
 def test_nonsense_is_refused(

@@ -11,7 +11,7 @@ import ast
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nqbench.analysis.claims.bootstrap import RESAMPLES
 from nqbench.analysis.claims.judge import SizeVerdict, Verdict
@@ -23,12 +23,13 @@ from nqbench.papers.formula import parse
 from nqbench.papers.schema import Claim, Paper
 from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.figures.style import GREY, Drawing, finish, legend, new_figure, whiskers
-from nqbench.report.table import Column, Source, Table, slug
+from nqbench.report.table import Column, Source, Table, slug, tabulate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+Value = TypeVar("Value")
 ORDER = ("holds", "fails", "unclear", "not measured")
 LONG = 100
 """Characters of a paper's value beyond which the table is hard to read."""
@@ -36,19 +37,16 @@ LONG = 100
 
 def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> Table:
     """One row per claim and device: verdict, measured value by size, the paper's, the reason."""
-    rows = tuple(
-        (
-            verdict.claim.id,
-            verdict.claim.statement,
-            verdict.word,
-            device_text(verdict),
-            "; ".join(_measured(size, len(verdict.sizes)) for size in verdict.sizes if size.value),
-            paper_text(verdict),
-            verdict.reason,
-        )
-        for verdict in verdicts
+    columns, rows = tabulate(
+        verdicts,
+        (Column("claim"), lambda v: v.claim.id),
+        (Column("statement"), lambda v: v.claim.statement),
+        (Column("verdict"), lambda v: v.word),
+        (Column("device"), device_text),
+        (Column("measured"), measured_text),
+        (Column("paper"), paper_text),
+        (Column("remark"), lambda v: v.reason),
     )
-    names = ("claim", "statement", "verdict", "device", "measured", "paper", "remark")
     counts = ", ".join(f"{sum(v.word == w for v in verdicts)} {w}" for w in ORDER)
     notes = (
         counts,
@@ -64,49 +62,44 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
         ),
         f"paper: {paper.title}; sections and formulas are in experiments/{paper.id}/published.yaml",
     )
-    return Table(
-        slug("claims", paper.id),
-        f"Claims of {paper.title}",
-        tuple(Column(name) for name in names),
-        rows,
-        source,
-        notes,
-    )
+    title = f"Claims of {paper.title}"
+    return Table(slug("claims", paper.id), title, columns, rows, source, notes)
 
 
 def details_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> Table:
     """One row per claim, device and size, for a spreadsheet."""
-    rows = tuple(
-        (
-            verdict.claim.id,
-            device_text(verdict),
-            None if size.n is None else str(size.n),
-            size.word,
-            size.value if isinstance(size.value, Estimate) else None,
-            size.value if isinstance(size.value, str) else None,
-            size.share,
-            size.paper,
-            verdict.claim.expr,
-            verdict.claim.expect,
-            size.reason,
-        )
-        for verdict in verdicts
-        for size in verdict.sizes
-    )
-    columns = (
-        *(Column("claim"), Column("device"), Column("N"), Column("verdict")),
-        *(Column("value", "ratio", spread=True), Column("other value")),
-        *(Column("share of resamples true", "number"), Column("paper")),
-        *(Column("expr"), Column("expect"), Column("remark")),
+    columns, rows = tabulate(
+        [(verdict, size) for verdict in verdicts for size in verdict.sizes],
+        (Column("claim"), lambda one: one[0].claim.id),
+        (Column("device"), lambda one: device_text(one[0])),
+        (Column("N"), lambda one: None if one[1].n is None else str(one[1].n)),
+        (Column("verdict"), lambda one: one[1].word),
+        (Column("value", "ratio", spread=True), lambda one: _of(Estimate, one[1])),
+        (Column("other value"), lambda one: _of(str, one[1])),
+        (Column("share of resamples true", "number"), lambda one: one[1].share),
+        (Column("paper"), lambda one: one[1].paper),
+        (Column("expr"), lambda one: one[0].claim.expr),
+        (Column("expect"), lambda one: one[0].claim.expect),
+        (Column("remark"), lambda one: one[1].reason),
     )
     title = f"Claims of {paper.title}, by size"
     return Table(slug("claims", paper.id, "by-size"), title, columns, rows, source)
+
+
+def _of(kind: type[Value], size: SizeVerdict) -> Value | None:
+    return size.value if isinstance(size.value, kind) else None
 
 
 def device_text(verdict: Verdict) -> str:
     """Device, marked where it is simulated."""
     mark = f" ({verdict.provenance})" if verdict.simulated else ""
     return f"{verdict.device}{mark}"
+
+
+def measured_text(verdict: Verdict) -> str:
+    """The measured values, by size where there are several."""
+    sizes = verdict.sizes
+    return "; ".join(_measured(size, len(sizes)) for size in sizes if size.value)
 
 
 def _measured(size: SizeVerdict, of: int) -> str:

@@ -8,8 +8,8 @@ from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.quantities import quantity
 from nqbench.analysis.limits.bottleneck import BEYOND, NEAR, Bottleneck, bottlenecks
 from nqbench.point import PART
-from nqbench.report.table import Cell, Column, Table, source_of
-from nqbench.report.tables.common import interval_note, plain, varied_levels
+from nqbench.report.table import Column, Table, source_of, tabulate
+from nqbench.report.tables.common import interval_note, level_fields, plain, varied_levels
 from nqbench.study.report_items import ReportItem
 from nqbench.workloads.base import VARIANTS
 
@@ -46,37 +46,22 @@ def bottleneck(data: Dataset, item: ReportItem) -> list[Table]:
 
 
 def _timed(data: Dataset, found: list[Bottleneck], title: str) -> Table:
-    factors = varied_levels(found)
-    rows: list[tuple[Cell, ...]] = [
-        (
-            b.system,
-            *(str(b.levels.get(name, "-")) for name in factors),
-            b.n,
-            b.total,
-            b.math,
-            b.memory,
-            b.both,
-            _occupancies(b),
-            b.judged.word,
-            b.judged.reason,
-        )
-        for b in found
-    ]
-    columns = (
-        Column("system"),
-        *(Column(name) for name in factors),
-        Column("N", "number"),
-        Column("total", "time", spread=True),
-        Column("math / total", "ratio", spread=True),
-        Column("memory / total", "ratio", spread=True),
-        Column("(math + memory) / total", "ratio", spread=True),
-        Column("occupancy total, math, memory"),
-        Column("verdict"),
-        Column("because"),
+    columns, rows = tabulate(
+        found,
+        (Column("system"), lambda b: b.system),
+        *level_fields(found),
+        (Column("N", "number"), lambda b: b.n),
+        (Column("total", "time", spread=True), lambda b: b.total),
+        (Column("math / total", "ratio", spread=True), lambda b: b.math),
+        (Column("memory / total", "ratio", spread=True), lambda b: b.memory),
+        (Column("(math + memory) / total", "ratio", spread=True), lambda b: b.both),
+        (Column("occupancy total, math, memory"), _occupancies),
+        (Column("verdict"), lambda b: b.judged.word),
+        (Column("because"), lambda b: b.judged.reason),
     )
     unmatched = () if all(b.matched for b in found) else (UNMATCHED,)
     notes = (METHOD, RULE, interval_note(False, data.rounds), *unmatched)
-    return Table("bottleneck", title, columns, tuple(rows), source_of(data), notes)
+    return Table("bottleneck", title, columns, rows, source_of(data), notes)
 
 
 def _occupancies(found: Bottleneck) -> str:
@@ -91,24 +76,19 @@ def _occupancies(found: Bottleneck) -> str:
 
 
 def _counted(data: Dataset, found: list[Bottleneck], title: str) -> Table:
+    shown = [(b, variant) for b in found for variant in VARIANTS if variant in b.points]
     factors = varied_levels(found)
-    rows = [
+    rows = (
         (
             b.system,
             *(str(b.levels.get(name, "-")) for name in factors),
-            b.n,
-            variant,
+            *(b.n, variant),
             *(plain(b.points[variant].detail(name)) for name in COUNTED),
         )
-        for b in found
-        for variant in VARIANTS
-        if variant in b.points
-    ]
+        for b, variant in shown
+    )
     columns = (
-        Column("system"),
-        *(Column(name) for name in factors),
-        Column("N", "number"),
-        Column(PART),
+        *(Column("system"), *map(Column, factors), Column("N", "number"), Column(PART)),
         *(Column(quantity(name).label, "number") for name in COUNTED),
     )
     notes = (METHOD, "These are counters, not times: only a GPU can tell what limits a kernel")

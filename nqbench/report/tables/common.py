@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Level, PointResult
@@ -107,3 +107,12 @@ def varied_levels(rows: Sequence[Labelled]) -> list[str]:
         for name in names:
             seen.setdefault((row.system, row.n, name), set()).add(str(row.levels.get(name)))
     return [name for name in names if any(len(s) > 1 for k, s in seen.items() if k[2] == name)]
+
+
+def level_fields(rows: Sequence[Labelled]) -> list[tuple[Column, Callable[[Labelled], Cell]]]:
+    """The columns of those factors, with what fills them."""
+    return [(Column(name), _level(name)) for name in varied_levels(rows)]
+
+
+def _level(name: str) -> Callable[[Labelled], Cell]:
+    return lambda row: str(row.levels.get(name, "-"))
