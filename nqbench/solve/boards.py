@@ -32,7 +32,7 @@ BATCH_BYTES: Final = 1 << 28
 """Boards of one batch, in memory: 256 MiB."""
 
 SIMULATED_BATCH: Final = 16
-"""A simulated GPU gains nothing from more, and would make boards that nobody needs."""
+"""A simulated GPU gains nothing from more, and would make boards that are not needed."""
 
 SPARE_SEARCHES: Final = 10_000
 SEARCHES_PER_BOARD: Final = 100

@@ -26,14 +26,14 @@ class Launched:
     """What one launch gave.
 
     ``answer``     as the workload combines it; ``None`` if the plan has none
-    ``expected``   the known answer, equal to ``answer``; ``None`` if nobody knows it
+    ``expected``   the known answer, equal to ``answer``; ``None`` if it is unknown
     ``counters``   names of ``vocabulary.COUNTERS``, or of the workload's probe; empty on a GPU
     ``lines``      of the simulator: counters of each memory access and branch
     ``resources``  registers, shared bytes, occupancy, ... as the compiler and the device report
     ``kernel_s``   seconds of the kernel; ``None`` where time has no meaning (simulator)
     ``wall_s``     seconds of everything, making the input and compiling included
     ``factors``    every factor with its resolved level
-    ``findings``   what the workload tells beside the answer
+    ``findings``   what the workload reports beside the answer
     """
 
     answer: int | None

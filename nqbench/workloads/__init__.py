@@ -1,7 +1,7 @@
 """The workloads, one folder each. A folder is all it takes: nothing lists them.
 
 A workload is imported when it is asked for. It is the object ``WORKLOAD`` of a package below this
-one, or anybody's, named ``package.module:object``.
+one, or one of any module, named ``package.module:object``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def get(name: str) -> Workload:
 
 def launch_factors(name: str) -> tuple[str, ...]:
     """Factors that the name of a system leaves open, in the order of the workload, and those about
-    measuring. A workload that is not installed here (of somebody's recorded run) has the latter."""
+    measuring. Of a workload that is not installed here, only the latter are known."""
     factors = get(name).factors.values() if name in names() else ()
     return (*(factor.name for factor in factors if factor.launch), *MEASURING)
 

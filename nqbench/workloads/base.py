@@ -58,7 +58,7 @@ class Workload(ABC):
     """One kind of computation: its factors, its named systems, its plans, its right answers.
 
     ``plan`` and ``answer`` must be written; everything else has a default. A workload of nqbench's
-    is the object ``WORKLOAD`` of a package below ``nqbench.workloads``; anybody's is named
+    is the object ``WORKLOAD`` of a package below ``nqbench.workloads``; any other is named
     ``package.module:object``.
     """
 
@@ -115,7 +115,7 @@ class Workload(ABC):
         """The answer out of the outputs of a launch (64-bit safe); ``None`` if it has none."""
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
-        """The known right answer, or ``None`` if nobody knows it."""
+        """The known right answer, or ``None`` if it is unknown."""
         del factors
         return None
 
@@ -133,8 +133,10 @@ class Workload(ABC):
         return {}
 
     def findings(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float | str]:
-        """What a launch tells beside the answer, for ``Record.about``: whether a search found what
-        it sought. ``FAULT`` explains a wrong answer."""
+        """What a launch reports beside the answer, for ``Record.about``: how a search ended, say.
+
+        ``FAULT`` explains a wrong answer.
+        """
         del plan, outputs
         return {}
 
@@ -160,7 +162,7 @@ class Workload(ABC):
         return self.answer(plan, outputs)
 
     def variant_expected(self, factors: Mapping[str, Level]) -> int | None:
-        """The right answer of the ``full`` variant, or ``None`` if nobody knows it."""
+        """The right answer of the ``full`` variant, or ``None`` if it is unknown."""
         return self.expected(factors)
 
 

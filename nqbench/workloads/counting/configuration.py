@@ -43,7 +43,7 @@ _INT31: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Resolved factors with their types. ``None`` stands for a factor that does not apply."""
+    """Resolved factors with their types. ``None`` marks a factor that does not apply."""
 
     n: int
     depth: int
@@ -194,7 +194,7 @@ class Geometry:
 
 
 def geometry(config: Configuration, jobs: int, device: DeviceFacts) -> Geometry:
-    """Grid for a number of jobs; what the level of ``blocks`` stands for on this device."""
+    """Grid for a number of jobs; what the level of ``blocks`` means on this device."""
     size = config.block_size
     if config.assignment == "block_pool":
         assert config.pool_size is not None

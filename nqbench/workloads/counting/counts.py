@@ -182,8 +182,8 @@ class Asked:
     def enumerated(self) -> Enumeration:
         """The walk over all jobs, from the disk if it was done before.
 
-        ``AnalysisError`` where it takes minutes that nobody asked for. Also where the disk has it:
-        what a page says must not depend on what was walked on this machine.
+        ``AnalysisError`` where it takes minutes and ``full`` was not asked for. Also where the disk
+        has it: what a page says must not depend on what was walked on this machine.
         """
         n = self.split.n
         if n > MAX_N_ON_THE_FLY and not self.full:
@@ -351,10 +351,10 @@ COUNTS: Final[Mapping[str, Kind]] = MappingProxyType(
             "queens placed below a job's own rows", _nodes_per_task, _TASKS_OF, ("stat",)
         ),
         "min_nodes_per_task": Kind(
-            "the least of nodes_per_task", lambda a: a.enumerated().nodes.min, _TASKS_OF
+            "the minimum of nodes_per_task", lambda a: a.enumerated().nodes.min, _TASKS_OF
         ),
         "max_nodes_per_task": Kind(
-            "the most of nodes_per_task", lambda a: a.enumerated().nodes.max, _TASKS_OF
+            "the maximum of nodes_per_task", lambda a: a.enumerated().nodes.max, _TASKS_OF
         ),
         "mean_nodes_per_task": Kind(
             "the mean of nodes_per_task", lambda a: a.enumerated().nodes.mean, _TASKS_OF

@@ -96,7 +96,7 @@ def masks_of_jobs(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule) -> 
 
 
 def split(n: int, depth: int, encoding: Encoding, symmetry: Symmetry) -> Jobs:
-    """Make the jobs anew (see :func:`make_jobs`) and time it."""
+    """Make the jobs again (see :func:`make_jobs`) and time it."""
     from nqbench.workloads.counting.search import count_prefixes, fill_prefixes
 
     odd_rule = ODD_RULES[encoding]

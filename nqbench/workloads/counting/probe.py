@@ -33,9 +33,9 @@ _STATISTICS: Final = {
 
 COUNTERS: Final = {
     **{
-        f"{what}_per_{unit}_{name}": f"{meaning} of the {what} per {told}"
+        f"{what}_per_{unit}_{name}": f"{meaning} of the {what} per {meaning_of}"
         for what in ("iterations", "cycles")
-        for unit, told in (("job", "job"), ("thread", "thread that had a job"))
+        for unit, meaning_of in (("job", "job"), ("thread", "thread that had a job"))
         for name, meaning in _STATISTICS.items()
     },
     "iterations_total": "passes of the search loop, summed over all jobs",

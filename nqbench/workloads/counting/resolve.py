@@ -138,7 +138,7 @@ def _senseless(levels: Levels) -> dict[str, str]:
         reason = "memory: local, whose order the compiler and the hardware fix"
         found |= dict.fromkeys(("allocation", "storage", "layout"), reason)
     if memory == "global":
-        found["allocation"] = "memory: global, since it speaks of shared memory"
+        found["allocation"] = "memory: global, since it is about shared memory"
     if rows != "max":
         found["max_board"] = f"rows: {rows}, which reserves rows by N"
     if assignment != "block_pool":

@@ -62,7 +62,7 @@ class BoardSet:
 def fault_of(boards: NDArray[Any]) -> str:
     """What is wrong with boards of shape ``(count, n)``, the first fault in words; empty if none.
 
-    Each must be a permutation without conflicts, counted anew, and no two may be alike.
+    Each must be a permutation without conflicts, counted again, and no two may be equal.
     """
     seen: dict[bytes, int] = {}
     for index, board in enumerate(boards):
@@ -102,18 +102,21 @@ def read_board_set(path: Path) -> BoardSet:
         raise InterchangeError(
             f"{path} cannot be read as a set of boards ({error}); `nqbench boards` writes them"
         ) from error
-    told = _provenance(path, arrays)
+    provenance = _provenance(path, arrays)
     boards = _array(path, arrays, "boards", 2)
     chains, evaluations = (_array(path, arrays, name, 1) for name in ("chains", "evaluations"))
-    if boards.shape[1:] != (told["n"],) or len({len(boards), len(chains), len(evaluations)}) > 1:
+    if (
+        boards.shape[1:] != (provenance["n"],)
+        or len({len(boards), len(chains), len(evaluations)}) > 1
+    ):
         raise InterchangeError(
             f"{path}: {len(boards)} boards of shape {boards.shape}, {len(chains)} chains and"
-            f" {len(evaluations)} evaluations do not fit each other and n: {told['n']}; the file"
-            " was changed, write it again"
+            f" {len(evaluations)} evaluations do not fit each other and n: {provenance['n']}; the"
+            " file was changed, write it again"
         )
     if fault := fault_of(boards):
         raise InterchangeError(f"{path}: {fault}; the file was changed, write it again")
-    own = {name: told[name] for name in ("seed", "searches", *_WORDS)}
+    own = {name: provenance[name] for name in ("seed", "searches", *_WORDS)}
     return BoardSet(boards, chains.astype(np.int64), evaluations.astype(np.int64), **own)
 
 
@@ -130,16 +133,16 @@ def _array(path: Path, arrays: Mapping[str, NDArray[Any]], name: str, axes: int)
 def _provenance(path: Path, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     text = arrays.get("provenance")
     try:
-        told = json.loads(str(text)) if text is not None else None
+        provenance = json.loads(str(text)) if text is not None else None
     except ValueError:
-        told = None
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
+        provenance = None
+    if not isinstance(provenance, dict) or provenance.get("format") != FORMAT:
         raise InterchangeError(
             f"{path} does not say that it is a set of boards ({FORMAT}); `nqbench boards` writes"
             " them"
         )
     for names, kind in ((_NUMBERS, int), (_WORDS, str)):
         for name in names:
-            if not isinstance(told.get(name), kind):
+            if not isinstance(provenance.get(name), kind):
                 raise InterchangeError(f"{path}: its provenance has no valid {name!r}")
-    return told
+    return provenance

@@ -175,7 +175,7 @@ def _load(path: Path) -> NDArray[Any]:
 def make_board(kind: str, n: int, seed: int, file: str = "") -> Board:
     """The board of one configuration (read-only): ``random``, ``valid`` or ``file``.
 
-    A file is read anew each time, since it may have changed.
+    A file is read again each time, since it may have changed.
     """
     if kind == "file":
         board = read_board(Path(file), n)

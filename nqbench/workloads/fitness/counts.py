@@ -2,8 +2,8 @@
 
 Both are counts of the algorithm, not measurements. ``bytes_moved`` sums what the threads load and
 store (caches may serve a part of it), the initial clearing of counters included; transfers between
-host and device are counted apart (``transfer_bytes``). The atomics of conflicts that are found are
-left out, since their number depends on the board (2/3 n for a random one). ``operations`` counts
+host and device are separate (``transfer_bytes``). The atomics of conflicts that are found are left
+out, since their number depends on the board (2/3 n for a random one). ``operations`` counts
 arithmetic on board values and indices; the bookkeeping of loops is left out.
 
 With P = n(n-1)/2 pairs, and 4 bytes per queen:

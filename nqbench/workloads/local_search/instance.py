@@ -46,7 +46,7 @@ from nqbench.workloads.local_search.tsplib import read_tsplib
 
 UNIFORM: Final = "uniform"
 DIGEST_MARK: Final = "#"
-DIGEST_LENGTH: Final = 12  # hex digits: enough to tell the versions of one file apart
+DIGEST_LENGTH: Final = 12  # hex digits: enough to distinguish the versions of one file
 _DIGEST: Final = re.compile(rf"(?s)(.+){DIGEST_MARK}([0-9a-f]{{{DIGEST_LENGTH}}})")
 
 _MANTISSA_BITS: Final = 24

@@ -107,7 +107,7 @@ def _resolve_kernel(levels: Levels, system: str | None, device: DeviceFacts) -> 
 def _resolve_tile(levels: Levels, device: DeviceFacts) -> None:
     """The largest tile that leaves enough warps for the device, unless it was given."""
     if levels["tile_x"] not in ("auto", *TILE_X):
-        raise InfeasibleError(f"tile_x: {levels['tile_x']} is none of 1, 2, 4, 8", "tile_x")
+        raise InfeasibleError(f"tile_x: {levels['tile_x']} is not 1, 2, 4 or 8", "tile_x")
     n = number(levels, "n")
     size = number(levels, "block_size")
     if levels["tile_x"] != "auto" and size > (most := MAX_BLOCK[number(levels, "tile_x")]):

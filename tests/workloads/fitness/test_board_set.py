@@ -91,8 +91,8 @@ def break_provenance(arrays: dict[str, Any]) -> None:
 
 
 def change_seed(arrays: dict[str, Any]) -> None:
-    told = json.loads(str(arrays["provenance"])) | {"seed": "one"}
-    arrays["provenance"] = np.array(json.dumps(told))
+    provenance = json.loads(str(arrays["provenance"])) | {"seed": "one"}
+    arrays["provenance"] = np.array(json.dumps(provenance))
 
 
 @pytest.mark.parametrize(

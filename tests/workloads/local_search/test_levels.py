@@ -102,7 +102,7 @@ REFUSED: dict[str, tuple[str | None, Mapping[str, Level], str, str]] = {
         "block_size: 48 is not a multiple of 32",
         "block_size",
     ),
-    "tile": ("local_search.fused", {"n": 9, "tile_x": 3}, "tile_x: 3 is none of 1, 2, 4", "tile_x"),
+    "tile": ("local_search.fused", {"n": 9, "tile_x": 3}, "tile_x: 3 is not 1, 2, 4", "tile_x"),
     "too wide a block": (
         "local_search.fused",
         {"n": 900, "tile_x": 4, "block_size": 544},
@@ -112,7 +112,7 @@ REFUSED: dict[str, tuple[str | None, Mapping[str, Level], str, str]] = {
     "a tile of many moves": (
         "local_search.resident",
         {"n": 9000, "tile_x": 3, "tile_y": 8},
-        "tile_x: 3 is none of 1, 2, 4",
+        "tile_x: 3 is not 1, 2, 4",
         "tile_x",
     ),
     "no index": (

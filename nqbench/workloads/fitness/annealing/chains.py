@@ -127,7 +127,7 @@ def starting_at(plan: Plan, seed: int, first: int) -> Plan:
 
 
 def winner(outputs: Mapping[str, NDArray[Any]]) -> int:
-    """The chain that stands for the run: the first to find a board, by proposals and not by time;
+    """The chain that represents the run: the first to find a board, by proposals and not by time;
     if none did, the one with the fewest conflicts left."""
     if "best" in outputs:
         named = int(outputs["best"][0]) & 0xFFFFFFFF

@@ -94,7 +94,7 @@ class Cooling:
         return self.limit(n) if self.attacked else min(self.moves_per_queen * n, MAX_EVALUATIONS)
 
     def full_length(self, n: int) -> int:
-        """Proposals of a run that nobody cuts short and that finds nothing."""
+        """Proposals of a run that is not cut short and finds nothing."""
         if self.attacked:
             return min(max(ATTACKED_LIMIT * n, ATTACKED_MIN), MAX_EVALUATIONS)
         return min(len(self.temperatures) * self.moves_per_queen * n, MAX_EVALUATIONS)

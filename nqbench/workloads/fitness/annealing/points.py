@@ -97,7 +97,7 @@ def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
 
 
 def answer(plan: Plan, outputs: Outputs) -> int:
-    """Conflicts of the board that the search ended with, counted anew on the CPU.
+    """Conflicts of the board that the search ended with, counted again on the CPU.
 
     ``FALSE_CLAIM`` if any board is not a permutation, or has other conflicts than its search says,
     or the chains were given another winner than theirs.
@@ -117,7 +117,7 @@ def findings(plan: Plan, outputs: Outputs) -> dict[str, int | float | str]:
     """Whether a board was found, and after what: for ``Record.about``.
 
     ``found`` 1 or 0; ``boards_found`` of how many chains; ``evaluations`` and ``accepted_moves`` of
-    the search that stands for the run.
+    the search that represents the run.
     """
     del plan
     chosen = winner(outputs)

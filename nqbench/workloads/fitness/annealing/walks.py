@@ -111,7 +111,7 @@ def change_of(board: Words, rising: Words, falling: Words, i: Whole, j: Whole) -
 
 @compiled
 def exchange(board: Words, rising: Words, falling: Words, i: Whole, j: Whole) -> None:
-    """Exchange the rows of two queens and count their diagonals anew."""
+    """Exchange the rows of two queens and update their diagonals."""
     off = board.size - 1
     a = np.int64(board[i])
     b = np.int64(board[j])
@@ -204,9 +204,9 @@ def advance(
     limit: int,
     measured: int,
 ) -> bool:
-    """One step of a walk whose boards somebody else evaluates.
+    """One step of a walk whose boards are evaluated elsewhere.
 
-    ``measured`` are the conflicts of ``board``: settles the proposal under way by them (or takes
+    ``measured`` are the conflicts of ``board``: decides the current proposal by them (or takes
     them for the start's) and makes the next one. False when the walk has ended; the board is then
     the last accepted one. ``state``: ``int64``, shape ``(STATE_WORDS,)``.
     """

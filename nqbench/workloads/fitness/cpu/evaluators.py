@@ -190,7 +190,7 @@ def run_in_threads(work: Callable[[int], object], numbers: Iterable[int]) -> Cal
 
 
 def fixed(board: NDArray[Any]) -> NDArray[np.int32]:
-    """A read-only view (a copy if need be): numba compiles for read-only arrays apart."""
+    """A read-only view (a copy if need be): numba compiles separately for read-only arrays."""
     view = np.ascontiguousarray(board, np.int32).view()
     view.setflags(write=False)
     return view

@@ -46,7 +46,7 @@ MAX_THREADS: Final = 60
 """As in the paper, section 2.2."""
 
 ROUNDS: Final = 7
-"""Evaluations per thread count, dealt out in turns so that drift of the clock favours none."""
+"""Evaluations per thread count, interleaved, so that drift of the clock favours none."""
 
 LIMIT_S: Final = 4.0
 """No further round of a class begins after this time; the first is always completed."""
@@ -148,19 +148,21 @@ def machine_key() -> str:
 def lookup(path: Path, size: int, measure: Measure) -> int:
     """The stored count for a size class, or that of ``measure(size)`` (seconds by thread count).
 
-    A folder that cannot be written does not hinder: the count then holds for this process.
+    If the folder cannot be written, the count holds for this process.
     """
     known = _measured_here.get((path, size))
     if known is not None:
         return known
-    anew = bool(os.environ.get(MEASURE_ENVIRONMENT))
-    stored = None if anew else read_count(path, size)
+    again = bool(os.environ.get(MEASURE_ENVIRONMENT))
+    stored = None if again else read_count(path, size)
     if stored is not None:
         return stored
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock"), timeout=LOCK_WAIT_S):
-            stored = None if anew else read_count(path, size)  # another process may have been first
+            stored = (
+                None if again else read_count(path, size)
+            )  # another process may have been first
             count = stored or choose(measure(size))
             if stored is None:
                 _write(path, size, count)

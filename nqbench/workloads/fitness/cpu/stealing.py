@@ -4,7 +4,7 @@ A task is a range of queens. It is split in halves down to the threshold: the wo
 half on its own deque (fork) and goes on with the lower one. It takes its next task from the end
 where it puts them; a worker without tasks steals the oldest, and so the largest, from another's
 other end (Chase and Lev, "Dynamic circular work-stealing deque", SPAA 2005, with a fixed buffer).
-Joining blocks nobody: of the two halves of a task, whichever ends last takes the sum to the parent.
+Joining blocks no thread: whichever half of a task ends last takes the sum to the parent.
 
 Tasks are numbered as nodes of a binary heap: node 1 is all queens, node k has the halves 2k and
 2k + 1. At level l (2**l nodes), node 2**l + p holds the queens from n p >> l up to, and without,
@@ -109,7 +109,7 @@ CAPACITY: Final = 64
 """Tasks that a deque holds: one per level at most, and 2**31 queens have 32 levels."""
 
 IDLE_SWEEPS: Final = 64
-"""Rounds of vain stealing before a worker lets others have the core (a few microseconds)."""
+"""Rounds without a task before a worker yields the core (a few microseconds)."""
 
 DONE: Final = 0
 IDLE: Final = 1
@@ -219,7 +219,7 @@ def work(
 ) -> int:
     """Run tasks until all is ``DONE``, or until there is none to steal (``IDLE``: call again)."""
     workers = tally.shape[0] // LINE
-    vain = 0
+    failed = 0
     while True:
         node = pop(ends, deques, worker)
         if node == 0:
@@ -231,10 +231,10 @@ def work(
                     tally[worker * LINE + 1] += 1
                     break
         if node == 0:
-            vain += 1
-            if vain > IDLE_SWEEPS:
+            failed += 1
+            if failed > IDLE_SWEEPS:
                 return IDLE
             continue
-        vain = 0
+        failed = 0
         run_task(board, threshold, worker, node, ends, deques, sums, ended)
         tally[worker * LINE] += 1
