@@ -20,7 +20,7 @@ from nqbench.plan import Buffer, Kernel, ProgramContext, ProgramPlan, Variable
 from tests.devices.cuda.fake_pycuda import Error, FakeDriver, LogicError, OutOfMemory
 from tests.devices.cuda.test_device import ILLEGAL, gpu
 from tests.devices.sim.harness import device as simulator
-from tests.devices.sim.test_program import KERNELS_OF_STEPS, N, kernel
+from tests.devices.sim.test_program import KERNELS_OF_STEPS, MISTAKES, N, kernel
 from tests.devices.sim.test_program import plan as simulated_plan
 
 __all__ = ["gpu"]  # a fixture
@@ -256,26 +256,13 @@ def test_buffers_of_the_run_come_and_go(steps: FakeDriver) -> None:
             assert steps.used() == before
 
 
-@pytest.mark.parametrize(
-    ("program", "said"),
-    [
-        ("early", f"kernel {ADDING} is launched while sum is not allocated"),
-        ("twice", "allocates buffer 'sum' twice"),
-        ("leaves", "ends without freeing sum"),
-        ("frees", "uses buffer 'sum', which is not allocated at that time"),
-        ("lasting", "allocates or frees buffer 'x', which is there all the time"),
-        ("unknown", f"launches kernel 'scales'; the plan has scale, {ADDING}"),
-        ("no_value", "kernel scale is launched with no variables; its variables are a"),
-        ("misnamed", "kernel scale is launched with b; its variables are a"),
-        ("too_large", "a = 4294967296 does not fit its type int32"),
-        ("fraction", "a = 0.5 does not fit its type int32"),
-        ("too_much", "downloads 101 elements of buffer 'x', which has 100"),
-    ],
-)
-def test_what_a_program_does_wrong_is_a_sentence(
-    steps: FakeDriver, program: str, said: str
-) -> None:
-    with prepared(plan(program)) as found:
+@pytest.mark.parametrize("mistake", [*MISTAKES, "early"])
+def test_what_a_program_does_wrong_is_a_sentence(steps: FakeDriver, mistake: str) -> None:
+    if mistake == "early":
+        made, said = plan("early"), f"kernel {ADDING} is launched while sum is not allocated"
+    else:
+        made, said = simulated_plan("errs", mistake), MISTAKES[mistake][1]
+    with prepared(made) as found:
         before = steps.used()
         with pytest.raises(DeviceError, match=said) as caught:
             found.launch()
@@ -286,46 +273,6 @@ def test_what_a_program_does_wrong_is_a_sentence(
 
 def early(context: ProgramContext) -> None:
     context.launch(ADDING)
-
-
-def twice(context: ProgramContext) -> None:
-    context.allocate("sum", "sum")
-
-
-def leaves(context: ProgramContext) -> None:
-    context.allocate("sum")
-
-
-def frees(context: ProgramContext) -> None:
-    context.free("sum")
-
-
-def lasting(context: ProgramContext) -> None:
-    context.free("x")
-
-
-def unknown(context: ProgramContext) -> None:
-    context.launch("scales", a=1)
-
-
-def no_value(context: ProgramContext) -> None:
-    context.launch("scale")
-
-
-def misnamed(context: ProgramContext) -> None:
-    context.launch("scale", b=1)
-
-
-def too_large(context: ProgramContext) -> None:
-    context.launch("scale", a=1 << 32)
-
-
-def fraction(context: ProgramContext) -> None:
-    context.launch("scale", a=0.5)
-
-
-def too_much(context: ProgramContext) -> None:
-    context.download("x", N + 1)
 
 
 def test_an_error_names_the_program_and_the_last_launch(steps: FakeDriver) -> None:

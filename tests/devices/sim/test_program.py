@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -154,47 +155,73 @@ def test_a_kernel_that_reaches_memory_not_allocated_is_at_fault(program: str) ->
         prepared.launch()
 
 
-def asks(context: ProgramContext, what: str) -> None:
-    deeds: dict[str, Any] = {
-        "no kernel": lambda: context.launch("nothing"),
-        "no variable": lambda: context.launch("scale"),
-        "another variable": lambda: context.launch("scale", b=1),
-        "too large": lambda: context.launch("scale", a=2**31),
-        "not whole": lambda: context.launch("scale", a=1.5),
-        "no buffer": lambda: context.clear("nothing"),
-        "too long": lambda: context.upload("where", np.zeros(9)),
-        "no data": lambda: context.upload("where"),
-        "too much": lambda: context.download("where", 9),
-        "lasting": lambda: context.allocate("x"),
-        "twice": lambda: context.allocate("sum", "sum"),
-        "not there": lambda: context.download("sum"),
-        "never freed": lambda: context.allocate("sum"),
-    }
-    deeds[what]()
+MISTAKES: dict[str, tuple[Callable[[ProgramContext], Any], str]] = {
+    "no kernel": (
+        lambda context: context.launch("nothing"),
+        "launches kernel 'nothing'; the plan has scale, add_up",
+    ),
+    "no variable": (
+        lambda context: context.launch("scale"),
+        "kernel scale is launched with no variables; its variables are a",
+    ),
+    "another variable": (
+        lambda context: context.launch("scale", b=1),
+        "kernel scale is launched with b; its variables are a",
+    ),
+    "too large": (
+        lambda context: context.launch("scale", a=2**31),
+        "kernel scale: a = 2147483648 does not fit its type int32",
+    ),
+    "not whole": (
+        lambda context: context.launch("scale", a=1.5),
+        "kernel scale: a = 1.5 does not fit its type int32",
+    ),
+    "no buffer": (
+        lambda context: context.clear("nothing"),
+        "uses buffer 'nothing'; the plan has x, y, sum, where",
+    ),
+    "too long": (
+        lambda context: context.upload("where", np.zeros(9)),
+        "uploads 9 elements into buffer 'where' of 8",
+    ),
+    "no data": (
+        lambda context: context.upload("where"),
+        "uploads buffer 'where' without data, and the plan has none",
+    ),
+    "too much": (
+        lambda context: context.download("where", 9),
+        "downloads 9 elements of buffer 'where', which has 8",
+    ),
+    "lasting": (
+        lambda context: context.allocate("x"),
+        "allocates or frees buffer 'x', which is there all the time",
+    ),
+    "twice": (lambda context: context.allocate("sum", "sum"), "allocates buffer 'sum' twice"),
+    "not there": (
+        lambda context: context.download("sum"),
+        "uses buffer 'sum', which is not allocated at that time",
+    ),
+    "never allocated": (
+        lambda context: context.free("sum"),
+        "uses buffer 'sum', which is not allocated at that time",
+    ),
+    "never freed": (
+        lambda context: context.allocate("sum"),
+        "ends without freeing sum, which it allocated",
+    ),
+}
+"""What a program can do wrong on any device, and what is then said."""
 
 
-@pytest.mark.parametrize(
-    ("what", "sentence"),
-    [
-        ("no kernel", r"launches kernel 'nothing'; the plan has scale, add_up"),
-        ("no variable", r"kernel scale is launched with no variables; its variables are a"),
-        ("another variable", r"kernel scale is launched with b; its variables are a"),
-        ("too large", r"kernel scale: a = 2147483648 does not fit its type int32"),
-        ("not whole", r"kernel scale: a = 1.5 does not fit its type int32"),
-        ("no buffer", r"uses buffer 'nothing'; the plan has x, y, sum, where"),
-        ("too long", r"uploads 9 elements into buffer 'where' of 8"),
-        ("no data", r"uploads buffer 'where' without data, and the plan has none"),
-        ("too much", r"downloads 9 elements of buffer 'where', which has 8"),
-        ("lasting", r"allocates or frees buffer 'x', which is there all the time"),
-        ("twice", r"allocates buffer 'sum' twice"),
-        ("not there", r"uses buffer 'sum', which is not allocated at that time"),
-        ("never freed", r"ends without freeing sum, which it allocated"),
-    ],
-)
-def test_mistakes_of_a_program_are_said(what: str, sentence: str) -> None:
+def errs(context: ProgramContext, mistake: str) -> None:
+    MISTAKES[mistake][0](context)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_of_a_program_are_said(mistake: str) -> None:
     with (
-        device().prepare(plan("asks", what)) as prepared,
-        pytest.raises(DeviceError, match=sentence),
+        device().prepare(plan("errs", mistake)) as prepared,
+        pytest.raises(DeviceError, match=MISTAKES[mistake][1]),
     ):
         prepared.launch()
 
