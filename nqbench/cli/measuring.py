@@ -61,10 +61,10 @@ def measure(
 def report(runs: Sequence[Path], out: Path | None = None, formats: Sequence[str] = ()) -> None:
     """Write the tables and figures of runs, and show where they are and what they say."""
     from nqbench.cli.show.outcome import show_report
-    from nqbench.report import default_out, findings_of, write_report
+    from nqbench.report import default_out, write_report
 
     written = write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex"))
-    show_report(written.paths, written.not_made, findings_of(runs))
+    show_report(written.paths, written.not_made, written.findings)
 
 
 def report_measured(outcome: RunOutcome) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nqbench.report.writer import Report, default_out, findings_of, write_report
+    from nqbench.report.writer import Report, default_out, write_report
 
-__all__ = ["Report", "default_out", "findings_of", "write_report"]
+__all__ = ["Report", "default_out", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

@@ -26,10 +26,14 @@ INLINE_ROWS: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was written, the page first, and a sentence for each thing that could not be made."""
+    """What was written, the page first, and what came out, in sentences.
+
+    ``not_made`` has a sentence for each table or figure that could not be made.
+    """
 
     paths: tuple[Path, ...]
     not_made: tuple[str, ...]
+    findings: tuple[str, ...]
 
 
 def write_report(
@@ -49,15 +53,18 @@ def write_report(
     if not runs:
         raise StudyError("a report needs at least one run folder")
     not_made: list[str] = []
+    said: list[str] = []
     for run in runs:
         data = load_dataset(run)
         if len(runs) > 1:
             page.enter(slug(data.name, data.device))
-        not_made += _section(data, page)
-    return Report(tuple(page.write("report")), tuple(not_made))
+        told = findings(data)
+        said += told
+        not_made += _section(data, page, told)
+    return Report(tuple(page.write("report")), tuple(not_made), tuple(said))
 
 
-def _section(data: Dataset, page: Page) -> list[str]:
+def _section(data: Dataset, page: Page, told: Sequence[str]) -> list[str]:
     """One run on the page. Returns a sentence for each item that could not be made."""
     page.heading(f"{data.name}: {data.device}", 1)
     about = str(data.study.get("about") or "").strip()
@@ -66,7 +73,7 @@ def _section(data: Dataset, page: Page) -> list[str]:
     ok = sum(p.ok for p in data.points)
     page.add(Origin(source_of(data), f"{ok} of {len(data.points)} points ok"))
     page.heading("Findings")
-    page.add(Bullets(tuple(findings(data))))
+    page.add(Bullets(tuple(told)))
     not_made = []
     for item in items_of(data):
         try:
@@ -121,8 +128,3 @@ def default_out(run: Path) -> Path:
             if parts[i] == "results" and parts[i + 1] in {"local", "reference"}:
                 return Path(*parts[:i], "plots", *parts[i + 1 :])
     return run / "report"
-
-
-def findings_of(runs: Sequence[Path]) -> list[str]:
-    """The findings of each run, in words."""
-    return [sentence for run in runs for sentence in findings(load_dataset(run))]

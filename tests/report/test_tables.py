@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nqbench.analysis.claims.functions import counter_of
+from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed
+from nqbench.analysis.data.quantities import quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.table import Column, Source, Table
 from nqbench.report.tables import TABLES
+from nqbench.report.tables.common import CPU_NOTE, PROGRAM_NOTE
 from nqbench.study.report_items import ReportItem, kinds
 from tests.builders import H100, MINI, TRUTH, Builder, ablation
+from tests.measure.programs import point
+from tests.measure.test_runner import measure
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +37,12 @@ def make(data: Dataset, name: str, of: str | None = None, **options: Any) -> lis
     return TABLES[name](data, ReportItem("table", name, of=of, **options))
 
 
+def names(table: Table) -> list[str]:
+    return [column.name for column in table.columns]
+
+
 def cells(table: Table, column: str) -> list[object]:
-    i = [c.name for c in table.columns].index(column)
+    i = names(table).index(column)
     return [row[i] for row in table.rows]
 
 
@@ -76,7 +88,7 @@ def test_simulated_counters_and_cpu_times_never_share_a_table(simulated: Dataset
         assert len(tables) == 2
         counters, times = tables
         assert not any(c.kind == "time" for c in counters.columns)
-        assert "lane efficiency" not in [c.name for c in times.columns]
+        assert "lane efficiency" not in names(times)
         assert "CPU baselines, measured" in times.title
         assert times.source.provenance == "measured, 5 rounds"
         assert times.source.device.endswith("(cpu)")
@@ -101,14 +113,14 @@ def test_interactions_name_what_reverses(measured: Dataset) -> None:
 
 def test_systems_stand_beside_each_other_by_size(measured: Dataset) -> None:
     (table,) = make(measured, "systems", of="systems")
-    assert [c.name for c in table.columns] == ["system", "N=15", "N=16", "N=17", "N=18"]
+    assert names(table) == ["system", "N=15", "N=16", "N=17", "N=18"]
     assert len(table.rows) == 18
     assert any("timed as a whole" in note for note in table.notes)
 
 
 def test_a_value_may_be_asked_for(simulated: Dataset) -> None:
     (table, _) = make(simulated, "results", of="systems", value="barriers")
-    assert "barriers" in [c.name for c in table.columns]
+    assert "barriers" in names(table)
 
 
 def test_time_of_a_simulated_run_is_refused(simulated: Dataset) -> None:
@@ -127,7 +139,7 @@ def test_a_level_has_one_column_among_the_resources() -> None:
     for blocks in ("1/SM", "5/SM"):
         builder.time("s", {"n": 15, "blocks": blocks}, 0.1)
     (table,) = make(builder.data(), "resources")
-    assert [c.name for c in table.columns].count("blocks") == 1
+    assert names(table).count("blocks") == 1
 
 
 def test_a_table_of_one_row_says_so() -> None:
@@ -169,3 +181,57 @@ def test_every_table_carries_its_source(measured: Dataset, simulated: Dataset) -
                 baselines = table.name.endswith("-cpu")
                 assert table.source.provenance == ("measured, 5 rounds" if baselines else word)
                 assert table.source.command == "nqbench run configs/ablation.yaml"
+
+
+# Programs, and systems of the CPU that are not called ``cpu.*``.
+
+POINTS = [point(4), point(8), point(8, "sums.serial")]
+
+
+def programs(tmp_path: Path, device: str) -> list[Table]:
+    measure(tmp_path / "run", POINTS, device)
+    return make(load_dataset(tmp_path / "run"), "results", of="sizes")
+
+
+def test_times_of_programs_come_with_their_phases(tmp_path: Path) -> None:
+    (table,) = programs(tmp_path, "fake:noise=0.01")
+    shown = ["kernel time", "transfer time", "evaluation time", "other time", "total time"]
+    assert [n for n in names(table) if n.endswith("time")] == shown
+    at = {name: i for i, name in enumerate(names(table))}
+    launched, _, serial = table.rows
+    assert launched[at["evaluation time"]] is None
+    assert launched[at["transfer time"]] == pytest.approx(
+        float(str(launched[at["total time"]])) / 4, rel=0.05
+    )
+    assert serial[at["evaluation time"]] is not None
+    assert PROGRAM_NOTE in table.notes
+    assert CPU_NOTE not in table.notes
+    assert any(
+        note.startswith("sums.serial runs on the CPU and is timed as a whole")
+        for note in table.notes
+    )
+
+
+def test_counters_of_a_run_are_totals_and_those_of_a_kernel_can_be_asked_for(
+    tmp_path: Path,
+) -> None:
+    kernels, _ = programs(tmp_path, "sim")
+    assert "warp instructions" in names(kernels)
+    assert not any("@" in name or " of " in name for name in names(kernels))
+    data = load_dataset(tmp_path / "run")
+    small, large, _ = data.points
+    part = quantity("global_requests@scale")
+    assert part.label == "global requests of scale"
+    values = [p.estimate(part) for p in (small, large)]
+    assert [v.value for v in values if v] == [4 * 4 * 3, 4 * 8 * 3]
+    run = Observed(tmp_path / "run", data)
+    assert counter_of(run, large, "global_requests@scale") == 4 * 8 * 3
+    assert counter_of(run, large, "launches") == 9
+    asked, *_ = make(data, "results", of="sizes", value="launches@scale")
+    assert "launches of scale" in names(asked)
+
+
+def test_a_counter_of_a_kernel_is_still_a_counter() -> None:
+    assert quantity("lane_efficiency@scale").better == "higher"
+    with pytest.raises(AnalysisError, match="did you mean 'launches'"):
+        quantity("launchs@scale")

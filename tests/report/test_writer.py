@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nqbench.errors import StoreError, StudyError
-from nqbench.report import default_out, findings_of, write_report
+from nqbench.report import default_out, write_report
 from nqbench.report.items import items_of
 from nqbench.report.page import Folder
 from tests.builders import H100, MINI, Builder, ablation, factorial
@@ -108,8 +108,10 @@ def test_several_runs_get_a_folder_each(serve: Serve, tmp_path: Path) -> None:
     runs = serve(
         factorial(sizes=(15,), report=EFFECTS[:1]), factorial(MINI, (9,), report=EFFECTS[:1])
     )
-    written = write_report(runs, tmp_path, ("md",)).paths
-    folders = {p.parent.name for p in written[1:]}
+    report = write_report(runs, tmp_path, ("md",))
+    for word in ("measured", "simulated"):
+        assert any(word in finding for finding in report.findings)
+    folders = {p.parent.name for p in report.paths[1:]}
     assert folders == {"ablation-nvidia-h100-pcie-cuda-0", "ablation-mini-sm-90-rules-sim-mini"}
     text = (tmp_path / "report.md").read_text()
     for link in re.findall(r"\]\(<([^>]*)>\)", text):
@@ -188,12 +190,6 @@ def test_no_run_is_refused(tmp_path: Path) -> None:
 )
 def test_default_folder_follows_the_run(run: str, out: str) -> None:
     assert default_out(Path(run)) == Path(out)
-
-
-def test_findings_of_runs(serve: Serve) -> None:
-    told = findings_of(serve(factorial(sizes=(15,)), factorial(MINI, (9,))))
-    assert any("measured" in s for s in told)
-    assert any("simulated" in s for s in told)
 
 
 @pytest.mark.parametrize("entry", [{"x": "depth"}, {"figure": "line", "n": "ten"}, "results"])

@@ -9,6 +9,7 @@ import pytest
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.findings import findings
 from nqbench.analysis.limits.bottleneck import Bottleneck, Judged, bottlenecks
 from nqbench.compiler.occupancy import occupancy
 from nqbench.devices.models import load_model
@@ -20,7 +21,6 @@ from nqbench.report.figures.bottleneck import PER_ROW, _rows
 from nqbench.report.figures.bottleneck import bottleneck as draw
 from nqbench.report.figures.style import styled
 from nqbench.report.tables.bottleneck import bottleneck as tabulate
-from nqbench.report.writer import findings_of
 from nqbench.study import Measure, ReportItem
 from nqbench.study.variants import VariantsStudy, variants_study
 from nqbench.workloads.base import VARIANTS
@@ -131,7 +131,7 @@ def test_the_simulator_counts_the_parts(tmp_path: Path) -> None:
     assert requests["memory_only"] == requests["full"] != 0
     (found,) = bottlenecks(data)
     assert "needs a GPU" in found.judged.reason
-    assert any("needs a GPU" in sentence for sentence in findings_of([outcome.path]))
+    assert any("needs a GPU" in sentence for sentence in findings(load_dataset(outcome.path)))
 
 
 def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def series(paper: Paper, table: PaperTable, run: Observed) -> Table:
     if not counted:
         columns.append(Column("configuration here"))
     rows = [_row(cell, own=own, ratios=ratios, launch=not counted) for cell in cells]
-    source = Source("host", ENUMERATED, run.data.command, run.data.name) if counted else None
+    source = Source("CPU", ENUMERATED, run.data.command, run.data.name) if counted else None
     notes = _notes(paper, table, cells, reader, run)
     return reproduced(paper, table, run, columns, rows, notes, source=source)
 

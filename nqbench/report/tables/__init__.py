@@ -10,8 +10,7 @@ from nqbench.report.table import Table
 from nqbench.report.tables.bottleneck import bottleneck
 from nqbench.report.tables.effects import effects, interactions
 from nqbench.report.tables.resources import resources
-from nqbench.report.tables.results import results
-from nqbench.report.tables.skipped import skipped
+from nqbench.report.tables.results import results, skipped
 from nqbench.report.tables.systems import systems
 from nqbench.study.report_items import ReportItem
 

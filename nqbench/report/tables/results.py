@@ -8,6 +8,7 @@ from typing import Final
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import combine
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity, quantity
+from nqbench.analysis.wording import describe
 from nqbench.errors import AnalysisError
 from nqbench.report.items import columns_of, sweeps_of, title_of
 from nqbench.report.table import Cell, Column, Table, slug, source_of
@@ -88,3 +89,25 @@ def _row(
         samples = [int(row.get("samples") or 0) for row in point.measurements.values()]
         cells += [len(point.measurements) or None, sum(samples) or None]
     return (*cells, point.status)
+
+
+def skipped(data: Dataset, item: ReportItem) -> list[Table]:
+    """Every point without a value, and every point that lost measurements."""
+    rows = []
+    for sweep in sweeps_of(data, item):
+        factors = columns_of(data, sweep)
+        for point in data.select(sweep, item.n):
+            if not point.ok or point.reason:
+                what = describe(point, factors)
+                rows.append((sweep, what, point.n, point.status, point.reason))
+    columns = (
+        Column("sweep"),
+        Column("point"),
+        Column("N", "number"),
+        Column("status"),
+        Column("reason"),
+    )
+    note = f"{len(rows)} of {len(data.points)} points" if rows else "Every planned point ran"
+    title = item.title or "What did not run, and why"
+    name = slug("skipped", item.of or "")
+    return [Table(name, title, columns, tuple(rows), source_of(data), (note,))]

@@ -26,7 +26,7 @@ from nqbench.report.papers.write import joint_source
 from nqbench.report.papers.zhang2011 import kernels, pool, speedup
 from nqbench.report.table import Source
 from tests.papers.runs import device, fitness, zhang
-from tests.report.papers.test_twins import feinbube, simulated, tanaka
+from tests.report.papers.test_reproduced import feinbube, simulated, tanaka
 
 
 @pytest.fixture(autouse=True)
