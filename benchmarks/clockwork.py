@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nqbench.facts import DeviceFacts
-from nqbench.measure.events import RunOutcome, Silent
+from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.runner import run_study
 from nqbench.plan import Buffer, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
@@ -95,7 +95,7 @@ class ClockworkStudy:
         return [Point(self.name, "sizes", NAME, None, {"n": n}) for n in SIZES]
 
 
-class Announcer(Silent):
+class Announcer(Listener):
     """Says which blocks are stored."""
 
     def stage(self, name: str, total: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from nqbench.record import Record
 
@@ -32,8 +31,8 @@ class RunOutcome:
     unchanged: bool = False
 
 
-class Listener(Protocol):
-    """Told about progress; draws it, logs it, or ignores it."""
+class Listener:
+    """Told about progress; draws it, logs it, or, as this one, ignores it."""
 
     def stage(self, name: str, total: int) -> None:
         """A stage of ``total`` steps begins."""
@@ -46,19 +45,3 @@ class Listener(Protocol):
 
     def finished(self, outcome: RunOutcome) -> None:
         """The run is over."""
-
-
-class Silent:
-    """A listener that ignores everything."""
-
-    def stage(self, name: str, total: int) -> None:
-        """Ignored."""
-
-    def advanced(self, record: Record | None = None) -> None:
-        """Ignored."""
-
-    def message(self, text: str) -> None:
-        """Ignored."""
-
-    def finished(self, outcome: RunOutcome) -> None:
-        """Ignored."""

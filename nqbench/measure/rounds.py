@@ -49,7 +49,7 @@ class Rounds:
                 longest_s = max(longest_s, left_s - budget.left_s())
 
     def order(self, tasks: Sequence[Task], round_: int) -> list[Task]:
-        """The visiting order of a round: random, but the same when the run is gone on with."""
+        """The visiting order of a round: random, but the same when the run is resumed."""
         shuffled = list(tasks)
         random.Random(f"{self._seed}:{round_}").shuffle(shuffled)
         return shuffled

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import Budget
 from nqbench.measure.dispatch import Dispatch
-from nqbench.measure.events import Listener, RunOutcome, Silent
+from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.forecast import TimeBook, nominal_cores
 from nqbench.measure.identity.keys import Keys
 from nqbench.measure.identity.manifest import check_same_run, make_manifest, policy_of, protocol_of
@@ -60,7 +60,7 @@ def run_study(
     anything is run, and ``DeviceError`` if the device is lost for good.
     """
     started = time.monotonic()
-    listener = listener or Silent()
+    listener = listener or Listener()
     if expand is None:
         from nqbench.study import expand as expand_study
 

@@ -27,7 +27,6 @@ class Stages:
         self._state = dispatch.state
         self._budget = dispatch.budget
         self._rounds = Rounds(dispatch, seed)
-        self._compiled: set[str] = set()
 
     def leave_out_infeasible(self, tasks: Sequence[Task]) -> list[Task]:
         """Record the points that cannot run on this device; returns the others."""
@@ -38,11 +37,7 @@ class Stages:
 
     def compile(self, tasks: Sequence[Task], facts: DeviceFacts) -> list[Task]:
         """Fill the compiler's cache in parallel; returns the points whose kernel compiles."""
-        kernels = [
-            t
-            for t in tasks
-            if t.device != "cpu" and t.key not in self._compiled and not self._state.done(t, 0)
-        ]
+        kernels = [t for t in tasks if t.device != "cpu" and not self._state.done(t, 0)]
         if not kernels:
             return list(tasks)
         self._dispatch.listener.stage("compile", len(kernels))
@@ -50,7 +45,6 @@ class Stages:
         with closing(self._dispatch.workers.compilers()) as compilers:
             for job, reply in compilers.run(self._compile_jobs(kernels, facts, refused)):
                 if reply.measurement.status == "ok":
-                    self._compiled.add(job.tag.key)
                     self._dispatch.listener.advanced()
                     continue
                 refused.add(job.tag.key)
@@ -68,7 +62,7 @@ class Stages:
             return
         self._dispatch.listener.stage("count", len(pending))
         processes = min(processes, len(pending))
-        pending = _apart(pending, processes)
+        pending = _spread(pending, processes)
         with closing(self._dispatch.workers(processes)) as workers:
             self._dispatch.run(workers, self._tries(pending, EXACT_ROUND), EXACT_ROUND)
 
@@ -127,7 +121,7 @@ def _ascending(tasks: Sequence[Task]) -> list[Task]:
     return sorted(tasks, key=lambda task: (task.point.n, core_s(task.point)))
 
 
-def _apart(tasks: Sequence[Task], workers: int) -> list[Task]:
+def _spread(tasks: Sequence[Task], workers: int) -> list[Task]:
     """Keep neighbours from being taken by two workers at a time, board size by board size.
 
     Neighbours often share a kernel, which the second of them then finds compiled.

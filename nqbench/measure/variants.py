@@ -45,7 +45,7 @@ class OfVariant(Workload):
     variant_built: Variant
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
-        """The part of the configuration's main kernel, with the whole's occupancy."""
+        """The variant of the configuration's main kernel, at the full kernel's occupancy."""
         plan = self.workload.plan(factors, system, device)
         check_variants(self.workload, system)
         full = self.workload.variant(plan, "full")
@@ -53,7 +53,7 @@ class OfVariant(Workload):
         return built if device.kind == "sim" else matched(built, full, device)
 
     def answer(self, plan: Plan, outputs: Outputs) -> int | None:
-        """The full kernel's answer; that of another part means nothing."""
+        """The full kernel's answer; that of another variant means nothing."""
         if self.variant_built != "full":
             return None
         assert isinstance(plan, KernelPlan)

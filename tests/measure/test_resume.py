@@ -235,9 +235,9 @@ def test_undoing_a_change_finds_the_old_blocks_again(bench: Bench) -> None:
 def test_an_edit_while_the_kernel_is_measured_ends_the_run(bench: Bench) -> None:
     """Later rounds would measure the new kernel under the old one's key."""
     from nqbench.errors import StoreError
-    from nqbench.measure.events import Silent
+    from nqbench.measure.events import Listener
 
-    class Editor(Silent):
+    class Editor(Listener):
         def stage(self, name: str, total: int) -> None:
             if name.startswith("round 2"):
                 bench.edit("part.cuh", "TURNS 4", "TURNS 5")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nqbench.facts import DeviceFacts
+from nqbench.measure.events import Listener
 from nqbench.plan import Buffer, CpuPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level, Point
 from nqbench.study import Measure
@@ -121,7 +122,7 @@ class ToyStudy:
         return list(self.points)
 
 
-class Recorder:
+class Recorder(Listener):
     """A listener that keeps what it was told."""
 
     def __init__(self) -> None:

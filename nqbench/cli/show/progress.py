@@ -19,6 +19,7 @@ from rich.progress import (
 )
 
 from nqbench.cli.show.console import console, say
+from nqbench.measure.events import Listener
 
 PLAIN_INTERVAL_S: Final = 10.0
 """Seconds between two progress lines in a log: often enough to see life, rare enough to read."""
@@ -47,7 +48,7 @@ def failure_text(record: Any) -> str:
     return f"{record.status}: {point_text(record)}: {record.reason}"
 
 
-class PlainListener:
+class PlainListener(Listener):
     """Progress as plain lines, at most one every ``PLAIN_INTERVAL_S`` seconds per stage."""
 
     def __init__(self, out: Console) -> None:

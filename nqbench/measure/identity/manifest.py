@@ -1,4 +1,4 @@
-"""What a run's manifest says, and whether a folder's earlier run can be gone on with."""
+"""What a run's manifest says, and whether a folder's earlier run can be resumed."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ SPENT: Final = {
     "sample": "timed launches with all that lies between them",
     "telemetry": "opening and reading the device's sensors",
     "check": "fetching the answer and comparing it",
-    "phases": "one more run of a program, with its phases told apart",
+    "phases": "one more run of a program, split into its phases",
     "kernels": "inside kernels, warm-up included: a part of warm_up and sample",
 }
 """What the seconds of a measurement go to (``Record.spent_s``)."""

@@ -20,8 +20,8 @@ def whole_run(
 ) -> dict[str, float]:
     """The phases of a run that was timed as a whole, ``other`` (not below 0) and ``total`` added.
 
-    ``parts`` are seconds of one run that was told apart, the kernels' under their own names and
-    together as ``kernel``; ``total_s`` is the sampled median. Waiting after every operation takes
+    ``parts`` are seconds of one run that was split into phases, the kernels' under their own names
+    and together as ``kernel``; ``total_s`` is the sampled median. Waiting after every operation takes
     time of its own, so that the parts of a short run may exceed its total. ``groups`` are sums as
     well (``ProgramContext.group``).
     """
@@ -37,7 +37,7 @@ def _grouped(
     """What groups take of a run of ``total_s``: all but the CPU work outside of them.
 
     That work is the same whether operations are waited for or not, so it is taken from the run that
-    was told apart, and the waits of that run burden no group.
+    was split, and the waits of that run count for no group.
     """
     found = {name: parts[name] for name in groups if name in parts}
     together_s = sum(found.values())
@@ -55,8 +55,8 @@ def phases_of(
 
     A kernel's are those around its launch (``reduce_s``: fetching and adding up the results). A
     host function's time is whole: it hands over its answer, and what is done with it afterwards is
-    no part of the scheme; it may tell its own phases. A program is run once more, which is told
-    apart; what its ``split_s`` says comes before the run and is not in its total. Raises what a
+    no part of the scheme; it may tell its own phases. A program is run once more and
+    split; what its ``split_s`` says comes before the run and is not in its total. Raises what a
     launch raises.
     """
     value_s = found.value_s
