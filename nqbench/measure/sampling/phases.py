@@ -21,9 +21,9 @@ def whole_run(
     """The phases of a run that was timed as a whole, ``other`` (not below 0) and ``total`` added.
 
     ``parts`` are seconds of one run that was split into phases, the kernels' under their own names
-    and together as ``kernel``; ``total_s`` is the sampled median. Waiting after every operation takes
-    time of its own, so that the parts of a short run may exceed its total. ``groups`` are sums as
-    well (``ProgramContext.group``).
+    and together as ``kernel``; ``total_s`` is the sampled median. Waiting after every operation
+    takes time of its own, so that the parts of a short run may exceed its total. ``groups`` are
+    sums as well (``ProgramContext.group``).
     """
     own = {name: s for name, s in parts.items() if name not in (*SUMS, *kernels, *groups)}
     inside_s = sum(own.values()) + sum(parts.get(name, 0.0) for name in kernels)
