@@ -165,7 +165,7 @@ class _Checks:
             if name is None:
                 continue
             if name not in names:
-                hint = f"and {shown(name)} is none; {suggestion(name, names)}"
+                hint = f"and {shown(name)} is not one; {suggestion(name, names)}"
                 raise self.source.error(f"'{option}' takes a factor, {hint}", (*path, option))
             if name in used:
                 raise self.source.error(

@@ -36,9 +36,9 @@ def expand(
 
     Points that resolve to the same configuration within a sweep are merged. A point that cannot run
     is an error at the responsible line, or carries its reason in ``skip`` (``infeasible: skip``, or
-    a kernel on a device without a GPU). ``warn`` is told of what is no error but hardly meant: an
-    entry of ``exclude`` that removes nothing. Raises ``StudyError`` with file:line, also if nothing
-    would run.
+    a kernel on a device without a GPU). ``warn`` is called with a sentence for what is probably a
+    mistake: an entry of ``exclude`` that removes nothing. Raises ``StudyError`` with file:line,
+    also if nothing would run.
     """
     chosen = workload or _workload(study)
     check(study, chosen)

@@ -54,7 +54,7 @@ class Language:
     ``parts``      names that it reads parts of: ``{"device": ("name", ...)}``
     ``loops``      whether it has list comprehensions, look-ups and named arguments
     ``rewrite``    what brings a text into that form, made with the text
-    ``example``    said of a text that is none
+    ``example``    shown for a text that is not an expression
     """
 
     word: str

@@ -17,7 +17,7 @@ from nqbench.system.suggest import nearest, shown
 STUDY: Final = "study.yaml"
 """The study within the folder of a paper."""
 EXPERIMENTS: Final = Path("experiments")
-"""A folder of papers of one's own, where nqbench is started."""
+"""A user's own papers, in the current folder."""
 
 
 def packaged(name: Literal["configs", "experiments"]) -> Path:
