@@ -30,7 +30,7 @@ from nqbench.report.table import Source
 from nqbench.study import Measure
 from tests.builders import interval
 from tests.measure.toy import ToyStudy
-from tests.parts_toy import TOY
+from tests.toys import TOY
 
 SOURCE = Source("device", "measured, 3 rounds", "nqbench run")
 SYSTEMS = tuple(TOY.systems)

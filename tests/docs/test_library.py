@@ -11,7 +11,7 @@ import pytest
 
 import nqbench
 from nqbench.errors import AnalysisError, NqbenchError, StoreError, StudyError
-from tests.tiny import FAKE
+from tests.toys import FAKE
 
 PAGE = Path(__file__).parents[2] / "docs" / "library.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)

@@ -16,7 +16,7 @@ import pytest
 from nqbench.cli import app as cli
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.reading import MANIFEST, RECORDS, TORN, read_records
-from tests.tiny import FAKE, STUDY
+from tests.toys import FAKE, STUDY
 
 BLOCKS = 6
 

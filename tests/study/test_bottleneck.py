@@ -25,7 +25,7 @@ from nqbench.study import Measure, ReportItem
 from nqbench.study.variants import VariantsStudy, variants_study
 from nqbench.workloads.base import VARIANTS
 from nqbench.workloads.ceilings import WORKLOAD
-from tests.parts_toy import TOY
+from tests.toys import TOY
 
 CEILINGS = WORKLOAD
 QUICK = Measure(rounds=3, samples=5, budget_s=1.0)

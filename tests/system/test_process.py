@@ -19,7 +19,7 @@ from nqbench.errors import DeviceUnavailable
 from nqbench.measure.worker import process
 from nqbench.runs.reading import RECORDS, read_records
 from nqbench.system import crash
-from tests.tiny import FAKE, STUDY
+from tests.toys import FAKE, STUDY
 
 SLOW = "fake:noise=0.3,seed=3,sleep=200"
 NQBENCH = [sys.executable, "-m", "nqbench"]
