@@ -10,7 +10,7 @@ import yaml
 
 from nqbench.study.report_items import REPORT_KINDS
 from nqbench.vocabulary import COUNTERS, STATUSES
-from nqbench.workloads import get, names, phases
+from nqbench.workloads import get, phases
 
 ROOT = Path(__file__).parents[1]
 STUDIES = sorted([*ROOT.glob("configs/*.yaml"), *ROOT.glob("experiments/*/study.yaml")])
@@ -41,16 +41,6 @@ def test_studies_speak_the_vocabulary(path: Path) -> None:
 
 def test_there_are_studies() -> None:
     assert {path.stem for path in STUDIES} >= {"ablation", "quick", "scaling"}
-
-
-@pytest.mark.parametrize("name", names())
-def test_systems_speak_the_vocabulary(name: str) -> None:
-    workload = get(name)
-    for levels in workload.systems.values():
-        for factor, level in levels.items():
-            known = workload.factors[factor]
-            if isinstance(level, str) and level not in ("-", "auto"):
-                assert level in known.levels
 
 
 def test_no_word_has_two_meanings() -> None:

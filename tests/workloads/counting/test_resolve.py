@@ -276,11 +276,6 @@ def test_the_advised_block_size_fits() -> None:
     refused("feinbube2010.opt2_shared_all", {"n": 12, "block_size": advised + 1})
 
 
-def test_a_point_needs_n() -> None:
-    with pytest.raises(StudyError, match="needs a number n"):
-        COUNTING.resolve({}, None, GPU)
-
-
 def test_the_largest_boards_are_accepted() -> None:
     for system in COUNTING.systems:
         given: dict[str, Level] = {"n": 27}

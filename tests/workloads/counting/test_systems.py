@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nqbench.errors import StudyError
 from nqbench.point import Level
-from nqbench.workloads import get, names
+from nqbench.workloads import get
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.counting.factors import FACTORS
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu, paper_of
@@ -94,11 +93,3 @@ def test_shared_memory_of_feinbube_and_tanaka() -> None:
     for n, block, nbytes in ((19, 160, 48640), (19, 48, 14592), (16, 192, 49152)):
         both = workload.resolve({"n": n, "block_size": block}, "tanaka2011.both", GPU)
         assert both.derived["shared_bytes"] == nbytes
-
-
-def test_unknown_names_suggest_the_nearest() -> None:
-    with pytest.raises(StudyError, match=r"did you mean 'zhang2011\.low_divergence'"):
-        get("counting").resolve({"n": 8}, "zhang2011.low_divergenc", GPU)
-    with pytest.raises(StudyError, match="did you mean 'counting'"):
-        get("countin")
-    assert set(names()) == {"ceilings", "counting", "fitness", "local_search"}

@@ -168,35 +168,35 @@ def test_the_compiled_search_is_the_same_walk(
     assert phases["evaluation"] + phases["other"] == pytest.approx(phases["total"])
 
 
-@pytest.mark.parametrize("evaluator", ["cpu_serial", "cpu_histogram"])
-def test_the_cpu_search(evaluator: str) -> None:
-    answer, outputs, told = search(CpuDevice(), SA_CPU, n=40, evaluator=evaluator)
-    assert answer == 0
-    assert told["found"] == told["boards_found"] == 1
-    expected = walk(40, chain_key(1), COOLING)
-    assert told["evaluations"] == expected.evaluations
-    assert told["accepted_moves"] == expected.accepted
-    assert np.array_equal(outputs["boards"][0], expected.board)
-
-
 @pytest.mark.parametrize(
-    ("evaluator", "setting"),
+    ("device", "n", "seed", "given"),
     [
-        ("cpu_threads", {"threads": 3}),
-        pytest.param("cpu_tbb", {}, marks=needs_tbb),
-        ("cpu_forkjoin", {"threshold": 5}),
+        ("cpu", 40, 1, {"evaluator": "cpu_serial"}),
+        ("cpu", 40, 1, {"evaluator": "cpu_histogram"}),
+        ("cpu", 40, 1, {"evaluator": "cpu_threads", "threads": 3, "max_evaluations": 400}),
+        pytest.param(
+            *("cpu", 40, 1, {"evaluator": "cpu_tbb", "max_evaluations": 400}), marks=needs_tbb
+        ),
+        ("cpu", 40, 1, {"evaluator": "cpu_forkjoin", "threshold": 5, "max_evaluations": 400}),
+        *(
+            ("sim", 10, seed, {"evaluator": evaluator, "max_evaluations": 150})
+            for evaluator in ("gpu_coarse", "gpu_fine1", "gpu_fine2", "histogram")
+            for seed in (1, 7)
+        ),
     ],
 )
-def test_a_scheme_of_several_threads_walks_the_same_way(
-    evaluator: str, setting: dict[str, Level]
+def test_every_evaluator_walks_the_same_way(
+    device: str, n: int, seed: int, given: dict[str, Level]
 ) -> None:
-    given = {"n": 40, "evaluator": evaluator, "max_evaluations": 400, **setting}
-    answer, outputs, told = search(CpuDevice(), SA_CPU, **given)
-    expected = walk(40, chain_key(1), replace(COOLING, max_evaluations=400))
+    where, system = (CpuDevice(), SA_CPU) if device == "cpu" else (SIM, "fitness_schemes.sa_gpu")
+    answer, outputs, findings = search(where, system, n=n, seed=seed, **given)
+    limit = int(str(given.get("max_evaluations", 0)))
+    expected = walk(n, chain_key(seed), replace(COOLING, max_evaluations=limit))
     assert answer == expected.conflicts
-    assert told["evaluations"] == expected.evaluations == 400
-    assert told["accepted_moves"] == expected.accepted
-    assert np.array_equal(outputs["boards"][0], expected.board)
+    assert findings["found"] == findings["boards_found"] == (answer == 0)
+    assert findings["evaluations"] == expected.evaluations
+    assert findings["accepted_moves"] == expected.accepted
+    assert np.array_equal(outputs["boards"].reshape(-1), expected.board)
 
 
 @pytest.mark.parametrize(
@@ -237,18 +237,6 @@ def test_an_evaluators_own_factors_come_with_it() -> None:
         factors = WORKLOAD.resolve({"n": 20, "evaluator": evaluator}, SA_CPU, facts).factors
         assert (factors["threads"], factors["threshold"]) == own
         assert WORKLOAD.resolve(factors, SA_CPU, facts).factors == factors
-
-
-@pytest.mark.parametrize("evaluator", ["gpu_coarse", "gpu_fine1", "gpu_fine2", "histogram"])
-@pytest.mark.parametrize("seed", [1, 7])
-def test_a_gpu_scheme_as_evaluator_walks_the_same_way(evaluator: str, seed: int) -> None:
-    _, outputs, told = search(
-        SIM, "fitness_schemes.sa_gpu", n=10, seed=seed, evaluator=evaluator, max_evaluations=150
-    )
-    expected = walk(10, chain_key(seed), Cooling(0.5, 0.01, 0.8, 20, 150))
-    assert np.array_equal(outputs["boards"].reshape(-1), expected.board)
-    assert told["evaluations"] == expected.evaluations
-    assert told["accepted_moves"] == expected.accepted
 
 
 @pytest.mark.parametrize("damage", ["claim", "twice"])
@@ -293,8 +281,5 @@ def test_what_makes_no_sense_is_refused(
 
 
 def test_resolved_levels_resolve_to_themselves() -> None:
-    for system in ("fitness_schemes.sa_gpu", "fitness.sa_chains"):
-        first = WORKLOAD.resolve({"n": 20}, system, SIM.facts)
-        assert WORKLOAD.resolve(first.factors, system, SIM.facts) == first
     attacked = WORKLOAD.resolve({"n": 20, "proposal": "attacked"}, "fitness.sa_delta", SIM.facts)
     assert WORKLOAD.resolve(attacked.factors, "fitness.sa_delta", SIM.facts) == attacked

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import ProgramPlan
 from nqbench.point import Level
@@ -17,7 +17,6 @@ from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness import levels as fitness_levels
 from nqbench.workloads.fitness.boards import random_board
 from nqbench.workloads.fitness.gpu import pair_list
-from nqbench.workloads.fitness.schemes import CPU_SYSTEMS, SYSTEMS
 from tests.workloads.fitness.running import OWN, PAPER
 from tests.workloads.running import CPU, GPU
 
@@ -41,12 +40,6 @@ def test_the_papers_launch() -> None:
 
 def test_a_free_point_has_a_scheme() -> None:
     assert resolve(scheme="histogram", n=10) == resolve(f"{OWN}.histogram", n=10)
-
-
-@pytest.mark.parametrize("system", sorted(SYSTEMS))
-def test_resolving_twice_changes_nothing(system: str) -> None:
-    once = resolve(system, CUDA, n=50)
-    assert resolve(system, CUDA, **once) == once
 
 
 def test_seed_and_file_belong_to_their_kind_of_board() -> None:
@@ -161,18 +154,6 @@ def test_boards_must_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "1000000000 are available; use a smaller batch" in str(caught.value)
     assert caught.value.factor == "batch"
     assert resolve(f"{OWN}.cpu_histogram", CPU, n=1_000_000, batch=100)["batch"] == 100
-
-
-def test_kernels_need_a_gpu() -> None:
-    with pytest.raises(WrongDeviceError, match="is a CPU"):
-        resolve(f"{OWN}.histogram", CPU, n=10)
-    assert resolve(f"{PAPER}.cpu_serial", CPU, n=10)["scheme"] == "cpu_serial"
-
-
-def test_host_systems_are_those_of_the_cpu() -> None:
-    assert f"{PAPER}.cpu_tbb" in CPU_SYSTEMS
-    assert f"{PAPER}.gpu_coarse" not in CPU_SYSTEMS
-    assert WORKLOAD.cpu_systems == CPU_SYSTEMS
 
 
 def test_all_pairs_once_in_order() -> None:

@@ -1,0 +1,81 @@
+"""What holds of every workload: its systems resolve, its names are checked, its words are known."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.vocabulary import COUNTERS, PHASES
+from nqbench.workloads import get, names, phases, probe_counters
+from nqbench.workloads.base import NOT_APPLICABLE, Workload
+from tests.workloads.running import CPU, GPU
+
+CUDA = replace(GPU, kind="cuda", memory_bytes=80 * 2**30)
+WORKLOADS = [get(name) for name in names()]
+SYSTEMS = [(workload, system) for workload in WORKLOADS for system in workload.systems]
+CHECKED = [workload for workload in WORKLOADS if workload.name != "ceilings"]
+SIZE = 64
+
+
+def test_the_folders_are_the_workloads() -> None:
+    assert set(names()) == {"ceilings", "counting", "fitness", "local_search"}
+    assert [workload.name for workload in WORKLOADS] == list(names())
+    with pytest.raises(StudyError, match="did you mean 'counting'"):
+        get("countin")
+
+
+def size_of(workload: Workload) -> int:
+    return 12 if workload.name == "counting" else SIZE
+
+
+@pytest.mark.parametrize(("workload", "system"), SYSTEMS, ids=lambda x: getattr(x, "name", x))
+def test_a_system_resolves_to_itself(workload: Workload, system: str) -> None:
+    for facts in (CUDA, CPU) if system in workload.cpu_systems else (CUDA,):
+        once = workload.resolve({"n": size_of(workload)}, system, facts)
+        assert workload.resolve(once.factors, system, facts) == once
+        assert set(once.factors) == set(workload.factors)
+
+
+@pytest.mark.parametrize(("workload", "system"), SYSTEMS, ids=lambda x: getattr(x, "name", x))
+def test_only_kernels_need_a_gpu(workload: Workload, system: str) -> None:
+    if system in workload.cpu_systems:
+        assert workload.resolve({"n": size_of(workload)}, system, CPU).factors["n"]
+    else:
+        with pytest.raises(WrongDeviceError, match=r"GPU"):
+            workload.resolve({"n": size_of(workload)}, system, CPU)
+
+
+@pytest.mark.parametrize("workload", CHECKED, ids=lambda w: w.name)
+def test_names_and_levels_that_do_not_exist(workload: Workload) -> None:
+    system = next(s for s in workload.systems if s not in workload.cpu_systems)
+    n = size_of(workload)
+    with pytest.raises(StudyError, match=f"no system .*did you mean '{re.escape(system)[:-1]}"):
+        workload.resolve({"n": n}, f"{system}x", CUDA)
+    with pytest.raises(StudyError, match="no factor 'blck_size'; did you mean 'block_size'"):
+        workload.resolve({"n": n, "blck_size": 4}, system, CUDA)
+    name = next(f.name for f in workload.factors.values() if f.levels and not f.text)
+    with pytest.raises(StudyError, match="no level 'locale'"):
+        workload.resolve({"n": n, name: "locale"}, system, CUDA)
+    with pytest.raises(InfeasibleError, match="block_size: 100000 is outside 1 to 1024"):
+        workload.resolve({"n": n, "block_size": 100_000}, system, CUDA)
+    with pytest.raises(StudyError, match="needs a number n"):
+        workload.resolve({}, system, CUDA)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
+def test_its_words_have_one_meaning(workload: Workload) -> None:
+    assert workload.cpu_systems <= set(workload.systems)
+    assert workload.parallel_systems <= workload.cpu_systems
+    assert not set(workload.phases) & set(PHASES)
+    assert set(workload.phases) <= set(phases())
+    assert not set(workload.probe_counters) & {*COUNTERS, *phases()}
+    assert set(workload.probe_counters) <= set(probe_counters())
+    assert bool(workload.no_variants) != bool(workload.variant_n)
+    for system in workload.systems.values():
+        for name, level in system.items():
+            factor = workload.factors[name]
+            if isinstance(level, str) and level not in (NOT_APPLICABLE, "auto"):
+                assert level in factor.levels, (name, level)
