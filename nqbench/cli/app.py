@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
+import textwrap
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -126,7 +128,12 @@ def main() -> None:
 
 
 def _say(sentence: str) -> None:
-    typer.echo(f"nqbench: {sentence}", err=True)
+    """One line; on a terminal, several that break between words."""
+    text = f"nqbench: {sentence}"
+    if sys.stderr is not None and sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    typer.echo(text, err=True)
 
 
 def _end_output() -> None:

@@ -251,7 +251,7 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
         ("export", name, "-f", "csv", "--out", f"{name}.csv"),
         ("claims", name, "--paper", "zhang2011"),
     ):
-        done = process(*words, cwd=tmp_path)
+        done = call(*words, cwd=tmp_path)
         refused = words[0] in ("reproduce", "claims")  # nothing of that paper is recorded here
         assert done.code == 2 * refused, (words, done.err)
     page = (tmp_path / f"{name}-out" / "compare.md").read_text()
