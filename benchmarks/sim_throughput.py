@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nqbench.devices.sim import SimDevice
-from nqbench.devices.sim.program import build_cold
+from nqbench.devices.sim.translation import build_cold
 from nqbench.plan import KernelPlan
 from nqbench.workloads.counting import Counting
 
@@ -46,7 +46,7 @@ def measure(device: SimDevice, system: str, n: int, repeat: int) -> Row:
         raise SystemExit(f"{system} is not a kernel")
     with device.prepare(plan) as prepared:
         start = time.perf_counter()
-        build_cold(prepared.program)
+        build_cold(prepared.code)
         jit_s = time.perf_counter() - start
         best, instructions = float("inf"), 0
         for _ in range(repeat):

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nqbench.cli.app import app
-from nqbench.devices.sim.device import SimPrepared
+from nqbench.devices.sim import SimPrepared
 from nqbench.errors import NqbenchError, StudyError
 from nqbench.plan import Outputs
 from nqbench.solve import boards

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.liveness import results
-from nqbench.devices.sim.operands import Memory, Name, Operand, Register
-from nqbench.devices.sim.ptx import Instruction
+from nqbench.devices.sim.ptx import Instruction, Memory, Name, Operand, Register
 
 ADDRESS_OPCODES = frozenset(
     {"mov", "add", "sub", "mad", "cvta", "cvt", "selp", "shl", "mul", "and", "or", "lop3", "bfi"}

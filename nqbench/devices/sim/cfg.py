@@ -13,8 +13,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from nqbench.devices.sim.operands import Name, Register, Vector
-from nqbench.devices.sim.ptx import Instruction, Kernel, Label, UnsupportedPtx
+from nqbench.devices.sim.ptx import (
+    Instruction,
+    Kernel,
+    Label,
+    Name,
+    Register,
+    UnsupportedPtx,
+    Vector,
+)
 
 Ending = Literal["jump", "branch", "switch", "exit", "barrier"]
 

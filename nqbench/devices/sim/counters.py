@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from nqbench.devices.sim.codegen.kernel import BLOCK_FIELDS, BLOCK_STRIDE
 from nqbench.devices.sim.codegen.writer import SITE_FIELDS
 from nqbench.devices.sim.engine import WARP_SIZE, Run
-from nqbench.devices.sim.operations import float_operations, integer_operations
-from nqbench.devices.sim.program import Program
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.devices.sim.rules import SECTOR_BITS
+from nqbench.devices.sim.translation import Translation
 
 ATOMIC_OPCODES = ("atom", "red")
 
@@ -24,13 +23,13 @@ class Tally:
     """A launch's counts, by block and by site."""
 
     def __init__(self, run: Run) -> None:
-        self.program = run.program
+        self.code = run.code
         blocks = run.block_counts.view(np.int64).reshape(-1, BLOCK_STRIDE // 8)
         self.executions, self.lanes, self.divergent = (
             blocks[:, i] for i in range(len(BLOCK_FIELDS))
         )
         sites = run.site_counts.view(np.int64).reshape(-1, len(SITE_FIELDS)).copy()
-        for site in self.program.sites:
+        for site in self.code.sites:
             if site.always:
                 sites[site.index, 0] = self.executions[site.block]
                 sites[site.index, 1] = self.lanes[site.block]
@@ -38,11 +37,11 @@ class Tally:
 
     def totals(self) -> dict[str, int | float]:
         """Every counter of ``vocabulary.COUNTERS``."""
-        blocks = self.program.blocks
+        blocks = self.code.blocks
         lengths = np.array([block.length for block in blocks])
         warp = int(self.executions @ lengths)
         thread = int(self.lanes @ lengths)
-        for site in self.program.sites:
+        for site in self.code.sites:
             if site.space == "":  # predicated: only the lanes whose guard holds
                 thread -= int(self.lanes[site.block] - self.sites[site.index, 1])
         done = [self._operations(of) for of in (float_operations, integer_operations)]
@@ -71,13 +70,13 @@ class Tally:
             "global_bytes": global_["sectors"] << SECTOR_BITS,
             "shared_atomics": self._space("shared", ATOMIC_OPCODES)["requests"],
             "global_atomics": self._space("global", ATOMIC_OPCODES)["requests"],
-            "barriers": int(self.executions[[b.block for b in self.program.barriers]].sum()),
+            "barriers": int(self.executions[[b.block for b in self.code.barriers]].sum()),
         }
 
     def _operations(self, of: Callable[[Instruction], int]) -> int:
         """Operations over all threads; ``of`` gives those of an instruction."""
-        total = int(self.lanes @ _operations_of_blocks(self.program, of))
-        for site in self.program.sites:
+        total = int(self.lanes @ _operations_of_blocks(self.code, of))
+        for site in self.code.sites:
             if site.space == "":  # predicated, as in ``totals``
                 missed = int(self.lanes[site.block] - self.sites[site.index, 1])
                 total -= missed * of(site.instruction)
@@ -86,7 +85,7 @@ class Tally:
     def _space(self, space: str, opcodes: tuple[str, ...] = ()) -> dict[str, int]:
         chosen = [
             s.index
-            for s in self.program.sites
+            for s in self.code.sites
             if s.space == space and (not opcodes or s.instruction.opcode in opcodes)
         ]
         sums = self.sites[chosen].sum(axis=0)
@@ -99,7 +98,7 @@ class Tally:
             _entry(site.instruction, site.space, names.get(site.instruction, ""))
             | dict(zip(SITE_FIELDS, map(int, self.sites[site.index]), strict=True))
             | {"executions": int(self.sites[site.index][0])}
-            for site in self.program.sites
+            for site in self.code.sites
             if site.space
         ]
         found += [
@@ -109,7 +108,7 @@ class Tally:
                 "lanes": int(self.lanes[block.index]),
                 "divergent": int(self.divergent[block.index]),
             }
-            for block in self.program.blocks
+            for block in self.code.blocks
             if block.ending in ("branch", "switch") and block.closing is not None
         ]
         return sorted(found, key=lambda entry: (entry["ptx_line"], entry["space"]))
@@ -127,10 +126,10 @@ def combined(parts: Sequence[Mapping[str, int | float]]) -> dict[str, int | floa
 
 
 @functools.lru_cache(maxsize=128)
-def _operations_of_blocks(program: Program, of: Callable[[Instruction], int]) -> NDArray[np.int64]:
+def _operations_of_blocks(code: Translation, of: Callable[[Instruction], int]) -> NDArray[np.int64]:
     """Operations of one execution of each block by one thread. Kept from launch to launch: they
     take as long to add up as a small launch takes."""
-    each = [sum(map(of, block.instructions)) for block in program.blocks]
+    each = [sum(map(of, block.instructions)) for block in code.blocks]
     return np.array(each, np.int64)
 
 
@@ -146,3 +145,47 @@ def _entry(instruction: Instruction, space: str, buffer: str) -> dict[str, Any]:
         "divergent": 0,
         **dict.fromkeys(SITE_FIELDS, 0),
     }
+
+
+FUSED: Final = frozenset({"fma", "mad"})
+FLOAT: Final = frozenset(
+    {"add", "sub", "mul", "div", "sqrt", "rsqrt", "rcp", "ex2", "lg2", "sin", "cos", "tanh"}
+)
+FLOAT_TYPES: Final = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
+INTEGER: Final = frozenset(
+    {
+        *(
+            "add",
+            "addc",
+            "sub",
+            "subc",
+            "mul",
+            "mad",
+            "madc",
+            "mul24",
+            "mad24",
+            "sad",
+            "div",
+            "rem",
+        ),
+        *("abs", "neg", "min", "max", "setp", "set", "dp2a", "dp4a"),
+        *("and", "or", "xor", "not", "cnot", "lop3", "shl", "shr", "shf", "prmt"),
+        *("popc", "clz", "bfind", "fns", "brev", "bfe", "bfi", "szext", "bmsk"),
+    }
+)
+
+
+def float_operations(instruction: Instruction) -> int:
+    """Floating-point operations of one execution by one thread."""
+    if FLOAT_TYPES.isdisjoint(instruction.modifiers):
+        return 0
+    if instruction.opcode in FUSED:
+        return 2
+    return int(instruction.opcode in FLOAT)
+
+
+def integer_operations(instruction: Instruction) -> int:
+    """1 for an integer or logic instruction, else 0. Logic of predicates is none."""
+    if instruction.opcode not in INTEGER or "pred" in instruction.modifiers:
+        return 0
+    return int(FLOAT_TYPES.isdisjoint(instruction.modifiers))

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, overload
 
-from nqbench.devices.base import Device, Launch, Prepared
+from nqbench.devices.base import Device
 from nqbench.devices.models import load_model
-from nqbench.devices.sim.counters import Tally
-from nqbench.devices.sim.engine import (
-    Run,
-    parameter_bytes,
-)
-from nqbench.devices.sim.global_memory import GlobalMemory
-from nqbench.devices.sim.launching import access_names, check, geometry, load
-from nqbench.devices.sim.program import Program
-from nqbench.devices.sim.program_plan import SimProgram
-from nqbench.errors import DeviceError, LaunchError
-from nqbench.plan import KernelPlan, Outputs, Plan, ProgramPlan
+from nqbench.devices.sim.launching import SimPrepared, Simulation
+from nqbench.devices.sim.programs import SimProgram
+from nqbench.errors import DeviceError
+from nqbench.plan import KernelPlan, Plan, ProgramPlan
 
 ORDERS: Final = ("round_robin", "reverse", "greedy")
 """Which warp runs next: all in turn, all in turn backwards, or each until it must wait."""
@@ -58,9 +51,8 @@ class SimDevice(Device):
         self.model = load_model(model)
         self.facts = self.model.facts
         self.spec = f"sim:{model}"
-        self.order = order
-        self.quantum = GREEDY_QUANTUM if order == "greedy" else quantum
-        self.max_steps = max_steps
+        quantum = GREEDY_QUANTUM if order == "greedy" else quantum
+        self.simulation = Simulation(self.spec, self.model, order, quantum, max_steps)
 
     def identity(self) -> Mapping[str, object]:
         """Everything that can change a counter."""
@@ -71,8 +63,8 @@ class SimDevice(Device):
             "name": self.facts.name,
             "model": self.model.name,
             "memory": dict(self.model.memory),
-            "order": self.order,
-            "quantum": self.quantum,
+            "order": self.simulation.order,
+            "quantum": self.simulation.quantum,
             "ptx_compiler": compiler_version(),
             "arch": self.facts.arch,
         }
@@ -89,63 +81,13 @@ class SimDevice(Device):
     def prepare(self, plan: Plan) -> SimPrepared | SimProgram:
         """Compile to PTX and to native code, allocate, copy.
 
-        Raises ``CompileError``, ``DeviceError`` (a plan for the host, or one that does not fit), or
+        Raises ``CompileError``, ``DeviceError`` (a plan for the CPU, or one that does not fit), or
         ``KernelFault`` for PTX that is not simulated.
         """
         if isinstance(plan, ProgramPlan):
-            return SimProgram(self, plan)
+            return SimProgram(self.simulation, plan)
         if not isinstance(plan, KernelPlan):
             raise DeviceError(
                 f"{self.spec} runs kernels; {plan.name} is a computation for the cpu device"
             )
-        return SimPrepared(self, plan, load(self, plan))
-
-
-class SimPrepared(Prepared):
-    """A plan in the simulator's memory."""
-
-    def __init__(self, device: SimDevice, plan: KernelPlan, program: Program) -> None:
-        self.device = device
-        self.plan = plan
-        self.program = program
-        self.geometry = geometry(device, plan, program)
-        self.memory: GlobalMemory | None = GlobalMemory(program, plan.buffers)
-        self.memory.begin(plan.buffers)
-        addresses = {b.name: self.memory.address(b.name) for b in plan.buffers}
-        self.parameters = parameter_bytes(program, plan.arguments, addresses)
-        self.names = access_names(program, plan.arguments)
-        self.resources: Mapping[str, int | float | str] = {
-            "resident_blocks": self.geometry.resident_blocks,
-            "warps_per_block": self.geometry.warps,
-        }
-
-    def launch(self, timeout_s: float | None = None) -> Launch:
-        """Run the kernel once. The same plan gives the same counters, bit for bit."""
-        memory = self._memory()
-        memory.renew_module()
-        memory.renew(self.plan.buffers)
-        run = Run(self.program, memory, self.parameters, self.geometry)
-        outcome = run.go(self.device.max_steps, timeout_s)
-        check(run, outcome, self.plan.entry, timeout_s, run.steps >= self.device.max_steps)
-        tally = Tally(run)
-        detail = {
-            "lines": tally.lines(self.names),
-            "resident_blocks": self.geometry.resident_blocks,
-            "order": self.device.order,
-            "quantum": self.device.quantum,
-            "steps": run.steps,
-        }
-        return Launch(None, tally.totals(), detail)
-
-    def fetch(self) -> Outputs:
-        """Copies of the output buffers."""
-        return self._memory().outputs(self.plan.buffers)
-
-    def close(self) -> None:
-        """Free the memory."""
-        self.memory = None
-
-    def _memory(self) -> GlobalMemory:
-        if self.memory is None:
-            raise LaunchError(f"kernel {self.plan.entry}: the plan was closed")
-        return self.memory
+        return SimPrepared(self.simulation, plan)

@@ -1,4 +1,4 @@
-"""Runs a program: resident blocks, counts, the loop around the native code."""
+"""Runs a kernel: resident blocks, counts, the loop around the native code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nqbench.devices.sim.layout import (
     Slot,
     align,
 )
-from nqbench.devices.sim.program import Program
+from nqbench.devices.sim.translation import Translation
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 
@@ -80,15 +80,15 @@ class Run:
     """One launch, or several of the same kernel in a row: its state, its counters."""
 
     def __init__(
-        self, program: Program, memory: GlobalMemory, parameters: bytes, geometry: Geometry
+        self, code: Translation, memory: GlobalMemory, parameters: bytes, geometry: Geometry
     ) -> None:
-        self.program = program
+        self.code = code
         self.memory = memory
         self.geometry = g = geometry
-        layout = program.layout
+        layout = code.layout
         self.context = np.zeros(len(Context) + 8, np.int64)
-        self.block_counts = _zeros(len(program.blocks) * BLOCK_STRIDE)
-        self.site_counts = _zeros(max(len(program.sites), 1) * 8 * len(SITE_FIELDS))
+        self.block_counts = _zeros(len(code.blocks) * BLOCK_STRIDE)
+        self.site_counts = _zeros(max(len(code.sites), 1) * 8 * len(SITE_FIELDS))
         self.parameters = np.frombuffer(parameters + bytes(8), np.uint8).copy()
         stride = align(g.threads, WARP_SIZE)
         self.indices = _zeros(4 * 3 * stride).view(np.int32)
@@ -104,7 +104,7 @@ class Run:
         self._fill(stride)
 
     def _fill(self, stride: int) -> None:
-        g, m, layout = self.geometry, self.memory, self.program.layout
+        g, m, layout = self.geometry, self.memory, self.code.layout
         values: dict[int, int] = {
             Context.GLOBAL: m.data.ctypes.data,
             Context.PAGE_LOW: m.low.ctypes.data,
@@ -152,7 +152,7 @@ class Run:
 
     def go(self, max_steps: int, timeout_s: float | None) -> Outcome:
         """Run to the end, a fault, a deadlock, or (``PAUSE``) a limit."""
-        native, context = self.program.native, self.context.ctypes.data
+        native, context = self.code.native, self.context.ctypes.data
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         native.start(context)
         outcome = Outcome.PAUSE
@@ -171,7 +171,7 @@ class Run:
     def warp_state(self, address: int) -> NDArray[np.uint8]:
         """The state of the warp at a native address, as bytes."""
         offset = address - self.warps.ctypes.data
-        return self.warps[offset : offset + self.program.layout.nbytes]
+        return self.warps[offset : offset + self.code.layout.nbytes]
 
 
 def _zeros(nbytes: int) -> NDArray[np.uint8]:
@@ -182,15 +182,15 @@ def _zeros(nbytes: int) -> NDArray[np.uint8]:
 
 
 def parameter_bytes(
-    program: Program, arguments: tuple[Any, ...], addresses: Mapping[str, int]
+    code: Translation, arguments: tuple[Any, ...], addresses: Mapping[str, int]
 ) -> bytes:
     """The kernel's parameter memory. Raises ``DeviceError`` if the arguments do not fit it."""
-    places = list(program.kernel.parameters.values())
+    places = list(code.kernel.parameters.values())
     if len(places) != len(arguments):
         raise DeviceError(
             f"the kernel takes {len(places)} arguments and the plan gives {len(arguments)}"
         )
-    memory = bytearray(program.kernel.parameter_bytes)
+    memory = bytearray(code.kernel.parameter_bytes)
     for number, ((offset, nbytes), argument) in enumerate(zip(places, arguments, strict=True), 1):
         if isinstance(argument, str):
             if argument not in addresses:

@@ -8,9 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.devices.sim.layout import GLOBAL_BASE, PAGE_BITS
-from nqbench.devices.sim.program import Program
-from nqbench.devices.sim.symbols import pages
+from nqbench.devices.sim.layout import GLOBAL_BASE, PAGE_BITS, pages
+from nqbench.devices.sim.translation import Translation
 from nqbench.errors import DeviceError
 from nqbench.plan import Buffer
 
@@ -37,8 +36,10 @@ class GlobalMemory:
     place, as those of a module do; ``use`` says whose are there.
     """
 
-    def __init__(self, program: Program, buffers: tuple[Buffer, ...], *others: Program) -> None:
-        modules = [p.symbols.module for p in (program, *others)]
+    def __init__(
+        self, code: Translation, buffers: tuple[Buffer, ...], *others: Translation
+    ) -> None:
+        modules = [p.symbols.module for p in (code, *others)]
         first = max(1 + sum(pages(v.nbytes) for v in module) for module in modules)
         placed, end = _placed(first, [(b.name, b.nbytes) for b in buffers])
         if end << PAGE_BITS > MAX_MEMORY:
@@ -54,7 +55,7 @@ class GlobalMemory:
             self._open(span)
         self._first = first
         self._left: dict[int, NDArray[np.uint8]] = {}
-        self._install(program)
+        self._install(code)
         self.renew_module()
 
     @property
@@ -75,20 +76,20 @@ class GlobalMemory:
         covered = _covered(self.by_name[name])
         self.low[covered] = self.high[covered] = 0
 
-    def _install(self, program: Program) -> None:
-        self.module = program.symbols.module
+    def _install(self, code: Translation) -> None:
+        self.module = code.symbols.module
         self._module_spans, _ = _placed(1, [(v.name, v.nbytes) for v in self.module])
         self.low[: self._first] = self.high[: self._first] = 0
         for span in self._module_spans:
             self._open(span)
 
-    def use(self, program: Program) -> None:
+    def use(self, code: Translation) -> None:
         """Put another kernel's own variables in place, as its last launch left them."""
-        if program.symbols.module is self.module:
+        if code.symbols.module is self.module:
             return
         space = self.data[: self._first << PAGE_BITS]
         self._left[id(self.module)] = space.copy()
-        self._install(program)
+        self._install(code)
         left = self._left.get(id(self.module))
         if left is None:
             self._initialise()

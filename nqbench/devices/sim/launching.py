@@ -1,37 +1,47 @@
-"""From a kernel to a launch: what a single kernel and a program of several have in common."""
+"""From a kernel to a launch: a kernel alone, and what programs of several share with it."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from nqbench.compiler.compile import compile_ptx
+from nqbench.devices.base import Launch, Prepared
 from nqbench.devices.models import Model
 from nqbench.devices.sim import reports
 from nqbench.devices.sim.attribution import readable, targets
-from nqbench.devices.sim.engine import Geometry, Run, resident_blocks
+from nqbench.devices.sim.counters import Tally
+from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes, resident_blocks
+from nqbench.devices.sim.global_memory import GlobalMemory
 from nqbench.devices.sim.layout import Outcome
-from nqbench.devices.sim.program import Program, build
 from nqbench.devices.sim.ptx import Instruction, UnsupportedPtx
 from nqbench.devices.sim.rules import MAX_SHARED_BYTES
+from nqbench.devices.sim.translation import Translation, build
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Kernel
+from nqbench.plan import Kernel, KernelPlan, Outputs
 
 
-class Settings(Protocol):
-    """What a launch needs of its device, ``SimDevice``."""
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """What a launch depends on besides its plan: the model, and how warps take turns."""
 
     spec: str
-    facts: DeviceFacts
     model: Model
     order: str
     quantum: int
     max_steps: int
 
+    @property
+    def facts(self) -> DeviceFacts:
+        """The model's limits."""
+        return self.model.facts
 
-def load(device: Settings, kernel: Kernel) -> Program:
+
+def load(simulation: Simulation, kernel: Kernel) -> Translation:
     """Compile a kernel to PTX and to native code.
 
     Raises ``CompileError``, ``KernelFault`` for PTX that is not simulated, or ``DeviceError`` for a
@@ -42,38 +52,38 @@ def load(device: Settings, kernel: Kernel) -> Program:
             f"kernel {kernel.entry} launches kernels itself, and dynamic parallelism is not"
             " simulated; run it on a GPU (--device cuda:0)"
         )
-    compiled = compile_ptx(kernel.source, kernel.entry, device.facts.arch, kernel.options)
-    memory = tuple(sorted(device.model.memory.items()))
+    compiled = compile_ptx(kernel.source, kernel.entry, simulation.facts.arch, kernel.options)
+    memory = tuple(sorted(simulation.model.memory.items()))
     try:
         return build(compiled.image.decode(), compiled.symbol, memory)
     except UnsupportedPtx as error:
         raise KernelFault(f"kernel {kernel.entry}: the simulator does not know {error}") from error
 
 
-def geometry(device: Settings, kernel: Kernel, program: Program) -> Geometry:
+def geometry(simulation: Simulation, kernel: Kernel, code: Translation) -> Geometry:
     """Check the launch against the model's limits, as a driver does. Raises ``LaunchError``."""
-    facts = device.facts
+    facts = simulation.facts
     threads = int(np.prod(kernel.block))
     if not 1 <= threads <= facts.max_threads_per_block:
         raise LaunchError(
-            f"kernel {kernel.entry}: {threads} threads per block; {device.spec} takes 1 to"
+            f"kernel {kernel.entry}: {threads} threads per block; {simulation.spec} takes 1 to"
             f" {facts.max_threads_per_block}"
         )
     if min(kernel.grid) < 1:
         raise LaunchError(f"kernel {kernel.entry}: the grid {kernel.grid} has no blocks")
-    static = program.symbols.static_shared_bytes
+    static = code.symbols.static_shared_bytes
     shared = static + kernel.shared_bytes
     limit = facts.shared_per_block_optin if kernel.shared_bytes else facts.shared_per_block
     limit = min(limit, MAX_SHARED_BYTES)
     if shared > limit:
         raise LaunchError(
-            f"kernel {kernel.entry}: {shared} bytes of shared memory per block; {device.spec} has"
-            f" {limit}"
+            f"kernel {kernel.entry}: {shared} bytes of shared memory per block;"
+            f" {simulation.spec} has {limit}"
         )
     resident = resident_blocks(facts, threads, shared, int(np.prod(kernel.grid)))
     return Geometry(
         kernel.grid, kernel.block, shared, kernel.shared_bytes, resident, facts.multiprocessors,
-        device.order, device.quantum,
+        simulation.order, simulation.quantum,
     )  # fmt: skip
 
 
@@ -95,12 +105,63 @@ def check(run: Run, outcome: Outcome, entry: str, timeout_s: float | None, exhau
         raise LaunchTimeout(f"kernel {entry}: still running after {timeout_s:g} s")
 
 
-def access_names(program: Program, arguments: tuple[Any, ...]) -> dict[Instruction, str]:
+def access_names(code: Translation, arguments: tuple[Any, ...]) -> dict[Instruction, str]:
     """Which buffer or variable an access reaches, where the code tells."""
     parameters = {
         name: argument
-        for name, argument in zip(program.kernel.parameters, arguments, strict=True)
+        for name, argument in zip(code.kernel.parameters, arguments, strict=True)
         if isinstance(argument, str)
     }
-    variables = {name: readable(name) for name in program.kernel.variables}
-    return targets(program.blocks, variables, parameters)
+    variables = {name: readable(name) for name in code.kernel.variables}
+    return targets(code.blocks, variables, parameters)
+
+
+class SimPrepared(Prepared):
+    """A plan in the simulator's memory."""
+
+    def __init__(self, simulation: Simulation, plan: KernelPlan) -> None:
+        """Raises what ``SimDevice.prepare`` raises."""
+        self.simulation = simulation
+        self.plan = plan
+        self.code = code = load(simulation, plan)
+        self.geometry = geometry(simulation, plan, code)
+        self.memory: GlobalMemory | None = GlobalMemory(code, plan.buffers)
+        self.memory.begin(plan.buffers)
+        addresses = {b.name: self.memory.address(b.name) for b in plan.buffers}
+        self.parameters = parameter_bytes(code, plan.arguments, addresses)
+        self.names = access_names(code, plan.arguments)
+        self.resources: Mapping[str, int | float | str] = {
+            "resident_blocks": self.geometry.resident_blocks,
+            "warps_per_block": self.geometry.warps,
+        }
+
+    def launch(self, timeout_s: float | None = None) -> Launch:
+        """Run the kernel once. The same plan gives the same counters, bit for bit."""
+        memory = self._memory()
+        memory.renew_module()
+        memory.renew(self.plan.buffers)
+        run = Run(self.code, memory, self.parameters, self.geometry)
+        outcome = run.go(self.simulation.max_steps, timeout_s)
+        check(run, outcome, self.plan.entry, timeout_s, run.steps >= self.simulation.max_steps)
+        tally = Tally(run)
+        detail = {
+            "lines": tally.lines(self.names),
+            "resident_blocks": self.geometry.resident_blocks,
+            "order": self.simulation.order,
+            "quantum": self.simulation.quantum,
+            "steps": run.steps,
+        }
+        return Launch(None, tally.totals(), detail)
+
+    def fetch(self) -> Outputs:
+        """Copies of the output buffers."""
+        return self._memory().outputs(self.plan.buffers)
+
+    def close(self) -> None:
+        """Free the memory."""
+        self.memory = None
+
+    def _memory(self) -> GlobalMemory:
+        if self.memory is None:
+            raise LaunchError(f"kernel {self.plan.entry}: the plan was closed")
+        return self.memory

@@ -10,6 +10,15 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from nqbench.devices.sim.cfg import Block
+from nqbench.devices.sim.ptx import (
+    Instruction,
+    Kernel,
+    Memory,
+    Name,
+    Operand,
+    UnsupportedPtx,
+    Variable,
+)
 
 GLOBAL_BASE = 1 << 44
 """First address of global memory. Far from 0, so that an index mistaken for a pointer faults."""
@@ -134,6 +143,23 @@ class Outcome(IntEnum):
     DEADLOCK = 3
 
 
+class Fault(IntEnum):
+    """Kinds of fault, as recorded in the context."""
+
+    NONE = 0
+    OUT_OF_BOUNDS = 1
+    MISALIGNED = 2
+    UNWRITTEN = 3
+    DIVISION = 4
+    BARRIER_SPLIT = 5
+    STUCK = 6
+    MEMBERS = 7
+    INACTIVE_SOURCE = 8
+    TRAP = 9
+    BARRIER_COUNT = 10
+    SPACE = 11
+
+
 @dataclass(frozen=True, slots=True)
 class WarpLayout:
     """Byte offsets in a warp's state: lane masks per block, barrier waits, registers, local memory.
@@ -167,3 +193,61 @@ def warp_layout(blocks: list[Block], register_bytes: int, local_bytes: int) -> W
 def align(value: int, step: int = CACHE_LINE) -> int:
     """The next multiple of ``step``."""
     return -(-value // step) * step
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """``addresses`` are offsets in shared and local memory, and simulated addresses of global and
+    constant variables; ``module`` lists the latter in address order."""
+
+    addresses: dict[str, int]
+    parameters: dict[str, tuple[int, int]]
+    static_shared_bytes: int
+    local_bytes: int
+    module: tuple[Variable, ...]
+    shared: tuple[tuple[str, int, int], ...]
+    """Static shared variables: name, offset, size."""
+
+    def address(self, name: Name) -> int | None:
+        """Address of a variable, or ``None`` if the name is not one."""
+        base = self.addresses.get(name.name)
+        return None if base is None else base + name.offset
+
+    def parameter(self, source: Operand, extra: int, nbytes: int, instruction: Instruction) -> int:
+        """Byte offset of a parameter access; raises ``UnsupportedPtx`` if it is not plain."""
+        if isinstance(source, Memory) and isinstance(source.base, Name):
+            place = self.parameters.get(source.base.name)
+            if place is not None and 0 <= source.offset + extra <= place[1] - nbytes:
+                return place[0] + source.offset + extra
+        raise UnsupportedPtx(
+            "a parameter access that is not inside one parameter", instruction.where
+        )
+
+
+def assign(kernel: Kernel) -> Symbols:
+    """Place every variable. Dynamic shared memory (``extern``) follows the static variables."""
+    addresses: dict[str, int] = {}
+    ends = {"shared": 0, "local": 0}
+    shared = []
+    dynamic = [v for v in kernel.variables.values() if v.space == "shared" and not v.nbytes]
+    for variable in kernel.variables.values():
+        if variable.space in ends and variable not in dynamic:
+            offset = align(ends[variable.space], variable.align)
+            addresses[variable.name] = offset
+            ends[variable.space] = offset + variable.nbytes
+            if variable.space == "shared":
+                shared.append((variable.name, offset, variable.nbytes))
+    # Its alignment counts as static memory, as it does on a GPU.
+    static = align(ends["shared"], max([v.align for v in dynamic], default=1))
+    addresses.update((v.name, static) for v in dynamic)
+    module = tuple(v for v in kernel.variables.values() if v.space in ("global", "const"))
+    page = 1
+    for variable in module:
+        addresses[variable.name] = GLOBAL_BASE + (page << PAGE_BITS)
+        page += pages(variable.nbytes)
+    return Symbols(addresses, kernel.parameters, static, ends["local"], module, tuple(shared))
+
+
+def pages(nbytes: int) -> int:
+    """Pages that a buffer takes, the empty one behind it included."""
+    return -(-max(nbytes, 1) // (1 << PAGE_BITS)) + 1

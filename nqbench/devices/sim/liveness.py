@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nqbench.devices.sim.cfg import Block
-from nqbench.devices.sim.operands import Immediate, Memory, Name, Operand, Register, registers
-from nqbench.devices.sim.ptx import Instruction
+from nqbench.devices.sim.ptx import (
+    Immediate,
+    Instruction,
+    Memory,
+    Name,
+    Operand,
+    Register,
+    registers,
+)
 
 NO_RESULT = frozenset(
     {"st", "red", "bra", "brx", "ret", "exit", "membar", "fence", "prefetch", "prefetchu", "trap",

@@ -6,13 +6,34 @@ import numpy as np
 
 from nqbench.devices.sim.attribution import readable
 from nqbench.devices.sim.engine import WARP_SIZE, Geometry, Run
-from nqbench.devices.sim.faults import TEXT, Fault
-from nqbench.devices.sim.layout import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, Context, Warp
+from nqbench.devices.sim.layout import (
+    GLOBAL_BASE,
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    Context,
+    Fault,
+    Warp,
+)
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.errors import KernelFault
 
 NEAR = 1 << 16
 """Bytes: an address this close to a buffer is described by it."""
+
+
+TEXT = {
+    Fault.OUT_OF_BOUNDS: "access outside every buffer",
+    Fault.MISALIGNED: "misaligned access",
+    Fault.UNWRITTEN: "reads shared memory that was never written",
+    Fault.DIVISION: "integer division by zero",
+    Fault.BARRIER_SPLIT: "lanes of one warp wait at different bar.sync instructions",
+    Fault.STUCK: "deadlock",
+    Fault.MEMBERS: "a lane is not in the member mask of its own .sync instruction",
+    Fault.INACTIVE_SOURCE: "reads the value of a lane that does not take part",
+    Fault.TRAP: "trap",
+    Fault.BARRIER_COUNT: "bad number of threads for a barrier",
+    Fault.SPACE: "address outside the memory space of the instruction",
+}
 
 
 def fault(run: Run, entry: str) -> KernelFault:
@@ -27,7 +48,7 @@ def fault(run: Run, entry: str) -> KernelFault:
             " every lane of a warp must reach the same one"
         )
     lane = int(run.context[Context.FAULT_LANE])
-    instruction = run.program.instructions[int(run.context[Context.FAULT_INSTRUCTION])]
+    instruction = run.code.instructions[int(run.context[Context.FAULT_INSTRUCTION])]
     address = int(run.context[Context.FAULT_ADDRESS])
     what = TEXT[kind]
     detail = ""
@@ -64,7 +85,7 @@ def _access(run: Run, kind: Fault, instruction: Instruction, address: int) -> tu
             f": address {address:#x}, {total} bytes of shared memory",
         )
     if space == "local":
-        total = run.program.layout.local_bytes
+        total = run.code.layout.local_bytes
         return "access outside local memory", f": address {address:#x}, {total} bytes per thread"
     return TEXT[kind], f": address {address:#x}{_nearest(run, address)}"
 
@@ -100,7 +121,7 @@ def _nearest(run: Run, address: int) -> str:
 
 
 def _shared_name(run: Run, address: int) -> str:
-    for name, offset, nbytes in run.program.symbols.shared:
+    for name, offset, nbytes in run.code.symbols.shared:
         if offset <= address < offset + nbytes:
             return f", byte {address - offset} of {readable(name)}"
     return ""
@@ -108,13 +129,13 @@ def _shared_name(run: Run, address: int) -> str:
 
 def deadlock(run: Run, entry: str) -> KernelFault:
     """Who waits for what when nothing can run any more."""
-    layout, program = run.program.layout, run.program
+    layout, code = run.code.layout, run.code
     resident = run.warps.reshape(-1, layout.nbytes)
     for memory in resident:
         state = memory[: layout.masks].view(np.int64)
         masks = memory[layout.masks : layout.waits].view(np.int32)
         where = f"block {_block(state)}, warp {int(state[Warp.INDEX])}"
-        for block in program.blocks:
+        for block in code.blocks:
             if block.gathers and masks[block.index] and state[Warp.ALIVE]:
                 lanes = int(masks[block.index]) & 0xFFFFFFFF
                 return KernelFault(
@@ -123,9 +144,9 @@ def deadlock(run: Run, entry: str) -> KernelFault:
                 )
     for memory in resident:
         state = memory[: layout.masks].view(np.int64)
-        waits = memory[layout.waits : layout.waits + 4 * len(program.barriers)].view(np.int32)
-        for site in program.barriers:
-            closing = program.blocks[site.block].closing
+        waits = memory[layout.waits : layout.waits + 4 * len(code.barriers)].view(np.int32)
+        for site in code.barriers:
+            closing = code.blocks[site.block].closing
             if waits[site.index] and closing is not None:
                 return KernelFault(
                     f"kernel {entry}: deadlock: block {_block(state)} waits at barrier"

@@ -10,8 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from nqbench.devices.sim.ir import Function, Module
-from nqbench.devices.sim.values import I32, LANES, V16, V32, V64, Value, const, lanes_of, vector
+from nqbench.devices.sim.ir import (
+    I32,
+    LANES,
+    V16,
+    V32,
+    V64,
+    Function,
+    Module,
+    Value,
+    const,
+    lanes_of,
+    vector,
+)
 from nqbench.errors import DeviceError
 
 SECTOR_BITS: Final = 5

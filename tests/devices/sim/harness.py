@@ -16,7 +16,7 @@ from nqbench.devices.sim.counters import Tally
 from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes
 from nqbench.devices.sim.global_memory import GlobalMemory
 from nqbench.devices.sim.layout import Outcome
-from nqbench.devices.sim.program import Program, build
+from nqbench.devices.sim.translation import Translation, build
 from nqbench.plan import Buffer, KernelPlan
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any] | np.generic]
@@ -54,7 +54,7 @@ class Result:
     buffers: list[NDArray[Any]]
     counters: Mapping[str, int | float]
     lines: list[dict[str, Any]]
-    program: Program
+    program: Translation
 
 
 def run(

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from nqbench.devices.sim.program import build
+from nqbench.devices.sim.translation import build
 from tests.devices.sim.harness import RULES, Arrays, cuda, device, ptx, run
 from tests.devices.sim.lockstep import nested
 

@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nqbench.devices.base import Device, Prepared
-from nqbench.devices.sim import ORDERS, SimDevice
-from nqbench.devices.sim import program as program_module
+from nqbench.devices.sim import ORDERS, SimDevice, translation
 from nqbench.devices.sim.native import Cpu
 from nqbench.errors import DeviceError, DeviceUnavailable, KernelFault, LaunchError
 from nqbench.plan import Buffer, CpuPlan, KernelPlan
@@ -133,8 +132,8 @@ def test_a_cpu_without_vector_gathers_counts_the_same(monkeypatch: pytest.Monkey
         want = prepared.launch().counters
     plain = Cpu("x86-64", "")
 
-    def build(text: str, entry: str, memory: Any) -> program_module.Program:
-        return program_module.build(text, entry, memory, plain)
+    def build(text: str, entry: str, memory: Any) -> translation.Translation:
+        return translation.build(text, entry, memory, plain)
 
     monkeypatch.setattr("nqbench.devices.sim.launching.build", build)
     with device().prepare(queens(7)) as prepared:
@@ -210,7 +209,7 @@ def test_unknown_memory_rules_are_refused() -> None:
     changed = tuple((key, 16 if key == "shared_banks" else value) for key, value in RULES)
     text = ".visible .entry k()\n{\nret;\n}\n"
     with pytest.raises(DeviceError, match="32 banks of 4 bytes"):
-        program_module.build(text, "k", changed)
+        translation.build(text, "k", changed)
 
 
 def test_too_much_memory_is_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from nqbench.devices.sim import native
 from nqbench.devices.sim.native import Cpu
-from nqbench.devices.sim.program import build, build_cold
+from nqbench.devices.sim.translation import build, build_cold
 from tests.devices.sim.harness import RULES, ptx, run
 
 ADD = """
@@ -68,7 +68,7 @@ def test_another_cpu_has_code_of_its_own(compiled: list[str]) -> None:
     build(ptx(ADD, 1, variables="// this CPU"), "k", RULES)
     compiled.clear()
     build(ptx(ADD, 1, variables="// this CPU"), "k", RULES, Cpu("x86-64", ""))
-    assert len(compiled) == 2, "the kernel, and what all kernels have in common"
+    assert any("define i32 @sim_warp(" in module for module in compiled)
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(

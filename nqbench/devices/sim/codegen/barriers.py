@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nqbench.devices.sim.cfg import Block
-from nqbench.devices.sim.codegen.types import kinds
-from nqbench.devices.sim.codegen.writer import KernelWriter
-from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import Fields, Function, Module
-from nqbench.devices.sim.layout import BARRIERS, Context, Slot, State, Warp, WarpLayout
-from nqbench.devices.sim.operands import Immediate, Operand
-from nqbench.devices.sim.ptx import Instruction
-from nqbench.devices.sim.values import I32, I64, PTR, Value, const
+from nqbench.devices.sim.codegen.writer import KernelWriter, kinds
+from nqbench.devices.sim.ir import I32, I64, PTR, Fields, Function, Module, Value, const
+from nqbench.devices.sim.layout import BARRIERS, Context, Fault, Slot, State, Warp, WarpLayout
+from nqbench.devices.sim.ptx import Immediate, Instruction, Operand
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nqbench.devices.sim.codegen.types import Handler, kinds
-from nqbench.devices.sim.codegen.writer import KernelWriter
-from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.layout import CACHE_LINE
-from nqbench.devices.sim.operands import Operand, Pair
-from nqbench.devices.sim.ptx import Instruction
-from nqbench.devices.sim.values import I32, LANES, V32, Value, const, lanes_of
+from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, kinds
+from nqbench.devices.sim.ir import I32, LANES, V32, Value, const, lanes_of
+from nqbench.devices.sim.layout import CACHE_LINE, Fault
+from nqbench.devices.sim.ptx import Instruction, Operand, Pair
 
 LANE_IDS = lanes_of(V32, list(range(LANES)))
 

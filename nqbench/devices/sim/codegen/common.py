@@ -8,11 +8,12 @@ gives ``sim_warp`` (one turn of a warp) and ``sim_release`` (opens barriers).
 from __future__ import annotations
 
 from nqbench.devices.sim.codegen.reach import define_global, define_outside
-from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import Fields, Function, Module
+from nqbench.devices.sim.ir import I32, I64, PTR, V32, V64, Fields, Function, Module, Value, const
+from nqbench.devices.sim.ir import element as scalar_of
 from nqbench.devices.sim.layout import (
     UNWRITTEN_BYTE,
     Context,
+    Fault,
     Outcome,
     Slot,
     State,
@@ -20,8 +21,6 @@ from nqbench.devices.sim.layout import (
     Warp,
 )
 from nqbench.devices.sim.rules import MemoryRules
-from nqbench.devices.sim.values import I32, I64, PTR, V32, V64, Value, const
-from nqbench.devices.sim.values import element as scalar_of
 
 WARP_SIZE = 32
 

@@ -10,21 +10,16 @@ from __future__ import annotations
 
 from nqbench.devices.sim.cfg import Block, guard_of
 from nqbench.devices.sim.codegen import barriers, floats
-from nqbench.devices.sim.codegen.arithmetic import INTEGER
-from nqbench.devices.sim.codegen.atomics import ATOMICS
 from nqbench.devices.sim.codegen.barriers import BarrierSite
-from nqbench.devices.sim.codegen.bits import BITS
 from nqbench.devices.sim.codegen.collectives import COLLECTIVES, members_of
-from nqbench.devices.sim.codegen.memory import MEMORY
+from nqbench.devices.sim.codegen.integers import BITS, INTEGER
+from nqbench.devices.sim.codegen.memory import ATOMICS, MEMORY
 from nqbench.devices.sim.codegen.moves import MOVES
-from nqbench.devices.sim.codegen.types import Handler
-from nqbench.devices.sim.codegen.writer import KernelWriter
-from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.layout import Context, Slot, Step, Warp
+from nqbench.devices.sim.codegen.writer import Handler, KernelWriter
+from nqbench.devices.sim.ir import I1, I32, I64, MASK, PTR, V32, Value, const, lanes_of
+from nqbench.devices.sim.layout import Context, Fault, Slot, Step, Warp
 from nqbench.devices.sim.liveness import CHANGING_SPECIALS
-from nqbench.devices.sim.operands import Name
-from nqbench.devices.sim.ptx import NO_CALLS, Instruction
-from nqbench.devices.sim.values import I1, I32, I64, MASK, PTR, V32, Value, const, lanes_of
+from nqbench.devices.sim.ptx import NO_CALLS, Instruction, Name
 
 HANDLERS: dict[str, Handler] = {
     **INTEGER, **BITS, **MOVES, **MEMORY, **ATOMICS, **COLLECTIVES,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from nqbench.devices.sim.codegen.rounding import finished, flushed
-from nqbench.devices.sim.codegen.types import Handler, Kind, as_bits, as_float, kinds
-from nqbench.devices.sim.codegen.writer import KernelWriter
+from nqbench.devices.sim.codegen.floats import finished, flushed
+from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, Kind, as_bits, as_float, kinds
+from nqbench.devices.sim.ir import Value, const, like, vector
 from nqbench.devices.sim.layout import LOCAL_WINDOW, SHARED_WINDOW
-from nqbench.devices.sim.operands import Operand, Pair, Vector
-from nqbench.devices.sim.ptx import Instruction
-from nqbench.devices.sim.values import Value, const, like, vector
+from nqbench.devices.sim.ptx import Instruction, Operand, Pair, Vector
 
 ROUNDINGS = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 INTEGER_TESTS = {

@@ -1,23 +1,64 @@
-"""State shared by all instruction handlers: registers, lane masks, counting sites, faults."""
+"""What all instruction handlers share: registers, lane masks, special registers, counting sites,
+faults, and the reading of an opcode's modifiers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from nqbench.devices.sim.cfg import Block
-from nqbench.devices.sim.faults import Fault
-from nqbench.devices.sim.ir import Function
-from nqbench.devices.sim.layout import CACHE_LINE, Context, Warp, WarpLayout
+from nqbench.devices.sim.ir import (
+    I32,
+    I64,
+    LANES,
+    MASK,
+    V32,
+    Function,
+    Value,
+    const,
+    element,
+    lanes_of,
+    like,
+    vector,
+)
+from nqbench.devices.sim.layout import CACHE_LINE, Context, Fault, Symbols, Warp, WarpLayout
 from nqbench.devices.sim.liveness import RegisterFile
-from nqbench.devices.sim.operands import Immediate, Name, Negated, Operand, Register
-from nqbench.devices.sim.ptx import WIDTHS, Instruction, UnsupportedPtx, float_bits
+from nqbench.devices.sim.ptx import (
+    WIDTHS,
+    Immediate,
+    Instruction,
+    Name,
+    Negated,
+    Operand,
+    Register,
+    UnsupportedPtx,
+    float_bits,
+)
 from nqbench.devices.sim.rules import MemoryRules
-from nqbench.devices.sim.symbols import Symbols
-from nqbench.devices.sim.values import I32, I64, MASK, Value, const, element, vector
 
 NO_LANES, NOBODY = const(I32, 0), const(MASK, 0)
+
+CONTEXT_NUMBERS = {
+    "%ntid.x": Context.BLOCK_X, "%ntid.y": Context.BLOCK_Y, "%ntid.z": Context.BLOCK_Z,
+    "%nctaid.x": Context.GRID_X, "%nctaid.y": Context.GRID_Y, "%nctaid.z": Context.GRID_Z,
+    "%nwarpid": Context.WARPS_PER_BLOCK, "%nsmid": Context.MULTIPROCESSORS,
+    "%dynamic_smem_size": Context.DYNAMIC_SHARED_BYTES, "%total_smem_size": Context.SHARED_BYTES,
+}  # fmt: skip
+WARP_NUMBERS = {
+    "%ctaid.x": Warp.CTAID_X, "%ctaid.y": Warp.CTAID_Y, "%ctaid.z": Warp.CTAID_Z,
+    "%warpid": Warp.INDEX, "%smid": Warp.SMID,
+}  # fmt: skip
+CLOCKS = ("%clock", "%clock64", "%globaltimer", "%globaltimer_lo")
+THREAD_AXES = ("%tid.x", "%tid.y", "%tid.z")
+LANE_CONSTANTS = {
+    "%laneid": list(range(LANES)),
+    "%lanemask_eq": [1 << i for i in range(LANES)],
+    "%lanemask_lt": [(1 << i) - 1 for i in range(LANES)],
+    "%lanemask_le": [(2 << i) - 1 for i in range(LANES)],
+    "%lanemask_ge": [(1 << LANES) - (1 << i) for i in range(LANES)],
+    "%lanemask_gt": [(1 << LANES) - (2 << i) for i in range(LANES)],
+}
 
 SITE_FIELDS = ("requests", "lanes", "passes", "sectors")
 """Counters of a site, in memory order (64-bit each)."""
@@ -52,7 +93,6 @@ class KernelWriter:
     rules: MemoryRules
     exact_shadow: bool
     scatters: bool
-    special: Callable[[KernelWriter, str], Value]
     values: dict[Register, Value] = field(default_factory=dict)
     written: set[Register] = field(default_factory=set)
     sites: list[Site] = field(default_factory=list)
@@ -166,7 +206,7 @@ class KernelWriter:
             address = self.symbols.address(operand)
             if address is not None:
                 return const(type_, address)
-            return self.f.resize(self.special(self, operand.name), bits)
+            return self.f.resize(self.special(operand.name), bits)
         raise ValueError("operand of an unexpected form")
 
     def predicate(self, operand: Operand, negated: bool = False) -> Value:
@@ -201,6 +241,30 @@ class KernelWriter:
         slot = self.f.slot(value.type)
         self.f.store(value, slot, CACHE_LINE)
         return slot
+
+    def special(self, name: str) -> Value:
+        """The value of a special register in every lane; ``ValueError`` if it is not known.
+
+        Clocks count the instructions that this warp has issued before the current basic block."""
+        f = self.f
+        if name in LANE_CONSTANTS:
+            return lanes_of(V32, LANE_CONSTANTS[name])
+        if name in CONTEXT_NUMBERS:
+            return f.splat(f.resize(self.number(CONTEXT_NUMBERS[name]), 32))
+        if name in WARP_NUMBERS:
+            return f.splat(f.resize(self.warp_number(WARP_NUMBERS[name]), 32))
+        if name in CLOCKS:
+            return f.splat(self.warp_number(Warp.CLOCK))
+        if name in THREAD_AXES:
+            row = f.op(
+                "mul", const(I64, THREAD_AXES.index(name)), self.number(Context.THREAD_STRIDE)
+            )
+            start = f.op("shl", self.warp_number(Warp.INDEX), const(I64, 5))
+            place = f.offset(self.pointer(Context.THREAD_INDICES), f.add(row, start), I32)
+            return f.load(V32, place, CACHE_LINE)
+        if name == "%gridid":
+            return const(V32, 1)
+        raise ValueError(f"{name} is not a register, a variable or a known special register")
 
     # context
 
@@ -280,3 +344,53 @@ class KernelWriter:
         """An error that names the instruction."""
         text = instruction.full_opcode + (f" ({why})" if why else "")
         return UnsupportedPtx(f"instruction {text}", instruction.where)
+
+
+Handler = Callable[[KernelWriter, Instruction], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A PTX type such as ``s32``."""
+
+    name: str
+
+    @property
+    def bits(self) -> int:
+        return WIDTHS[self.name]
+
+    @property
+    def signed(self) -> bool:
+        return self.name[0] == "s"
+
+    @property
+    def float(self) -> bool:
+        return self.name[0] == "f"
+
+
+def kinds(
+    k: KernelWriter, i: Instruction, known: Collection[str] = (), allow: str = "usb"
+) -> tuple[Kind, ...]:
+    """The types among the modifiers. Any other modifier must be in ``known``, and every type must
+    begin with a letter of ``allow``; otherwise the instruction is refused."""
+    found = []
+    for modifier in i.modifiers:
+        if modifier in WIDTHS:
+            if modifier[0] not in allow or modifier == "f16":
+                raise k.unsupported(i, f"type .{modifier}")
+            found.append(Kind(modifier))
+        elif modifier not in known:
+            raise k.unsupported(i, f"modifier .{modifier}")
+    return tuple(found)
+
+
+def as_float(k: KernelWriter, value: Value) -> Value:
+    """The bits of <32 x i32> or <32 x i64> seen as floats."""
+    name = "float" if value.type.endswith("i32>") else "double"
+    return k.f.cast("bitcast", value, like(value.type, name))
+
+
+def as_bits(k: KernelWriter, value: Value) -> Value:
+    """The inverse of :func:`as_float`."""
+    name = "i32" if value.type.endswith("float>") else "i64"
+    return k.f.cast("bitcast", value, like(value.type, name))

@@ -5,26 +5,23 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from nqbench.devices.sim import cfg, liveness, native, parser, symbols
+from nqbench.devices.sim import cfg, liveness, native, parser
 from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.codegen.barriers import BarrierSite, release
 from nqbench.devices.sim.codegen.common import common_module
 from nqbench.devices.sim.codegen.kernel import translate
-from nqbench.devices.sim.codegen.specials import special
 from nqbench.devices.sim.codegen.writer import KernelWriter, Site
-from nqbench.devices.sim.ir import Function, Module
-from nqbench.devices.sim.layout import WarpLayout, warp_layout
+from nqbench.devices.sim.ir import I32, I64, PTR, Function, Module
+from nqbench.devices.sim.layout import Symbols, WarpLayout, assign, warp_layout
 from nqbench.devices.sim.native import Cpu, NativeKernel, this_cpu
 from nqbench.devices.sim.ptx import Instruction, Kernel
 from nqbench.devices.sim.rules import MemoryRules, memory_rules
-from nqbench.devices.sim.symbols import Symbols
-from nqbench.devices.sim.values import I32, I64, PTR
 
 PARTS_OF_WORDS = ("u8", "s8", "b8", "u16", "s16", "b16")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Program:
+class Translation:
     """``instructions`` are those that may fault, by the number that a fault records."""
 
     kernel: Kernel
@@ -41,23 +38,25 @@ class Program:
 
 def build(
     text: str, entry: str, memory: tuple[tuple[str, int | str], ...], cpu: Cpu | None = None
-) -> Program:
+) -> Translation:
     """Translate the kernel ``entry`` (mangled) of a PTX module and compile it for this CPU.
 
     Raises ``ptx.UnsupportedPtx`` for anything that the simulator does not know."""
     return _build(text, entry, memory, cpu or this_cpu())
 
 
-def build_cold(program: Program) -> Program:
+def build_cold(program: Translation) -> Translation:
     """Build it again from scratch, for measuring how long that takes."""
     return _build.__wrapped__(*program.source)
 
 
 @functools.lru_cache(maxsize=64)
-def _build(text: str, entry: str, memory: tuple[tuple[str, int | str], ...], cpu: Cpu) -> Program:
+def _build(
+    text: str, entry: str, memory: tuple[tuple[str, int | str], ...], cpu: Cpu
+) -> Translation:
     kernel = parser.parse(text, entry)
     blocks = cfg.build(kernel)
-    placed = symbols.assign(kernel)
+    placed = assign(kernel)
     file = liveness.analyse(blocks)
     layout = warp_layout(blocks, file.nbytes, placed.local_bytes)
     rules = memory_rules(dict(memory))
@@ -66,7 +65,7 @@ def _build(text: str, entry: str, memory: tuple[tuple[str, int | str], ...], cpu
     barriers = translate(k, blocks)
     release(module, layout, barriers)
     images = (_common(memory, cpu), native.object_code(module.text(), cpu))
-    return Program(
+    return Translation(
         kernel, blocks, placed, layout, k.sites, barriers, k.instructions,
         native.link(images, cpu), (text, entry, memory, cpu),
     )  # fmt: skip
@@ -90,8 +89,7 @@ def _writer(
     parameters = [(PTR, "context"), (PTR, "warp"), (I64, "quantum")]
     f = Function("sim_warp", I32, parameters, module, "noinline nounwind")
     return KernelWriter(
-        f, f.parameters[0], f.parameters[1], layout, file, placed, rules, exact_shadow, scatters,
-        special,
+        f, f.parameters[0], f.parameters[1], layout, file, placed, rules, exact_shadow, scatters
     )  # fmt: skip
 
 
