@@ -122,7 +122,7 @@ class Builder:
         row: dict[str, Any] = {"sweep": sweep, "system": system, "factors": dict(levels)}
         row |= {"device": self.device["spec"], "round": 0, "status": "ok", "reason": ""}
         row |= {"answer": "14200", "expected": "14200", "registers": 32, "occupancy": 0.5}
-        return row | {"key": self._plan(sweep, system, levels)} | dict(levels)
+        return {**levels, **row, "key": self._plan(sweep, system, levels)}
 
     def _plan(self, sweep: str, system: str, levels: Levels, skip: str = "") -> str:
         key = f"k{len(self.points)}"

@@ -25,7 +25,7 @@ from nqbench.analysis.factorial.effects import (
     interactions,
 )
 from nqbench.analysis.limits.bottleneck import bottlenecks, verdict_text
-from nqbench.analysis.wording import describe, interval_note, number, ratio, time
+from nqbench.analysis.wording import describe, does, interval_note, number, ratio, time
 from nqbench.errors import AnalysisError
 from nqbench.point import PART
 
@@ -290,8 +290,4 @@ def _effect_says(effect: Effect) -> str:
         return f"brings the {what.label} to 0"
     if what.kind == "counter" and estimate.value < NEARLY_ALL:
         return f"removes {100 * (1 - estimate.value):.6g}% of the {what.label}"
-    if what.kind == "time":
-        if estimate.value < 1:
-            return f"is {ratio(estimate.inverse())} times as fast"
-        return f"takes {ratio(estimate)} times as long"
-    return f"multiplies the {what.label} by {ratio(estimate)}"
+    return does(estimate, what)

@@ -7,6 +7,7 @@ any failure fails. Deterministic counts are judged directly.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -174,8 +175,6 @@ def _verdict(claim: Claim, form: _Form, values: Values, run: Observed | None) ->
 
 def _absent(form: _Form, values: Values) -> str:
     """Why a claim about named devices cannot be judged from the runs at hand."""
-    import ast
-
     wanted = {
         k.value.value
         for call in form.expr.calls()

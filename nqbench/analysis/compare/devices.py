@@ -21,7 +21,7 @@ from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import CONFIDENCE, Estimate, quantile
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.effects import NOTEWORTHY, effects
-from nqbench.analysis.wording import ratio as ratio_text
+from nqbench.analysis.wording import does
 from nqbench.errors import AnalysisError
 
 FEWEST_RANKED: Final = 4
@@ -67,18 +67,13 @@ class Reversal:
     def sentence(self) -> str:
         """The reversal in words."""
         said = [
-            f"{_does(r, self.quantity)} on {n}"
-            for r, n in zip(self.ratios, self.names, strict=True)
+            f"{does(r, self.quantity)} on {n}" for r, n in zip(self.ratios, self.names, strict=True)
         ]
         return f"{self.change}: {said[0]}, but {said[1]} (N={self.n})."
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """One change on one device; ``key`` is the same on every device."""
-
-    key: tuple[str, int]
-    ratio: Estimate
+Change = tuple[str, int]
+"""A change in words and the size: the same on every device."""
 
 
 def rank_correlations(
@@ -157,7 +152,7 @@ def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> 
     return sorted(found, key=lambda r: -min(abs(math.log(e.value)) for e in r.ratios))
 
 
-def _changes(data: Dataset, what: Quantity) -> Iterable[_Change]:
+def _changes(data: Dataset, what: Quantity) -> Iterable[tuple[Change, Estimate]]:
     for sweep in data.sweeps:
         try:
             found = effects(data, sweep, what)
@@ -166,11 +161,11 @@ def _changes(data: Dataset, what: Quantity) -> Iterable[_Change]:
         for effect in found:
             if effect.factor != "system":
                 change = f"{effect.factor} {effect.level} instead of {effect.base}"
-                yield _Change((f"{change} (sweep {sweep})", effect.n), effect.ratio)
+                yield (f"{change} (sweep {sweep})", effect.n), effect.ratio
         yield from _steps(data, sweep, what)
 
 
-def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[_Change]:
+def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[tuple[Change, Estimate]]:
     """From each version of a paper's system to the next, where both were measured once per size."""
     by_size: dict[int, dict[str, list[PointResult]]] = {}
     for point in data.select(sweep, cpu=False):
@@ -188,7 +183,7 @@ def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[_Change]:
                         continue
                     found = Estimate(second / first, exact=True)
                 change = f"{two} instead of {one.partition('.')[2]} (sweep {sweep})"
-                yield _Change((change, n), found)
+                yield (change, n), found
 
 
 def _consecutive(data: Dataset, present: Sequence[str]) -> list[tuple[str, str]]:
@@ -201,15 +196,15 @@ def _consecutive(data: Dataset, present: Sequence[str]) -> list[tuple[str, str]]
     return [pair for pair, (a, b) in zip(pairwise(ordered), pairwise(paper), strict=True) if a == b]
 
 
-def _clear(changes: Sequence[_Change]) -> dict[tuple[str, int], Estimate]:
+def _clear(changes: Sequence[tuple[Change, Estimate]]) -> dict[Change, Estimate]:
     """Changes that are sure, corrected for their number, and large enough to tell."""
-    p_values = adjusted([_p_of_one(c.ratio) for c in changes])
+    p_values = adjusted([_p_of_one(ratio) for _, ratio in changes])
     return {
-        c.key: c.ratio
-        for c, p in zip(changes, p_values, strict=True)
-        if (p <= ALPHA or c.ratio.exact)
-        and 0 < c.ratio.value < math.inf
-        and abs(math.log(c.ratio.value)) >= math.log(NOTEWORTHY)
+        change: ratio
+        for (change, ratio), p in zip(changes, p_values, strict=True)
+        if (p <= ALPHA or ratio.exact)
+        and 0 < ratio.value < math.inf
+        and abs(math.log(ratio.value)) >= math.log(NOTEWORTHY)
     }
 
 
@@ -224,11 +219,3 @@ def _p_of_one(estimate: Estimate) -> float:
         return float(estimate.value == 1)
     t = abs(math.log(estimate.value)) / half * quantile(estimate.rounds, CONFIDENCE)
     return float(2 * stdtr(estimate.rounds - 1, -t))
-
-
-def _does(estimate: Estimate, what: Quantity) -> str:
-    if what.kind == "counter":
-        return f"multiplies the {what.label} by {ratio_text(estimate)}"
-    if estimate.value < 1:
-        return f"is {ratio_text(estimate.inverse())} times as fast"
-    return f"takes {ratio_text(estimate)} times as long"

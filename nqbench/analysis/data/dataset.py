@@ -96,8 +96,8 @@ class Dataset:
 
     @property
     def _device(self) -> Mapping[str, Any]:
-        device = self.manifest.get("device", {})
-        return device if isinstance(device, Mapping) else {"spec": str(device)}
+        device: Mapping[str, Any] = self.manifest.get("device", {})
+        return device
 
     @property
     def spec(self) -> str:
@@ -159,8 +159,8 @@ class Dataset:
     @property
     def study(self) -> Mapping[str, Any]:
         """The study's plain form."""
-        study = self.manifest.get("study", {})
-        return study if isinstance(study, Mapping) else {"name": str(study)}
+        study: Mapping[str, Any] = self.manifest.get("study", {})
+        return study
 
     @cached_property
     def launch(self) -> tuple[str, ...]:

@@ -65,8 +65,7 @@ class Observed:
     @property
     def logical_cores(self) -> int:
         """Logical CPU cores of the machine, 0 where the run does not say."""
-        device = self.data.manifest.get("device", {})
-        host = device.get("host") or {} if isinstance(device, Mapping) else {}
+        host = self.data.manifest["device"].get("host") or {}
         return int(host.get("cores") or host.get("logical_cores") or 0)
 
 
