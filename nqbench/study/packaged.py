@@ -56,7 +56,8 @@ def find_study(given: Path) -> Path:
     known = studies()
     if name in known:
         return known[name]
-    close = nearest(name, known)
+    beside = [file for end in (".yaml", ".yml") if (file := given.with_suffix(end)).is_file()]
+    close = str(beside[0]) if beside else nearest(name, known)
     if close is None and given.exists():
         return given
     hint = f"did you mean '{close}'?" if close else f"nqbench's own are {', '.join(known)}"

@@ -114,6 +114,7 @@ RUN = ("run", "study.yaml", "--device")
     ("words", "parts"),
     [
         (("run", "nowhere.yaml"), ("nowhere.yaml",)),
+        (("run", "study"), ("no study file study", "did you mean 'study.yaml'?")),
         (("run", "wrong.yaml", "-d", "sim"), ("wrong.yaml:5", "did you mean 'system'")),
         ((*RUN, "gpu:0"), ("gpu", "cuda")),
         ((*RUN, "sim:gtx999"), ("gtx999",)),
