@@ -1,4 +1,4 @@
-"""Annealing on a real GPU: every chain is a walk of the processor, and boards are found quickly."""
+"""Annealing on a real GPU: every chain is a walk of the CPU, and boards are found quickly."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run(device: CudaDevice, system: str, **given: Level) -> tuple[Outputs, Any, 
 @pytest.mark.parametrize("proposal", ["uniform", "attacked"])
 @pytest.mark.parametrize("counters", ["shared", "global"])
 @pytest.mark.parametrize("n", [4, 6, 33, 100, 255, 256, 1000, 3000])
-def test_every_chain_is_a_walk_of_the_processor(
+def test_every_chain_is_a_walk_of_the_cpu(
     device: CudaDevice, n: int, counters: str, proposal: str
 ) -> None:
     chains = 40
@@ -100,7 +100,7 @@ def test_large_boards_in_global_memory(device: CudaDevice) -> None:
     ],
 )
 @pytest.mark.parametrize("allocation", ["per_call", "once"])
-def test_a_gpu_evaluator_walks_like_the_processor(
+def test_a_gpu_evaluator_walks_like_the_cpu(
     device: CudaDevice, evaluator: str, setting: dict[str, Level], allocation: str
 ) -> None:
     given = {"evaluator": evaluator, "allocation": allocation, **setting}
@@ -137,7 +137,7 @@ def test_the_papers_protocol_on_3000_queens_takes_seconds(device: CudaDevice) ->
     assert seconds < SECONDS
 
 
-def test_a_data_set_is_that_of_the_processor(device: CudaDevice) -> None:
+def test_a_data_set_is_that_of_the_cpu(device: CudaDevice) -> None:
     began = time.perf_counter()
     found = find_boards(500, 2000, 7, device.spec)
     assert time.perf_counter() - began < TIMEOUT_S

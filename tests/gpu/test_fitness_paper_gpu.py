@@ -73,7 +73,7 @@ def test_claims_at_small_sizes_get_a_verdict(run: Observed) -> None:
         assert found[name].word != "not measured", found[name].reason
     # 25 levels are one more than the paper's devices could; today's answer right.
     assert found["cdp_depth_limit"].word == "fails", found["cdp_depth_limit"].reason
-    # A scheme of the processor never waits for a GPU's driver: true of every GPU yet. Two rounds
+    # A CPU scheme never waits for a GPU's driver: true of every GPU yet. Two rounds
     # give wide intervals, so the values themselves are compared.
     assert found["coarse_slow_small"].word != "fails"
     coarse, serial = (total_s(run, f"{PAPER}.{name}", 100) for name in ("gpu_coarse", "cpu_serial"))

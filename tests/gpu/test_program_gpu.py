@@ -92,7 +92,7 @@ def test_what_the_host_loop_costs(device: CudaDevice) -> None:
     )
     assert launch_us < 15
     assert ask_us < 60
-    assert split["empty"] / 5000 < 10e-6  # held back: without the host's work of launching
+    assert split["empty"] / 5000 < 10e-6  # blocked: without the CPU's work of launching
 
 
 def test_phases_of_a_run(device: CudaDevice) -> None:

@@ -66,10 +66,10 @@ def test_sample_noise_has_its_deviation_and_its_autocorrelation() -> None:
 
 def test_the_round_effect_is_shared_by_a_round_and_varies_between_rounds() -> None:
     model = FakeModel(round=0.02)
-    luck = [math.log(times(model, 1, round_=r)[0] / 1e-4) for r in range(400)]
-    assert abs(statistics.stdev(luck) / 0.02 - 1) < 0.15
+    offsets = [math.log(times(model, 1, round_=r)[0] / 1e-4) for r in range(400)]
+    assert abs(statistics.stdev(offsets) / 0.02 - 1) < 0.15
     other = math.log(times(model, 1, round_=3, n=9)[0] / 4e-4)
-    assert math.isclose(other, luck[3], abs_tol=1e-12)
+    assert math.isclose(other, offsets[3], abs_tol=1e-12)
 
 
 def test_drift_outliers_skew_and_throttling() -> None:
