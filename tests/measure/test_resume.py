@@ -173,7 +173,7 @@ CHANGES: dict[str, tuple[Change, set[str]]] = {
     "helper": (lambda b: b.edit("helper.py", "32", "64"), ALL),
     "docstring": (lambda b: b.edit("work.py", "One kernel and", "Still one kernel and"), ALL),
     "a module that only a level may need": (lambda b: b.edit("other.py", "1", "2"), ALL),
-    "nqbench": (lambda b: b.monkeypatch.setattr("nqbench.__version__", "99"), ALL),
+    "nqbench": (lambda b: b.monkeypatch.setattr(keys_module, "__version__", "99"), ALL),
     "host program": (lambda b: b.edit("host.py", "return 42", "return 40 + 2"), ALL),
     "architecture": (lambda b: b.hello("facts", compute_capability=(8, 0)), KERNELS),
     "driver": (lambda b: b.hello("identity", driver="999.1"), KERNELS),
