@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import StudyError, WrongAnswer
 from nqbench.plan import CpuPlan, Plan
+from nqbench.workloads.base import FAULT
 
 if TYPE_CHECKING:
     from nqbench.devices.base import Device, Prepared
@@ -112,10 +113,12 @@ def _launched(
         outputs = prepared.fetch()
         resources = dict(prepared.resources)
     answer, expected = workload.answer(plan, outputs), workload.expected(factors)
+    findings = dict(workload.findings(plan, outputs))
+    fault = findings.pop(FAULT, "") or "do not trust this device; run the GPU tests"
     if expected is not None and answer != expected:
         raise WrongAnswer(
             f"{name or workload.name} on {device.spec} answered {answer} for n={factors['n']}, but"
-            f" {expected} is right: do not trust this device; run the GPU tests"
+            f" {expected} is right: {fault}"
         )
     return Launched(
         answer=answer,
@@ -126,5 +129,5 @@ def _launched(
         kernel_s=done.kernel_s,
         wall_s=time.perf_counter() - started,
         factors=factors,
-        findings=workload.findings(plan, outputs),
+        findings=findings,
     )
