@@ -61,9 +61,9 @@ def test_a_wrong_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(get("counting")), "expected", lambda *_: 41)
     with pytest.raises(WrongAnswer, match="answered 40 for n=7, but 41 is right"):
         launch("counting", {"n": 7}, "sim:mini")
+    given = {"n": 6000, "iterations": 1, "system": "brodtkorb_part1.cpu_mapped"}
     with pytest.raises(WrongAnswer, match=r"is right: the mapping sent \d+ numbers of moves"):
-        given: dict[str, Level] = {"n": 6000, "iterations": 1}
-        launch("local_search", {**given, "system": "brodtkorb_part1.cpu_mapped"}, "cpu")
+        launch("local_search", given, "cpu")
 
 
 @pytest.mark.parametrize(("spec", "prepared"), [("sim:mini", SimPrepared), ("cpu", CpuPrepared)])
