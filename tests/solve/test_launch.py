@@ -6,7 +6,7 @@ import pytest
 
 from nqbench.devices.cpu import CpuPrepared
 from nqbench.devices.sim import SimDevice
-from nqbench.devices.sim.device import SimPrepared
+from nqbench.devices.sim.launching import SimPrepared
 from nqbench.errors import InfeasibleError, StudyError, WrongAnswer
 from nqbench.point import Level
 from nqbench.solve.count import count_solutions
@@ -61,7 +61,8 @@ def test_a_wrong_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(get("counting")), "expected", lambda *_: 41)
     with pytest.raises(WrongAnswer, match="answered 40 for n=7, but 41 is right"):
         launch("counting", {"n": 7}, "sim:mini")
-    given = {"n": 6000, "iterations": 1, "system": "brodtkorb_part1.cpu_mapped"}
+    given: dict[str, Level] = {"n": 6000, "iterations": 1}
+    given["system"] = "brodtkorb_part1.cpu_mapped"
     with pytest.raises(WrongAnswer, match=r"is right: the mapping sent \d+ numbers of moves"):
         launch("local_search", given, "cpu")
 
