@@ -1,4 +1,4 @@
-"""Verdicts on kernels from the times of their parts."""
+"""Verdicts on kernels from the times of their variants."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_short_kernel_is_judged_with_a_reservation() -> None:
         times = {"full": full_s, "math_only": 0.5 * full_s, "memory_only": 0.95 * full_s}
         (found,) = bottlenecks(data_of(times))
         assert found.judged.word == "memory bound"
-        assert ("an empty launch takes some 3 µs" in found.judged.reason) == said
+        assert ("an empty launch takes 3 µs" in found.judged.reason) == said
 
 
 def test_one_round_decides_nothing() -> None:

@@ -140,9 +140,9 @@ def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
     one, two = factorial(MINI, sizes=(10,)), factorial(MINI, sizes=(10,))
     two.rows[3]["warp_instructions"] += 1
     found = compare_runs(one.data(), two.data(), NAMES)
-    blocks = {block.quantity.name: block for block in found.sections}
-    assert blocks["warp_instructions"].counts == {"equal": 23, "differs": 1}
-    assert blocks["lane_efficiency"].counts == {"equal": 24, "differs": 0}
+    by_name = {section.quantity.name: section for section in found.sections}
+    assert by_name["warp_instructions"].counts == {"equal": 23, "differs": 1}
+    assert by_name["lane_efficiency"].counts == {"equal": 24, "differs": 0}
     assert not any(row.ratio.bounded for row in found.rows)
 
 
@@ -157,15 +157,21 @@ def test_a_count_from_zero_differs_without_a_ratio() -> None:
     assert found.sections[0].overall is None
 
 
-def test_times_and_counts_never_share_a_column() -> None:
-    with pytest.raises(StudyError, match=r"old is measured .* new is simulated .* never share"):
-        compare_runs(factorial().data(), factorial(MINI).data(), NAMES)
+FAKE = {"spec": "fake:seed=1", "kind": "cuda", "facts": {"name": "fake"}}
 
 
-def test_invented_times_stand_apart_from_measured_ones() -> None:
-    fake = {"spec": "fake:seed=1", "kind": "cuda", "facts": {"name": "fake"}}
-    with pytest.raises(StudyError, match="synthetic"):
-        compare_runs(factorial().data(), factorial(fake).data(), NAMES)
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (factorial(MINI), r"old is measured .* new is simulated .* never share"),
+        (factorial(FAKE), "synthetic"),
+        (factorial(sizes=(17,)), r"no finished point in common; e.g. .* no such point"),
+    ],
+    ids=["simulated", "synthetic", "nothing in common"],
+)
+def test_runs_that_cannot_be_compared(second: Builder, message: str) -> None:
+    with pytest.raises((StudyError, AnalysisError), match=message):
+        compare_runs(factorial().data(), second.data(), NAMES)
 
 
 @pytest.mark.parametrize(
@@ -178,11 +184,6 @@ def test_invented_times_stand_apart_from_measured_ones() -> None:
 def test_unknown_factors_and_levels(factor: str, levels: tuple[str, str], message: str) -> None:
     with pytest.raises(StudyError, match=message):
         compare_levels(factorial().data(), factor, levels)
-
-
-def test_nothing_in_common_is_said_with_an_example() -> None:
-    with pytest.raises(AnalysisError, match=r"no finished point in common; e.g. .* no such point"):
-        compare_runs(factorial(sizes=(15,)).data(), factorial(sizes=(16,)).data(), NAMES)
 
 
 def test_one_round_is_unclear_with_its_reason() -> None:
@@ -259,12 +260,12 @@ def test_one_round_gives_a_ratio_and_no_interval() -> None:
         assert math.isnan(p)
 
 
-def test_p_apart_is_5_percent_exactly_where_the_interval_touches_the_margin() -> None:
+def test_p_outside_is_5_percent_exactly_where_the_interval_touches_the_margin() -> None:
     contrast = paired(A, {r: v * 1.001 for r, v in B.items()})
     high = contrast.estimate().high
     assert high is not None
-    assert contrast.p_apart(high - 1) == pytest.approx(0.05)
-    assert contrast.p_apart(high - 1 + 1e-3) < 0.05 < contrast.p_apart(high - 1 - 1e-3)
+    assert contrast.p_outside(high - 1) == pytest.approx(0.05)
+    assert contrast.p_outside(high - 1 + 1e-3) < 0.05 < contrast.p_outside(high - 1 - 1e-3)
 
 
 def test_a_clock_cannot_tell_less_than_its_step() -> None:

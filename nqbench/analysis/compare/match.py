@@ -14,7 +14,7 @@ Identity = tuple[tuple[str, str], ...]
 SHOWN: Final = 8
 """Levels that a sentence lists before it says how many more there are."""
 LEFT_OUT: Final = ("skipped", "unfinished", "throttled")
-"""Statuses of points without a value that say nothing against the code that was to be measured."""
+"""Statuses of points without a value that are no failure of the code."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,9 +29,8 @@ class Matched:
 class Missing:
     """A point that cannot be compared: ``where`` it lacks a value, and why.
 
-    ``broke`` tells that the first side has a value and the second ended in a failure: neither left
-    out nor unfinished. ``again`` marks the second entry of a point that lacks a value on both
-    sides, for different reasons.
+    ``broke``  the first side has a value and the second failed (not left out, not unfinished)
+    ``again``  the second entry of a point that lacks a value on both sides, for other reasons
     """
 
     label: str

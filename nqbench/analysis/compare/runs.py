@@ -168,11 +168,11 @@ def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[Verdict, f
     """
     check_margin(margin)
     different = adjusted([c.p_different() for c in contrasts])
-    apart = adjusted([c.p_apart(margin) for c in contrasts])
+    outside = adjusted([c.p_outside(margin) for c in contrasts])
     found: list[tuple[Verdict, float]] = []
-    for c, p, p_apart in zip(contrasts, different, apart, strict=True):
+    for c, p, beyond in zip(contrasts, different, outside, strict=True):
         verdict: Verdict = "unclear"
-        if p_apart <= ALPHA:  # never true of NaN
+        if beyond <= ALPHA:  # never true of NaN
             verdict = "same"
         elif p <= ALPHA:
             verdict = "slower" if c.log_ratio > 0 else "faster"
@@ -274,7 +274,7 @@ def _why_unclear(c: Contrast, margin: float) -> str:
         return "fewer than two rounds on a side" if c.design == "none" else "no interval"
     if c.p_different() <= ALPHA:
         return "the interval excludes 1, but not after correction for the number of points"
-    if c.p_apart(margin) <= ALPHA:
+    if c.p_outside(margin) <= ALPHA:
         return "within the margin, but not after correction for the number of points"
     return "the interval contains 1 and exceeds the margin; more rounds would narrow it"
 

@@ -70,7 +70,7 @@ class Contrast:
         """p of the hypothesis that the ratio is 1 (two-sided); NaN where nothing is known."""
         return self._twice_beyond(abs(self.log_ratio))
 
-    def p_apart(self, margin: float) -> float:
+    def p_outside(self, margin: float) -> float:
         """p of the hypothesis that the ratio lies outside of the margin.
 
         The larger of two one-sided tests, doubled: at most 0.05 exactly where the 95% interval

@@ -12,7 +12,7 @@ from nqbench.papers.load import paper_names
 from nqbench.point import PART
 
 _NOT_LAUNCH: Final = ("probe", "seed", "board")
-"""The input, and what is counted: the same for all points that are set side by side."""
+"""The input, and what is counted: the same for all points that are compared."""
 
 
 class NotMeasured(AnalysisError):

@@ -1,9 +1,9 @@
 """What limits a kernel, judged from the times of its variants (Brodtkorb et al., section 6.5).
 
-A kernel without its memory accesses (``math_only``) and without its arithmetic (``memory_only``)
-is set against the whole, paired by round. Memory and arithmetic overlap on a GPU: the whole takes
-about as long as the slower part where they overlap well, and as long as both together where they do
-not at all.
+The variants without memory accesses (``math_only``) and without arithmetic (``memory_only``) are
+compared with the whole kernel, paired by round. Memory accesses and arithmetic overlap on a GPU:
+with good overlap the whole takes about as long as the slower variant, without any as long as both
+together.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from nqbench.workloads.base import VARIANTS, Variant
 Word = Literal["memory bound", "arithmetic bound", "balanced", "latency bound", "unclear"]
 
 NEAR: Final = 0.8
-"""A part that alone takes at least this share of the whole's time is what the whole waits for: were
-it free, at most a fifth could be gained elsewhere. The paper prints no number."""
+"""A variant that takes at least this share of the whole's time is what limits the whole: speeding
+up the rest could gain a fifth at most. The paper prints no number."""
 BEYOND: Final = 1.1
-"""A part that takes longer than the whole by more than this is no part of it any more: leaving
-something out has changed the rest (its order of accesses, its unrolling, its clocks)."""
+"""A variant that takes longer than the whole by more than this does not represent a part of it:
+leaving something out has changed the rest (its order of accesses, its unrolling, its clocks)."""
 
 EMPTY_S: Final = 3e-6
 """What an empty kernel takes between two events (3.1 us on an H100). It is in the times of the
-whole and of each part alike, so that the parts of a short kernel seem nearer to the whole."""
+whole and of each variant, so that the variants of a short kernel seem nearer to the whole."""
 SHORT_S: Final = 10 * EMPTY_S
-"""Below it that is over a tenth of the time, and the verdict says so."""
+"""Below this it is over a tenth of the time, and the verdict says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bottleneck:
-    """One kernel with its parts.
+    """One kernel with its variants.
 
-    ``points``  the points of the parts that were measured
-    ``math``, ``memory``, ``both``  time over that of the whole: of a part, of both one after the
-                other; ``None`` where a part has no time
-    ``matched`` whether all parts ran at the occupancy of the whole
+    ``points``  the points of the variants that were measured
+    ``math``, ``memory``, ``both``  time over that of the whole: of a variant, of both one after
+                the other; ``None`` where one has no time
+    ``matched`` whether all variants ran at the occupancy of the whole
     """
 
     system: str
@@ -122,7 +122,7 @@ _BOTH: Final[tuple[Variant, ...]] = ("math_only", "memory_only")
 def _ratio(
     times: Mapping[Variant, Mapping[int, float]], parts: Sequence[Variant]
 ) -> Estimate | None:
-    """Time of parts, one after the other, over that of the whole; paired by round."""
+    """Time of variants, one after the other, over that of the whole; paired by round."""
     if not all(times.get(part) for part in ("full", *parts)):
         return None
     rounds = set.intersection(*(set(times[part]) for part in ("full", *parts)))
@@ -145,7 +145,7 @@ def _judged(
     total = points["full"].estimate(TIME)
     if total is None or total.value >= SHORT_S:
         return judged
-    short = f"of its {time_text(total.value, 3)} an empty launch takes some {time_text(EMPTY_S, 1)}"
+    short = f"an empty launch takes {time_text(EMPTY_S, 1)} of its {time_text(total.value, 3)}"
     return Judged(judged.word, f"{judged.reason}; {short}: judge it at a larger N too")
 
 
@@ -161,7 +161,7 @@ def _missing(points: Mapping[Variant, PointResult]) -> Iterator[str]:
 
 
 def judge(math: Estimate, memory: Estimate, both: Estimate) -> Judged:
-    """The verdict on a kernel from the shares of its time that its parts take alone.
+    """The verdict on a kernel from the shares of its time that its variants take.
 
     A share counts as near the whole, or as clearly below it, only with its whole interval.
     """
@@ -190,7 +190,7 @@ def judge(math: Estimate, memory: Estimate, both: Estimate) -> Judged:
 
 
 def _near(part: Estimate) -> bool | None:
-    """Whether a part takes about as long as the whole; ``None`` if the interval leaves it open."""
+    """Whether it takes about as long as the whole; ``None`` if the interval leaves that open."""
     assert part.low is not None
     assert part.high is not None
     if part.low >= NEAR:
