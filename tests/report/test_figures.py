@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import FIGURES, axes
 from nqbench.report.figures.axes import digits, short
@@ -345,32 +345,23 @@ def test_a_sweep_of_the_host_alone_has_its_line(device: dict[str, Any]) -> None:
     assert heights == pytest.approx([1e-3, 5e-4, 2.5e-4], rel=0.05)
 
 
-def test_two_factors_are_not_folded_into_one_line() -> None:
+@pytest.mark.parametrize("kind", [("line", "series"), ("heatmap", "y")])
+def test_two_factors_are_not_folded_into_one_line(kind: tuple[str, str]) -> None:
     data = factorial(sizes=(15,)).data()
     with pytest.raises(AnalysisError, match="another factor varies too"):
-        draw(data, "line", of="factorial", x="memory", series="layout")
-    with pytest.raises(AnalysisError, match="another factor varies too"):
-        draw(data, "heatmap", of="factorial", x="memory", y="layout")
+        draw(data, kind[0], of="factorial", x="memory", **{kind[1]: "layout"})
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.0, "0"), (0.012345, "12.3 ms"), (1.0, "1 s"), (250.0, "250 s"), (3.2e-7, "320 ns")],
+    ("what", "shown"),
+    [
+        (TIME, {0.0: "0", 0.012345: "12.3 ms", 1.0: "1 s", 250.0: "250 s", 3.2e-7: "320 ns"}),
+        (quantity("branches"), {0: "0", 999: "999", 1000: "1k", 1234567: "1.23M", 0.25: "0.25"}),
+    ],
 )
-def test_times_in_few_characters(value: float, text: str) -> None:
-    assert short(value, TIME) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (999, "999"), (1000, "1k"), (1234567, "1.23M"), (0.25, "0.25")]
-)
-def test_counts_in_few_characters(value: float, text: str) -> None:
-    assert short(value, quantity("branches")) == text
-
-
-def test_digits_keep_zeros_where_a_column_needs_them() -> None:
-    assert digits(24.0, keep_zeros=True) == "24.0"
-    assert digits(24.0) == "24"
+def test_values_in_few_characters(what: Quantity, shown: dict[float, str]) -> None:
+    assert {value: short(value, what) for value in shown} == shown
+    assert (digits(24.0, keep_zeros=True), digits(24.0)) == ("24.0", "24")
 
 
 def test_a_long_subtitle_is_broken_into_lines() -> None:

@@ -123,11 +123,6 @@ def test_a_value_may_be_asked_for(simulated: Dataset) -> None:
     assert "barriers" in names(table)
 
 
-def test_time_of_a_simulated_run_is_refused(simulated: Dataset) -> None:
-    with pytest.raises(AnalysisError, match="no finished point with a kernel time"):
-        make(simulated, "effects", of="factorial", value="time")
-
-
 def test_resources_merge_sizes_that_agree(measured: Dataset) -> None:
     (table,) = make(measured, "resources", of="factorial")
     assert len(table.rows) == 24
@@ -163,14 +158,19 @@ def test_skipped_table_says_why(measured: Dataset) -> None:
     assert all("bytes of shared memory" in str(reason) for reason in cells(table, "reason"))
 
 
-def test_unknown_sweep_names_those_there_are(measured: Dataset) -> None:
-    with pytest.raises(AnalysisError, match=r"no sweep 'factorail' \(it has: factorial, launch"):
-        make(measured, "effects", of="factorail")
-
-
-def test_several_sweeps_need_of(measured: Dataset) -> None:
-    with pytest.raises(AnalysisError, match="say which with `of`"):
-        make(measured, "effects")
+@pytest.mark.parametrize(
+    ("kind", "of", "value", "match"),
+    [
+        ("measured", "factorail", None, r"no sweep 'factorail' \(it has: factorial, launch"),
+        ("measured", None, None, "say which with `of`"),
+        ("simulated", "factorial", "time", "no finished point with a kernel time"),
+    ],
+)
+def test_effects_that_cannot_be_told(
+    kind: str, of: str | None, value: str | None, match: str, request: pytest.FixtureRequest
+) -> None:
+    with pytest.raises(AnalysisError, match=match):
+        make(request.getfixturevalue(kind), "effects", of=of, value=value)
 
 
 def test_every_table_carries_its_source(measured: Dataset, simulated: Dataset) -> None:

@@ -159,23 +159,19 @@ def test_a_read_only_folder_is_a_sentence(serve: Serve, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "match"),
+    ("many", "options", "match"),
     [
-        ({"formats": ("docx",)}, "'docx'"),
-        ({"figure_formats": ("gif",)}, "'gif'"),
+        (1, {"formats": ("docx",)}, "'docx'"),
+        (1, {"figure_formats": ("gif",)}, "'gif'"),
+        (0, {}, "at least one run"),
     ],
 )
-def test_unknown_formats_are_refused_before_anything_is_written(
-    serve: Serve, tmp_path: Path, options: dict[str, Any], match: str
+def test_what_is_refused_before_anything_is_written(
+    serve: Serve, tmp_path: Path, many: int, options: dict[str, Any], match: str
 ) -> None:
     with pytest.raises(StudyError, match=match):
-        write_report(serve(factorial(sizes=(15,))), tmp_path, **options)
+        write_report(serve(*[factorial(sizes=(15,))] * many), tmp_path, **options)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="at least one run"):
-        write_report([], tmp_path)
 
 
 @pytest.mark.parametrize(

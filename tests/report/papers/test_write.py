@@ -18,13 +18,13 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
-from nqbench.report.figures.style import styled
+from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.papers import write_paper
-from nqbench.report.papers.feinbube2010 import bars
+from nqbench.report.papers.reproduced import FIGURES
 from nqbench.report.papers.verdicts import claims_table, details_table, forest
 from nqbench.report.papers.write import joint_source
-from nqbench.report.papers.zhang2011 import kernels, pool, speedup
 from nqbench.report.table import Source
+from tests.builders import Builder
 from tests.papers.runs import device, fitness, zhang
 from tests.report.papers.test_reproduced import feinbube, simulated, tanaka
 
@@ -88,6 +88,16 @@ def test_a_simulated_run_says_once_what_it_cannot(tmp_path: Path) -> None:
     assert "this needs a GPU: nqbench reproduce zhang2011 --device cuda:0" in text
 
 
+def draw(paper_id: str, kind: str, *builders: Builder) -> Drawing:
+    """The first figure of a paper of a kind, from runs of the builders."""
+    paper = load_paper(paper_id)
+    figure = next(f for f in paper.figures if f.draw == kind)
+    runs = [builder.observed(paper_id) for builder in builders]
+    with styled():
+        (drawing,) = FIGURES[kind](paper, figure, runs, joint_source(runs))
+    return drawing
+
+
 def drawn(figure: Any) -> list[str]:
     """All texts of a figure."""
     axes = figure.figure.axes
@@ -99,10 +109,7 @@ def drawn(figure: Any) -> list[str]:
 
 
 def test_bars_have_a_panel_per_gpu_and_mark_what_is_published() -> None:
-    paper = load_paper("feinbube2010")
-    runs = [feinbube().observed("feinbube2010")]
-    with styled():
-        (figure,) = bars(paper, paper.figures[0], runs, joint_source(runs))
+    figure = draw("feinbube2010", "bars", feinbube())
     shown = [ax for ax in figure.figure.axes if ax.get_visible()]
     assert len(shown) == 3
     texts = drawn(figure)
@@ -115,14 +122,11 @@ def test_bars_have_a_panel_per_gpu_and_mark_what_is_published() -> None:
 
 
 def test_the_time_of_a_bar_stands_above_its_whisker() -> None:
-    paper = load_paper("feinbube2010")
     builder = feinbube()
     for row in builder.rows:
         if "value_s" in row:
             row["value_s"] *= 1 + 0.2 * row["round"]
-    runs = [builder.observed("feinbube2010")]
-    with styled():
-        (figure,) = bars(paper, paper.figures[0], runs, joint_source(runs))
+    figure = draw("feinbube2010", "bars", builder)
     ax = next(ax for ax in figure.figure.axes if "(measured)" in ax.get_title("left"))
     ends = {
         round(float(np.mean(segment[:, 0]))): float(np.max(segment[:, 1]))
@@ -139,13 +143,8 @@ def test_the_time_of_a_bar_stands_above_its_whisker() -> None:
 
 
 def test_curves_mark_what_is_published() -> None:
-    paper = load_paper("zhang2011")
-    figures = {f.id: f for f in paper.figures}
-    runs = [zhang(rounds=3).observed("zhang2011")]
-    source = joint_source(runs)
-    with styled():
-        (all_kernels,) = kernels(paper, figures["figure_7"], runs, source)
-        (pools,) = pool(paper, figures["figure_6"], runs, source)
+    all_kernels = draw("zhang2011", "kernels", zhang(rounds=3))
+    pools = draw("zhang2011", "pool", zhang(rounds=3))
     left, right = all_kernels.figure.axes
     assert len(left.lines) == 7
     assert np.asarray(left.lines[0].get_ydata())[-1] == 664.13
@@ -157,24 +156,15 @@ def test_curves_mark_what_is_published() -> None:
 
 
 def test_lines_of_equal_devices_show_through_each_other() -> None:
-    paper = load_paper("zhang2011")
-    figure = next(f for f in paper.figures if f.id == "figure_6")
     names = ("NVIDIA H100", "NVIDIA H200")
-    runs = [zhang(dev=device(name), rounds=3).observed("zhang2011") for name in names]
-    with styled():
-        (pools,) = pool(paper, figure, runs, joint_source(runs))
+    pools = draw("zhang2011", "pool", *(zhang(dev=device(name), rounds=3) for name in names))
     plain = [ln for ln in pools.figure.axes[0].lines if "no pool" in str(ln.get_label())]
     offsets = {ln._unscaled_dash_pattern[0] for ln in plain}  # type: ignore[attr-defined]
     assert len(offsets) == len(plain) == 2
 
 
 def test_speedup_against_the_published_cards() -> None:
-    paper = load_paper("tanaka2011")
-    figure = next(f for f in paper.figures if f.draw == "speedup")
-    runs = [tanaka().observed("tanaka2011")]
-    with styled():
-        (drawing,) = speedup(paper, figure, runs, joint_source(runs))
-    labels = drawn(drawing)
+    labels = drawn(draw("tanaka2011", "speedup", tanaka()))
     assert sum("(published)" in label for label in labels) == 3
     assert sum("(measured)" in label for label in labels) == 1
 
