@@ -1,5 +1,11 @@
-"""From records to effects and findings. Knows records, not devices.
+"""From records to numbers and sentences. Knows records, workloads and papers, not devices.
 
-``collect.load_dataset`` (a run -> ``Dataset`` of points), ``effects``/``interactions`` (ratios),
-``findings`` (sentences). Import them from their modules; nothing heavy is loaded here.
+``data``       a run as points with estimates, and which of them a question is about
+``factorial``  effects and interactions of a sweep's factors
+``compare``    runs, levels of a factor, and devices against each other
+``limits``     what a GPU can do at most, rooflines, bottlenecks
+``claims``     verdicts on what papers say
+``findings``   the most telling sentences about a run
+
+Each of them imports only those above it. Nothing heavy is loaded here.
 """

@@ -119,12 +119,6 @@ def test_equal_systems_are_rarely_told_apart(rounds: int, most: float) -> None:
     assert plain > 1.5 * decided or rounds > 5
 
 
-def test_one_round_gives_no_verdict_on_a_time() -> None:
-    found = verdict({"expr": RATIO, "expect": "value > 1"}, two(2.0, 1.0, rounds=1))
-    assert found.word == "unclear"
-    assert "only one round" in found.reason
-
-
 def test_an_unclear_claim_says_at_which_sizes() -> None:
     steps = {"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}
     builder = zhang(steps=steps, sizes=(15, 16), rounds=2)
@@ -148,35 +142,50 @@ def test_over_several_sizes_all_must_hold() -> None:
     assert "N=16" in found.reason
 
 
-def test_what_is_missing_is_named_with_the_command() -> None:
-    run = two(1.2, 1.0, sizes=(15,))
-    found = verdict({"expr": RATIO, "expect": "value > 1", "n": ["15", "16"]}, run)
-    assert found.word == "unclear"
-    assert "N=16" in found.reason
-    assert "zhang2011.naive_l1_16k" in found.reason
-    assert "`nqbench reproduce zhang2011` measures it" in found.reason
-    with pytest.raises(NotMeasured, match="`nqbench reproduce zhang2011` measures it"):
-        main_point(run.data, "zhang2011.naive_l1_16k", 16)
+OLD = 'time("low_divergence", hw="gtx275") / time("low_divergence", hw="gtx480")'
+BRANCHES = 'counter("naive_l1_16k", "branches")'
+AGAIN = "`nqbench reproduce zhang2011` measures it"
+ON_GPU = "`nqbench reproduce zhang2011 --device cuda:0` measures it"
 
 
-def test_a_run_of_another_study_is_told_whose_study_measures_it() -> None:
-    builder = zhang(steps={"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}, sizes=(15,))
-    found = verdict({"expr": RATIO, "n": ["16"]}, builder.observed("ablation"))
-    assert "`nqbench reproduce zhang2011 --device cuda:0` measures it" in found.reason
-    divergence = 'counter("naive_l1_16k", "branches")'
-    found = verdict({"expr": divergence, "kind": "counter"}, builder.observed("ablation"))
-    assert "nqbench reproduce zhang2011 --device sim" in found.reason
-    host = verdict({"expr": 'time("cpu.somers")'}, builder.observed("ablation"))
-    assert host.reason.endswith("(sizes: none)")  # no paper has that program alone
-
-
-def test_a_skipped_point_gives_its_reason() -> None:
+def skipped() -> Observed:
     builder = zhang(steps={"naive_l1_48k": 1.0}, sizes=(15,))
     builder.skip("kernels", levels(15), "takes 200 s", "zhang2011.naive_l1_16k")
-    found = verdict({"expr": RATIO, "expect": "value > 1"}, builder.observed("zhang2011"))
-    assert found.word == "not measured"
-    assert "takes 200 s" in found.reason
-    assert "measures it" not in found.reason  # the same command would skip it again
+    return builder.observed("zhang2011")
+
+
+def another_study() -> Observed:
+    steps = {"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}
+    return zhang(steps=steps, sizes=(15,)).observed("ablation")
+
+
+@pytest.mark.parametrize(
+    ("claim", "run", "word", "said"),
+    [
+        ({}, two(2.0, 1.0, rounds=1), "unclear", ["only one round"]),
+        ({"n": ["15", "16"]}, two(1.2, 1.0, sizes=(15,)), "unclear", ["N=16", "_l1_16k", AGAIN]),
+        ({}, skipped(), "not measured", ["takes 200 s"]),
+        ({"expr": OLD}, two(1.0, 1.0), "not measured", ["GTX 275", "cannot run"]),
+        ({"n": ["16"]}, another_study(), "not measured", [ON_GPU]),
+        ({"expr": BRANCHES}, another_study(), "not measured", ["reproduce zhang2011 --device sim"]),
+        # No paper has that program alone.
+        ({"expr": 'time("cpu.somers")'}, another_study(), "not measured", ["(sizes: none)"]),
+    ],
+    ids=["one round", "a size", "skipped", "old cards", "time", "counter", "nobody's"],
+)
+def test_what_is_missing_is_named_with_the_command(
+    claim: dict[str, Any], run: Observed, word: str, said: list[str]
+) -> None:
+    found = verdict({"expr": RATIO, "expect": "value > 1"} | claim, run)
+    assert found.word == word
+    assert all(text in found.reason for text in said)
+    commands = any("measures it" in text for text in said)
+    assert ("measures it" in found.reason) == commands  # a skipped point would be skipped again
+
+
+def test_a_point_that_is_missing_is_refused_with_the_command() -> None:
+    with pytest.raises(NotMeasured, match=AGAIN):
+        main_point(two(1.2, 1.0, sizes=(15,)).data, "zhang2011.naive_l1_16k", 16)
 
 
 def test_truth_values_and_lists() -> None:
@@ -214,14 +223,6 @@ def test_the_best_time_is_that_of_one_configuration() -> None:
     least = 'min(times("pool_distributed")) / time("low_divergence")'
     other = verdict({"expr": least, "expect": "value < 1"}, builder.observed("zhang2011"))
     assert interval(other.sizes[0].value)[2] < high
-
-
-def test_a_claim_about_old_cards_says_why() -> None:
-    claim = {"expr": 'time("low_divergence", hw="gtx275") / time("low_divergence", hw="gtx480")'}
-    found = verdict(claim | {"expect": "value > 1"}, zhang().observed("zhang2011"))
-    assert found.word == "not measured"
-    assert "GTX 275" in found.reason
-    assert "cannot run" in found.reason
 
 
 def test_a_claim_between_devices_takes_several_runs() -> None:
