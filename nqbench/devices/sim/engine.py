@@ -140,7 +140,7 @@ class Run:
         self.context[Context.BLOCK_X : Context.BLOCK_Z + 1] = g.block
 
     def again(self, parameters: bytes) -> None:
-        """Make ready for another launch; counts go on from where they are."""
+        """Make ready for another launch; counts continue from where they are."""
         self.parameters[: len(parameters)] = np.frombuffer(parameters, np.uint8)
         for field in STATE_OF_A_LAUNCH:
             self.context[field] = 0

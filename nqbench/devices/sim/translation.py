@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nqbench.devices.sim import cfg, liveness, native, parser
@@ -45,14 +46,18 @@ def build(
     return _build(text, entry, memory, cpu or this_cpu())
 
 
-def build_cold(program: Translation) -> Translation:
-    """Build it again from scratch, for measuring how long that takes."""
-    return _build.__wrapped__(*program.source)
+def build_cold(code: Translation) -> Translation:
+    """Build it again without the cache, for measuring how long that takes."""
+    return _build.__wrapped__(*code.source, native.compile_object)
 
 
 @functools.lru_cache(maxsize=64)
 def _build(
-    text: str, entry: str, memory: tuple[tuple[str, int | str], ...], cpu: Cpu
+    text: str,
+    entry: str,
+    memory: tuple[tuple[str, int | str], ...],
+    cpu: Cpu,
+    object_code: Callable[[str, Cpu], bytes] = native.object_code,
 ) -> Translation:
     kernel = parser.parse(text, entry)
     blocks = cfg.build(kernel)
@@ -64,7 +69,7 @@ def _build(
     k = _writer(module, layout, file, placed, rules, _exact(blocks), cpu.scatters)
     barriers = translate(k, blocks)
     release(module, layout, barriers)
-    images = (_common(memory, cpu), native.object_code(module.text(), cpu))
+    images = (_common(memory, cpu), object_code(module.text(), cpu))
     return Translation(
         kernel, blocks, placed, layout, k.sites, barriers, k.instructions,
         native.link(images, cpu), (text, entry, memory, cpu),

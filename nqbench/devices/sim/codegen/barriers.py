@@ -13,7 +13,7 @@ from nqbench.devices.sim.ptx import Immediate, Instruction, Operand
 
 @dataclass(frozen=True, slots=True)
 class BarrierSite:
-    """A block-wide barrier in the code: where lanes go on after it."""
+    """A block-wide barrier in the code: where lanes continue after it."""
 
     index: int
     barrier: int
@@ -45,7 +45,7 @@ def _count(closing: Instruction) -> Operand | None:
 
 
 def wait(k: KernelWriter, block: Block, site: BarrierSite) -> None:
-    """Lanes arrive; they go on when the scheduler opens the barrier."""
+    """Lanes arrive; they continue when the scheduler opens the barrier."""
     f = k.f
     closing = block.closing
     assert closing is not None
@@ -112,7 +112,7 @@ def release(module: Module, layout: WarpLayout, barriers: list[BarrierSite]) -> 
 def _resume(
     f: Function, context: Fields, at: Value, layout: WarpLayout, sites: list[BarrierSite]
 ) -> None:
-    """Let a warp's waiting lanes go on behind the barrier."""
+    """Let a warp's waiting lanes continue behind the barrier."""
     warp = Fields(f, at)
     going, several = const(I32, 0), const(I32, 0)
     for site in sites:

@@ -18,7 +18,7 @@ from nqbench.devices.sim.ptx import Instruction, float_bits
 DIRECTED: Final = ("rz", "rm", "rp")
 """Towards zero, down, up."""
 MODIFIERS: Final = ("rn", *DIRECTED, "ftz", "sat")
-LEAST_NORMAL_BITS: Final = 0x00800000
+MIN_NORMAL_BITS: Final = 0x00800000
 MAGNITUDE: Final = 0x7FFFFFFF
 SIGN: Final = 0x80000000
 FLOAT, DOUBLE = vector("float"), vector("double")
@@ -36,7 +36,7 @@ def flushed(k: KernelWriter, value: Value) -> Value:
         return value
     f = k.f
     bits = as_bits(k, value)
-    small = f.compare("ult", f.and_(bits, const(V32, MAGNITUDE)), const(V32, LEAST_NORMAL_BITS))
+    small = f.compare("ult", f.and_(bits, const(V32, MAGNITUDE)), const(V32, MIN_NORMAL_BITS))
     return as_float(k, f.select(small, f.and_(bits, const(V32, SIGN)), bits))
 
 

@@ -159,7 +159,7 @@ class _Translation:
         self._end(block)
 
     def _gather(self, block: Block, lanes: Value) -> Value:
-        """Only lanes whose members are all here go on; the others wait for more to come."""
+        """Only lanes whose members are all here continue; the others wait for more to come."""
         f, k = self.f, self.k
         instruction = block.instructions[0]
         members = members_of(k, instruction)

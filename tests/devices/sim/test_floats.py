@@ -1,4 +1,4 @@
-"""Directed rounding, ``.sat``, ``.ftz`` and approximations against exact arithmetic."""
+"""Floating point: opcodes against numpy, directions of rounding, approximations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,131 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.devices.sim.harness import ptx, run
-from tests.devices.sim.test_float_opcodes import loads
+
+Array = NDArray[Any]
+EDGES = [0.0, -0.0, 1.0, -1.5, 3.25e30, -7e-30, np.inf, -np.inf, np.nan, 2.0**31, -(2.0**31), 0.5]
+
+
+def clamped(x: Array, low: int, high: int) -> list[int]:
+    """Nearest integer in range; NaN is 0."""
+    return [0 if np.isnan(v) else int(min(max(v, low), high)) for v in x.astype(np.float64)]
+
+
+Case = tuple[str, Callable[[Array, Array, Array], Array]]
+CASES: list[Case] = [
+    ("add.{t} {d}, {a}, {b}", lambda a, b, c: a + b),
+    ("sub.rn.{t} {d}, {a}, {b}", lambda a, b, c: a - b),
+    ("mul.{t} {d}, {a}, {b}", lambda a, b, c: a * b),
+    ("div.rn.{t} {d}, {a}, {b}", lambda a, b, c: a / b),
+    ("sqrt.rn.{t} {d}, {a}", lambda a, b, c: np.sqrt(a)),
+    ("rcp.rn.{t} {d}, {a}", lambda a, b, c: a.dtype.type(1) / a),
+    ("neg.{t} {d}, {a}", lambda a, b, c: -a),
+    ("abs.{t} {d}, {a}", lambda a, b, c: np.abs(a)),
+    ("min.{t} {d}, {a}, {b}", lambda a, b, c: np.fmin(a, b)),
+    ("max.{t} {d}, {a}, {b}", lambda a, b, c: np.fmax(a, b)),
+    ("copysign.{t} {d}, {a}, {b}", lambda a, b, c: np.copysign(b, a)),
+    ("cvt.rni.{t}.{t} {d}, {a}", lambda a, b, c: np.rint(a)),
+    ("cvt.rmi.{t}.{t} {d}, {a}", lambda a, b, c: np.floor(a)),
+]
+
+
+def values(dtype: str) -> list[Array]:
+    draw = np.random.default_rng(3)
+    columns = []
+    for step in (1, 12, 5):
+        edge = [EDGES[i // step % 12] for i in range(160)]
+        columns.append(np.array([*edge, *(draw.normal(size=96) * 1000)], dtype))
+    return columns
+
+
+def loads(bits: int, register: str) -> list[str]:
+    size = bits // 8
+    body = ["mov.u32 %r1, %tid.x;", f"mul.wide.u32 %rd1, %r1, {size};"]
+    for i in range(3):
+        body += [f"ld.param.u64 %rd2, [p{i}];", "add.s64 %rd3, %rd2, %rd1;"]
+        body += [f"ld.global.f{bits} {register}{i + 1}, [%rd3];"]
+    return [*body, "ld.param.u64 %rd4, [p3];", "add.s64 %rd4, %rd4, %rd1;"]
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_arithmetic(bits: int) -> None:
+    register = "%f" if bits == 32 else "%fd"
+    names = {"a": f"{register}1", "b": f"{register}2", "c": f"{register}3", "d": f"{register}4"}
+    body = loads(bits, register)
+    for i, (text, _) in enumerate(CASES):
+        body.append(text.format(t=f"f{bits}", **names) + ";")
+        body.append(f"st.global.f{bits} [%rd4+{256 * bits // 8 * i}], {register}4;")
+    columns = values(f"float{bits}")
+    out = np.zeros(256 * len(CASES), f"float{bits}")
+    result = run(ptx("\n".join(body), 4), [*columns, out], threads=256).buffers[3]
+    with np.errstate(all="ignore"):
+        for i, (text, reference) in enumerate(CASES):
+            got, want = result[256 * i : 256 * (i + 1)], reference(*columns)
+            same = (got.view(f"u{bits // 8}") == want.view(f"u{bits // 8}")) | (
+                np.isnan(got) & np.isnan(want)
+            )
+            # min and max of zeros with different signs: numpy may give either.
+            same |= (got == 0) & (want == 0) if text.startswith("m") else False
+            assert same.all(), (text, [c[~same][:3] for c in columns], got[~same][:3])
+
+
+def test_fma_rounds_once() -> None:
+    body = [*loads(32, "%f"), "fma.rn.f32 %f4, %f1, %f2, %f3;", "st.global.f32 [%rd4], %f4;"]
+    draw = np.random.default_rng(5)
+    a, b = (draw.normal(size=256).astype(np.float32) for _ in range(2))
+    c = -(a * b)  # leaves exactly the rounding error of the product, which fits
+    out = np.zeros(256, np.float32)
+    result = run(ptx("\n".join(body), 4), [a, b, c, out], threads=256).buffers[3]
+    exact = a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
+    assert np.count_nonzero(exact) > 200
+    assert (result == exact.astype(np.float32)).all()
+
+
+def test_conversions() -> None:
+    lines = [
+        ("cvt.rzi.s32.f32 %r5, %f1;", "s32"),
+        ("cvt.rni.s32.f32 %r5, %f1;", "r32"),
+        ("cvt.rzi.u32.f32 %r5, %f1;", "u32"),
+    ]
+    body = loads(32, "%f")
+    for i, (text, _) in enumerate(lines):
+        body += [text, f"st.global.u32 [%rd4+{1024 * i}], %r5;"]
+    body += ["cvt.rzi.s32.f32 %r6, %f1;", "cvt.rn.f32.s32 %f5, %r6;"]
+    body += ["st.global.f32 [%rd4+3072], %f5;", "cvt.f64.f32 %fd1, %f1;"]
+    body += ["add.f64 %fd2, %fd1, 0d3FE0000000000000;", "cvt.rn.f32.f64 %f6, %fd2;"]
+    body += ["st.global.f32 [%rd4+4096], %f6;"]
+    a, b, c = values("float32")
+    out = np.zeros(256 * 5, np.uint32)
+    result = run(ptx("\n".join(body), 4), [a, b, c, out], threads=256).buffers[3]
+    whole = clamped(np.trunc(a), -(2**31), 2**31 - 1)
+    assert result[:256].view(np.int32).tolist() == whole
+    assert result[256:512].view(np.int32).tolist() == clamped(np.rint(a), -(2**31), 2**31 - 1)
+    assert result[512:768].tolist() == clamped(np.trunc(a), 0, 2**32 - 1)
+    assert result[768:1024].view(np.float32).tolist() == np.array(whole, np.float32).tolist()
+    half = (a.astype(np.float64) + 0.5).astype(np.float32)
+    assert np.array_equal(result[1024:1280].view(np.float32), half, equal_nan=True)
+
+
+def test_comparisons_with_nan() -> None:
+    tests: list[tuple[str, Callable[[Array, Array], Array]]] = [
+        ("lt", lambda a, b: a < b),
+        ("ne", lambda a, b: (a != b) & ~np.isnan(a) & ~np.isnan(b)),
+        ("neu", lambda a, b: a != b),
+        ("geu", lambda a, b: ~(a < b)),
+        ("num", lambda a, b: ~np.isnan(a) & ~np.isnan(b)),
+        ("nan", lambda a, b: np.isnan(a) | np.isnan(b)),
+    ]
+    body = loads(32, "%f")
+    for i, (name, _) in enumerate(tests):
+        body += [f"setp.{name}.f32 %p1, %f1, %f2;", "selp.f32 %f7, 0f3F800000, 0f00000000, %p1;"]
+        body += [f"st.global.f32 [%rd4+{1024 * i}], %f7;"]
+    a, b, c = values("float32")
+    out = np.zeros(256 * len(tests), np.float32)
+    result = run(ptx("\n".join(body), 4), [a, b, c, out], threads=256).buffers[3]
+    for i, (name, reference) in enumerate(tests):
+        got = result[256 * i : 256 * (i + 1)]
+        assert got.tolist() == reference(a, b).astype(float).tolist(), name
+
 
 Array = NDArray[Any]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 1e-38, 3.4e38, -3.4e38, np.inf, -np.inf, np.nan]
