@@ -138,7 +138,6 @@ def test_comparisons_with_nan() -> None:
         assert got.tolist() == reference(a, b).astype(float).tolist(), name
 
 
-Array = NDArray[Any]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 1e-38, 3.4e38, -3.4e38, np.inf, -np.inf, np.nan]
 
 
