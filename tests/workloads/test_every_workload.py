@@ -16,7 +16,6 @@ from tests.workloads.running import CPU, GPU
 CUDA = replace(GPU, kind="cuda", memory_bytes=80 * 2**30)
 WORKLOADS = [get(name) for name in names()]
 SYSTEMS = [(workload, system) for workload in WORKLOADS for system in workload.systems]
-CHECKED = [workload for workload in WORKLOADS if workload.name != "ceilings"]
 SIZE = 64
 
 
@@ -48,7 +47,7 @@ def test_only_kernels_need_a_gpu(workload: Workload, system: str) -> None:
             workload.resolve({"n": size_of(workload)}, system, CPU)
 
 
-@pytest.mark.parametrize("workload", CHECKED, ids=lambda w: w.name)
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
 def test_names_and_levels_that_do_not_exist(workload: Workload) -> None:
     system = next(s for s in workload.systems if s not in workload.cpu_systems)
     n = size_of(workload)
@@ -59,7 +58,7 @@ def test_names_and_levels_that_do_not_exist(workload: Workload) -> None:
     name = next(f.name for f in workload.factors.values() if f.levels and not f.text)
     with pytest.raises(StudyError, match="no level 'locale'"):
         workload.resolve({"n": n, name: "locale"}, system, CUDA)
-    with pytest.raises(InfeasibleError, match="block_size: 100000 is outside 1 to 1024"):
+    with pytest.raises(InfeasibleError, match=r"block_size: 100000 is outside \d+ to 1024"):
         workload.resolve({"n": n, "block_size": 100_000}, system, CUDA)
     with pytest.raises(StudyError, match="needs a number n"):
         workload.resolve({}, system, CUDA)

@@ -19,6 +19,7 @@ from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import Buffer, KernelPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.base import Factor, Resolved, Variant, Workload
+from nqbench.workloads.levels import given_levels
 from nqbench.workloads.variants import built_as
 
 SOURCE: Final = Path(__file__).with_name("ceilings.cu")
@@ -30,9 +31,9 @@ WORD_BYTES: Final = 4
 MASKS: Final = (0x5A5A5A5A, 0x0F0F0F0F)
 FLOAT: Final = ("fma", "float_add")
 OPERATIONS: Final = ("copy", *FLOAT, "int_add", "logic", "read")
-LARGEST_STEPS: Final = 1 << 20
+MAX_STEPS: Final = 1 << 20
 """Results of the floating-point kernels stay whole numbers below 2^24, hence exact."""
-LARGEST_PASSES: Final = 1 << 12
+MAX_PASSES: Final = 1 << 12
 """Sums of as many words, each below ``PERIOD``, stay within 32 bits."""
 
 
@@ -45,7 +46,7 @@ class Ceilings(Workload):
         for factor in (
             Factor("n", "32-bit words read, and as many written", number=(QUAD, 1 << 31)),
             Factor("operation", "what is done with the words", OPERATIONS),
-            Factor("steps", "operations on each word (read: passes)", number=(0, LARGEST_STEPS)),
+            Factor("steps", "operations on each word (read: passes)", number=(0, MAX_STEPS)),
             Factor("block_size", "threads per block", number=(32, 1024), launch=True),
         )
     }
@@ -64,18 +65,19 @@ class Ceilings(Workload):
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
     ) -> Resolved:
-        """Levels given, then those of the system, then the defaults."""
+        """Levels given, else those of the system, else the defaults; and whether they can run."""
         if device.kind == "cpu":
             raise WrongDeviceError("ceilings are a GPU's; use --device sim or cuda:0")
-        levels = super().resolve(given, system, device).factors
+        explicit = given_levels(self.name, self.factors, self.systems, given, system)
+        levels = super().resolve(explicit, system, device).factors
         n, steps, size = (int(str(levels[name])) for name in ("n", "steps", "block_size"))
         reads = levels["operation"] == "read"
         if n % QUAD:
             raise InfeasibleError(f"n: {n} is not a multiple of {QUAD}, which a thread takes", "n")
         if reads and n & (n - 1):
             raise InfeasibleError(f"n: {n} is not a power of two, as operation: read needs it", "n")
-        if reads and steps > LARGEST_PASSES:
-            raise InfeasibleError(f"steps: {steps} passes are over {LARGEST_PASSES}", "steps")
+        if reads and steps > MAX_PASSES:
+            raise InfeasibleError(f"steps: {steps} passes are over {MAX_PASSES}", "steps")
         if levels["operation"] == "copy" and steps:
             raise InfeasibleError(f"steps: {steps}, but a copy has none; write 0", "steps")
         blocks = -(-n // (QUAD * size))

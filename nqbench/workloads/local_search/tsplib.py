@@ -26,7 +26,7 @@ END: Final = "EOF"
 LARGEST: Final = 1e18
 """Of a coordinate's size: sums of eight distances, whose squares are formed on the way, stay finite
 in single precision. With infinite ones no change of the length means anything."""
-MOST_DIGITS: Final = 9
+MAX_DIGITS: Final = 9
 """Of a number of cities, or of one city: more do not fit any memory."""
 
 
@@ -176,5 +176,5 @@ class _Reader:
 
 def _whole(text: str) -> int:
     """A number in decimal digits; 0 for anything else."""
-    plain = text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
+    plain = text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
     return int(text) if plain else 0
