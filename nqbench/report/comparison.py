@@ -197,7 +197,7 @@ def _points(findings: Findings, comparison: Comparison, section: Section, which:
 
 
 def difference(row: Compared) -> str:
-    """How far two exact counts are apart."""
+    """The difference of two exact counts."""
     gap = row.second.value - row.first.value
     if not gap:
         return ""

@@ -127,7 +127,7 @@ def html(blocks: Sequence[Block]) -> str:
 
 @dataclass(slots=True)
 class Folder:
-    """Writes files of one folder, each at once or not at all; keeps names apart."""
+    """Writes files of one folder, each at once or not at all; gives no name twice."""
 
     path: Path
     written: list[Path] = field(default_factory=list)

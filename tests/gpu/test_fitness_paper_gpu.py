@@ -14,8 +14,7 @@ from nqbench.analysis.data.quantities import quantity
 from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.reproduced import FIGURES as DRAW
-from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.reproduced import FIGURES, reproduced_table
 from nqbench.report.papers.write import joint_source
 from nqbench.study import load_study
 
@@ -60,10 +59,10 @@ def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Observe
 def test_tables_and_figures(run: Observed) -> None:
     paper = load_paper(PAPER)
     for name in ("times", "threads", "table_3", "annealing", "limits_table"):
-        assert twin(paper, paper.table(name), run).rows, name
+        assert reproduced_table(paper, paper.table(name), run).rows, name
     with styled():
         for figure in paper.figures:
-            assert DRAW[figure.draw](paper, figure, [run], joint_source([run])), figure.id
+            assert FIGURES[figure.draw](paper, figure, [run], joint_source([run])), figure.id
 
 
 def test_claims_at_small_sizes_get_a_verdict(run: Observed) -> None:

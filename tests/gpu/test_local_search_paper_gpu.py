@@ -15,8 +15,7 @@ from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.brodtkorb_part1 import points_at, shares_s, shown_systems
-from nqbench.report.papers.reproduced import FIGURES as DRAW
-from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.reproduced import FIGURES, reproduced_table
 from nqbench.report.papers.write import joint_source
 from nqbench.study import load_study
 
@@ -60,12 +59,14 @@ def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Observe
 
 def test_tables_and_figures(run: Observed) -> None:
     paper = load_paper(PAPER)
-    assert twin(paper, paper.table("searches"), run).rows
-    assert len(twin(paper, paper.table("against_limits"), run).rows) == 3 * 3  # version 8, ours
+    assert reproduced_table(paper, paper.table("searches"), run).rows
+    assert (
+        len(reproduced_table(paper, paper.table("against_limits"), run).rows) == 3 * 3
+    )  # version 8, ours
     with styled():
         for figure in paper.figures:
             if figure.draw != "requests":  # takes a profiler
-                assert DRAW[figure.draw](paper, figure, [run], joint_source([run])), figure.id
+                assert FIGURES[figure.draw](paper, figure, [run], joint_source([run])), figure.id
 
 
 def test_failures_at_10000_are_found(run: Observed) -> None:

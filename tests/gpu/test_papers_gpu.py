@@ -14,7 +14,7 @@ from nqbench.analysis.data.observed import Observed, observe
 from nqbench.measure.runner import run_study
 from nqbench.papers import load_paper, paper_folder
 from nqbench.papers.schema import Paper
-from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.reproduced import reproduced_table
 from nqbench.study import load_study
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def paper() -> Paper:
 
 def test_tables_have_our_numbers_beside_the_printed_ones(run: Observed, paper: Paper) -> None:
     for name in ("table_1", "table_3", "table_5", "table_7", "table_8"):
-        made = twin(paper, paper.table(name), run)
+        made = reproduced_table(paper, paper.table(name), run)
         assert made.rows[0][3] is not None, name
 
 

@@ -23,8 +23,7 @@ from nqbench.report.papers.brodtkorb_part1 import (
     shares_s,
     shown_systems,
 )
-from nqbench.report.papers.reproduced import FIGURES as DRAW
-from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.reproduced import FIGURES, reproduced_table
 from nqbench.report.papers.write import joint_source
 from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
 from tests.builders import MINI, Builder
@@ -129,7 +128,7 @@ def test_limits_of_unknown_devices_are_unknown(own: Observed) -> None:
 
 
 def test_table_1_stands_beside_todays_counters(paper: Paper, own: Observed) -> None:
-    table = twin(paper, paper.table("table_1"), own)
+    table = reproduced_table(paper, paper.table("table_1"), own)
     rows = {row[0]: row for row in table.rows}
     assert len(rows) == 18
     for name, printed, value in (
@@ -146,7 +145,7 @@ def test_table_1_stands_beside_todays_counters(paper: Paper, own: Observed) -> N
 
 
 def test_searches_are_compared_with_equal_limits_only(paper: Paper, own: Observed) -> None:
-    table = twin(paper, paper.table("searches"), own)
+    table = reproduced_table(paper, paper.table("searches"), own)
     at = {column.name: i for i, column in enumerate(table.columns)}
     rows = {(row[at["system"]], row[at["N"]]): row for row in table.rows}
     eight = rows[f"{V}8", 1000]
@@ -174,7 +173,7 @@ def test_ours_stand_beside_version_8_and_the_limits(paper: Paper) -> None:
     own |= {"evaluation_s": iterations * one_s, **searched(1000, iterations), **own}
     made.time("versions", search_levels(1000, iterations), base_s / 2, "local_search.fused", **own)
     run = made.observed(SEARCH)
-    table = twin(paper, paper.table("against_limits"), run)
+    table = reproduced_table(paper, paper.table("against_limits"), run)
     at = {column.name: i for i, column in enumerate(table.columns)}
     rows = {(row[at["system"]], row[at["N"]]): row for row in table.rows}
     assert set(rows) == {(f"{V}8", n) for n in ITERATIONS} | {("local_search.fused", 1000)}
@@ -201,11 +200,11 @@ def test_a_run_without_times_or_counters_makes_no_table(paper: Paper) -> None:
     bare = made.observed(SEARCH)
     for name in ("table_1", "searches", "against_limits"):
         with pytest.raises(AnalysisError):
-            twin(paper, paper.table(name), bare)
+            reproduced_table(paper, paper.table(name), bare)
     for name in ("figure_7", "figure_10", "figure_11", "versions"):
         figure = next(f for f in paper.figures if f.id == name)
         with styled(), pytest.raises(AnalysisError):
-            DRAW[figure.draw](paper, figure, [bare], joint_source([bare]))
+            FIGURES[figure.draw](paper, figure, [bare], joint_source([bare]))
 
 
 def test_a_run_on_the_cpu_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
@@ -220,17 +219,17 @@ def test_a_run_on_the_cpu_alone_draws_what_needs_no_gpu(paper: Paper) -> None:
     for figure in paper.figures:
         with styled():
             if figure.id not in reasons:
-                assert DRAW[figure.draw](paper, figure, [alone], joint_source([alone]))
+                assert FIGURES[figure.draw](paper, figure, [alone], joint_source([alone]))
                 continue
             with pytest.raises(AnalysisError, match=reasons[figure.id]):
-                DRAW[figure.draw](paper, figure, [alone], joint_source([alone]))
-    assert len(twin(paper, paper.table("searches"), alone).rows) == 1
+                FIGURES[figure.draw](paper, figure, [alone], joint_source([alone]))
+    assert len(reproduced_table(paper, paper.table("searches"), alone).rows) == 1
 
 
 def test_every_figure_is_drawn(paper: Paper, own: Observed) -> None:
     with styled():
         for figure in paper.figures:
-            (drawing,) = DRAW[figure.draw](paper, figure, [own], joint_source([own]))
+            (drawing,) = FIGURES[figure.draw](paper, figure, [own], joint_source([own]))
             titles = [ax.get_title(loc="left") for ax in drawing.figure.axes]
             if figure.hardware:
                 assert any("published" in text for text in titles), figure.id
@@ -239,7 +238,7 @@ def test_every_figure_is_drawn(paper: Paper, own: Observed) -> None:
 def test_published_bars_are_hatched_and_the_rest_unknown(paper: Paper, own: Observed) -> None:
     figure = next(f for f in paper.figures if f.id == "figure_10")
     with styled():
-        (drawing,) = DRAW["phases"](paper, figure, [own], joint_source([own]))
+        (drawing,) = FIGURES["phases"](paper, figure, [own], joint_source([own]))
     published = drawing.figure.axes[0]
     heights = [bar.get_height() for bar in published.patches if isinstance(bar, Rectangle)]
     assert sum(heights) == pytest.approx(1.836, abs=1e-3)  # `checks`: kernel_time_2500_iterations

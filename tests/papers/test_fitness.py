@@ -22,8 +22,7 @@ from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.annealing import searches_of
 from nqbench.report.papers.limits import CEILINGS_OF, measured_peaks, peaks
-from nqbench.report.papers.reproduced import FIGURES as DRAW
-from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.reproduced import FIGURES, reproduced_table
 from nqbench.report.papers.write import joint_source
 from tests.builders import H100, MINI, Builder
 from tests.papers.runs import FITNESS, column, fitness, fitness_levels
@@ -127,7 +126,7 @@ def test_sizes_are_those_at_which_all_were_timed(paper: Paper) -> None:
 
 
 def test_speedups_stand_beside_the_published_ones(paper: Paper, own: Observed) -> None:
-    table = twin(paper, paper.table("times"), own)
+    table = reproduced_table(paper, paper.table("times"), own)
     assert len(table.rows) == len(
         set(zip(column(table, "system"), column(table, "N"), strict=True))
     )
@@ -140,10 +139,10 @@ def test_speedups_stand_beside_the_published_ones(paper: Paper, own: Observed) -
 
 
 def test_threads_and_thresholds(paper: Paper, own: Observed) -> None:
-    threads = twin(paper, paper.table("threads"), own)
+    threads = reproduced_table(paper, paper.table("threads"), own)
     assert column(threads, "best threads, here") == ["3", "12", "33", "40"]
     assert column(threads, "best threads, paper") == ["3", "12", "33", "40"]
-    table = twin(paper, paper.table("table_3"), own)
+    table = reproduced_table(paper, paper.table("table_3"), own)
     assert set(column(table, "N")) == {"10000", "50000"}
     worst = max(
         float(str(c).strip("()") or 0) for c in column(table, "over the coarse scheme, paper")
@@ -154,7 +153,7 @@ def test_threads_and_thresholds(paper: Paper, own: Observed) -> None:
 def test_every_figure_is_drawn(paper: Paper, own: Observed) -> None:
     with styled():
         for figure in paper.figures:
-            (drawing,) = DRAW[figure.draw](paper, figure, [own], joint_source([own]))
+            (drawing,) = FIGURES[figure.draw](paper, figure, [own], joint_source([own]))
             labels = [t for ax in drawing.figure.axes for t in ax.get_legend_handles_labels()[1]]
             titles = [ax.get_title(loc="left") for ax in drawing.figure.axes]
             if figure.draw != "limits":
@@ -172,11 +171,11 @@ def test_a_simulated_run_times_the_cpu_only(paper: Paper) -> None:
     found = {v.claim.id: v for v in judge(paper, [simulated])}
     assert "counts and does not time" in found["coarse_max_speedup"].reason
     with pytest.raises(NotMeasured, match="counts and does not time"):
-        DRAW["boards"](paper, paper.figures[5], [simulated], joint_source([simulated]))
-    table = twin(paper, paper.table("times"), simulated)
+        FIGURES["boards"](paper, paper.figures[5], [simulated], joint_source([simulated]))
+    table = reproduced_table(paper, paper.table("times"), simulated)
     assert set(column(table, "system")) == {"cpu_serial"}
     with pytest.raises(AnalysisError):
-        twin(paper, paper.table("table_3"), simulated)
+        reproduced_table(paper, paper.table("table_3"), simulated)
 
 
 def test_a_run_on_the_cpu_alone_judges_what_it_can(paper: Paper) -> None:
@@ -253,7 +252,7 @@ def test_limits_of_a_device_are_known_or_left_out(own: Observed) -> None:
 
 def test_the_distribution_over_seeds_is_told_and_drawn(paper: Paper, own: Observed) -> None:
     """Twenty seeds of 0.1 s and up by a fortieth each, one of which found nothing."""
-    table = twin(paper, paper.table("annealing"), own)
+    table = reproduced_table(paper, paper.table("annealing"), own)
     rows = {(row[0], row[2]): row for row in table.rows}
     row = rows["fitness.sa_delta", 3000]
     assert row[3:5] == (20, "19 of 20")
@@ -265,7 +264,7 @@ def test_the_distribution_over_seeds_is_told_and_drawn(paper: Paper, own: Observ
     assert rows["fitness_schemes.sa_cpu", 100][-2:] == ("measured", "")
     figure = next(f for f in paper.figures if f.draw == "distribution")
     with styled():
-        (drawing,) = DRAW["distribution"](paper, figure, [own], joint_source([own]))
+        (drawing,) = FIGURES["distribution"](paper, figure, [own], joint_source([own]))
     strip, spread = drawing.figure.axes
     assert "sa_delta (20 seeds)" in [t.get_text() for t in strip.get_yticklabels()]
     assert np.max(np.asarray(spread.lines[0].get_ydata())) == pytest.approx(95), (
@@ -280,7 +279,7 @@ def test_schemes_stand_beside_the_limits_of_the_device(paper: Paper) -> None:
         found = {"kernel_s": seconds, "bytes_moved": 2e12, "operations": 2e12}
         own = fitness_levels(10**6, system.partition(".")[2])
         made.time("largest", own, 2 * seconds, system, **found)
-    table = twin(paper, paper.table("limits_table"), made.observed(FITNESS))
+    table = reproduced_table(paper, paper.table("limits_table"), made.observed(FITNESS))
     gains = dict(zip(column(table, "system"), column(table, GAIN), strict=True))
     assert gains["fitness_schemes.gpu_coarse"] is None
     gain = gains["fitness.histogram"]
@@ -309,7 +308,7 @@ def test_measured_ceilings_beside_a_run_take_the_place_of_the_makers(
         )
         assert measured_peaks(own) == known
         assert peaks(own) == (known or {"bytes_moved": 2.0e12})
-        assert told in twin(paper, paper.table("limits_table"), own).notes[0]
+        assert told in reproduced_table(paper, paper.table("limits_table"), own).notes[0]
 
 
 def test_ceilings_of_another_device_or_none_are_not_used(tmp_path: Path) -> None:

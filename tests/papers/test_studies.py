@@ -14,8 +14,7 @@ from nqbench.errors import AnalysisError
 from nqbench.facts import DeviceFacts
 from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
-from nqbench.report.papers.reproduced import FIGURES as DRAW
-from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.reproduced import FIGURES, reproduced_table
 from nqbench.report.papers.write import joint_source
 from nqbench.study import expand, load_study
 from tests.papers.runs import complete_run
@@ -58,13 +57,13 @@ def test_a_complete_run_fills_every_table_and_figure(
     monkeypatch.setattr(functions, "count", lambda *a, **k: (7432, ""))
     loaded, run = load_paper(paper), runs[paper]
     for table in loaded.tables:
-        made = twin(loaded, table, run)
+        made = reproduced_table(loaded, table, run)
         assert made.rows
         assert not [note for note in made.notes if note.startswith("not measured")], table.id
     with styled():
         for figure in loaded.figures:
             if figure.draw != "none":
-                assert DRAW[figure.draw](loaded, figure, [run], joint_source([run]))
+                assert FIGURES[figure.draw](loaded, figure, [run], joint_source([run]))
 
 
 SIMULATED = {name: {10, 11, 12, 13, 14} for name in ALLOWED} | {
@@ -86,9 +85,9 @@ def test_nothing_is_made_up_where_nothing_was_measured(runs: dict[str, Observed]
     paper = load_paper("zhang2011")
     for name in ("table_1", "table_7"):
         with pytest.raises(AnalysisError):
-            twin(paper, paper.table(name), runs["tanaka2011"])
+            reproduced_table(paper, paper.table(name), runs["tanaka2011"])
     with pytest.raises(NotMeasured):
-        DRAW["pool"](paper, paper.figures[0], [runs["tanaka2011"]], joint_source([]))
+        FIGURES["pool"](paper, paper.figures[0], [runs["tanaka2011"]], joint_source([]))
 
 
 def test_every_folder_is_complete() -> None:

@@ -41,7 +41,7 @@ ROWS: tuple[tuple[Cell, ...], ...] = (
 
 
 @pytest.mark.parametrize("name", EXPORTERS)
-def test_every_format_names_device_manner_and_command(name: str) -> None:
+def test_every_format_names_device_provenance_and_command(name: str) -> None:
     text = exporter(name).render(table(*ROWS))
     assert "H100 (cuda:0)" in text
     assert "measured, 5 rounds" in text

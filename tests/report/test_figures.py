@@ -75,7 +75,7 @@ def test_every_figure_a_study_may_name_exists() -> None:
 
 @pytest.mark.parametrize("kind", ["measured", "simulated"])
 @pytest.mark.parametrize("name", ITEMS)
-def test_every_figure_names_device_manner_and_command(
+def test_every_figure_names_device_provenance_and_command(
     name: str, kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     data: Dataset = request.getfixturevalue(kind)

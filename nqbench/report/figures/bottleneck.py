@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BARS: Final = (("Math", COLOURS[0], ""), ("Memory", COLOURS[1], "////"), ("Total", GREY, ""))
-"""Names as in the paper; the hatch tells them apart in grey."""
+"""Names as in the paper; the hatch distinguishes them in grey."""
 PER_ROW: Final = 6
 """Groups of bars that fit the width with their names below."""
 

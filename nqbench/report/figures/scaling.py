@@ -66,7 +66,7 @@ def _default_series(data: Dataset, sweep: str) -> str | None:
     others = columns_of(data, sweep)
     if len(others) > 1:
         raise AnalysisError(
-            f"sweep {sweep!r} varies {', '.join(others)}: say which tells the lines apart, `series`"
+            f"sweep {sweep!r} varies {', '.join(others)}: name the factor of the lines, `series`"
         )
     return others[0] if others else None
 

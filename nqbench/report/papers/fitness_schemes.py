@@ -63,7 +63,7 @@ THIN: Final[Mapping[str, Any]] = {"linewidth": 0.8, "alpha": 0.75}
 SMALL: Final = 4
 """Points of our marks."""
 MAX_CURVES: Final = 5
-"""Published sizes of a panel, the largest ones: more lines cannot be told apart."""
+"""Published sizes of a panel, the largest ones: more lines cannot be distinguished."""
 _MILLI: Final = 1e3
 
 

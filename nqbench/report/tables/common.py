@@ -100,7 +100,7 @@ class Labelled(Protocol):
 
 
 def varied_levels(rows: Sequence[Labelled]) -> list[str]:
-    """Factors that tell rows of one system and size apart."""
+    """Factors that distinguish rows of one system and size."""
     seen: dict[tuple[str, int, str], set[str]] = {}
     names = list(dict.fromkeys(name for row in rows for name in row.levels))
     for row in rows:

@@ -28,7 +28,7 @@ _PHASES: Final = (
 
 
 def results(data: Dataset, item: ReportItem) -> list[Table]:
-    """One table per sweep; times of CPU baselines apart from simulated counters."""
+    """One table per sweep; times of CPU baselines never share one with simulated counters."""
     tables: list[Table] = []
     for sweep in sweeps_of(data, item):
         points = data.select(sweep, item.n)

@@ -9,7 +9,7 @@ import pytest
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
-from nqbench.report.papers.reproduced import reproduced_table as twin
+from nqbench.report.papers.reproduced import reproduced_table
 from nqbench.report.table import Table
 from tests.builders import MINI, Builder, counters_of
 from tests.papers.runs import POOLS, STEPS, levels, zhang
@@ -20,7 +20,7 @@ CARDS = {"gtx275": "2.64", "gtx295": "2.06", "gf8600m_gs": "1.23", "nvs295": "0.
 
 def made(paper: str, table: str, builder: Builder) -> Table:
     loaded = load_paper(paper)
-    return twin(loaded, loaded.table(table), builder.observed(paper))
+    return reproduced_table(loaded, loaded.table(table), builder.observed(paper))
 
 
 def column(table: Table, name: str) -> list[Any]:
