@@ -95,7 +95,9 @@ def test_records_come_back_as_they_were(written: list[Record], tmp_path: Path) -
 
 @given(written=st.lists(records, max_size=6))
 @anything
-def test_the_table_has_the_newest_of_each_block(written: list[Record], tmp_path: Path) -> None:
+def test_the_table_has_the_newest_of_each_measurement(
+    written: list[Record], tmp_path: Path
+) -> None:
     table = load(stored(tmp_path / "r", written))
     kept = list(newest(written).values())
     assert len(table) == len(kept)

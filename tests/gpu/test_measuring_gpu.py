@@ -128,7 +128,7 @@ def test_the_sensor_reads_a_working_gpu(device: CudaDevice, kernels: Path) -> No
 
 
 @pytest.mark.parametrize("state", ["hot", "cold"])
-def test_a_block_records_all_of_it(device: CudaDevice, state: str) -> None:
+def test_a_measurement_records_all_of_it(device: CudaDevice, state: str) -> None:
     """One counting point through the session that workers use."""
     from nqbench.workloads import get
 
@@ -138,14 +138,14 @@ def test_a_block_records_all_of_it(device: CudaDevice, state: str) -> None:
     request = MeasureRequest(point, 1, True, Policy(share_s=2.0), timeout_s=20.0)
     with closing(Session("cuda:0")) as session:
         absence = session.hello().no_telemetry
-        block = session.measure(request)
-    print(block)  # noqa: T201
-    assert (block.status, block.reason) == ("ok", "")
-    about = block.about
+        measured = session.measure(request)
+    print(measured)  # noqa: T201
+    assert (measured.status, measured.reason) == ("ok", "")
+    about = measured.about
     assert about["l2"] == state
-    assert about["blocked_samples"] == len(block.samples_s)
+    assert about["blocked_samples"] == len(measured.samples_s)
     assert about["warm_up_launches"] >= 1
-    assert set(block.spent_s) == set(SPENT)
-    assert block.spent_s["kernels"] <= block.wall_s
+    assert set(measured.spent_s) == set(SPENT)
+    assert measured.spent_s["kernels"] <= measured.wall_s
     if not absence:
-        assert block.telemetry["sm_mhz"]["min"] > 0
+        assert measured.telemetry["sm_mhz"]["min"] > 0

@@ -71,7 +71,7 @@ def test_times_that_do_not_grow_predict_no_less_than_was_seen() -> None:
     assert book.predict(point(8)) == (0.9e-4, 6)
 
 
-def test_what_blocks_cost_beside_launches_is_learnt() -> None:
+def test_what_measurements_cost_beside_launches_is_learnt() -> None:
     book = TimeBook()
     assert book.overhead_s() == 0.05
     for wall_s in (3.0, 1.2, 1.1):  # the first one imports and compiles

@@ -20,7 +20,7 @@ from tests.measure.test_runner import QUICK, measure, sizes
 DEVICE = "fake:noise=0.003,round=0.004,seed=7,sleep=1"
 SIZES = (8, 9, 10, 11)
 HOW = replace(QUICK, budget_s=60.0)
-"""Time enough that noise alone decides how many samples a block takes, on a busy machine too."""
+"""Time enough that noise alone decides how many samples are taken, on a busy machine too."""
 
 RUNNER = """
 import sys

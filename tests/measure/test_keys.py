@@ -92,11 +92,11 @@ def test_a_lone_module_depends_on_its_neighbours_unless_installed(
     assert names(name, on_cpu=False) == {"lone_workload.py"}
 
 
-def test_how_blocks_are_sampled_does_not_matter_where_nothing_is_sampled() -> None:
+def test_how_measurements_are_sampled_does_not_matter_where_nothing_is_sampled() -> None:
     assert key(point(8), deterministic=True) == key(point(8), {}, deterministic=True)
 
 
-def test_sweeps_keep_their_own_blocks() -> None:
+def test_sweeps_keep_their_own_measurements() -> None:
     moved = Point("toy", "another sweep", point(8).workload, None, {"n": 8})
     assert key(moved) != key(point(8))
 

@@ -1,4 +1,4 @@
-"""Real worker processes that crash, hang, print, and are killed; the pool goes on."""
+"""Real worker processes that crash, hang, print, and are killed; the pool continues."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_crash_costs_the_point_in_flight_and_no_other(pool: WorkerPool) -> Non
     assert pids[0] == pids[1] == pids[2] != pids[3] == pids[4]
 
 
-def test_a_hang_ends_at_its_limit_and_the_rest_goes_on(pool: WorkerPool) -> None:
+def test_a_hang_ends_at_its_limit_and_the_rest_continues(pool: WorkerPool) -> None:
     started = time.monotonic()
     found = outcomes(pool, [job(point(10), limit_s=0.5), job(point(6))])
     assert [r.measurement.status for _, r in found] == ["timeout", "ok"]

@@ -107,7 +107,7 @@ class Bench:
         self.run()
         added = read_records(self.folder).records[before:]
         told = {(p.system, p.n): name for name, p in self.points.items()}
-        table = load(self.folder)  # what counts is one block per round, whatever was before
+        table = load(self.folder)  # what counts is one measurement per round, whatever was before
         assert len(table) == len(self.points) * (self.how.rounds + 1)
         return {told[r.point["system"], r.point["factors"]["n"]] for r in added}
 
@@ -225,7 +225,7 @@ def test_more_rounds_of_the_same_length_add_to_those_there_are(bench: Bench) -> 
     assert {record.round for record in added} == {3}
 
 
-def test_undoing_a_change_finds_the_old_blocks_again(bench: Bench) -> None:
+def test_undoing_a_change_finds_the_old_measurements_again(bench: Bench) -> None:
     bench.edit("part.cuh", "TURNS 3", "TURNS 4")
     assert bench.again() == KERNELS
     bench.edit("part.cuh", "TURNS 4", "TURNS 3")
@@ -249,5 +249,5 @@ def test_an_edit_while_the_kernel_is_measured_ends_the_run(bench: Bench) -> None
             study, "fake", bench.folder, isolate=False, listener=Editor(), expand=study.expand
         )
     kept: Sequence[Any] = read_records(bench.folder).records[-4:]
-    assert [r.round for r in kept] == [0, 0, 1, 1]  # of two kernels, and no block of round 2
+    assert [r.round for r in kept] == [0, 0, 1, 1]  # of two kernels, and no measurement of round 2
     assert bench.again() == KERNELS

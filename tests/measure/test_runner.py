@@ -62,7 +62,7 @@ def test_every_point_is_verified_once_going_up_and_timed_once_per_round(tmp_path
     assert (timed["answer"] == timed["expected"]).all()
 
 
-def test_a_block_keeps_every_sample_and_its_phases_add_up(tmp_path: Path) -> None:
+def test_a_measurement_keeps_every_sample_and_its_phases_add_up(tmp_path: Path) -> None:
     measure(tmp_path / "r", sizes(8))
     for record in read_records(tmp_path / "r").records[1:]:
         assert record.value_s == pd.Series(record.samples_s).median()
@@ -130,8 +130,8 @@ def test_a_point_that_crashes_is_tried_in_one_more_round_only(tmp_path: Path) ->
     assert list(load(tmp_path / "r").query("n == 7")["round"]) == [0, 1, 2]
 
 
-def test_a_throttled_block_is_measured_once_more_and_kept(tmp_path: Path) -> None:
-    # each block makes 10 launches: the 100th to 104th in a round fall into its last one
+def test_a_throttled_measurement_is_measured_once_more_and_kept(tmp_path: Path) -> None:
+    # each measurement makes 10 launches: the 100th to 104th in a round fall into its last one
     points = sizes(*range(1, 13))
     outcome = measure(tmp_path / "r", points, "fake:throttle=2,throttle_for=5")
     assert outcome.counts == {"ok": 12}
@@ -152,7 +152,7 @@ def test_a_throttled_block_is_measured_once_more_and_kept(tmp_path: Path) -> Non
     assert timed["temperature_c"].max() == 50
 
 
-def test_a_block_that_is_always_throttled_is_repeated_once_only(tmp_path: Path) -> None:
+def test_a_measurement_that_is_always_throttled_is_repeated_once_only(tmp_path: Path) -> None:
     listener = Recorder()
     how = replace(QUICK, samples=120)
     outcome = measure(tmp_path / "r", sizes(7), "fake:throttle=2", how, listener=listener)
@@ -204,7 +204,9 @@ def test_what_cannot_run_here_is_listed_with_its_reason(tmp_path: Path) -> None:
     assert (row["status"], row["reason"]) == ("skipped", "n is over the limit of 27")
 
 
-def test_a_deterministic_device_gives_one_block_with_counters_and_no_time(tmp_path: Path) -> None:
+def test_a_deterministic_device_gives_one_measurement_with_counters_and_no_time(
+    tmp_path: Path,
+) -> None:
     points = [*sizes(9, 8, 7), point(5, system="cpu.power")]
     listener = Recorder()
     outcome = measure(tmp_path / "r", points, "fake:deterministic=1", listener=listener)

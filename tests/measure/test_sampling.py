@@ -94,7 +94,7 @@ def test_one_disturbed_launch_does_not_make_a_kernel_long() -> None:
     assert LONG_LAUNCH_S + 0.1 in found.values_s  # kept all the same
 
 
-def test_no_block_grows_without_bound() -> None:
+def test_no_measurement_grows_without_bound() -> None:
     clock = Stopwatch()
     times = itertools.cycle([1e-6, 2e-6])
     found = sample(launches(times, clock), Policy(share_s=1e9), clock)

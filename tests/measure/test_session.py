@@ -45,7 +45,7 @@ def test_a_long_launch_warms_itself_up() -> None:
     assert (about["warm_up_launches"], about["warm_up_ended_by"]) == (0, "long_launch")
 
 
-def test_warm_up_goes_on_until_launches_get_no_faster() -> None:
+def test_warm_up_continues_until_launches_get_no_faster() -> None:
     about = Session("fake").measure(REQUEST).about
     assert (about["warm_up_launches"], about["warm_up_ended_by"]) == (4, "steady")
     found = Session("fake:ramp=1").measure(REQUEST)
@@ -149,14 +149,14 @@ def test_a_clock_that_makes_no_sense_times_nothing(base: str) -> None:
     assert "clock says that a launch took" in found.reason
 
 
-def test_a_block_says_what_the_device_was_doing() -> None:
+def test_a_measurement_says_what_the_device_was_doing() -> None:
     telemetry = Session("fake").measure(REQUEST).telemetry
     assert telemetry["sm_mhz"] == {"min": 1500, "median": 1500.0, "max": 1500}
     assert telemetry["energy_mj"] == 30 * 6  # six samples between the first and the last reading
     assert telemetry["clock_reasons"] == []  # idle between launches is no reason
 
 
-def test_a_throttled_block_is_marked_and_keeps_its_samples() -> None:
+def test_a_throttled_measurement_is_marked_and_keeps_its_samples() -> None:
     session = Session("fake:throttle=1.5")
     policy = Policy(samples=120)
     found = session.measure(replace(REQUEST, policy=policy))
@@ -169,7 +169,7 @@ def test_a_throttled_block_is_marked_and_keeps_its_samples() -> None:
     assert (wrong.status, wrong.samples_s) == ("wrong", ())
 
 
-def test_the_time_of_a_block_is_accounted_for() -> None:
+def test_the_time_of_a_measurement_is_accounted_for() -> None:
     found = Session("fake:sleep=1,base=2e-3").measure(REQUEST)
     spent = found.spent_s
     assert set(spent) == set(SPENT)

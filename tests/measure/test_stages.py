@@ -127,7 +127,7 @@ def test_kernels_are_in_the_cache_afterwards_and_refused_ones_are_recorded(
 QUICK = Measure(rounds=2, samples=5, budget_s=3.0)
 
 
-def test_on_a_timed_device_they_have_one_block_without_a_time(tmp_path: Path) -> None:
+def test_on_a_timed_device_they_have_one_measurement_without_a_time(tmp_path: Path) -> None:
     study = ToyStudy([point(8), point(8, probe="iterations"), point(9, probe="none")], QUICK)
     listener = Recorder()
     outcome = run_study(

@@ -1,4 +1,4 @@
-"""What readings of a sensor become, and that watching costs a block nothing but threads."""
+"""What readings of a sensor become, and that watching costs a measurement nothing but threads."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Script(Sensor):
         return self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
 
 
-def test_a_short_block_is_read_at_both_edges() -> None:
+def test_a_short_measurement_is_read_at_both_edges() -> None:
     sensor = Script(Reading(sm_mhz=1000), Reading(sm_mhz=2000))
     with Watch(sensor) as watch:
         assert len(watch.readings) == 1
     assert [r.sm_mhz for r in watch.readings] == [1000, 2000]
 
 
-def test_a_block_that_cannot_last_a_period_needs_no_thread() -> None:
+def test_a_measurement_that_cannot_last_a_period_needs_no_thread() -> None:
     before = threading.active_count()
     sensor = Script(Reading(sm_mhz=1000))
     with Watch(sensor, longest_s=0.05) as watch:
@@ -44,7 +44,7 @@ def test_a_block_that_cannot_last_a_period_needs_no_thread() -> None:
         assert threading.active_count() == before + 1
 
 
-def test_a_long_block_is_read_beside_the_run_and_the_thread_ends_with_it() -> None:
+def test_a_long_measurement_is_read_beside_the_run_and_the_thread_ends_with_it() -> None:
     sensor = Script(Reading(sm_mhz=1000))
     before = threading.active_count()
     with Watch(sensor, period_s=0.01) as watch:
@@ -54,7 +54,7 @@ def test_a_long_block_is_read_beside_the_run_and_the_thread_ends_with_it() -> No
     assert threading.active_count() == before
 
 
-def test_a_block_that_fails_is_no_longer_watched() -> None:
+def test_a_measurement_that_fails_is_no_longer_watched() -> None:
     before = threading.active_count()
     with pytest.raises(RuntimeError), Watch(Script(Reading())):
         raise RuntimeError
@@ -115,7 +115,7 @@ def test_bits_become_words_and_an_unknown_bit_is_kept() -> None:
 
 
 def block(sm_mhz: float, *reasons: str, round_: int = 1) -> Record:
-    """A timed block at a clock."""
+    """A timed measurement at a clock."""
     telemetry: dict[str, Any] = {
         "sm_mhz": {"min": sm_mhz, "median": sm_mhz, "max": sm_mhz},
         "clock_reasons": list(reasons),
@@ -125,7 +125,7 @@ def block(sm_mhz: float, *reasons: str, round_: int = 1) -> Record:
     )
 
 
-def test_clocks_that_move_between_blocks_are_told_with_a_way_to_lock_them() -> None:
+def test_clocks_that_move_between_measurements_are_told_with_a_way_to_lock_them() -> None:
     said = clock_warning([block(1980), block(1755), block(1900)], {"pci_bus_id": "0000:01:00.0"})
     assert "ranged from 1755 to 1980 MHz" in said
     assert "sudo nvidia-smi -i 0000:01:00.0 --lock-gpu-clocks=1755" in said
@@ -133,7 +133,7 @@ def test_clocks_that_move_between_blocks_are_told_with_a_way_to_lock_them() -> N
     assert "limited by a setting" not in said
 
 
-def test_steady_clocks_and_untimed_blocks_give_no_warning() -> None:
+def test_steady_clocks_and_untimed_measurements_give_no_warning() -> None:
     assert clock_warning([block(1980), block(1975)], {}) == ""
     assert clock_warning([block(1980), block(300, round_=0)], {}) == ""
     assert clock_warning([], {}) == ""

@@ -58,7 +58,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_words(folder: Path) -> list[str]:
-    """The command that makes the run, or goes on with it."""
+    """The command that makes the run, or continues with it."""
     where = ["--device", FAKE, "--out", str(folder / "r"), "--no-report"]
     return ["run", str(folder / "study.yaml"), *where]
 
@@ -126,7 +126,7 @@ def test_a_damaged_manifest(name: str, command: str, run: Path, nqbench: Nqbench
     assert (run / "r" / RECORDS).read_bytes() == before
 
 
-def test_a_lost_manifest_costs_no_block(run: Path, nqbench: Nqbench) -> None:
+def test_a_lost_manifest_costs_no_measurement(run: Path, nqbench: Nqbench) -> None:
     """What the sentence about a damaged manifest advises."""
     (run / "r" / MANIFEST).unlink()
     before = (run / "r" / RECORDS).read_bytes()
@@ -245,7 +245,7 @@ def test_a_full_disk_keeps_what_was_measured(tmp_path: Path) -> None:
     disk.mkdir()
     work.mkdir()
     (work / "study.yaml").write_text(STUDY)
-    # So noisy that each block keeps its 500 samples: 10 kB a line.
+    # So noisy that each measurement keeps its 500 samples: 10 kB a line.
     attempt = f'{command(disk / "r", "fake:noise=0.3")}; echo "exit $?";'
     more = 'cp -r "$1/r" "$3"; mount -o remount,size=8m "$1";'
     commands = f'{attempt} {more} {attempt} grep -c "" "$1/r/records.jsonl"'

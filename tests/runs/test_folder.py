@@ -222,7 +222,7 @@ def test_a_manifest_that_fails_to_be_written_leaves_the_old_one(tmp_path: Path) 
     assert read_manifest(path)["study"] == {"name": "s"}
 
 
-def test_load_gives_one_row_per_block_with_every_column(tmp_path: Path) -> None:
+def test_load_gives_one_row_per_measurement_with_every_column(tmp_path: Path) -> None:
     failed = record("w", status="wrong", reason="no", value_s=None, samples_s=(), phases={})
     path = run(tmp_path / "r", record(), record(round_=2, value_s=0.7), failed, keys=("k", "w"))
     table = load(path)
@@ -245,12 +245,12 @@ def test_load_gives_one_row_per_block_with_every_column(tmp_path: Path) -> None:
     assert str(table["value_s"].dtype) == "float64"
 
 
-def test_a_block_measured_again_supersedes_the_old_one(tmp_path: Path) -> None:
+def test_a_measurement_made_again_supersedes_the_old_one(tmp_path: Path) -> None:
     path = run(tmp_path / "r", record(status="timeout", value_s=None), record(value_s=0.9))
     assert list(load(path)["value_s"]) == [0.9]
 
 
-def test_blocks_of_an_earlier_version_of_a_point_are_left_out(tmp_path: Path) -> None:
+def test_measurements_of_an_earlier_version_of_a_point_are_left_out(tmp_path: Path) -> None:
     path = run(tmp_path / "r", record("old", value_s=9.0), record("k", value_s=1.0))
     assert list(load(path)["value_s"]) == [1.0]
 

@@ -34,7 +34,7 @@ def test_clopper_pearson_against_its_definition() -> None:
 def test_trials_have_the_noise_that_their_scenario_says() -> None:
     outcome = run_scenario(Scenario("x", NOISE), 150)
     logs = [list(np.log(list(t.row.pair.first.values(TIME).values()))) for t in outcome.paired]
-    # Round and block effect, and the error of a median of ten or so samples.
+    # Round and measurement effect, and the error of a median of ten or so samples.
     expected = np.sqrt(2 * 0.004**2 + (1.25 * 0.004) ** 2 / 10)
     assert np.std(logs, axis=1, ddof=1).mean() == pytest.approx(expected, rel=0.1)
     within = Counter(t.row.ratio.rounds for t in outcome.paired)
