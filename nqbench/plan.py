@@ -106,11 +106,6 @@ class KernelPlan(Kernel):
         """Threads in the whole grid."""
         return int(np.prod(self.grid)) * int(np.prod(self.block))
 
-    @property
-    def device_bytes(self) -> int:
-        """Device memory that the buffers take, pristine copies of restored ones included."""
-        return _device_bytes(self.buffers)
-
 
 class ProgramContext(Protocol):
     """What a program may ask of the place where it runs: a GPU and the simulator both offer it.
@@ -178,11 +173,6 @@ class ProgramPlan:
     about: Mapping[str, int | float | str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
 
-    @property
-    def device_bytes(self) -> int:
-        """Device memory that the buffers take, pristine copies of restored ones included."""
-        return _device_bytes(self.buffers)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CpuResult:
@@ -222,7 +212,3 @@ def kernels_of(plan: Plan) -> Mapping[str, Kernel]:
     if isinstance(plan, CpuPlan):
         return {}
     return plan.kernels if isinstance(plan, ProgramPlan) else {"kernel": plan}
-
-
-def _device_bytes(buffers: tuple[Buffer, ...]) -> int:
-    return sum(b.nbytes * (2 if b.restore else 1) for b in buffers)
