@@ -98,8 +98,6 @@ def to_table(found: Sequence[Row]) -> pd.DataFrame:
 
 def level_text(level: Any) -> Any:
     """A factor's level as one cell: ``{"per_sm": 4}`` becomes ``4/SM``."""
-    if isinstance(level, str | int | float):  # nearly all: a check against Mapping is slow
-        return level
     if isinstance(level, Mapping):
         return f"{level['per_sm']}/SM" if "per_sm" in level else str(dict(level))
     return level
