@@ -88,15 +88,7 @@ def annealing(
         known = [k for k in figure.known if k.n and k.value and "seconds" in k.relation]
         for one in known:
             label = f"published: {one.system}, {one.value:g} s at N = {one.n}"
-            look: dict[str, Any] = {"marker": "*", "markersize": 11, "linestyle": ""}
-            ax.plot(
-                [float(one.n or 0)],
-                [one.value or 0.0],
-                color=GREY,
-                markerfacecolor="white",
-                label=label,
-                **look,
-            )
+            _published(ax, float(one.n or 0), one.value or 0.0, label)
         value_axis(ax, "y", [*shown, *(k.value for k in known if k.value)], TIME, log=True)
         sizes_axis(ax)
         ax.set_ylabel("time of a search")
@@ -109,6 +101,14 @@ def annealing(
         " search; cross: no board found"
     )
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
+
+
+def _published(
+    ax: Axes, x: float, y: float, label: str, marker: str = "*", size: float = 11
+) -> None:
+    """A mark of the paper, hollow and grey."""
+    look: dict[str, Any] = {"marker": marker, "markersize": size, "markerfacecolor": "white"}
+    ax.plot([x], [y], color=GREY, linestyle="", label=label, **look)
 
 
 def _draw(ax: Axes, found: Found) -> list[float]:
@@ -196,8 +196,7 @@ def evaluation_share(
         refuse(runs[0], systems[0], "no search that times its evaluation separately")
     for known in (k for k in figure.known if k.n and k.value):
         label = f"published: above {known.value:g}% beyond N = {known.n}"
-        look = {"marker": "^", "markersize": 8, "linestyle": "", "markerfacecolor": "white"}
-        ax.plot([float(known.n or 0)], [known.value or 0.0], color=GREY, label=label, **look)
+        _published(ax, float(known.n or 0), known.value or 0.0, label, "^", 8)
     sizes_axis(ax)
     ax.set_ylim(0, max(FULL, top) * HEADROOM)
     ax.set_ylabel("evaluation, % of the search")
@@ -316,9 +315,7 @@ def _strip(ax: Axes, here: Found, known: Sequence[Known]) -> None:
             shown.append(search.whole_s)
     for one in known:
         labels.append(f"{one.system} (published)")
-        star: dict[str, Any] = {"marker": "*", "markersize": 11, "markerfacecolor": "white"}
-        star["label"] = f"published: {one.value:g} s"
-        ax.plot([one.value or 0.0], [len(labels) - 1], color=GREY, linestyle="", **star)
+        _published(ax, one.value or 0.0, len(labels) - 1, f"published: {one.value:g} s")
         shown.append(one.value or 0.0)
     value_axis(ax, "x", shown, TIME, log=True)
     ax.set_yticks(range(len(labels)), labels, fontsize=7)
