@@ -77,4 +77,5 @@ def cpu_plan(given: Mapping[str, Level], system: str) -> CpuPlan:
     n = resolve_cpu(given, system)["n"]
     assert isinstance(n, int)
     name, function = _CPU_FUNCTIONS[system]
-    return CpuPlan(name, function, (n,), (MIN_SPLIT_N,), {"n": n})
+    # Small boards take another path, which has to be compiled as well.
+    return CpuPlan(name, function, (n,), (min(n, MIN_SPLIT_N),), {"n": n})
