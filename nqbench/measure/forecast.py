@@ -23,9 +23,9 @@ OVERHEAD_S: Final = 0.05
 """Making a plan, loading a compiled kernel, copying and checking, per measurement."""
 COMPILE_S: Final = 0.3
 """One kernel through the compiler, on one core."""
-TRANSLATE_S: Final = 0.3
-"""One kernel's PTX to native code for the simulator, on one core: 0.14 to 0.26 s with AVX-512, 0.3
-to 0.6 s with AVX2 (docs/simulator.md)."""
+TRANSLATE_S: Final = 0.25
+"""One kernel made into PTX and native code for the simulator, on one core: 0.15 to 0.25 s with
+AVX-512, 0.25 to 0.5 s with AVX2 (docs/simulator.md)."""
 TYPICAL_SAMPLES: Final = 30
 """Samples a measurement takes until its interval is narrow, where launches are short."""
 SIM_CORES: Final = 0.2
@@ -158,10 +158,10 @@ def estimate(points: Sequence[Point], study: StudyLike, spec: str) -> float | No
             continue
         launch_s = core_s(point) / (_cores_of(point) or nominal_cores(facts))
         if not runs_on_cpu(point):
-            on_all_cores_s += COMPILE_S
             if facts.kind == "sim":
                 on_all_cores_s += OVERHEAD_S + TRANSLATE_S + launch_s
                 continue
+            on_all_cores_s += COMPILE_S
         if launch_s <= share_s or point.sweep in measure.long:
             # Longer ones are verified at a smaller size, and skipped.
             alone_s += launch_s

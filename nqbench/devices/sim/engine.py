@@ -101,9 +101,10 @@ class Run:
         self.slot_stride = align(8 * Slot.END)
         self.slots = _zeros(g.resident_blocks * self.slot_stride)
         self.warps = _zeros(g.resident_blocks * g.warps * layout.nbytes)
-        self._fill(stride)
+        self._describe(stride)
 
-    def _fill(self, stride: int) -> None:
+    def _describe(self, stride: int) -> None:
+        """Write the launch into the context, where the generated code finds it."""
         g, m, layout = self.geometry, self.memory, self.code.layout
         values: dict[int, int] = {
             Context.GLOBAL: m.data.ctypes.data,

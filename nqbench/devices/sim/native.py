@@ -79,19 +79,19 @@ def compile_object(text: str, cpu: Cpu) -> bytes:
     """Compile a module to object code."""
     import llvmlite.binding as llvm
 
-    machine = _target_machine(cpu)
+    target = _target_machine(cpu)
     module = llvm.parse_assembly(text)
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     options.loop_vectorization = False
     options.slp_vectorization = False
     options.loop_unrolling = False
     options.loop_interleaving = False
-    builder = llvm.create_pass_builder(machine, options)
+    builder = llvm.create_pass_builder(target, options)
     passes = llvm.create_new_module_pass_manager()
     for add in PASSES:
         getattr(passes, f"add_{add}_pass")()
     passes.run(module, builder)
-    image: bytes = machine.emit_object(module)
+    image: bytes = target.emit_object(module)
     return image
 
 
@@ -99,8 +99,8 @@ def link(images: tuple[bytes, ...], cpu: Cpu) -> NativeKernel:
     """Load objects that define ``sim_start`` and ``sim_run`` between them."""
     import llvmlite.binding as llvm
 
-    machine = _target_machine(cpu)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    target = _target_machine(cpu)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
     for image in images:
         engine.add_object_file(llvm.ObjectFileRef.from_data(image))
     engine.finalize_object()
@@ -115,8 +115,7 @@ def _target_machine(cpu: Cpu) -> Any:
     import llvmlite.binding as llvm
 
     _initialise()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
+    return llvm.Target.from_default_triple().create_target_machine(
         cpu=cpu.name, features=cpu.features, opt=OPTIMISATION_LEVEL, jit=True
     )
 
