@@ -13,16 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Final,
-    NotRequired,  # typing has pydantic's from 3.12 on
-)
+from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired
 
 from annotated_types import Ge, Le
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # what pydantic takes before Python 3.12
 
 from nqbench.errors import StoreError
 from nqbench.vocabulary import STATUSES, Status

@@ -11,13 +11,9 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import (
-    Any,
-    Final,
-    NotRequired,  # typing has pydantic's from 3.12 on
-)
+from typing import Any, Final, NotRequired
 
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict  # what pydantic takes before Python 3.12
 
 from nqbench.errors import FolderRefused, StoreError
 from nqbench.record import OPEN_FORM, LevelsJson, Record, fault_of, not_a
