@@ -64,8 +64,9 @@ def launch_factors(name: str) -> tuple[str, ...]:
 
 
 def with_systems() -> list[Workload]:
-    """The workloads that have named systems."""
-    return [workload for name in names() if (workload := get(name)).systems]
+    """The workloads that have named systems, those with the most first."""
+    found = [workload for name in names() if (workload := get(name)).systems]
+    return sorted(found, key=lambda workload: -len(workload.systems))
 
 
 def find_system(name: str) -> tuple[Workload, str]:
