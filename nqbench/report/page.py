@@ -6,6 +6,7 @@ A page is a list of blocks. :func:`markdown` and :func:`html` write the same blo
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import re
@@ -28,6 +29,8 @@ FORMATS: Final = ("md", "csv", "tex")
 FIGURE_FORMATS: Final = ("svg", "pdf", "png")
 _SHOWN_FIRST: Final = (".svg", ".png")
 """What a browser shows."""
+BROKEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""Errors of a disk; any other means that the folder was the wrong one to ask for."""
 LINKED: Final = re.compile(r"\(<((?:table|figure)-[^<>/]+)>\)")
 """A file of ours in the page's own folder, as pages link it."""
 
@@ -177,13 +180,14 @@ def unused(wanted: str, taken: set[str]) -> str:
 
 @contextmanager
 def _folder_errors(path: Path) -> Iterator[None]:
-    """Turn a folder that refuses into one sentence."""
+    """Turn an error of the file system into one sentence: ``FolderRefused``, unless it broke."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        refused = isinstance(error, FileExistsError | NotADirectoryError | PermissionError)
-        raise (FolderRefused if refused else StoreError)(
+        if isinstance(error, FileNotFoundError):
+            reason = "no folder can be created there"
+        raise (StoreError if error.errno in BROKEN else FolderRefused)(
             f"the report cannot be written to {path}: {reason}; give another folder with --out"
         ) from error
 

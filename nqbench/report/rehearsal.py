@@ -1,7 +1,7 @@
-"""What a study's report will lack, told before anything is run.
+"""Finds the tables and figures of a report that cannot be made, before anything is run.
 
-Every table and figure is made once from invented values of the planned points: what cannot be made
-of those cannot be made of measured ones either.
+Every table, and the data of every figure, is made once from synthetic values of the planned points.
+What cannot be made from those cannot be made from measured values either. Nothing is drawn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nqbench.errors import AnalysisError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Point, text
 from nqbench.report.items import items_of
-from nqbench.report.writer import make
+from nqbench.report.writer import prepare
 from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS
 from nqbench.workloads import get, phases
 
@@ -29,7 +29,7 @@ def report_problems(
     """Entries of a study's report list that cannot be made, by position, each with the reason.
 
     ``study`` is its plain form, ``points`` are what it expands to on the device. A study without a
-    report list gets the usual tables, of which none can be missing by mistake.
+    report list gets the default tables, which can always be made.
     """
     if not study.get("report"):
         return []
@@ -38,15 +38,15 @@ def report_problems(
     for index, item in enumerate(items_of(data)):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of fits to invented values
-                make(data, item)
+                warnings.simplefilter("ignore")  # of fits to synthetic values
+                prepare(data, item)
         except AnalysisError as error:
             found.append((index, f"the {item.form} '{item.name}' cannot be made: {error}"))
     return found
 
 
 def _rehearsed(study: Mapping[str, Any], points: Sequence[Point], facts: DeviceFacts) -> Dataset:
-    """The run that measuring the points would give, with invented values."""
+    """The run that measuring the points would give, with synthetic values."""
     on_cpu = get(str(study["workload"])).cpu_systems
     timed = [p for p in points if not p.probed]
     results = tuple(_result(i, p, p.system in on_cpu, facts) for i, p in enumerate(timed))

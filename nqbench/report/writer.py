@@ -88,11 +88,19 @@ def _section(data: Dataset, page: Page, told: Sequence[str]) -> list[str]:
 
 
 def make(data: Dataset, item: ReportItem) -> list[Any]:
-    """The tables or figures of an item. Raises ``AnalysisError`` where data lacks."""
+    """The tables or figures of an item. Raises ``AnalysisError`` where data are missing."""
+    prepared = prepare(data, item)
+    if item.form == "table":
+        return prepared
+    with styled():
+        return [draw() for draw in prepared]
+
+
+def prepare(data: Dataset, item: ReportItem) -> list[Any]:
+    """The tables of an item, or functions that draw its figures. Raises as :func:`make`."""
     if item.form == "table":
         return list(_builder(TABLES, item)(data, item))
-    with styled():
-        return list(_builder(FIGURES, item)(data, item))
+    return list(_builder(FIGURES, item)(data, item))
 
 
 def _write(data: Dataset, item: ReportItem, page: Page) -> None:

@@ -60,7 +60,7 @@ def look() -> Iterator[None]:
 
 
 def draw(data: Dataset, name: str, **options: Any) -> list[Drawing]:
-    return FIGURES[name](data, ReportItem("figure", name, **options))
+    return [figure() for figure in FIGURES[name](data, ReportItem("figure", name, **options))]
 
 
 def svg(drawing: Drawing, data: Dataset, folder: Path) -> str:
@@ -309,8 +309,8 @@ def test_outlines_are_called_lowest_or_highest(measured: Dataset, simulated: Dat
 def test_no_counter_is_called_the_cost(simulated: Dataset) -> None:
     for item in items_of(simulated):
         if item.form == "figure":
-            for drawing in FIGURES[item.name](simulated, item):
-                assert "cost" not in drawing.title.lower()
+            for figure in FIGURES[item.name](simulated, item):
+                assert "cost" not in figure().title.lower()
 
 
 @pytest.mark.parametrize("name", ITEMS)

@@ -1,4 +1,4 @@
-"""What a dry run tells of a report that cannot be made."""
+"""Tables and figures that a dry run says cannot be made."""
 
 from __future__ import annotations
 
@@ -43,7 +43,14 @@ def problems(folder: Path, report: str, kind: DeviceKind) -> list[tuple[int, str
         ("[{table: effects, of: grid}]", "cpu", {0: "no finished point"}),
     ],
 )
-def test_problems(tmp_path: Path, report: str, kind: DeviceKind, said: dict[int, str]) -> None:
+def test_problems(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    report: str,
+    kind: DeviceKind,
+    said: dict[int, str],
+) -> None:
+    monkeypatch.setattr("nqbench.report.writer.styled", None)  # nothing is drawn
     found = dict(problems(tmp_path, report, kind))
     assert found.keys() == said.keys(), found
     assert all(part in found[entry] for entry, part in said.items()), found

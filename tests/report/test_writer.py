@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nqbench.errors import StoreError, StudyError
+from nqbench.errors import FolderRefused, StoreError, StudyError
 from nqbench.report import default_out, write_report
 from nqbench.report.items import items_of
 from nqbench.report.page import Folder
@@ -147,14 +147,16 @@ def test_no_half_written_file_is_left(
 def test_a_folder_that_cannot_be_made_is_a_sentence(serve: Serve, tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")
-    with pytest.raises(StoreError, match="the report cannot be written to"):
-        write_report(serve(factorial(sizes=(15,), report=EFFECTS)), blocker / "out")
+    runs = serve(factorial(sizes=(15,), report=EFFECTS))
+    for out in (blocker / "out", Path("/proc/nqbench"), tmp_path / ("long" * 100)):
+        with pytest.raises(FolderRefused, match="the report cannot be written to"):
+            write_report(runs, out)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_read_only_folder_is_a_sentence(serve: Serve, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(StoreError, match="Permission denied"):
+    with pytest.raises(FolderRefused, match="Permission denied"):
         write_report(serve(factorial(sizes=(15,), report=EFFECTS)), tmp_path / "out")
 
 

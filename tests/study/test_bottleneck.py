@@ -160,7 +160,7 @@ def test_a_whole_run_on_the_test_device(tmp_path: Path) -> None:
     (table,) = tabulate(data, ITEM)
     assert [row[0] for row in table.rows] == ["ceilings.fma", "ceilings.copy"]
     with styled():
-        (drawing,) = draw(data, ITEM)
+        (drawing,) = [figure() for figure in draw(data, ITEM)]
     assert "ceilings.fma at N = 4096" in drawing.alt
     again = run_study(
         study,

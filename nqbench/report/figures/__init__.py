@@ -12,11 +12,11 @@ from nqbench.report.figures.heatmap import heatmap
 from nqbench.report.figures.line import line
 from nqbench.report.figures.ranking import ranking
 from nqbench.report.figures.scaling import scaling
-from nqbench.report.figures.style import Drawing
+from nqbench.report.figures.style import Draw
 from nqbench.study.report_items import ReportItem
 
-FigureBuilder = Callable[[Dataset, ReportItem], list[Drawing]]
-"""Called within ``style.styled()``. Raises ``AnalysisError`` where there is nothing to show."""
+FigureBuilder = Callable[[Dataset, ReportItem], list[Draw]]
+"""Prepares the data of its figures. Raises ``AnalysisError`` where there is nothing to show."""
 
 FIGURES: Final[dict[str, FigureBuilder]] = {
     "effects": effects,

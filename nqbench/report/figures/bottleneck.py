@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.dataset import Dataset
@@ -12,6 +13,7 @@ from nqbench.errors import AnalysisError
 from nqbench.report.figures.style import (
     COLOURS,
     GREY,
+    Draw,
     Drawing,
     finish,
     legend,
@@ -31,7 +33,7 @@ PER_ROW: Final = 6
 """Groups of bars that fit the width with their names below."""
 
 
-def bottleneck(data: Dataset, item: ReportItem) -> list[Drawing]:
+def bottleneck(data: Dataset, item: ReportItem) -> list[Draw]:
     """Three bars for each kernel, as shares of the whole's time.
 
     Raises ``AnalysisError`` where nothing was timed.
@@ -40,6 +42,10 @@ def bottleneck(data: Dataset, item: ReportItem) -> list[Drawing]:
     drawn = [b for b in found if b.math is not None and b.memory is not None]
     if not drawn:
         raise AnalysisError(f"no kernel has all three times: {found[0].judged.reason}")
+    return [partial(_bars, data, item, drawn)]
+
+
+def _bars(data: Dataset, item: ReportItem, drawn: list[Bottleneck]) -> Drawing:
     rows = _rows(drawn)
     figure = new_figure(1.0 + 2.4 * len(rows))
     axes = list(figure.subplots(len(rows), 1, squeeze=False).flat)
@@ -53,7 +59,7 @@ def bottleneck(data: Dataset, item: ReportItem) -> list[Drawing]:
     told = "; ".join(f"{b.system} at N = {b.n}: {b.judged.word}" for b in drawn)
     alt = f"Bars of {len(drawn)} kernels: {told}."
     source = source_of(data)
-    return [finish(figure, "bottleneck", title, source, alt=alt, subtitle=subtitle)]
+    return finish(figure, "bottleneck", title, source, alt=alt, subtitle=subtitle)
 
 
 def _rows(drawn: list[Bottleneck]) -> list[list[Bottleneck]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nqbench.analysis.data.dataset import Dataset
@@ -15,6 +16,7 @@ from nqbench.errors import AnalysisError
 from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.figures.style import (
     GREY,
+    Draw,
     Drawing,
     finish,
     grid_shape,
@@ -42,7 +44,7 @@ class _Ratio:
     ratio: Estimate
 
 
-def effects(data: Dataset, item: ReportItem) -> list[Drawing]:
+def effects(data: Dataset, item: ReportItem) -> list[Draw]:
     """Main effects and interactions: side by side for one quantity, two figures for several."""
     sweep = sweep_of(data, item)
     shown = data.quantities(item.value)
@@ -51,14 +53,14 @@ def effects(data: Dataset, item: ReportItem) -> list[Drawing]:
     title = title_of(item, f"Effects of sweep {sweep}")
     name = slug("effects", sweep, item.value or "")
     if len(shown) == 1:
-        return [_single(data, name, title, shown[0], mains[shown[0]], crossed.get(shown[0], []))]
-    drawings = [_multiples(data, name, title, mains, "main effects")]
+        what = shown[0]
+        return [partial(_single, data, name, title, what, mains[what], crossed.get(what, []))]
+    figures: list[Draw] = [partial(_multiples, data, name, title, mains, "main effects")]
     if crossed:
         heading = f"{item.title}: interactions" if item.title else f"Interactions of sweep {sweep}"
-        drawings.append(
-            _multiples(data, f"{name}-interactions", heading, crossed, "two-way interactions")
-        )
-    return drawings
+        name = f"{name}-interactions"
+        figures.append(partial(_multiples, data, name, heading, crossed, "two-way interactions"))
+    return figures
 
 
 def _mains(data: Dataset, sweep: str, what: Quantity, item: ReportItem) -> list[_Ratio]:

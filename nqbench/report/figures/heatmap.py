@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.axes import WIDE, digits, short
-from nqbench.report.figures.style import GREY, HATCH, Drawing, finish, new_figure
+from nqbench.report.figures.style import GREY, HATCH, Draw, Drawing, finish, new_figure
 from nqbench.report.items import sizes_of, sweep_of
 from nqbench.report.table import slug, source_of
 from nqbench.study.report_items import ReportItem
@@ -27,7 +28,7 @@ _DARK: Final = 0.5
 Grid = Mapping[tuple[Level, Level], PointResult]
 
 
-def heatmap(data: Dataset, item: ReportItem) -> list[Drawing]:
+def heatmap(data: Dataset, item: ReportItem) -> list[Draw]:
     """One figure per size asked for; by default the largest size. Needs ``x`` and ``y``."""
     sweep = sweep_of(data, item)
     if not item.x or not item.y:
@@ -36,7 +37,12 @@ def heatmap(data: Dataset, item: ReportItem) -> list[Drawing]:
     shown = data.quantities(item.value)
     fit = [p for p in points if p.ok and any(p.values(what) for what in shown)]
     wanted = sizes_of(item, sweep, fit, shown[0])
-    return [_one(data, item, sweep, shown, [p for p in points if p.n == n], n) for n in wanted]
+    figures: list[Draw] = []
+    for n in wanted:
+        here = [p for p in points if p.n == n]
+        grid = _grid(here, item.x, item.y)
+        figures.append(partial(_one, data, item, sweep, shown, here, grid, n))
+    return figures
 
 
 def _one(
@@ -45,10 +51,10 @@ def _one(
     sweep: str,
     shown: Sequence[Quantity],
     points: Sequence[PointResult],
+    grid: Grid,
     n: int,
 ) -> Drawing:
     x, y = str(item.x), str(item.y)
-    grid = _grid(points, x, y)
     xs = [v for v in data.order(sweep, x) if v in {k[0] for k in grid}]
     ys = [v for v in data.order(sweep, y) if v in {k[1] for k in grid}]
     columns = 2 if len(xs) <= _NARROW and len(shown) > 1 else 1

@@ -6,6 +6,7 @@ Kernels and CPU programs are never on one figure; a sweep of the latter alone ha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
@@ -14,6 +15,7 @@ from nqbench.analysis.data.quantities import CPU_TIME, Quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.axes import axis_label, is_wide, value_axis
 from nqbench.report.figures.style import (
+    Draw,
     Drawing,
     finish,
     grid_shape,
@@ -33,7 +35,7 @@ _LOG_SPAN: Final = 8
 """Ratio of largest to smallest number above which the x axis is logarithmic."""
 
 
-def line(data: Dataset, item: ReportItem) -> list[Drawing]:
+def line(data: Dataset, item: ReportItem) -> list[Draw]:
     """A panel per size for one quantity, or a panel per counter at the largest size."""
     sweep = sweep_of(data, item)
     if not item.x:
@@ -48,35 +50,62 @@ def line(data: Dataset, item: ReportItem) -> list[Drawing]:
         panels = [(what, sizes[-1], what.label) for what in shown]
     else:
         panels = [(shown[0], n, f"N={n}") for n in sizes]
+    series = item.series or _default_series(data, sweep, item.x)
+    for what, n, _ in panels:
+        _check_distinct([p for p in points if p.n == n and p.values(what)], item.x, series)
+    return [partial(_lines, data, item, series, shown, points, panels)]
+
+
+def _lines(
+    data: Dataset,
+    item: ReportItem,
+    series: str | None,
+    shown: Sequence[Quantity],
+    points: Sequence[PointResult],
+    panels: Sequence[tuple[Quantity, int, str]],
+) -> Drawing:
+    x, sweep, host = str(item.x), points[0].sweep, points[0].cpu
     rows, columns = grid_shape(len(panels))
     figure = new_figure(0.9 + rows * (2.3 if len(panels) > 1 else 3.2))
     flat = list(figure.subplots(rows, columns, squeeze=False).flat)
-    series = item.series or _default_series(data, sweep, item.x)
     parts = [[p for p in points if p.n == n] for _, n, _ in panels]
     # Panels of one quantity are read side by side: all logarithmic, or none.
     wide = any(is_wide(_bounds(part, shown[0])) for part in parts)
     log = True if len(shown) == 1 and wide else None
     for i, (ax, here, (what, _, head)) in enumerate(zip(flat, parts, panels, strict=False)):
-        _panel(ax, data, sweep, here, item.x, series, what, log=log)
+        _panel(ax, data, sweep, here, x, series, what, log=log)
         ax.set_title(head if len(panels) > 1 else "")
         ax.set_ylabel(axis_label(what) if len(shown) == 1 and i % columns == 0 else "")
         if i + columns >= len(panels):
-            ax.set_xlabel(item.x)
+            ax.set_xlabel(x)
     for ax in flat[len(panels) :]:
         ax.set_axis_off()
     legend(figure, flat[0], columns=3)
     bounded = any((e := p.estimate(shown[0])) is not None and e.bounded for p in points)
-    notes = [f"N={sizes[-1]}" if len(panels) == 1 or len(shown) > 1 else ""]
+    notes = [f"N={panels[-1][1]}" if len(panels) == 1 or len(shown) > 1 else ""]
     if series and series != "system":  # names of systems tell what they are, levels do not
         notes.append(f"a line for each {series}")
     notes.append(f"whiskers: 95% interval over {data.rounds} rounds" if bounded else "")
     subtitle = "; ".join(note for note in notes if note)
     subject = shown[0].label if len(shown) == 1 else "counters"
-    title = item.title or f"{subject[0].upper()}{subject[1:]} against {item.x}"
-    alt = f"Lines of {', '.join(w.label for w in shown)} against {item.x}."
+    title = item.title or f"{subject[0].upper()}{subject[1:]} against {x}"
+    alt = f"Lines of {', '.join(w.label for w in shown)} against {x}."
     name = slug("line", sweep, item.value or "")
     source = source_of(data, host=host)
-    return [finish(figure, name, title, source, alt=alt, subtitle=subtitle)]
+    return finish(figure, name, title, source, alt=alt, subtitle=subtitle)
+
+
+def _check_distinct(points: Sequence[PointResult], x: str, series: str | None) -> None:
+    """Raise ``AnalysisError`` if a line has two points at the same place."""
+    drawn = [
+        (p.level(series) if series else "", level)
+        for p in points
+        if (level := p.level(x)) != INAPPLICABLE
+    ]
+    if len(set(drawn)) < len(drawn):
+        raise AnalysisError(
+            f"two points of a line share one {x}: another factor varies too; name it as `series`"
+        )
 
 
 def _default_series(data: Dataset, sweep: str, x: str) -> str | None:
@@ -130,10 +159,6 @@ def _series(
 ) -> None:
     style = series_style(index)
     along = sorted(((place[v], e) for v, e in values if v in place), key=lambda t: t[0])
-    if len({at for at, _ in along}) < len(along):
-        raise AnalysisError(
-            f"two points of a line share one {x}: another factor varies too; name it as `series`"
-        )
     if along:
         ax.errorbar(
             [at for at, _ in along],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
@@ -16,6 +17,7 @@ from nqbench.report.figures.style import (
     GREY,
     MARKERS,
     WIDTH_IN,
+    Draw,
     Drawing,
     finish,
     new_figure,
@@ -52,13 +54,15 @@ class _Column:
         return self.left + self.width / 2
 
 
-def ranking(data: Dataset, item: ReportItem) -> list[Drawing]:
+def ranking(data: Dataset, item: ReportItem) -> list[Draw]:
     """One figure per size asked for; by default the largest size."""
     sweep = sweep_of(data, item)
     shown = data.quantities(item.value)
     points = [p for p in data.select(sweep, item.n, cpu=False) if p.ok and p.values(shown[0])]
     wanted = sizes_of(item, sweep, points, shown[0])
-    return [_one(data, item, sweep, shown, [p for p in points if p.n == n], n) for n in wanted]
+    return [
+        partial(_one, data, item, sweep, shown, [p for p in points if p.n == n], n) for n in wanted
+    ]
 
 
 def _one(

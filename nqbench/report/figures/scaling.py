@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult, point_ratio
@@ -18,6 +19,7 @@ from nqbench.report.figures.axes import axis_label, is_wide, sizes_axis, value_a
 from nqbench.report.figures.style import (
     GREY,
     MARKERS,
+    Draw,
     Drawing,
     finish,
     new_figure,
@@ -39,7 +41,7 @@ TIMES_FASTEST: Final = Quantity("ratio", "times the fastest kernel", (), "counte
 Series = Mapping[str, Sequence[PointResult]]
 
 
-def scaling(data: Dataset, item: ReportItem) -> list[Drawing]:
+def scaling(data: Dataset, item: ReportItem) -> list[Draw]:
     """One figure; a column per family (the part of a system's name before its dot)."""
     sweep = sweep_of(data, item)
     points = [p for p in data.select(sweep, item.n) if p.ok and p.measurements]
@@ -52,14 +54,12 @@ def scaling(data: Dataset, item: ReportItem) -> list[Drawing]:
     if not kernels and not hosts:
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a {shown[0].label}")
     series = item.series or _default_series(data, sweep)
-    families = _families(kernels, series)
+    families, baselines = _families(kernels, series), _by_name(hosts, "system")
     title = title_of(item, f"{'Counters' if data.simulated else 'Time'} against N, sweep {sweep}")
     name = slug("scaling", sweep, item.value or "")
     if data.simulated:
-        drawing = _simulated(data, name, title, shown, families, _by_name(hosts, "system"))
-    else:
-        drawing = _measured(data, name, title, shown[0], families, _by_name(hosts, "system"))
-    return [drawing]
+        return [partial(_simulated, data, name, title, shown, families, baselines)]
+    return [partial(_measured, data, name, title, shown[0], families, baselines)]
 
 
 def _default_series(data: Dataset, sweep: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -37,6 +37,10 @@ class Drawing:
     title: str
     alt: str
     figure: Figure
+
+
+Draw = Callable[[], Drawing]
+"""Draws a figure whose data are already prepared and checked. Called within :func:`styled`."""
 
 
 @dataclass(frozen=True, slots=True)

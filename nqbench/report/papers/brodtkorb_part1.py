@@ -295,12 +295,12 @@ def parts(
     for run in runs:
         item = ReportItem("figure", "bottleneck", title=f"Figure {figure.number}: {figure.title}")
         try:
-            (drawing,) = bottleneck(run.data, item)
+            (draw,) = bottleneck(run.data, item)
         except AnalysisError as error:
             reasons[str(error)] = None
             continue
         many = [run.device_id] if len(runs) > 1 else []
-        drawn.append(replace(drawing, name=slug("paper", figure.id, *many)))
+        drawn.append(replace(draw(), name=slug("paper", figure.id, *many)))
     if not drawn:
         raise AnalysisError("; ".join(reasons))
     return drawn
