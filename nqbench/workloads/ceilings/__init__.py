@@ -19,7 +19,7 @@ from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import Buffer, KernelPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.base import Factor, Resolved, Variant, Workload
-from nqbench.workloads.levels import given_levels
+from nqbench.workloads.levels import given_levels, number
 from nqbench.workloads.variants import built_as
 
 SOURCE: Final = Path(__file__).with_name("ceilings.cu")
@@ -70,7 +70,7 @@ class Ceilings(Workload):
             raise WrongDeviceError("ceilings are a GPU's; use --device sim or cuda:0")
         explicit = given_levels(self.name, self.factors, self.systems, given, system)
         levels = super().resolve(explicit, system, device).factors
-        n, steps, size = (int(str(levels[name])) for name in ("n", "steps", "block_size"))
+        n, steps, size = (number(levels, name) for name in ("n", "steps", "block_size"))
         reads = levels["operation"] == "read"
         if n % QUAD:
             raise InfeasibleError(f"n: {n} is not a multiple of {QUAD}, which a thread takes", "n")
@@ -86,7 +86,7 @@ class Ceilings(Workload):
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """One thread for four words."""
         derived = self.resolve(factors, system, device).derived
-        n, steps = np.int64(str(factors["n"])), np.uint32(str(factors["steps"]))
+        n, steps = np.int64(number(factors, "n")), np.uint32(number(factors, "steps"))
         operation, quads = str(factors["operation"]), np.uint32(n // QUAD)
         constants = _constants(operation)
         reads = operation == "read"
@@ -99,7 +99,7 @@ class Ceilings(Workload):
                 Buffer("results", "uint32", int(n), output=True),
             ),
             grid=(int(derived["blocks"]), 1, 1),
-            block=(int(str(factors["block_size"])), 1, 1),
+            block=(number(factors, "block_size"), 1, 1),
             about=derived,
         )
 
@@ -114,7 +114,7 @@ class Ceilings(Workload):
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """The sum over one period, worked out by numpy, times the number of periods."""
-        n, steps = int(str(factors["n"])), int(str(factors["steps"]))
+        n, steps = number(factors, "n"), number(factors, "steps")
         operation = str(factors["operation"])
         words = _pattern(operation)
         if operation == "read":  # every pass reads each word once
@@ -123,12 +123,12 @@ class Ceilings(Workload):
 
     def work(self, factors: Mapping[str, Level]) -> float:
         """Operations and words moved."""
-        return float(int(str(factors["n"])) * (1 + int(str(factors["steps"]))))
+        return float(number(factors, "n") * (1 + number(factors, "steps")))
 
 
 def amounts(levels: Mapping[str, Any]) -> dict[str, int]:
     """Bytes moved and operations done by one launch; a fused multiply-add is two."""
-    n, steps = int(str(levels["n"])), int(str(levels["steps"]))
+    n, steps = int(levels["n"]), int(levels["steps"])
     operation = levels["operation"]
     passes = steps if operation == "read" else 1
     done = {

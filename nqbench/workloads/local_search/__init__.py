@@ -9,6 +9,7 @@ from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Variant, Workload
+from nqbench.workloads.levels import number
 from nqbench.workloads.local_search.factors import CPU_SYSTEMS, FACTORS, SYSTEMS
 
 __all__ = ["NOT_APPLICABLE", "WORKLOAD", "LocalSearch"]
@@ -82,12 +83,12 @@ class LocalSearch(Workload):
         """The same of the first move of ``reference.reference_search``."""
         from nqbench.workloads.local_search import variants
 
-        n, seed = int(str(factors["n"])), int(str(factors["seed"]))
+        n, seed = number(factors, "n"), number(factors, "seed")
         return variants.expected(str(factors["instance"]), n, seed, "quadratic")
 
     def work(self, factors: Mapping[str, Level]) -> float:
         """Moves looked at, if the search does not stop before its last iteration."""
-        n, iterations = int(str(factors["n"])), int(str(factors["iterations"]))
+        n, iterations = number(factors, "n"), number(factors, "iterations")
         return iterations * (n - 1) * (n - 2) / 2
 
 

@@ -143,7 +143,7 @@ def traffic(levels: Mapping[str, Level]) -> dict[str, int | float | str]:
     """
     kernel = levels["kernel"]
     if kernel in ("tiled", "resident"):
-        across = int(str(levels["tile_x"]))
+        across = number(levels, "tile_x")
         distances = (across + 2) / across
         return {
             "operations_per_move": _DISTANCE * distances + 4 + 1 / across,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nqbench.plan import Outputs, Plan
 from nqbench.point import Level
 from nqbench.workloads.base import FAULT
+from nqbench.workloads.levels import number
 from nqbench.workloads.local_search.instance import Instance, load_instance
 from nqbench.workloads.local_search.reference import reference_search
 
@@ -95,9 +96,9 @@ def expected(factors: Mapping[str, Level]) -> int:
     mapping = str(factors["mapping"])
     found = reference_search(
         str(factors["instance"]),
-        int(str(factors["n"])),
-        int(str(factors["seed"])),
-        int(str(factors["iterations"])),
+        number(factors, "n"),
+        number(factors, "seed"),
+        number(factors, "iterations"),
         mapping if mapping != "-" else LEXICOGRAPHIC,
     )
     return checksum(found.tour)
