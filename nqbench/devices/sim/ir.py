@@ -87,6 +87,9 @@ class Module:
         """Make a function known that the module may call."""
         self._declarations[name] = f"declare {result} @{name}({', '.join(arguments)})"
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._functions
+
     def text(self) -> str:
         """The module as LLVM IR."""
         declared = [d for name, d in self._declarations.items() if name not in self._functions]
@@ -239,6 +242,12 @@ class Function:
 
     def store(self, value: Value, pointer: Value, align: int = 1) -> None:
         self.do(f"store {value}, {pointer}, align {align}")
+
+    def spilled(self, value: Value) -> Value:
+        """A vector in memory, for access by lane."""
+        slot = self.slot(value.type)
+        self.store(value, slot, 64)
+        return slot
 
     def offset(self, pointer: Value, index: Value | int, type_: str = I8) -> Value:
         """``pointer + index`` elements of ``type_`` (one pointer per lane if index is a vector)."""

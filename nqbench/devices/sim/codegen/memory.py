@@ -165,7 +165,7 @@ def _gather(k: KernelWriter, pointers: Value, bits: int) -> Value:
     if bits < 32 or not k.scatters:
         slot = k.f.slot(type_)
         k.f.store(const(type_, 0), slot, CACHE_LINE)
-        copy = k.spilled(pointers)
+        copy = k.f.spilled(pointers)
         with k.f.each_lane(k.lanes) as lane:
             pointer = k.f.load("ptr", k.f.offset(copy, lane, "ptr"), 8)
             value = k.f.load(f"i{bits}", pointer)
@@ -193,7 +193,7 @@ def put(k: KernelWriter, found: Places, e: int, value: Value) -> None:
             size = const(I32, found.bits // 8)
             f.call("void", name, part, pointers, size, k.active)
             continue
-        copy, places_ = k.spilled(part), k.spilled(pointers)
+        copy, places_ = k.f.spilled(part), k.f.spilled(pointers)
         with f.each_lane(k.lanes) as lane:
             pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
             f.store(f.load(f"i{found.bits}", f.offset(copy, lane, f"i{found.bits}")), pointer)
@@ -254,8 +254,8 @@ def _turns(
     f = k.f
     scalar = f"i{kind.bits}"
     (pointers,) = found.pieces[0]
-    places_ = k.spilled(pointers)
-    copies = [k.spilled(value) for value in values]
+    places_ = k.f.spilled(pointers)
+    copies = [k.f.spilled(value) for value in values]
     with f.each_lane(k.lanes) as lane:
         pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
         old = f.load(scalar, pointer)

@@ -6,6 +6,8 @@ comparison: an address that is not aligned gets its low bits moved to the top an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nqbench.devices.sim.codegen.writer import KernelWriter, Site
@@ -25,6 +27,7 @@ from nqbench.devices.sim.ir import (
     Value,
     const,
     lanes_of,
+    vector,
 )
 from nqbench.devices.sim.layout import GLOBAL_BASE, PAGE_BITS, UNWRITTEN_BYTE, Context, Fault, Warp
 from nqbench.devices.sim.ptx import Instruction
@@ -258,44 +261,84 @@ def check_written(
     """Stop if a lane read shared memory that nothing was ever stored to."""
     suspects = k.lanes if k.exact_shadow else k.f.as_bits(_suspicious(k, values))
     f = k.f
-    with f.when(f.nonzero(suspects), likely=False if not k.exact_shadow else None):
-        bad = f.slot(I32)
-        f.store(const(I32, 0), bad, 4)
-        _each_shadow(k, found, span, values, suspects, bad)
-        assert found.offset is not None
-        k.fault_if(Fault.UNWRITTEN, f.load(I32, bad, 4), i, found.offset)
-
-
-def _each_shadow(
-    k: KernelWriter, found: Places, span: Span, values: list[Value], lanes: Value, bad: Value
-) -> None:
-    """Set the bits of ``bad`` whose lanes read an unwritten word (or byte, if exact)."""
-    f = k.f
     assert found.offset is not None
-    assert found.words is not None
-    shadow = k.pointer(Warp.SHADOW)
-    where = k.spilled(found.offset if k.exact_shadow else found.words)
-    copies = [k.spilled(value) for value in values]
-    pattern = int.from_bytes(bytes([UNWRITTEN_BYTE] * WORD), "little")
-    with f.each_lane(lanes) as lane:
-        start = f.resize(f.load(I32, f.offset(where, lane, I32), 4), 64)
-        missing = const("i1", 0)
+    with f.when(f.nonzero(suspects), likely=False if not k.exact_shadow else None):
+        shadow = k.pointer(Warp.SHADOW)
         if k.exact_shadow:
-            for byte in range(span.nbytes):
-                mark = f.load(I8, f.offset(shadow, f.add(start, const(I64, byte))))
-                missing = f.or_(missing, f.compare("eq", mark, const(I8, 0)))
+            name = _unwritten_bytes(f.module, span)
+            bad = f.call(I32, name, shadow, found.offset, suspects)
         else:
-            per = span.bits // 32
-            for e, copy in enumerate(copies):
-                for j in range(per):
-                    at = f.add(f.op("mul", lane, const(I32, per)), const(I32, j))
-                    word = f.load(I32, f.offset(copy, at, I32), 4)
-                    mark = f.load(I8, f.offset(shadow, f.add(start, const(I64, e * per + j))))
-                    none = f.compare("eq", mark, const(I8, 0))
-                    same = f.compare("eq", word, const(I32, pattern))
-                    missing = f.or_(missing, f.and_(none, same))
-        bit = f.op("shl", f.resize(f.cast("zext", missing, I32), 32), lane)
-        f.store(f.or_(f.load(I32, bad, 4), bit), bad, 4)
+            assert found.words is not None
+            name = _unwritten_words(f.module, span)
+            bad = f.call(I32, name, shadow, found.words, suspects, *values)
+        k.fault_if(Fault.UNWRITTEN, bad, i, found.offset)
+
+
+SHADOW_PARAMETERS = [(PTR, "shadow"), (V32, "where"), (I32, "lanes")]
+
+
+def _unwritten_bytes(module: Module, span: Span) -> str:
+    """A function that gives the lanes with a byte that was never written."""
+    name = f"sim_unwritten_{span.nbytes}_bytes"
+    if name in module:
+        return name
+    f = Function(name, I32, SHADOW_PARAMETERS, module, "noinline nounwind")
+    bad = _zero(f)
+    with _each_shadow(f) as (lane, start):
+        missing = const("i1", 0)
+        for byte in range(span.nbytes):
+            mark = f.load(I8, f.offset(f.parameters[0], f.add(start, const(I64, byte))))
+            missing = f.or_(missing, f.compare("eq", mark, const(I8, 0)))
+        _set_if(f, bad, lane, missing)
+    f.ret(f.load(I32, bad, 4))
+    return name
+
+
+def _unwritten_words(module: Module, span: Span) -> str:
+    """A function that gives the lanes with a word that looks unwritten and never was written."""
+    name = f"sim_unwritten_{span.count}x{span.bits}"
+    if name in module:
+        return name
+    elements = [(vector(f"i{span.bits}"), f"value{e}") for e in range(span.count)]
+    f = Function(name, I32, [*SHADOW_PARAMETERS, *elements], module, "cold noinline nounwind")
+    shadow, _, _, *values = f.parameters
+    copies = [f.spilled(value) for value in values]
+    pattern = int.from_bytes(bytes([UNWRITTEN_BYTE] * WORD), "little")
+    bad, per = _zero(f), span.bits // 32
+    with _each_shadow(f) as (lane, start):
+        missing = const("i1", 0)
+        for e, copy in enumerate(copies):
+            for j in range(per):
+                at = f.add(f.op("mul", lane, const(I32, per)), const(I32, j))
+                word = f.load(I32, f.offset(copy, at, I32), 4)
+                mark = f.load(I8, f.offset(shadow, f.add(start, const(I64, e * per + j))))
+                none = f.compare("eq", mark, const(I8, 0))
+                same = f.compare("eq", word, const(I32, pattern))
+                missing = f.or_(missing, f.and_(none, same))
+        _set_if(f, bad, lane, missing)
+    f.ret(f.load(I32, bad, 4))
+    return name
+
+
+def _zero(f: Function) -> Value:
+    slot = f.slot(I32)
+    f.store(const(I32, 0), slot, 4)
+    return slot
+
+
+def _set_if(f: Function, bits: Value, lane: Value, condition: Value) -> None:
+    """Set the lane's bit if the condition (i1) holds."""
+    bit = f.op("shl", f.cast("zext", condition, I32), lane)
+    f.store(f.or_(f.load(I32, bits, 4), bit), bits, 4)
+
+
+@contextmanager
+def _each_shadow(f: Function) -> Iterator[tuple[Value, Value]]:
+    """For each lane: its number, and where its access begins in the shadow (i64)."""
+    _, where, lanes, *_ = f.parameters
+    copy = f.spilled(where)
+    with f.each_lane(lanes) as lane:
+        yield lane, f.resize(f.load(I32, f.offset(copy, lane, I32), 4), 64)
 
 
 def note_written(k: KernelWriter, found: Places, span: Span, values: list[Value]) -> None:
@@ -307,12 +350,14 @@ def note_written(k: KernelWriter, found: Places, span: Span, values: list[Value]
 
 def mark_written(k: KernelWriter, found: Places, span: Span, lanes: Value) -> None:
     """Set the shadow of what these lanes access."""
-    f = k.f
-    assert found.offset is not None
-    assert found.words is not None
-    where = k.spilled(found.offset if k.exact_shadow else found.words)
+    where = found.offset if k.exact_shadow else found.words
+    assert where is not None
     marks = span.nbytes if k.exact_shadow else span.nbytes // WORD
-    with f.each_lane(lanes) as lane:
-        start = f.resize(f.load(I32, f.offset(where, lane, I32), 4), 64)
-        ones = const(f"i{8 * marks}", int.from_bytes(b"\1" * marks, "little"))
-        f.store(ones, f.offset(k.pointer(Warp.SHADOW), start))
+    name = f"sim_mark_{marks}"
+    if name not in k.f.module:
+        f = Function(name, "void", SHADOW_PARAMETERS, k.f.module, "noinline nounwind")
+        with _each_shadow(f) as (_, start):
+            ones = const(f"i{8 * marks}", int.from_bytes(b"\1" * marks, "little"))
+            f.store(ones, f.offset(f.parameters[0], start))
+        f.ret()
+    k.f.call("void", name, k.pointer(Warp.SHADOW), where, lanes)

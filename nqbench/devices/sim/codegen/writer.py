@@ -236,12 +236,6 @@ class KernelWriter:
         self.values[operand] = value
         self.written.add(operand)
 
-    def spilled(self, value: Value) -> Value:
-        """A vector in memory, for access by lane."""
-        slot = self.f.slot(value.type)
-        self.f.store(value, slot, CACHE_LINE)
-        return slot
-
     def special(self, name: str) -> Value:
         """The value of a special register in every lane; ``ValueError`` if it is not known.
 
