@@ -18,7 +18,7 @@ ROWS = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| (.+) \|$", TABLE, re.MU
 DECIDING = ("sampling/sampling", "sampling/warmup", "sampling/telemetry", "rounds", "budget")
 """Modules of ``measure`` that decide how long is measured and what counts."""
 PRIVATE = {"SHARE_S"}
-"""``budget`` / ``rounds``, for blocks outside of a study."""
+"""``budget`` / ``rounds``, for measurements outside a study."""
 
 
 @pytest.mark.parametrize(("name", "value", "where"), [row[:3] for row in ROWS])
