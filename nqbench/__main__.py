@@ -1,7 +1,7 @@
 """The process of the command line: ``nqbench``, or ``python -m nqbench``.
 
-What can go wrong around the commands ends in a sentence here: an interruption while modules load,
-a package that is missing, a character that the terminal cannot show, a mistake in nqbench.
+Errors outside the commands end in a sentence here: an interruption while modules load, a missing
+package, a character that the terminal cannot show, a bug in nqbench.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _say_unexpected(
 
 
 def lacking(error: BaseException) -> str:
-    """A package that is not there, or cannot be loaded, and what brings it."""
+    """Which package is missing or cannot be loaded, and how to install it."""
     name = getattr(error, "name", None)
     if isinstance(error, ModuleNotFoundError) and name:
         what = f"the Python package {name.partition('.')[0]} is not installed"

@@ -1,7 +1,7 @@
 """nqbench as a library: what the commands do, as functions that print nothing.
 
-A study is given as a file, by the name of one that comes with nqbench, as a dictionary of the same
-form, or as what :func:`load_study` gave. Every error is an ``NqbenchError`` with one sentence, see
+A study may be a file, the name of one that comes with nqbench, a dictionary of the same form, or
+what :func:`load_study` returns. Every error is an ``NqbenchError`` with one sentence, see
 ``nqbench.errors``.
 """
 
@@ -52,12 +52,12 @@ class Run:
     """A recorded run: its folder, and its records as tables.
 
     ``path``     the run folder
-    ``outcome``  what :func:`run` came to (counts by status, failures, skipped points); ``None`` for
-                 a run that was recorded before
+    ``outcome``  what :func:`run` returned (counts by status, failures, skipped points); ``None``
+                 for a run that was recorded before
     """
 
     def __init__(self, path: Path | str, outcome: RunOutcome | None = None) -> None:
-        """Open a run folder. Raises ``StoreError`` if it is none."""
+        """Open a run folder. Raises ``StoreError`` if it is not one."""
         from nqbench.runs.reading import read_manifest
 
         self.path = Path(path)
@@ -108,7 +108,7 @@ class Run:
 
         ``out`` is a folder, by default the one that ``nqbench report`` takes; ``formats`` are those
         of tables: ``md``, ``csv``, ``tex`` (these by default), ``html``. Returns the files, the
-        page first, and a sentence for what could not be made.
+        page first, and a sentence for each item that could not be made.
 
         Raises ``StudyError`` for an unknown format, ``StoreError`` where the folder refuses.
         """
@@ -136,9 +136,9 @@ def run(
 
     ``out`` is the run folder, by default ``results/local/DEVICE/STUDY``; ``fresh`` starts over (the
     old records are kept aside). ``budget`` is the time for the whole run, in seconds or as a study
-    writes it (``"10m"``). ``listener`` is told about progress, see ``nqbench.measure.events``.
+    writes it (``"10m"``). ``listener`` receives progress, see ``nqbench.measure.events``.
 
-    Failed points are in ``Run.outcome``, they raise nothing. Raises ``StudyError`` for a wrong
+    Failed points are listed in ``Run.outcome`` and raise nothing. Raises ``StudyError`` for a wrong
     study, ``DeviceUnavailable`` or ``FolderRefused`` before anything is measured, ``DeviceError``
     if the device is lost. ``KeyboardInterrupt`` passes on; what was measured is kept.
     """
@@ -195,7 +195,7 @@ def compare(
 ) -> Findings:
     """Compare the same points of several runs, or with ``by`` levels of a factor within one.
 
-    The first run is the reference; nvbench's JSON files may stand for runs. ``by`` is written
+    The first run is the reference; nvbench's JSON files count as runs too. ``by`` is written
     ``"FACTOR=REFERENCE,LEVEL..."``; ratios within ``margin`` of 1 count as the same; ``value``
     names a phase or counter instead of the usual quantities. ``.table()`` of the result is a
     DataFrame.
@@ -212,7 +212,7 @@ def compare(
 
 
 def _command(study: Study, spec: str) -> list[str]:
-    """What a report says made the run: the command that does the same, where there is one."""
+    """The command that a report names as the origin of the run."""
     if isinstance(study.source, DictSource):
         return ["nqbench.run", study.name, spec]
     return ["nqbench", "run", printable(study.path), "--device", spec]
@@ -227,7 +227,7 @@ def _study(study: StudyLike) -> Study:
 
 
 def _shown(data: Dataset, value: str | None) -> list[Quantity]:
-    """What was asked for; else also the time of CPU baselines beside simulated counters."""
+    """The quantity asked for; else the usual ones, and the time of CPU baselines."""
     from nqbench.analysis.data.quantities import TIME
 
     shown = data.quantities(value)

@@ -4,7 +4,7 @@ NqbenchError                 one clear sentence for a user; never a traceback
 ├── StudyError               study file or command line is wrong (exit code 2); knows file:line
 │   └── NothingRuns          the study is right and has no point for this device
 ├── InfeasibleError          a configuration makes no sense or does not fit; says the limit
-│   └── WrongDeviceError     a kernel on a device that runs none of its kind: the point is skipped
+│   └── WrongDeviceError     a kernel on a device that cannot run its kind: the point is skipped
 ├── CompileError             the CUDA compiler refused a kernel          -> status ``compile_error``
 ├── DeviceError              something a device did or lacks
 │   ├── DeviceUnavailable    the device asked for is not here (exit code 2)
@@ -43,7 +43,7 @@ class Place:
 class StudyError(NqbenchError):
     """A study file or a command line that cannot be carried out; nothing was run.
 
-    ``factor`` names the factor whose level is to blame, where no place is known yet.
+    ``factor`` names the factor with the wrong level, where no place is known yet.
     """
 
     def __init__(self, message: str, place: Place | None = None, factor: str = "") -> None:
@@ -60,7 +60,7 @@ class NothingRuns(StudyError):
 class InfeasibleError(NqbenchError):
     """A configuration that makes no sense or exceeds a limit; the message names the limit.
 
-    ``factor`` names the factor to change, if one is to blame: a study then points at its line.
+    ``factor`` names the factor to change, if it is known: a study then points at its line.
     """
 
     def __init__(self, message: str, factor: str = "") -> None:
@@ -69,7 +69,7 @@ class InfeasibleError(NqbenchError):
 
 
 class WrongDeviceError(InfeasibleError):
-    """A kernel on a device that runs none of its kind: any on ``cpu``, dynamic parallelism in the
+    """A kernel on a device that cannot run its kind: any on ``cpu``, dynamic parallelism in the
     simulator. Such a point is always skipped."""
 
 
@@ -112,7 +112,7 @@ class LaunchTimeout(DeviceError):
 
 
 class WrongAnswer(NqbenchError):
-    """A launch whose answer is not the known one; nothing it gave can be trusted."""
+    """A launch whose answer differs from the known one; none of its results can be trusted."""
 
 
 class StoreError(NqbenchError):
@@ -124,7 +124,7 @@ class FolderRefused(StoreError):
 
 
 class InterchangeError(NqbenchError):
-    """A file of another program that cannot be understood; names what stands where."""
+    """A file of another program that cannot be understood; names the place and its value."""
 
 
 class AnalysisError(NqbenchError):

@@ -45,20 +45,8 @@ from nqbench.errors import (
 )
 
 COMMANDS: Final = (
-    *(
-        init,
-        run,
-        report,
-        reproduce,
-        claims,
-        compare,
-        count,
-        static,
-        kernels,
-        devices,
-        doctor,
-        schema,
-    ),
+    *(init, run, report, reproduce, claims, compare, count, static),
+    *(kernels, devices, doctor, schema),
     *(bottleneck, roofline, boards, selftest, export),
 )
 """In the order of ``nqbench --help``."""
@@ -92,7 +80,7 @@ def common(
 ) -> None:
     """Reproducible benchmarks and ablations of irregular search on GPUs."""
     command = context.invoked_subcommand
-    # The doctor says what is missing, memory included.
+    # The doctor reports everything that is missing, memory included.
     if command != "doctor" and not {"-h", "--help"}.intersection(sys.argv):
         from nqbench.system.memory import LIST_BYTES, ROOM_BYTES, check_room
 
@@ -122,7 +110,7 @@ def main() -> None:
         # The reader went away (``nqbench ... | head``): nothing to say, and nowhere to say it.
         _end_output()
     except OSError as error:
-        # What the rooms can explain they turn into an NqbenchError; left are the streams.
+        # Errors of files are NqbenchErrors; what is left are the standard streams.
         _say(_what(error))
         _end_output()
 

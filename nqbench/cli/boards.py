@@ -27,7 +27,7 @@ def boards(
     from nqbench.solve.boards import check, check_target, find_boards
     from nqbench.workloads.fitness.board_set import write_board_set
 
-    check(n, count, seed, device)  # before a word on devices
+    check(n, count, seed, device)  # before anything about devices
     check_target(out, force=force)
     spec = choose(device)
     found = find_boards(n, count, seed, spec)

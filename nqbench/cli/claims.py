@@ -12,7 +12,8 @@ from nqbench.cli.options import Full, Runs
 def claims(
     runs: Runs,
     paper: Annotated[
-        str | None, typer.Option("--paper", help="Whose claims; default: the runs' own papers.")
+        str | None,
+        typer.Option("--paper", help="Judge this paper's claims; default: the papers of the runs."),
     ] = None,
     full: Full = False,
 ) -> None:
@@ -23,7 +24,7 @@ def claims(
     from nqbench.report.papers.recorded import claims_tables
 
     if full:
-        note("walking the large trees where they are not known yet: minutes, once")
+        note("counting on large boards where the numbers are not cached yet: minutes, once")
     note_incomplete(runs)
     for table in claims_tables(runs, paper, full=full):
         show_claims(table)

@@ -31,13 +31,14 @@ def compare(
         str, typer.Option("--margin", help="Differences up to this count as the same.")
     ] = "1%",
     value: Annotated[
-        str | None, typer.Option("--value", help="A phase or counter instead of the usual ones.")
+        str | None,
+        typer.Option("--value", help="A phase or counter instead of the usual quantities."),
     ] = None,
     fail_on: Annotated[
         str | None,
         typer.Option(
             "--fail-on",
-            help="slower[:2%] or differs[:1%]: exit code 1 then, or if a point no longer runs.",
+            help="slower[:2%] or differs[:1%]: exit code 1 if a point is, or if it no longer runs.",
         ),
     ] = None,
     out: OutFolder = None,
@@ -66,7 +67,7 @@ def compare(
 
 
 def _show(findings: Findings, out: Path | None, formats: list[str]) -> None:
-    """Files where ``--out`` asks for them, tables in a format where only that is given."""
+    """Write files with ``--out``, print tables with ``--format`` alone, else show a summary."""
     from nqbench.cli.show.comparison import show_comparison
     from nqbench.report.comparison import rendered, write_comparison
 
@@ -79,7 +80,7 @@ def _show(findings: Findings, out: Path | None, formats: list[str]) -> None:
 
 
 def _broken(gate: Gate, findings: Findings, option: str) -> bool:
-    """Whether a gate was hit, which is said together with what it did not see."""
+    """Whether a point hit the gate; says how many did, and how many could not be compared."""
     from nqbench.cli.show.console import note
 
     hits = sum(gate.hits(comparison) for comparison in findings.comparisons)

@@ -17,7 +17,7 @@ def count(
     """Count the solutions for N queens by the fastest verified path."""
     from nqbench.solve.count import check_size, count_solutions
 
-    check_size(n)  # before a word on devices
+    check_size(n)  # before anything about devices
     result = count_solutions(n, choose(device))
     typer.echo(f"a({result.n}) = {result.value}")
     typer.echo(result.how)

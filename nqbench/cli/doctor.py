@@ -16,7 +16,7 @@ def doctor(
     ] = "auto",
     as_json: Json = False,
 ) -> None:
-    """Say what this machine has and lacks, and the commands that fix it; changes nothing.
+    """Show what this machine has and lacks, and the commands that fix it; changes nothing.
 
     Exit code 1 if something is missing that the device needs.
     """

@@ -22,7 +22,7 @@ EXIT_INTERRUPTED: Final = 130
 def exit_code(outcome: RunOutcome) -> int:
     """The exit code of a command that measured a study.
 
-    A run all of whose points were skipped is a failure: there is a reason for each, but no number.
+    A run whose points were all skipped has failed: it has reasons, but no result.
     """
     if outcome.interrupted:
         return EXIT_INTERRUPTED
@@ -31,7 +31,7 @@ def exit_code(outcome: RunOutcome) -> int:
 
 @contextmanager
 def wrong_request() -> Iterator[None]:
-    """Unusable runs end with ``EXIT_WRONG``: ``EXIT_FAILED`` is for a gate or a limit."""
+    """Let unusable runs end with ``EXIT_WRONG``: ``EXIT_FAILED`` is for a gate or a limit."""
     try:
         yield
     except (AnalysisError, StoreError, InterchangeError) as error:

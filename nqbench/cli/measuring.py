@@ -1,4 +1,4 @@
-"""What commands that measure have in common: choose a device, measure, show, report."""
+"""Shared by all commands that measure: choose a device, measure, show, report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def choose(device: str) -> str:
-    """The full name of a device; says which one ``auto`` stands for, and why."""
+    """The full name of a device; for ``auto``, a note says which one was chosen and why."""
     from nqbench.cli.show.console import note
     from nqbench.devices.registry import choose_device
 
@@ -36,7 +36,7 @@ def measure(
     budget_s: float | None = None,
     expand: Expand | None = None,
 ) -> RunOutcome:
-    """Measure a study with progress, then show what came of it."""
+    """Measure a study with progress, then show the outcome."""
     from nqbench.cli.show.outcome import show_outcome
     from nqbench.cli.show.progress import progress
     from nqbench.measure.runner import run_study
@@ -59,7 +59,7 @@ def measure(
 
 
 def report(runs: Sequence[Path], out: Path | None = None, formats: Sequence[str] = ()) -> None:
-    """Write the tables and figures of runs, and show where they are and what they say."""
+    """Write the tables and figures of runs; show the files and the findings."""
     from nqbench.cli.show.outcome import show_report
     from nqbench.report import default_out, write_report
 
@@ -68,7 +68,7 @@ def report(runs: Sequence[Path], out: Path | None = None, formats: Sequence[str]
 
 
 def report_measured(outcome: RunOutcome) -> None:
-    """The report of a run that this command measured, unless it would say nothing new."""
+    """Write the report of a run that this command measured, unless it is up to date."""
     from nqbench.cli.show.console import note
     from nqbench.report import default_out
     from nqbench.runs.reading import RECORDS

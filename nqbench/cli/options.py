@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and how their text is read."""
+"""Arguments and options that several commands share, and how they are parsed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ Formats = Annotated[
 ]
 Full = Annotated[
     bool,
-    typer.Option("--full", help="Let deterministic counts walk large trees (minutes, once)."),
+    typer.Option(
+        "--full", help="Compute deterministic counts of large boards too (minutes, once)."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 

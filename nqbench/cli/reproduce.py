@@ -25,12 +25,13 @@ def reproduce(
     full: Full = False,
 ) -> None:
     """Run a paper's experiments again; write its tables, figures and verdicts."""
+    from nqbench.cli.show.console import note
     from nqbench.errors import NothingRuns
     from nqbench.papers import paper_folder
 
     _check(papers, device, out, budget, recorded)
     for name in papers:
-        paper_folder(name)  # a wrong name is said before anything is run
+        paper_folder(name)  # report a wrong name before anything is run
     if recorded:
         _from_records(papers, out, full)
         return
@@ -42,7 +43,7 @@ def reproduce(
             left_out += 1
             if left_out == len(papers):
                 raise
-            _note(f"{name} is left out: {error}")
+            note(f"{name} is left out: {error}")
         if worst == EXIT_INTERRUPTED:  # whoever stops one paper does not want the next
             break
     if worst:
@@ -52,7 +53,7 @@ def reproduce(
 def _check(
     papers: list[str], device: str, out: Path | None, budget: str | None, recorded: bool
 ) -> None:
-    """Refuse options that have no meaning together."""
+    """Refuse options that cannot be combined."""
     from nqbench.errors import FolderRefused, StudyError
 
     if out is not None and len(papers) > 1:
@@ -61,23 +62,22 @@ def _check(
         raise FolderRefused(f"--out {out} is not a folder; give another one")
     if recorded and (device != "auto" or budget is not None):
         given = "--budget" if device == "auto" else "--device"
-        raise StudyError(
-            f"--recorded runs nothing, so that {given} has no meaning; drop one of them"
-        )
+        raise StudyError(f"--recorded runs nothing, so {given} has no effect; drop one of them")
 
 
 def _from_records(papers: list[str], out: Path | None, full: bool) -> None:
     from nqbench.cli.show.claims import show_paper
+    from nqbench.cli.show.console import note
     from nqbench.report.papers.recorded import never_run, report_recorded
 
     for report in report_recorded(papers, out, full=full):
         show_paper(report)
     for name in never_run(papers):
-        _note(f"there is no run of {name} here: `nqbench reproduce {name}` makes one")
+        note(f"there is no run of {name} here: `nqbench reproduce {name}` makes one")
 
 
 def _reproduce(name: str, device: str, out: Path | None, budget: str | None, full: bool) -> int:
-    """One paper; the exit code of ``run``."""
+    """Reproduce one paper; the exit code is that of ``run``."""
     from nqbench.cli.show.claims import show_paper
     from nqbench.papers import paper_folder
     from nqbench.report import default_out, write_report
@@ -88,13 +88,7 @@ def _reproduce(name: str, device: str, out: Path | None, budget: str | None, ful
     study = load_study(paper_folder(name) / "study.yaml")
     outcome = measuring.measure(study, measuring.choose(device), budget_s=budget_s)
     if outcome.counts.get("ok", 0):
-        # The study's own tables, beside the paper's.
+        # The study's own tables, next to the paper's.
         write_report([outcome.path], out or default_out(outcome.path))
         show_paper(report_paper(name, [outcome.path], out, full=full))
     return exit_code(outcome)
-
-
-def _note(sentence: str) -> None:
-    from nqbench.cli.show.console import note
-
-    note(sentence)

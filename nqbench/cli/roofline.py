@@ -25,7 +25,7 @@ def roofline(
     out: OutFolder = None,
     formats: Formats = None,
 ) -> None:
-    """Set timed kernels against their GPU's limits: bytes, FP32 and integer operations.
+    """Compare timed kernels with their GPU's limits: bytes, FP32 and integer operations.
 
     Their operations come from a profiler (studies with `counters: ncu`) or a simulated run.
     """

@@ -34,10 +34,10 @@ def run(
     study = load_study(config)
     spec = choose(device)
     if dry_run:
-        _rehearse(study, spec)
+        _dry_run(study, spec)
         return
     outcome = measure(study, spec, out=out, fresh=fresh, budget_s=budget_s)
-    if outcome.interrupted:  # whoever stops a run does not want to wait for its figures
+    if outcome.interrupted:  # whoever stops a run does not want to wait for figures
         raise typer.Exit(EXIT_INTERRUPTED)
     if not no_report and outcome.counts.get("ok", 0):
         report_measured(outcome)
@@ -45,8 +45,8 @@ def run(
         raise typer.Exit(code)
 
 
-def _rehearse(study: Study, spec: str) -> None:
-    """The points, how long they may take, and what of the report cannot be made."""
+def _dry_run(study: Study, spec: str) -> None:
+    """Show the points, how long they may take, and what the report cannot show."""
     from nqbench.cli.show.console import note
     from nqbench.cli.show.points import show_points
     from nqbench.devices.registry import facts_for

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def selftest(
     run: Annotated[
         Path | None,
-        typer.Argument(metavar="RUN", help="Judge such a run again; measures nothing."),
+        typer.Argument(metavar="RUN", help="Judge a recorded self-test again; measures nothing."),
     ] = None,
     trials: Annotated[
         int | None, typer.Option("--trials", help="Trials per kind of noise (default 4000).")
@@ -55,7 +55,7 @@ def selftest(
 def _check(
     run: Path | None, trials: int | None, device: str | None, out: Path | None, budget: str | None
 ) -> None:
-    """Refuse options that have no meaning together."""
+    """Refuse options that cannot be combined."""
     from nqbench.errors import StudyError
 
     given = {"--trials": trials, "--device": device, "--out": out, "--budget": budget}

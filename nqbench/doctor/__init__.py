@@ -1,7 +1,7 @@
-"""What this system has and lacks for nqbench, and the command that fixes each lack.
+"""What this system has and lacks for nqbench, and the commands that fix it.
 
-Looks only: no setting is changed and no command that is shown is carried out. Whatever may hang or
-crash (drivers, compiled packages) is asked in a process of its own, with a time limit.
+The doctor only reads: it changes no setting and runs none of the commands that it shows. Drivers
+and compiled packages, which may hang or crash, are queried in separate processes with a time limit.
 """
 
 from nqbench.doctor.examine import examine

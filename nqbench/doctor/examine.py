@@ -1,4 +1,4 @@
-"""The examination: which device is at hand, then every row."""
+"""The examination: choose the device, then make every row."""
 
 from __future__ import annotations
 
@@ -19,13 +19,9 @@ def _ask() -> Answers:
     return probe.ask({name: probe.command(name) for name in QUESTIONS})
 
 
-def _load() -> float:
-    return os.getloadavg()[0]
-
-
 @dataclass(frozen=True)
 class Surroundings:
-    """What is looked at; a test puts its own in place.
+    """What is examined; tests substitute their own.
 
     ``root``     where ``/proc`` and ``/sys`` are
     ``results``  folder that results would go to
@@ -36,7 +32,7 @@ class Surroundings:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     results: Path = Path("results")
     ask: Callable[[], Answers] = _ask
-    load_1min: Callable[[], float] = _load
+    load_1min: Callable[[], float] = lambda: os.getloadavg()[0]
 
 
 def examine(device: str = "auto", around: Surroundings | None = None) -> Report:
@@ -51,7 +47,7 @@ def examine(device: str = "auto", around: Surroundings | None = None) -> Report:
     load_1min = around.load_1min()
     answers = around.ask()
     if kind is None:
-        kind, why = _at_hand(answers["driver"], around.root)
+        kind, why = _auto(answers["driver"], around.root)
         device = {"cuda": "cuda:0"}.get(kind, kind)
     else:
         why = "asked for"
@@ -77,7 +73,7 @@ def _kind(device: str) -> Kind | None:
     )
 
 
-def _at_hand(driver: Answer, root: Path) -> tuple[Kind, str]:
+def _auto(driver: Answer, root: Path) -> tuple[Kind, str]:
     if driver.ok:
         return "cuda", "there is an NVIDIA driver"
     if gpu.has_kernel_module(root) or gpu.has_nvidia_card(root):
@@ -121,7 +117,7 @@ def _system(around: Surroundings, load_1min: float) -> Iterator[Row]:
 
 
 def _index(device: str, driver: Answer) -> Iterator[Row]:
-    """A row if the GPU asked for is not among those the driver has."""
+    """A row if the driver does not have the GPU that was asked for."""
     count = driver.value.get("count", 0) if driver.ok else 0
     index = int(device.partition(":")[2] or 0)
     if count and index >= count:

@@ -35,11 +35,8 @@ START_FAILURES: Final[Mapping[int, tuple[str, str]]] = {
         "remove the cuda-compat folder from LD_LIBRARY_PATH",
     ),
 }
-"""What ``cuInit`` answers where people have seen it, and what helps."""
-USUAL_PLACES: Final = (
-    "usr/local/cuda*/bin/ncu",
-    "opt/nvidia/nsight-compute/*/ncu",
-)
+"""Errors of ``cuInit`` that occur in practice: what they mean, and what helps."""
+USUAL_PLACES: Final = ("usr/local/cuda*/bin/ncu", "opt/nvidia/nsight-compute/*/ncu")
 PARAMETERS: Final = "proc/driver/nvidia/params"
 ADMIN_ONLY: Final = re.compile(r"^RmProfilingAdminOnly:\s*(\d)", re.MULTILINE)
 CAPABILITIES: Final = re.compile(r"^CapEff:\s*([0-9a-fA-F]+)", re.MULTILINE)
@@ -100,12 +97,12 @@ def visible(value: str) -> Row:
     if not value:
         found = "is empty, which hides every GPU"
         return Row(VISIBLE, "warning", found, "gpu", f"unset {VISIBLE}")
-    # Said even though nothing is wrong: cuda:0 and the row "GPU 0" may be two different chips.
+    # Shown even though nothing is wrong: cuda:0 and the row "GPU 0" may be two different chips.
     return Row(VISIBLE, "ok", f"{value}: cuda:0 is the first of these; rows below count all", "gpu")
 
 
 def compiler_fits(compiler: Answer, driver: Answer, nvml: Answer) -> Row | None:
-    """Whether what NVRTC makes can be loaded by this driver and these GPUs; ``None``: unknown."""
+    """Whether this driver and these GPUs can load what NVRTC makes; ``None``: unknown."""
     if not (compiler.ok and driver.ok) or driver.value["error"]:
         return None
     name = "compiler fits the GPU"
@@ -147,8 +144,8 @@ def telemetry(answer: Answer, driver: Answer) -> Row:
 def gpus(answer: Answer) -> Iterator[Row]:
     """All rows of all GPUs."""
     for gpu in answer.value.get("gpus", ()) if answer.ok else ():
-        yield identity(gpu)
-        yield from (clocks(gpu), persistence(gpu), mig(gpu), ecc(gpu), others(gpu))
+        for check in (identity, clocks, persistence, mig, ecc, others):
+            yield check(gpu)
 
 
 def identity(gpu: Gpu) -> Row:
@@ -169,10 +166,10 @@ def identity(gpu: Gpu) -> Row:
 
 
 def clocks(gpu: Gpu) -> Row:
-    """Whether a setting holds the clocks.
+    """Whether a setting fixes the clocks.
 
-    NVML has no question for locked clocks. Signs of it: the driver gives a setting as the reason
-    for the present clocks, or the application clock is not the default one.
+    NVML cannot tell whether clocks are locked. Signs of it: the driver names a setting as the
+    reason for the current clocks, or the application clock is not the default.
     """
     name = f"{_name(gpu)} clocks"
     now, most, set_to = gpu["sm_mhz"], gpu["max_sm_mhz"], gpu["application_sm_mhz"]
@@ -181,10 +178,10 @@ def clocks(gpu: Gpu) -> Row:
         return Row(name, "ok", _joined("fixed by a setting", text), "steadiness")
     if set_to is not None and gpu["default_sm_mhz"] not in (None, set_to):
         return Row(name, "ok", _joined(f"application clock {set_to} MHz", text), "steadiness")
-    hold = gpu["default_sm_mhz"] or most
-    remedy = f"sudo nvidia-smi -i {gpu['index']} --lock-gpu-clocks={hold},{hold}" if hold else ""
+    locked = gpu["default_sm_mhz"] or most
+    command = f"sudo nvidia-smi -i {gpu['index']} --lock-gpu-clocks={locked},{locked}"
     found = _joined("no sign that they are locked", text)
-    return Row(name, "warning", found, "steadiness", remedy)
+    return Row(name, "warning", found, "steadiness", command if locked else "")
 
 
 def persistence(gpu: Gpu) -> Row:
@@ -199,7 +196,7 @@ def persistence(gpu: Gpu) -> Row:
 
 
 def mig(gpu: Gpu) -> Row:
-    """Whether the GPU is divided."""
+    """Whether the GPU is partitioned."""
     name = f"{_name(gpu)} MIG"
     if gpu["mig"]:
         found = "on: an instance has part of the multiprocessors, and neighbours may disturb it"
@@ -255,22 +252,22 @@ def permission(root: Path) -> Row:
     """Whether this user may read the counters, by the driver's parameters."""
     name = "counter permission"
     parameters = read(root / PARAMETERS)
-    held = _capabilities(read(root / "proc/self/status"))
+    granted = _capabilities(read(root / "proc/self/status"))
     match = ADMIN_ONLY.search(parameters)
     if match is None:
         found = "the driver does not say who may read the counters"
         return Row(name, "warning", found, "counters", "try: ncu --query-metrics")
     if match[1] == "0":
         return Row(name, "ok", "everybody may read the counters", "counters")
-    if held:
-        found = f"administrators only, and this process is one ({held[0]})"
+    if granted:
+        found = f"administrators only, and this process is one ({granted[0]})"
         return Row(name, "ok", found, "counters")
     found = "only administrators may read the counters (ERR_NVGPUCTRPERM)"
     return Row(name, "missing", found, "counters", PERMIT)
 
 
 def _capabilities(status: str) -> list[str]:
-    """Those capabilities of this process that suffice. Root in a container may have neither."""
+    """Which sufficient capabilities this process has. Root in a container may have none."""
     match = CAPABILITIES.search(status)
     mask = int(match[1], 16) if match else 0
     return [name for name, bit in SUFFICIENT.items() if mask >> bit & 1]

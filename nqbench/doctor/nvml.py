@@ -8,7 +8,7 @@ from typing import Any, Final
 
 COMPUTE_MODES: Final = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive"}
 CLOCKS_SET: Final = 0x2
-"""``nvmlClocksEventReasonApplicationsClocksSetting``: a setting holds the clocks, not the load."""
+"""``nvmlClocksEventReasonApplicationsClocksSetting``: a setting fixes the clocks."""
 
 
 def describe() -> dict[str, Any]:
@@ -36,6 +36,7 @@ def describe_gpu(nvml: Any, index: int) -> dict[str, Any]:
     gpu = nvml.nvmlDeviceGetHandleByIndex(index)
     memory = ask(nvml.nvmlDeviceGetMemoryInfo, gpu)
     capability = ask(nvml.nvmlDeviceGetCudaComputeCapability, gpu)
+    reasons = ask(_event_reasons(nvml), gpu)
     return {
         "index": index,
         "name": _text(ask(nvml.nvmlDeviceGetName, gpu)),
@@ -52,7 +53,7 @@ def describe_gpu(nvml: Any, index: int) -> dict[str, Any]:
         "max_sm_mhz": ask(nvml.nvmlDeviceGetMaxClockInfo, gpu, nvml.NVML_CLOCK_SM),
         "application_sm_mhz": ask(nvml.nvmlDeviceGetApplicationsClock, gpu, nvml.NVML_CLOCK_SM),
         "default_sm_mhz": ask(nvml.nvmlDeviceGetDefaultApplicationsClock, gpu, nvml.NVML_CLOCK_SM),
-        "clocks_set": _clocks_set(ask(_event_reasons(nvml), gpu)),
+        "clocks_set": None if reasons is None else bool(reasons & CLOCKS_SET),
         "processes": _processes(nvml, gpu),
     }
 
@@ -68,16 +69,12 @@ def _asker(nvml: Any) -> Callable[..., Any]:
 
 
 def _event_reasons(nvml: Any) -> Callable[..., Any]:
-    """The call by its present name, or by the one it had before driver 535."""
+    """The function by its current name, or by the one before driver 535."""
     old = "nvmlDeviceGetCurrentClocksThrottleReasons"
     found: Callable[..., Any] = getattr(
         nvml, "nvmlDeviceGetCurrentClocksEventReasons", None
     ) or getattr(nvml, old)
     return found
-
-
-def _clocks_set(reasons: int | None) -> bool | None:
-    return None if reasons is None else bool(reasons & CLOCKS_SET)
 
 
 def _processes(nvml: Any, gpu: Any) -> list[dict[str, Any]] | None:

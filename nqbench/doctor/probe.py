@@ -1,8 +1,8 @@
-"""What may hang or crash is asked in a process of its own: drivers and compiled packages.
+"""Asks drivers and compiled packages, which may hang or crash, in separate processes.
 
-``ask`` puts all questions at once, within a time limit. A question is answered by
-``python -m nqbench.doctor.probe NAME`` with JSON on standard output; what goes wrong there is not
-handled: a crash, a hang or the last line of a traceback is the answer then.
+``ask`` asks all questions at once, within a time limit. ``python -m nqbench.doctor.probe NAME``
+answers one with JSON on standard output. Nothing is caught there: a crash, a hang or the last line
+of a traceback becomes the answer.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, Final
 
 from nqbench.devices.cuda.driver import LIBRARY
-from nqbench.doctor import nvml as nvml_module
+from nqbench.doctor import nvml
 from nqbench.errors import DeviceUnavailable
 from nqbench.system.versions import PACKAGE, installed
 
 UNKNOWN: Final = "of unknown version"
 """A package that can be imported and has no metadata: copied, not installed."""
 LIMIT_S: Final = 10.0
-"""A driver that has not answered by then hangs: starting many GPUs takes about 3 s."""
+"""A driver that takes longer hangs: starting many GPUs takes about 3 s."""
 _OWN_ERROR: Final = re.compile(r"nqbench\.errors\.\w+: ")
 """How Python names our own errors in a traceback's last line; their text is a whole sentence."""
 _NAMED: Final = re.compile(
@@ -61,7 +61,7 @@ def command(name: str) -> list[str]:
 
 def ask(commands: Mapping[str, Sequence[str]], limit_s: float = LIMIT_S) -> dict[str, Answer]:
     """Run all commands together; each name with its answer. ``limit_s`` is for all of them."""
-    # A package's warning is no answer, and neither is one that a variable turns into an error.
+    # PYTHONWARNINGS=error in the environment must not turn a package's warning into a failure.
     quiet = {**os.environ, "PYTHONWARNINGS": "ignore"}
     started = {
         name: subprocess.Popen(
@@ -102,7 +102,7 @@ def _reason(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         return ""
-    # A message may go on for several lines; the one that names the exception says most.
+    # A message may have several lines; the one that names the exception says most.
     named = _NAMED.findall(text)
     last = named[-1] if named else lines[-1]
     absent = _ABSENT.match(last)
@@ -169,9 +169,9 @@ def compiler() -> dict[str, Any]:
 
 def linker() -> dict[str, Any]:
     """nvJitLink and the device runtime, which a kernel that launches kernels is linked with."""
-    from nqbench.compiler import nvjitlink as linking
+    from nqbench.compiler import nvjitlink
 
-    return {"version": linking.linker_version(), "runtime": str(linking.device_runtime())}
+    return {"version": nvjitlink.linker_version(), "runtime": str(nvjitlink.device_runtime())}
 
 
 def pycuda() -> dict[str, Any]:
@@ -207,21 +207,18 @@ def nvbench() -> dict[str, Any]:
     return {"version": version("cuda-bench")}
 
 
-def nvml() -> dict[str, Any]:
-    """What NVML reports about the driver and every GPU."""
-    return nvml_module.describe()
-
-
 QUESTIONS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
-    question.__name__: question
-    for question in (packages, driver, compiler, linker, pycuda, llvmlite, numba, nvbench, nvml)
+    "packages": packages,
+    "driver": driver,
+    "compiler": compiler,
+    "linker": linker,
+    "pycuda": pycuda,
+    "llvmlite": llvmlite,
+    "numba": numba,
+    "nvbench": nvbench,
+    "nvml": nvml.describe,
 }
 
 
-def main(name: str) -> None:
-    """Answer one question."""
-    sys.stdout.write(json.dumps(QUESTIONS[name]()))
-
-
 if __name__ == "__main__":
-    main(sys.argv[1])
+    sys.stdout.write(json.dumps(QUESTIONS[sys.argv[1]]()))

@@ -19,10 +19,10 @@ FEATURES: Final = {
     "results": "keeping results",
     "speed": "not compiling twice",
     "steadiness": "repeatable times",
-    "telemetry": "clocks, temperature and power beside each time",
+    "telemetry": "clocks, temperature and power of each measurement",
     "counters": "hardware counters by ncu",
     "cross-check": "comparison with nvbench",
-    "rooflines": "setting kernels against their GPU's limits: nqbench roofline",
+    "rooflines": "comparing kernels with their GPU's limits: nqbench roofline",
 }
 """What a row is about: the part of nqbench that does not work, or works worse, without it."""
 

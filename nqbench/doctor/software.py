@@ -14,10 +14,10 @@ OLDEST_PYTHON: Final = (3, 11)
 
 
 def setup(extra: str = "") -> str:
-    """The command that brings what nqbench requires: in a checkout, or as it is installed.
+    """The command that installs what nqbench requires: ``make setup`` in a checkout, else pip.
 
-    In a checkout it also builds PyCUDA where there is a GPU, and takes the compiler that the driver
-    needs; elsewhere ``extra`` names those requirements.
+    ``make setup`` also builds PyCUDA where there is a GPU, and takes the compiler that the driver
+    needs; for pip, ``extra`` names these requirements.
     """
     if (PACKAGE.parent / "Makefile").is_file():
         return "make setup"
@@ -42,7 +42,7 @@ def packages(answer: Answer) -> Row:
     """Requirements of nqbench itself."""
     name = "Python packages"
     if not answer.ok:
-        # Unknown is not absent: whatever is really lacking has a row of its own below.
+        # Unknown is not missing: a package that is really missing has its own row below.
         return Row(name, "warning", f"cannot be checked: {answer.failure}", "core", setup())
     unmet = answer.value["unmet"]
     if unmet:
@@ -53,57 +53,47 @@ def packages(answer: Answer) -> Row:
 
 def compiler(answer: Answer) -> Row:
     """NVRTC and cuda-bindings, which compile every kernel."""
-    name = "CUDA compiler (NVRTC)"
-    if not answer.ok:
-        return Row(name, "missing", answer.failure, "compile", setup())
-    value = answer.value
-    archs = f"{value['archs'][0]} to {value['archs'][-1]}" if value["archs"] else "no architecture"
-    found = f"{value['version']} for {archs}, cuda-bindings {value['bindings']}"
-    return Row(name, "ok", found, "compile")
+    known = answer.value.get("archs")
+    archs = f"{known[0]} to {known[-1]}" if known else "no architecture"
+    found = f"{{version}} for {archs}, cuda-bindings {{bindings}}"
+    return _package("CUDA compiler (NVRTC)", answer, found, "compile", setup())
 
 
 def linker(answer: Answer) -> Row:
     """nvJitLink and the device runtime, for kernels that launch kernels."""
-    name, feature = "CUDA device runtime", "dynamic parallelism"
-    if not answer.ok:
-        return Row(name, "missing", answer.failure, feature, setup())
-    value = answer.value
-    found = f"{value['runtime']}, linked by nvJitLink {value['version']}"
-    return Row(name, "ok", found, feature)
+    found = "{runtime}, linked by nvJitLink {version}"
+    return _package("CUDA device runtime", answer, found, "dynamic parallelism", setup())
 
 
 def llvmlite(answer: Answer) -> Row:
     """The simulator's code generator."""
-    if not answer.ok:
-        return Row("llvmlite", "missing", answer.failure, "sim", pip_install("llvmlite"))
-    value = answer.value
-    found = f"{value['version']}, LLVM {value['llvm']}, code for {value['cpu']}"
-    return Row("llvmlite", "ok", found, "sim")
+    found = "{version}, LLVM {llvm}, code for {cpu}"
+    return _package("llvmlite", answer, found, "sim", pip_install("llvmlite"))
 
 
 def numba(answer: Answer) -> Row:
     """The compiler of the CPU baselines."""
-    if not answer.ok:
-        return Row("numba", "missing", answer.failure, "cpu", pip_install("numba", "llvmlite"))
-    return Row("numba", "ok", str(answer.value["version"]), "cpu")
+    return _package("numba", answer, "{version}", "cpu", pip_install("numba", "llvmlite"))
 
 
 def pycuda(answer: Answer, driver: Answer) -> Row:
     """PyCUDA, which launches kernels on a GPU."""
-    name = "PyCUDA"
-    if answer.ok:
-        value = answer.value
-        found = f"{value['version']}, built with CUDA {value['headers']} headers"
-        return Row(name, "ok", found, "gpu")
+    found = "{version}, built with CUDA {headers} headers"
     remedy = f"{setup('cuda')}   (builds it; needs g++ and the Python headers)"
     if not driver.ok or driver.value.get("error"):
         remedy = f"the driver first, then {setup('cuda')}"
-    return Row(name, "missing", answer.failure, "gpu", remedy)
+    return _package("PyCUDA", answer, found, "gpu", remedy)
 
 
 def nvbench(answer: Answer) -> Row:
     """cuda-bench, NVIDIA's own benchmark package."""
     if not answer.ok:
-        remedy = pip_install("cuda-bench")
-        return Row("cuda-bench", "missing", "not installed", "cross-check", remedy)
-    return Row("cuda-bench", "ok", str(answer.value["version"]), "cross-check")
+        answer = Answer(failure="not installed")
+    return _package("cuda-bench", answer, "{version}", "cross-check", pip_install("cuda-bench"))
+
+
+def _package(name: str, answer: Answer, found: str, feature: str, remedy: str) -> Row:
+    """A row that is ``ok`` where the question was answered; ``found`` is a template for it."""
+    if not answer.ok:
+        return Row(name, "missing", answer.failure, feature, remedy)
+    return Row(name, "ok", found.format_map(answer.value), feature)

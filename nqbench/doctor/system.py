@@ -16,9 +16,9 @@ GOVERNORS: Final = "sys/devices/system/cpu"
 BUSY_SHARE: Final = 0.5
 """Load of the last minute per core above which the launching thread may wait for a core."""
 COUNTED_FILES: Final = 20_000
-"""Files of the cache that are counted at most: enough for any real one, and a fraction of 1 s."""
+"""Most files of the cache that are counted: enough for any real one, in a fraction of 1 s."""
 MIN_FREE_BYTES: Final = 1 << 30
-"""A long study leaves tens of megabytes; below 1 GiB something else may fill the disk meanwhile."""
+"""A long study writes tens of megabytes; below 1 GiB, other programs may fill the disk first."""
 
 
 def governor(root: Path) -> Row:
@@ -50,7 +50,7 @@ def cache(folder: Path) -> Row:
     name = "kernel cache"
     if not _writable(folder):
         found = f"{folder} cannot be written: every run compiles everything again"
-        remedy = "export NQBENCH_CACHE_DIR=/a/folder/of/yours"
+        remedy = "export NQBENCH_CACHE_DIR=/path/to/a/writable/folder"
         return Row(name, "warning", found, "speed", remedy)
     sizes = list(islice(_sizes(folder), COUNTED_FILES))
     least = "at least " if len(sizes) == COUNTED_FILES else ""
@@ -63,7 +63,13 @@ def results(folder: Path) -> Row:
     name = "results folder"
     if not _writable(folder):
         found = f"{folder} cannot be written"
-        return Row(name, "missing", found, "results", "change to a folder of yours, or give --out")
+        return Row(
+            name,
+            "missing",
+            found,
+            "results",
+            "change to a folder that you can write to, or give --out",
+        )
     free = shutil.disk_usage(_existing(folder)).free
     found = f"{folder}, {free / 2**30:.1f} GiB free"
     if free < MIN_FREE_BYTES:
@@ -72,13 +78,13 @@ def results(folder: Path) -> Row:
 
 
 def ceilings(results: Path) -> Row:
-    """The runs of measured ceilings, each good for the GPU in its folder's name."""
+    """The runs of the study ``ceilings``, each valid for the GPU in its folder's name."""
     name = "ceilings"
     found = sorted(path.parent.parent.name for path in results.glob("local/cuda*/ceilings/*.json"))
     if found:
         return Row(name, "ok", f"measured on {', '.join(dict.fromkeys(found))}", "rooflines")
     remedy = "nqbench run ceilings"
-    return Row(name, "missing", "not measured on any GPU from here", "rooflines", remedy)
+    return Row(name, "missing", "no GPU has been measured from this folder", "rooflines", remedy)
 
 
 def _existing(folder: Path) -> Path:

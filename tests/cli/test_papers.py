@@ -84,8 +84,8 @@ def test_a_paper_of_which_nothing_was_measured_is_no_success(project: Path) -> N
     [
         (("reproduce", "zhang"), 2, "no paper 'zhang'; did you mean 'zhang2011'"),
         (("reproduce", "zhang2011", "--recorded"), 2, "no run of zhang2011 under results"),
-        (("reproduce", "zhang2011", "--recorded", "--device", "sim"), 2, "--device has no meaning"),
-        (("reproduce", "zhang2011", "--recorded", "--budget", "9s"), 2, "--budget has no meaning"),
+        (("reproduce", "zhang2011", "--recorded", "--device", "sim"), 2, "--device has no effect"),
+        (("reproduce", "zhang2011", "--recorded", "--budget", "9s"), 2, "--budget has no effect"),
         (("reproduce", "zhang2011", "--device", "gpu"), 2, "gpu"),
         (("claims", "nowhere"), 2, "not a run folder"),
         (("reproduce",), 2, "PAPER"),

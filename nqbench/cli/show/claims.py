@@ -1,4 +1,4 @@
-"""What ``claims`` and ``reproduce`` show: verdicts."""
+"""Verdicts, as ``claims`` and ``reproduce`` show them."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def show_claims(table: Table) -> None:
 
 
 def show_paper(report: PaperReport) -> None:
-    """The page, the number of files beside it, and the verdicts in one line."""
+    """The page, the number of other files, and the verdicts in one line."""
     page, *others = report.paths
     say(str(page))
-    say(f"{len(others)} tables and figures beside it")
+    say(f"{len(others)} tables and figures next to it")
     counts = Counter(verdict.word for verdict in report.verdicts)
     say(", ".join(f"{number} {word}" for word, number in counts.items()))

@@ -1,4 +1,4 @@
-"""What ``compare`` shows."""
+"""A comparison on the terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_ROWS: Final = 30
 
 
 def show_comparison(findings: Findings, paths: Sequence[Path]) -> None:
-    """The points that changed, what came out in words, and the files."""
+    """The points that changed, the findings in words, and the files."""
     rows = changed(findings)
     if rows:
         _show_changes(findings, rows[:MAX_ROWS])

@@ -22,7 +22,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def note(text: str) -> None:
-    """Print one sentence about what is going on (to standard error)."""
+    """Print a sentence about progress to standard error."""
     say(text, console(stderr=True))
 
 
@@ -45,7 +45,7 @@ def say(text: str, out: Console | None = None, bullet: str = "") -> None:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people write them."""
+    """Seconds as people write them: ``850 ms``, ``12 s``, ``3 min 20 s``."""
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms"
     if seconds < 120:

@@ -1,4 +1,4 @@
-"""What ``doctor`` shows: a line per finding, and under it the command that fixes it."""
+"""The doctor's findings: a line for each, and below it the command that fixes it."""
 
 from __future__ import annotations
 

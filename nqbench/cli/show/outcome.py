@@ -1,4 +1,4 @@
-"""What a run came to, and what its report says."""
+"""The outcome of a run, and the findings of its report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show_outcome(outcome: RunOutcome) -> None:
-    """Counts, every failure with its reason, the folder."""
+    """Every failure with its reason, the counts, the folder."""
     for failure in outcome.failures:
         say(failure_text(failure))
     for reason, number in Counter(outcome.skipped.values()).items():
@@ -43,7 +43,7 @@ def show_paths(paths: Iterable[Path]) -> None:
 
 
 def note_incomplete(runs: Iterable[Path]) -> None:
-    """A sentence for every run whose records end too early: what is shown of it is not all."""
+    """Warn about every run that is incomplete: what is shown of it is not everything."""
     from nqbench.runs.reading import incomplete
 
     for sentence in filter(None, map(incomplete, runs)):

@@ -22,10 +22,10 @@ def show_points(points: Sequence[Point], estimate_s: float | None) -> None:
         _show_sweep(sweep, [p for p in points if p.sweep == sweep])
     skipped = sum(1 for p in points if p.skip)
     measured = len(points) - skipped
-    said = f"{measured} point{'' if measured == 1 else 's'} to measure, {skipped} skipped"
+    summary = f"{measured} point{'' if measured == 1 else 's'} to measure, {skipped} skipped"
     if estimate_s is not None:
-        said += f"; estimated time {duration(estimate_s)}"
-    say(said)
+        summary += f"; estimated time {duration(estimate_s)}"
+    say(summary)
 
 
 def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
@@ -33,7 +33,7 @@ def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
     same = {k for k in first if len({text(p.factors.get(k, "-")) for p in points}) == 1}
     fixed = ", ".join(f"{k}={text(v)}" for k, v in first.items() if k in same and v != "-")
     columns = {"system": [p.system or "" for p in points]}
-    columns |= {name: [text(p.factors.get(name, "-")) for p in points] for name in _told(points)}
+    columns |= {name: [text(p.factors.get(name, "-")) for p in points] for name in _shown(points)}
     columns["jobs"] = [str(p.derived.get("jobs", "")) for p in points]
     columns["skipped because"] = [p.skip for p in points]
     used = {name: cells for name, cells in columns.items() if any(cells)}
@@ -42,8 +42,8 @@ def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
     print_fitting(console(), Table(title=title, title_justify="left"), list(used), rows, fixed)
 
 
-def _told(points: Sequence[Point]) -> list[str]:
-    """The factors that tell the points apart, less those that the systems' names already say."""
+def _shown(points: Sequence[Point]) -> list[str]:
+    """The factors that distinguish the points, without those that the system's name implies."""
     if not all(point.system for point in points):
         return varied(points)
     return ["n", *telling(points, launch_factors(points[0].workload))]

@@ -27,7 +27,7 @@ PLAIN_INTERVAL_S: Final = 10.0
 
 @contextmanager
 def progress() -> Iterator[PlainListener]:
-    """A display that fits the terminal; it ends, however its block ends."""
+    """Live bars on a terminal, lines elsewhere; stopped however the block ends."""
     out = console(stderr=True)
     listener = RichListener(out) if out.is_terminal else PlainListener(out)
     try:
@@ -36,16 +36,11 @@ def progress() -> Iterator[PlainListener]:
         listener.finished(None)
 
 
-def point_text(record: Any) -> str:
-    """A record's point in a few words."""
+def failure_text(record: Any) -> str:
+    """A failed record in one line: status, point, reason."""
     point = record.point
     name = point.get("system") or point.get("sweep")
-    return f"{name} N={point['factors'].get('n')}"
-
-
-def failure_text(record: Any) -> str:
-    """A failed record in one line."""
-    return f"{record.status}: {point_text(record)}: {record.reason}"
+    return f"{record.status}: {name} N={point['factors'].get('n')}: {record.reason}"
 
 
 class PlainListener(Listener):

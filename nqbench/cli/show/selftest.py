@@ -1,4 +1,4 @@
-"""What ``selftest`` shows."""
+"""The result of a self-test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def show_self_test(result: SelfTest) -> None:
-    """Every rate with its bounds and its limit; what is broken is said last."""
+    """Every rate with its bounds and its limit, then how many limits are broken."""
     rows = []
     for f in result.findings:
         low, high = f.rate.bounds()

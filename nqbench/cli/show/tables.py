@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nqbench.report.table import Table as ReportTable
 
 UNBOUND_WIDTH: Final = 10_000
-"""Columns that no table needs: what it would take if the terminal were wide enough."""
+"""Columns of an imaginary terminal on which every table fits, to measure its natural width."""
 INDENT: Final = 4
 MAX_LINES: Final = 6
 """Lines of a cell beyond which a paragraph is easier to read on a terminal."""
@@ -39,11 +39,11 @@ def print_fitting(
     caption: str = "",
     colours: Mapping[str, str] | None = None,
 ) -> None:
-    """Print ``rows`` in ``table``, which has its look but no columns and rows yet.
+    """Print ``rows`` in ``table``, which has a style but no columns or rows yet.
 
-    Where the terminal is too narrow for the words of a line, or a cell would take many lines, each
+    Where the terminal is too narrow for the words of a row, or a cell would take many lines, each
     row becomes a paragraph under its first cell: rich would drop the columns that do not fit.
-    ``colours`` are those of cells with a certain text.
+    ``colours`` maps the text of a cell to its colour.
     """
     for index, name in enumerate(names):
         table.add_column(escape(name), no_wrap=index == 0, overflow="fold")
@@ -74,7 +74,7 @@ def print_fitting(
 
 
 def _measured(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
-    """What each column needs at least (its longest word), and at most (its longest cell)."""
+    """The least width of each column (its longest word) and the most (its longest cell)."""
     columns = [[name, *cells] for name, *cells in zip(names, *rows, strict=True)]
     most = [max(map(cell_len, cells)) for cells in columns]
     least = [max(cell_len(w) for c in cells for w in c.split() or [""]) for cells in columns]
@@ -82,7 +82,7 @@ def _measured(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list
 
 
 def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
-    """Widths that break no word: columns that lack little get it, the others share the rest."""
+    """Widths that break no word: columns that need little more get it, others share the rest."""
     widths, spare = list(least), room - sum(least)
     lacking = sorted(range(len(widths)), key=lambda i: most[i] - least[i])
     for done, index in enumerate(lacking):
