@@ -35,6 +35,7 @@ KILLS_PER_LIFE: Final = 3
 """A runner whose workers die faster than they start makes no progress, and shows nothing."""
 EARLY: Final = 0.1
 """Share of the lives that may be ended before the first stage, while the runner starts."""
+POLL_S: Final = 0.005
 LIFE_LIMIT_S: Final = 120.0
 COLUMNS: Final = (
     *("n", "round", "status", "answer", "expected", "value_s", "samples", "ended_by"),
@@ -89,12 +90,13 @@ def campaign(
     truth = table(folder / "undisturbed")
     if len(truth) != clockwork.BLOCKS:
         raise LostRecord(f"the undisturbed run has {len(truth)} blocks: {truth}")
-    while tally.total < kills:
+    victims = [("worker", "runner")[i % 2] for i in range(kills)]
+    chance.shuffle(victims)
+    while victims:
         run = folder / f"run-{tally.runs}"
         complete = False
         while not complete:
-            left = min(KILLS_PER_LIFE, kills - tally.total)
-            complete = _life(run, chance, tally, left, longest_wait_s)
+            complete = _life(run, chance, tally, victims, longest_wait_s)
             progress(tally)
         found = table(run)
         if found != truth:
@@ -114,23 +116,30 @@ def _command(folder: Path, how: str) -> list[str]:
 
 
 def _life(
-    folder: Path, chance: random.Random, tally: Tally, kills: int, longest_wait_s: float
+    folder: Path, chance: random.Random, tally: Tally, victims: list[str], longest_wait_s: float
 ) -> bool:
-    """One start of the runner, with at most ``kills`` kills; whether the run is complete now."""
+    """One start of the runner, with the next kills; whether the run is complete now.
+
+    ``victims`` loses those that were killed: on a slow machine it takes more starts, not fewer
+    kills of one kind.
+    """
     before = _content(folder)
-    how = "isolate" if chance.random() < 0.6 else "inline"
+    isolate = "worker" in victims[:1] or chance.random() < 0.5
+    how = "isolate" if isolate else "inline"
+    most = len(victims) - KILLS_PER_LIFE
     with subprocess.Popen(_command(folder, how), stdout=subprocess.PIPE, text=True) as runner:
         assert runner.stdout is not None
         announced = [] if chance.random() < EARLY else [runner.stdout.readline()]
-        while kills and runner.poll() is None:
+        while len(victims) > max(0, most) and runner.poll() is None:
             time.sleep(chance.uniform(0, longest_wait_s))
-            victim = "worker" if how == "isolate" and chance.random() < 0.6 else "runner"
-            pid = _worker_of(runner.pid) if victim == "worker" else runner.pid
+            if victims[0] == "worker" and not isolate:
+                break
+            pid = _worker_of(runner) if victims[0] == "worker" else runner.pid
             if pid is None or runner.poll() is not None:
                 continue
             os.kill(pid, signal.SIGKILL)
+            victim = victims.pop(0)
             tally.kills[victim] += 1
-            kills -= 1
             if victim == "runner":
                 break
         rest, _ = runner.communicate(timeout=LIFE_LIMIT_S)
@@ -161,13 +170,17 @@ def _content(folder: Path) -> bytes:
     return file.read_bytes() if file.exists() else b""
 
 
-def _worker_of(pid: int) -> int | None:
-    """A child process of the runner, if it has one just now."""
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return int(children[-1]) if children else None
+def _worker_of(runner: subprocess.Popen[str]) -> int | None:
+    """A child process of the runner, waiting until it has one; none if the runner ends first."""
+    children = Path(f"/proc/{runner.pid}/task/{runner.pid}/children")
+    while runner.poll() is None:
+        try:
+            if found := children.read_text().split():
+                return int(found[-1])
+        except (FileNotFoundError, ProcessLookupError):
+            break
+        time.sleep(POLL_S)
+    return None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

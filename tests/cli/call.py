@@ -7,18 +7,19 @@ import io
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 from unittest import mock
 
 from nqbench.cli import app
+from nqbench.measure import runner
 
 ROOT = Path(__file__).parents[2]
 SURROUNDINGS = {"PYTHONWARNINGS": "error", "COLUMNS": "200", "PYTHONPATH": str(ROOT)}
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(NamedTuple):
     """What a command came to."""
 
     code: int
@@ -32,9 +33,14 @@ class Done:
 
 
 def call(*words: object, cwd: Path | None = None) -> Done:
-    """Run a command in this process: quick, for all that ends in a sentence."""
+    """Run a command in this process, and measure in it too: starting workers takes the longest.
+
+    Where worker processes are the subject, ``process`` runs the command.
+    """
+    inline = mock.patch.object(runner, "run_study", partial(runner.run_study, isolate=False))
     out, err = io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(inline)
         stack.enter_context(mock.patch.object(sys, "argv", ["nqbench", *map(str, words)]))
         stack.enter_context(mock.patch.dict(os.environ, SURROUNDINGS))
         stack.enter_context(contextlib.chdir(cwd or Path.cwd()))

@@ -78,7 +78,7 @@ def test_a_run_its_records_its_report_and_its_resumption(folder: Path) -> None:
     assert written
     assert all((folder / line).exists() for line in written)
 
-    again = process("run", "study.yaml", "--device", "sim", "--no-report", cwd=folder)
+    again = call("run", "study.yaml", "--device", "sim", "--no-report", cwd=folder)
     assert again.code == 0
     assert (run / "records.jsonl").read_text() == before, "nothing is measured twice"
 
@@ -102,7 +102,7 @@ def test_a_report_is_drawn_again_only_if_it_would_change(folder: Path) -> None:
 def test_a_run_that_measured_nothing_is_a_failure(folder: Path) -> None:
     """Each point is left out for a good reason, and still there is no number."""
     words = ("--device", "fake:base=9", "--budget", "100ms", "--no-report")
-    done = process("run", "study.yaml", *words, cwd=folder)
+    done = call("run", "study.yaml", *words, cwd=folder)
     assert done.code == 1, done.err
     assert "1 skipped" in done.said
 
@@ -236,7 +236,7 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     """Such names exist on old disks; manifests and pages hold the command, and are UTF-8."""
     name = os.fsdecode(b"caf\xe9")
     (tmp_path / f"{name}.yaml").write_text(TINY)
-    run = process("run", f"{name}.yaml", "-d", "sim", "--out", name, cwd=tmp_path)
+    run = call("run", f"{name}.yaml", "-d", "sim", "--out", name, cwd=tmp_path)
     assert run.code == 0, run.err
     manifest = json.loads((tmp_path / name / "manifest.json").read_bytes())
     assert manifest["study"]["file"] == r"caf\xe9.yaml"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -171,9 +170,7 @@ def test_export_and_compare_with_it(runs: Path, tmp_path: Path) -> None:
     assert done.out.startswith("run,study,sweep")
 
 
-def test_self_test_of_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    in_process = partial(run_study, isolate=False)  # starting 7 workers would take the longest
-    monkeypatch.setattr("nqbench.measure.runner.run_study", in_process)
+def test_self_test_of_a_device(tmp_path: Path) -> None:
     spec = "fake:base=1e-7,anew=1,noise=0.004,block=0.004"
     done = call("selftest", "--device", spec, "--out", tmp_path / "aa")
     assert done.code == 0

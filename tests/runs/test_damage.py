@@ -13,32 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.cli import app as cli
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.reading import MANIFEST, RECORDS, TORN, read_records
+from tests.cli.call import ROOT, call
 from tests.toys import FAKE, STUDY
 
 BLOCKS = 6
-
-Nqbench = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def nqbench(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    """The command line in this process: exit code, standard output, standard error."""
-
-    def call(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["nqbench", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        code = ended.value.code
-        return code if isinstance(code, int) else int(code is not None), said.out, said.err
-
-    return call
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +26,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run and its study, to be copied and damaged."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "study.yaml").write_text(STUDY)
-    done = subprocess.run(
-        [sys.executable, "-m", "nqbench", *run_words(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = call(*run_words(folder))
+    assert done.code == 0, done.err
     assert len(read_records(folder / "r").records) == BLOCKS
     return folder
 
@@ -116,30 +91,30 @@ MANIFESTS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", MANIFESTS)
 @pytest.mark.parametrize("command", ["run", "report"])
-def test_a_damaged_manifest(name: str, command: str, run: Path, nqbench: Nqbench) -> None:
+def test_a_damaged_manifest(name: str, command: str, run: Path) -> None:
     damage, words = MANIFESTS[name]
     damage(run / "r" / MANIFEST)
     before = (run / "r" / RECORDS).read_bytes()
-    code, _, error = nqbench(*(run_words(run) if command == "run" else ("report", run / "r")))
+    code, _, error = call(*(run_words(run) if command == "run" else ("report", run / "r")))
     assert code == 1
     assert all(word in sentence(error) for word in words), error
     assert (run / "r" / RECORDS).read_bytes() == before
 
 
-def test_a_lost_manifest_costs_no_measurement(run: Path, nqbench: Nqbench) -> None:
+def test_a_lost_manifest_costs_no_measurement(run: Path) -> None:
     """What the sentence about a damaged manifest advises."""
     (run / "r" / MANIFEST).unlink()
     before = (run / "r" / RECORDS).read_bytes()
-    code, out, error = nqbench(*run_words(run))
+    code, out, error = call(*run_words(run))
     assert code == 0
     assert "6 measurements are already finished" in out + error
     assert (run / "r" / RECORDS).read_bytes() == before
 
 
-def test_a_torn_line_is_told_and_measured_again(run: Path, nqbench: Nqbench) -> None:
+def test_a_torn_line_is_told_and_measured_again(run: Path) -> None:
     file = run / "r" / RECORDS
     os.truncate(file, file.stat().st_size - 9)
-    code, out, error = nqbench(*run_words(run))
+    code, out, error = call(*run_words(run))
     assert (code, "Traceback" in error) == (0, False)
     assert "5 complete records are kept, that measurement is made again" in out + error
     assert len(read_records(run / "r").records) == BLOCKS
@@ -147,19 +122,19 @@ def test_a_torn_line_is_told_and_measured_again(run: Path, nqbench: Nqbench) -> 
 
 
 @pytest.mark.parametrize("command", ["report", "compare"])
-def test_a_reader_tells_what_it_leaves_out(run: Path, nqbench: Nqbench, command: str) -> None:
+def test_a_reader_tells_what_it_leaves_out(run: Path, command: str) -> None:
     """A table of what is left looks like a table of everything."""
     folder = run / "r"
     words = [command, str(folder), *([str(folder)] if command == "compare" else [])]
     words += ["--out", str(run / "plots")]
-    assert "torn" not in nqbench(*words)[2]
+    assert "torn" not in call(*words).err
     os.truncate(folder / RECORDS, (folder / RECORDS).stat().st_size - 9)
-    error = nqbench(*words)[2]
+    error = call(*words).err
     assert f"the last line of {folder / RECORDS} is torn and left out" in error
     os.truncate(folder / RECORDS, 0)
-    assert f"{folder / RECORDS} is empty: no measurement is kept there" in nqbench(*words)[2]
+    assert f"{folder / RECORDS} is empty: no measurement is kept there" in call(*words).err
     (folder / RECORDS).unlink()
-    said = nqbench(*words)[2]
+    said = call(*words).err
     assert f"{folder} has no {RECORDS}: no measurement is kept there; `nqbench run`" in said
     assert "Traceback" not in said
 
@@ -175,38 +150,48 @@ LINES: dict[str, tuple[bytes, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", LINES)
 @pytest.mark.parametrize("command", ["run", "report"])
-def test_a_damaged_line_in_the_middle(name: str, command: str, run: Path, nqbench: Nqbench) -> None:
+def test_a_damaged_line_in_the_middle(name: str, command: str, run: Path) -> None:
     line, words = LINES[name]
     file = run / "r" / RECORDS
     lines = file.read_bytes().splitlines()
     file.write_bytes(b"\n".join([*lines[:2], line, *lines[2:]]) + b"\n")
     before = file.read_bytes()
-    code, _, error = nqbench(*(run_words(run) if command == "run" else ("report", run / "r")))
+    code, _, error = call(*(run_words(run) if command == "run" else ("report", run / "r")))
     assert code == 1
     assert f"{RECORDS}:3: " in sentence(error)
     assert all(word in error for word in words), error
     assert file.read_bytes() == before
 
 
-def test_two_runs_in_one_folder(run: Path, nqbench: Nqbench) -> None:
+def test_two_runs_in_one_folder(run: Path) -> None:
     with RunWriter(run / "r"):
-        code, _, error = nqbench(*run_words(run))
+        code, _, error = call(*run_words(run))
     assert code == 2
     assert "being written by another run; wait for it, or give another --out" in sentence(error)
 
 
-def test_a_folder_of_another_study(run: Path, nqbench: Nqbench) -> None:
+def test_a_folder_of_another_study(run: Path) -> None:
     (run / "study.yaml").write_text(STUDY.replace("tiny", "other"))
-    code, _, error = nqbench(*run_words(run))
+    code, _, error = call(*run_words(run))
     assert code == 2  # the command line names a folder that cannot serve; nothing was run
     assert "'tiny', not 'other'" in sentence(error)
     assert "--fresh" in error
 
 
+CALL = """
+import sys
+from tests.cli.call import ROOT, call
+done = call(*sys.argv[1:])
+sys.stdout.write(done.out)
+sys.stderr.write(done.err)
+sys.exit(done.code)
+"""
+
+
 def command(out: Path, device: str = FAKE) -> str:
     """The run as a shell command, of the study in the working directory."""
-    words = ["-m", "nqbench", "run", "study.yaml", "-d", device, "-o", str(out), "--no-report"]
-    return shlex.join([sys.executable, *words])
+    words = ["run", "study.yaml", "-d", device, "-o", str(out), "--no-report"]
+    return shlex.join([sys.executable, "-c", CALL, *words])
 
 
 MOUNTED = """
@@ -237,6 +222,7 @@ def mounted(size: str, commands: str, *folders: Path) -> subprocess.CompletedPro
         text=True,
         check=False,
         timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
 
 
