@@ -19,7 +19,7 @@ from nqbench.runs.frame import load as load_runs
 from nqbench.solve.launch import Launched, launch
 from nqbench.study import Study, duration_s, load_study
 from nqbench.study.dictionary import DictSource
-from nqbench.system.text import printable
+from nqbench.system.files import printable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -82,9 +82,9 @@ def common(
     command = context.invoked_subcommand
     # The doctor reports everything that is missing, memory included.
     if command != "doctor" and not {"-h", "--help"}.intersection(sys.argv):
-        from nqbench.system.memory import LIST_BYTES, ROOM_BYTES, check_room
+        from nqbench.system.machine import LIST_BYTES, RUN_BYTES, check_room
 
-        check_room(LIST_BYTES if command in LISTS else ROOM_BYTES)
+        check_room(LIST_BYTES if command in LISTS else RUN_BYTES)
 
 
 for _command in COMMANDS:

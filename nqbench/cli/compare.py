@@ -48,7 +48,7 @@ def compare(
     from nqbench.analysis.compare.request import Gate, compare_datasets, parse_percentage
     from nqbench.cli.show.outcome import note_incomplete
     from nqbench.interchange import open_runs
-    from nqbench.system.text import printable
+    from nqbench.system.files import printable
 
     gate = Gate.parse(fail_on) if fail_on else None
     note_incomplete(runs)

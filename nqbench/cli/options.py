@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from nqbench.errors import StudyError
-from nqbench.system.text import printable
+from nqbench.system.files import printable
 
 FRESH: Final = "--fresh"
 

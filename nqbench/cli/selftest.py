@@ -36,7 +36,7 @@ def selftest(
     from nqbench.selftest.device import judge_run
     from nqbench.selftest.statistics import TRIALS, self_test
     from nqbench.selftest.trials import SCENARIOS
-    from nqbench.system.cpu import cpu_count
+    from nqbench.system.machine import cpu_count
 
     _check(run, trials, device, out, budget)
     if run is not None:

@@ -18,7 +18,7 @@ from nqbench.compiler.cache import Entry, cache_key, read_entry, write_entry
 from nqbench.compiler.includes import headers_of, read_source
 from nqbench.compiler.nvrtc import ImageKind, compiler_version
 from nqbench.errors import CompileError
-from nqbench.system.cpu import cpu_count
+from nqbench.system.machine import cpu_count
 
 _ARCH: Final = re.compile(r"sm_\d{2,3}[af]?")
 RELOCATABLE: Final = "--relocatable-device-code=true"

@@ -14,7 +14,7 @@ from nqbench.devices.program import find_function
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CpuPlan, CpuResult, Outputs, Plan
-from nqbench.system.cpu import cpu_count, cpu_model
+from nqbench.system.machine import cpu_count, cpu_model
 from nqbench.system.versions import installed
 
 GOVERNOR: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")

@@ -14,7 +14,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.measure.run_state import StudyLike
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.point import Point
-from nqbench.system.cpu import cpu_count
+from nqbench.system.machine import cpu_count
 from nqbench.workloads import get as find_workload
 
 WORKER_START_S: Final = 2.0

@@ -32,7 +32,7 @@ from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.folder import RunWriter, is_reference
 from nqbench.runs.reading import MANIFEST, newest, read_manifest
-from nqbench.system.cpu import cpu_count
+from nqbench.system.machine import cpu_count
 
 Expand = Callable[[Any, DeviceFacts], list[Point]]
 MAX_COMPILERS: Final = 16

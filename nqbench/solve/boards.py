@@ -93,9 +93,9 @@ def find_boards(n: int, count: int, seed: int, spec: str) -> BoardSet:
 
 def check(n: int, count: int, seed: int, spec: str) -> None:
     """Refuse what cannot be found. Raises ``StudyError``."""
+    from nqbench.system.machine import free_memory_bytes
     from nqbench.workloads.counting.known import SOLUTIONS
     from nqbench.workloads.fitness.factors import MAX_N, MAX_SEED
-    from nqbench.workloads.fitness.levels import free_host_bytes
 
     if not MIN_N <= n <= MAX_N:
         raise StudyError(f"N must be from {MIN_N} to {MAX_N}, not {n}")
@@ -107,7 +107,7 @@ def check(n: int, count: int, seed: int, spec: str) -> None:
         raise StudyError(
             f"--count {count} is more than the {SOLUTIONS[n]} boards of {n} queens there are"
         )
-    needed, free = 3 * 4 * n * count, free_host_bytes()
+    needed, free = 3 * 4 * n * count, free_memory_bytes()
     if free is not None and needed > free:
         raise StudyError(
             f"{count} boards of {n} queens take {needed} bytes of memory while they are made, and"

@@ -12,7 +12,7 @@ from nqbench.point import HOT, Level
 from nqbench.study.expressions import Expression
 from nqbench.study.report_items import ReportItem
 from nqbench.study.yaml_marks import KeyPath, Source
-from nqbench.system.text import printable
+from nqbench.system.files import printable
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 NAME_RULE: Final = (

@@ -1,4 +1,4 @@
-"""Files that appear whole: written beside their place, then moved into it; and where caches are."""
+"""Files: written whole or not at all, the cache folder, and names that can be printed."""
 
 from __future__ import annotations
 
@@ -40,6 +40,15 @@ def cache_folder() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("nqbench", appauthor=False))
+
+
+def printable(name: str | Path) -> str:
+    r"""A path or command-line word as UTF-8 text: bytes that are not UTF-8 are spelt ``\xe9``.
+
+    Such file names exist on old disks. Python keeps their bytes as lone surrogates, which cannot be
+    written to a UTF-8 file.
+    """
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _flush(path: Path) -> None:

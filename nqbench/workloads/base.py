@@ -106,6 +106,16 @@ class Workload(ABC):
         own = self.systems[system] if system else {}
         return Resolved({**self.defaults, **own, **given}, {})
 
+    def auto_level(
+        self, name: str, factors: Mapping[str, Level], system: str | None
+    ) -> Level | None:
+        """The level that ``auto`` means for the factor ``name`` beside other ``factors``.
+
+        ``None`` where it depends on the device, or the factor has no ``auto``.
+        """
+        del name, factors, system
+        return None
+
     @abstractmethod
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """Make the resolved configuration executable. May take time (making the input)."""

@@ -21,7 +21,7 @@ from nqbench.point import Point
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.frame import load
 from nqbench.study import Measure
-from nqbench.system.cpu import cpu_count
+from nqbench.system.machine import cpu_count
 from nqbench.workloads import get
 from tests.measure.slow import slow_point
 from tests.measure.test_runner import QUICK, measure, sizes

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nqbench.measure.worker.process import _advice
-from nqbench.system.memory import ROOM_BYTES
+from nqbench.system.machine import RUN_BYTES
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,7 +38,7 @@ def test_a_run_ends_at_once(tmp_path: Path, megabytes: int) -> None:
 
 
 def test_lists_need_little(tmp_path: Path) -> None:
-    assert limited(ROOM_BYTES // 2, "kernels", cwd=tmp_path).returncode == 0
+    assert limited(RUN_BYTES // 2, "kernels", cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize("megabytes", [100, 150])

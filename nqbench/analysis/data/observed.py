@@ -19,9 +19,11 @@ from nqbench.record import Record
 from nqbench.runs.frame import recorded
 from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.system.suggest import listing
+from nqbench.workloads import get
 
 if TYPE_CHECKING:
     from nqbench.papers.schema import Paper
+    from nqbench.point import Level
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,8 @@ def observed(manifest: Mapping[str, Any], records: Iterable[Record], path: Path)
         counted = instrumented(record.point["factors"])
         if record.status != "ok" or not (counted or record.round < 0):
             continue
-        row = recorded(record) | {"system": record.point["system"] or ""}
+        point = record.point
+        row = recorded(record) | {"system": point["system"] or "", "workload": point["workload"]}
         (probes if counted else profiles).append(row)
     return Observed(path, collect(manifest, records), tuple(probes), tuple(profiles))
 
@@ -117,12 +120,14 @@ def probe_value(
     """A counter of an instrumented kernel, or ``None`` if no such point was run.
 
     ``depth`` is a number, ``"own"`` for the paper's own split (what a job does depends on it), or
-    ``None`` for whatever the study took.
+    ``None`` for any.
     """
     for row in run.probes:
         if row.get("system") != system or int(row.get("n", 0)) != n or missing(row.get(name)):
             continue
-        wanted = _own_depth(row, n) if depth == "own" else depth
+        wanted: Level | None = depth
+        if depth == "own":
+            wanted = get(row["workload"]).auto_level("depth", row, row["system"])
         if wanted is None or int(row["depth"]) == wanted:
             return float(row[name])
     return None
@@ -139,12 +144,6 @@ def profile_value(run: Observed, point: PointResult, name: str) -> float | None:
         if row.get("key") in same and not missing(row.get(name)):
             return float(row[name])
     return None
-
-
-def _own_depth(row: Mapping[str, Any], n: int) -> int:
-    from nqbench.workloads.counting.resolve import auto_depth
-
-    return auto_depth(n, str(row["system"]), row["encoding"], row["symmetry"])
 
 
 def _word(text: str) -> str:

@@ -17,8 +17,7 @@ from nqbench.devices.base import Device
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.blocking_kernel import BlockingKernel
 from nqbench.devices.cuda.kernel import CudaKernel
-from nqbench.devices.cuda.l2_flush import L2Flush
-from nqbench.devices.cuda.memory import ABANDONED
+from nqbench.devices.cuda.memory import ABANDONED, L2Flush
 from nqbench.devices.cuda.nvml import NvmlSensor
 from nqbench.devices.cuda.program import CudaProgram
 from nqbench.devices.cuda.query import find_device, gpu_facts, gpu_identity, load_pycuda

@@ -16,8 +16,7 @@ from nqbench.compiler.resources import resources_of
 from nqbench.devices.base import Launch, Prepared, Resources
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.blocking_kernel import DEFAULT_CARVEOUT
-from nqbench.devices.cuda.l2_flush import L2Flush
-from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, Owner, late
+from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, L2Flush, Owner, late
 from nqbench.devices.cuda.query import FIRST_CARVEOUT_CAPABILITY
 from nqbench.errors import DeviceError
 from nqbench.plan import Argument, Buffer, CachePreference, Kernel, KernelPlan, Outputs, Variable

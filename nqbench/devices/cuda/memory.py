@@ -1,4 +1,4 @@
-"""A plan's buffers in the memory of a CUDA GPU."""
+"""Memory of a CUDA GPU: a plan's buffers, and the buffer that flushes the L2 cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.devices.cuda.blocking_kernel import BlockingKernel
-from nqbench.devices.cuda.l2_flush import L2Flush
 from nqbench.errors import DeviceError, LaunchTimeout
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer
@@ -18,6 +17,34 @@ from nqbench.system.timing import timed
 
 ABANDONED: Final[list[Any]] = []
 """Driver objects of a lost process, kept so that nothing tries to free them."""
+
+FLUSH_TIMES: Final = 2
+"""Bytes written to flush an L2 cache, over its size. Caches place lines by a hash of the address
+and replace them by approximate age, so one pass over the size leaves some of the old lines."""
+
+
+class L2Flush:
+    """Empties the L2 cache. Raises ``DeviceError`` if its size is unknown or memory is short."""
+
+    def __init__(self, cuda: Any, spec: str, l2_bytes: int) -> None:
+        if l2_bytes <= 0:
+            raise DeviceError(
+                f"{spec} does not report the size of its L2 cache, so it cannot be flushed;"
+                " measure with l2: hot"
+            )
+        self._cuda = cuda
+        self.nbytes = FLUSH_TIMES * l2_bytes
+        try:
+            self._buffer = cuda.mem_alloc(self.nbytes)
+        except cuda.MemoryError as error:
+            raise DeviceError(
+                f"{spec} has no {self.nbytes} bytes of memory left for flushing its L2 cache;"
+                " measure with l2: hot, or a smaller configuration"
+            ) from error
+
+    def queue(self) -> None:
+        """Write the buffer, in the order of the stream and without waiting."""
+        self._cuda.memset_d8(self._buffer, 0, self.nbytes)
 
 
 class Owner(Protocol):

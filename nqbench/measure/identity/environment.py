@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.system.cpu import cpu_count, cpu_model
+from nqbench.system.machine import cpu_count, cpu_model
 from nqbench.system.versions import PACKAGE, __version__, installed
 
 SOURCE_SUFFIXES: Final = (".py", ".cu", ".cuh", ".h", ".yaml")

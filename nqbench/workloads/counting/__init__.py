@@ -10,16 +10,11 @@ import numpy as np
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CpuPlan, KernelPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Workload
-from nqbench.workloads.counting.factors import CUDA_NAMES, FACTORS
+from nqbench.workloads.base import Factor, Resolved, Workload
+from nqbench.workloads.counting.factors import FACTORS
 from nqbench.workloads.counting.known import SOLUTIONS, nodes
 from nqbench.workloads.counting.probe import COUNTERS, summarise
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
-
-__all__ = ["FACTORS_OF_THE_KERNEL", "NOT_APPLICABLE", "WORKLOAD", "Counting"]
-
-FACTORS_OF_THE_KERNEL: Final = tuple(CUDA_NAMES)
-"""Factors that select another instance of the kernel; the rest are numbers and launch settings."""
 
 
 class Counting(Workload):
@@ -50,6 +45,16 @@ class Counting(Workload):
             return Resolved(resolve_cpu(given, system), {})
         levels, config, grid = resolve_kernel(given, system, device)
         return Resolved(levels, derived(config, grid))
+
+    def auto_level(
+        self, name: str, factors: Mapping[str, Level], system: str | None
+    ) -> Level | None:
+        """The paper's own ``depth``, or one that gives enough jobs; see ``resolve.auto_depth``."""
+        if name != "depth":
+            return None
+        from nqbench.workloads.counting.resolve import auto_depth
+
+        return auto_depth(factors, system)
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """Executable form of resolved factors; makes the jobs (cached between points)."""

@@ -7,8 +7,8 @@ shared memory that the compiler reports. Limits are checked before anything is c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, cast
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
@@ -43,7 +43,7 @@ _INT31: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Resolved factors with their types. ``None`` marks a factor that does not apply."""
+    """Resolved factors with their types. A number that does not apply is ``None``, a word ``-``."""
 
     n: int
     depth: int
@@ -67,34 +67,11 @@ class Configuration:
     @classmethod
     def from_levels(cls, levels: Mapping[str, Level]) -> Configuration:
         """Typed view of factor levels in which nothing is missing or ``auto``."""
-
-        def number(name: str) -> int | None:
-            level = levels[name]
-            return None if level == NOT_APPLICABLE else cast(int, level)
-
-        def word(name: str) -> str:
-            return cast(str, levels[name])
-
-        return cls(
-            n=cast(int, levels["n"]),
-            depth=cast(int, levels["depth"]),
-            memory=word("memory"),
-            rows=word("rows"),
-            allocation=word("allocation"),
-            storage=word("storage"),
-            layout=word("layout"),
-            loop=word("loop"),
-            assignment=word("assignment"),
-            encoding=cast(Encoding, levels["encoding"]),
-            cache=cast(CachePreference, levels["cache"]),
-            symmetry=cast(Symmetry, levels["symmetry"]),
-            block_size=cast(int, levels["block_size"]),
-            blocks=levels["blocks"],
-            pool_size=number("pool_size"),
-            jobs_per_thread=number("jobs_per_thread"),
-            max_board=number("max_board"),
-            probe=word("probe"),
-        )
+        values: dict[str, Any] = {field.name: levels[field.name] for field in fields(cls)}
+        for name in ("pool_size", "jobs_per_thread", "max_board"):
+            if values[name] == NOT_APPLICABLE:
+                values[name] = None
+        return cls(**values)
 
     @property
     def rows_reserved(self) -> int:

@@ -292,7 +292,7 @@ def _resolve(kind: Kind, params: dict[str, Any]) -> Asked:
     symmetry = cast(Symmetry, levels["symmetry"])
     depth = params.get("depth")
     if depth is None:
-        depth = auto_depth(n, system, encoding, symmetry)
+        depth = auto_depth(levels, system)
     check_depth(n, depth)
     stat = params.get("stat")
     if stat is not None and stat not in STATISTICS:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.system.cpu import cpu_count
+from nqbench.system.machine import cpu_count
 from nqbench.workloads.counting.jobs import make_jobs
 
 MIN_SPLIT_N: Final = 13

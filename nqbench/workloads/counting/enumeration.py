@@ -22,8 +22,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.system.cpu import cpu_count
 from nqbench.system.files import cache_folder, replacing
+from nqbench.system.machine import cpu_count
 from nqbench.workloads.counting.jobs import OddRule, Symmetry, masks_of_jobs
 
 Counts = NDArray[np.int64]

@@ -24,15 +24,10 @@ from nqbench.workloads.counting.configuration import (
     device_bytes,
     geometry,
 )
-from nqbench.workloads.counting.factors import (
-    DEFAULTS,
-    FACTORS,
-    MAX_N,
-    MIN_N,
-)
+from nqbench.workloads.counting.factors import DEFAULTS, FACTORS, MAX_N, MIN_N
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu, paper_of
-from nqbench.workloads.levels import Levels, given_levels
+from nqbench.workloads.levels import Levels, given_levels, number
 
 _ENOUGH_JOBS: Final = 2_000
 """`depth: auto` without a rule of the paper's own: enough jobs for a warp on every scheduler of a
@@ -117,8 +112,14 @@ def resolve_cpu(given: Mapping[str, Level], system: str) -> Levels:
     return dict.fromkeys(FACTORS, NOT_APPLICABLE) | {"n": given["n"]}
 
 
-def auto_depth(n: int, system: str | None, encoding: Encoding, symmetry: Symmetry) -> int:
-    """The paper's own depth where it is in 2..N-3, otherwise the least that gives enough jobs."""
+def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
+    """The paper's own depth where it is in 2..N-3, otherwise the least that gives enough jobs.
+
+    ``levels`` holds ``n``, ``encoding`` and ``symmetry``.
+    """
+    n = number(levels, "n")
+    encoding = cast(Encoding, levels["encoding"])
+    symmetry = cast(Symmetry, levels["symmetry"])
     paper = paper_of(system)
     rule = {"zhang2011": n - _ZHANG_ROWS, "tanaka2011": _TANAKA_DEPTH}.get(paper, 0)
     if 2 <= rule <= n - 3:
@@ -278,12 +279,10 @@ def resolve_kernel(
 
 
 def _depth(levels: Levels, system: str | None) -> int:
-    n, depth = levels["n"], levels["depth"]
-    assert isinstance(n, int)
+    depth = levels["depth"]
     if not isinstance(depth, int):
-        encoding, symmetry = levels["encoding"], levels["symmetry"]
-        depth = auto_depth(n, system, encoding, symmetry)  # type: ignore[arg-type]
-    check_depth(n, depth)
+        depth = auto_depth(levels, system)
+    check_depth(number(levels, "n"), depth)
     return depth
 
 

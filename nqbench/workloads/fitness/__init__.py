@@ -10,11 +10,9 @@ import numpy as np
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Variant, Workload
+from nqbench.workloads.base import Factor, Resolved, Variant, Workload
 from nqbench.workloads.fitness.factors import FACTORS
 from nqbench.workloads.fitness.schemes import CPU_SYSTEMS, SCHEMES, SYSTEMS, Scheme
-
-__all__ = ["NOT_APPLICABLE", "WORKLOAD", "Fitness"]
 
 
 class Fitness(Workload):
@@ -56,7 +54,7 @@ class Fitness(Workload):
         if plan.about.get("task") == "anneal":
             from nqbench.workloads.fitness.annealing import points
 
-            return points.answer(plan, outputs)
+            return points.answer(outputs)
         if "conflicts" not in outputs:
             return int(outputs["answer"][0])
         from nqbench.workloads.fitness.boards import combined
@@ -69,7 +67,7 @@ class Fitness(Workload):
             return {}
         from nqbench.workloads.fitness.annealing import points
 
-        return points.findings(plan, outputs)
+        return points.findings(outputs)
 
     def count(self, name: str, *, full: bool = False, **parameters: Any) -> Any:
         """A deterministic count by name; see ``counts.count``."""
@@ -92,12 +90,6 @@ class Fitness(Workload):
         from nqbench.workloads.fitness import gpu
 
         return gpu.variant_of(plan, variant)
-
-    def variant_answer(self, plan: KernelPlan, outputs: Outputs) -> int:  # noqa: ARG002 (the signature)
-        """Conflicts: the main kernel counts all of them."""
-        from nqbench.workloads.fitness import gpu
-
-        return gpu.variant_answer(outputs)
 
     def work(self, factors: Mapping[str, Level]) -> float:
         """Operations of one evaluation, up to a factor of the scheme."""

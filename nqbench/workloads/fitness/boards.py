@@ -58,7 +58,8 @@ def valid_board(n: int) -> Board:
             "board",
         )
     if n % 2:
-        return np.append(valid_board(n - 1) if n > 1 else _empty(), n - 1).astype(np.int32)
+        without_corner = valid_board(n - 1) if n > 1 else np.empty(0, np.int32)
+        return np.append(without_corner, n - 1).astype(np.int32)
     half = n // 2
     board = np.empty(n, np.int32)
     column = np.arange(half, dtype=np.int64)
@@ -218,7 +219,3 @@ def combined(each: list[int]) -> int:
     The weights make exchanged results visible; for one board it is its conflicts.
     """
     return sum(place * value for place, value in enumerate(each, start=1))
-
-
-def _empty() -> Board:
-    return np.empty(0, np.int32)

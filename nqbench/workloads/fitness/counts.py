@@ -77,6 +77,12 @@ def sub_kernels(n: int, threshold: int, nesting: int) -> int:
     return few + nesting * max(0, n - 1 - threshold * max(1, nesting - 1))
 
 
+def batch_of(factors: Mapping[str, Level]) -> int:
+    """Boards in one launch."""
+    batch = factors.get("batch")
+    return batch if isinstance(batch, int) else 1
+
+
 def traffic(factors: Mapping[str, Level]) -> dict[str, int]:
     """``bytes_moved``, ``operations`` and ``pairs`` of one evaluation (of the whole batch)."""
     n, scheme = factors["n"], str(factors["scheme"])
@@ -93,8 +99,7 @@ def traffic(factors: Mapping[str, Level]) -> dict[str, int]:
         assert isinstance(threshold, int)
         rows["bytes_moved"] += QUEEN_BYTES * sub_threads(n, threshold)
     elif scheme in ("histogram", "batched", "cpu_histogram"):
-        level = factors.get("batch")
-        batch = level if isinstance(level, int) else 1
+        batch = batch_of(factors)
         rows = _histogram(n * batch, batch, in_cache=factors.get("counters") == "shared")
     return rows | {"pairs": both}
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, Kernel, KernelPlan, Outputs, Plan, ProgramPlan
+from nqbench.plan import Buffer, Kernel, KernelPlan, Plan, ProgramPlan
 from nqbench.point import Level
 from nqbench.workloads.base import Variant
-from nqbench.workloads.fitness.boards import Board, combined
+from nqbench.workloads.fitness.boards import Board
 from nqbench.workloads.fitness.counts import (
     PAIR_BYTES,
     QUEEN_BYTES,
@@ -225,8 +225,3 @@ def variant_of(plan: Plan, variant: Variant) -> KernelPlan:
     main = next(iter(plan.kernels))
     kernel = alone(plan, main, cleared=(CONFLICTS, COUNTERS), outputs=(CONFLICTS,))
     return built_as(kernel, variant)
-
-
-def variant_answer(outputs: Outputs) -> int:
-    """Conflicts of the board, or of a batch of them."""
-    return combined([int(value) for value in np.atleast_1d(outputs[CONFLICTS])])

@@ -13,7 +13,12 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, Kernel
 from nqbench.point import Level
 from nqbench.workloads.fitness.boards import Board
-from nqbench.workloads.fitness.counts import COUNTER_BYTES, QUEEN_BYTES, diagonals
+from nqbench.workloads.fitness.counts import (
+    COUNTER_BYTES,
+    QUEEN_BYTES,
+    batch_of,
+    diagonals,
+)
 from nqbench.workloads.fitness.levels import (
     check_device_bytes,
     check_grid,
@@ -90,12 +95,6 @@ def _batch_block(counters: Counters, device: DeviceFacts) -> int:
     wanted = device.max_threads_per_multiprocessor // resident
     most = min(_BATCH_BLOCKS[-1], device.max_threads_per_block)
     return next((size for size in _BATCH_BLOCKS if size >= wanted), most)
-
-
-def batch_of(levels: Mapping[str, Level]) -> int:
-    """Boards in one launch."""
-    batch = levels.get("batch")
-    return batch if isinstance(batch, int) else 1
 
 
 def _rounded(words: int) -> int:

@@ -5,17 +5,15 @@ Limits are checked before anything is made, compiled or allocated.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Final
 
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
+from nqbench.system.machine import free_memory_bytes
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.fitness.boards import MIN_VALID_N
-from nqbench.workloads.fitness.counts import PAIR_BYTES, QUEEN_BYTES, pairs
+from nqbench.workloads.fitness.counts import PAIR_BYTES, QUEEN_BYTES, batch_of, pairs
 from nqbench.workloads.fitness.factors import FACTORS, MAX_N
 from nqbench.workloads.fitness.schemes import CPU_SYSTEMS, SCHEMES, SYSTEMS, Scheme
 from nqbench.workloads.levels import Levels, given_levels, number
@@ -104,10 +102,6 @@ def _resolve_board(levels: Levels, explicit: Mapping[str, Level], n: int) -> Non
             levels[name] = NOT_APPLICABLE
 
 
-_MEMINFO: Final = Path("/proc/meminfo")
-_CGROUP: Final = Path("/sys/fs/cgroup")
-
-
 def check_threads(levels: Mapping[str, Level], device: DeviceFacts) -> None:
     """Block sizes against the device's limit."""
     for name in ("block_size", "child_block_size"):
@@ -176,7 +170,7 @@ def check_host_bytes(
     """
     if device is not None and device.kind == "sim":
         needed *= 2
-    free = free_host_bytes()
+    free = free_memory_bytes()
     if free is not None and needed > free:
         raise InfeasibleError(
             f"n: {levels['n']} needs {needed} bytes of host memory for"
@@ -188,34 +182,7 @@ def check_host_bytes(
 
 def check_host_boards(levels: Mapping[str, Level]) -> None:
     """Boards that a CPU scheme evaluates: one by one, then all together."""
-    batch = levels["batch"]
-    boards = batch if isinstance(batch, int) else 1
-    check_host_bytes(levels, 2 * QUEEN_BYTES * number(levels, "n") * boards)
-
-
-def free_host_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int | None:
-    """Bytes of host memory that this process may still take, or ``None`` if nothing says.
-
-    The least of what the kernel holds available and what the container's limit leaves.
-    """
-    found = [
-        int(line.split()[1]) * 1024
-        for line in _text(meminfo).splitlines()
-        if line.startswith("MemAvailable:")
-    ]
-    limit, used = _text(cgroup / "memory.max"), _text(cgroup / "memory.current")
-    if limit.strip().isdigit() and used.strip().isdigit():
-        found.append(max(0, int(limit) - int(used)))
-    if not found and "SC_AVPHYS_PAGES" in os.sysconf_names:
-        found.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min(found, default=None)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return ""
+    check_host_bytes(levels, 2 * QUEEN_BYTES * number(levels, "n") * batch_of(levels))
 
 
 def _why(levels: Mapping[str, Level]) -> str:

@@ -17,8 +17,7 @@ from nqbench.workloads.fitness.boards import (
     make_batch,
     make_board,
 )
-from nqbench.workloads.fitness.counts import traffic
-from nqbench.workloads.fitness.histogram import batch_of
+from nqbench.workloads.fitness.counts import batch_of, traffic
 from nqbench.workloads.fitness.levels import check_device, check_host_boards, fill_levels
 from nqbench.workloads.levels import Levels, number
 

@@ -8,11 +8,9 @@ from typing import Final
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
-from nqbench.workloads.base import NOT_APPLICABLE, Factor, Resolved, Variant, Workload
+from nqbench.workloads.base import Factor, Resolved, Variant, Workload
 from nqbench.workloads.levels import number
 from nqbench.workloads.local_search.factors import CPU_SYSTEMS, FACTORS, SYSTEMS
-
-__all__ = ["NOT_APPLICABLE", "WORKLOAD", "LocalSearch"]
 
 
 class LocalSearch(Workload):

@@ -1,4 +1,4 @@
-"""Local search points made executable."""
+"""Local search points made executable, and what the CPU does between the kernels."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from nqbench.plan import (
     CpuPlan,
     Kernel,
     Plan,
+    ProgramContext,
     ProgramPlan,
 )
 from nqbench.point import Level
@@ -35,12 +36,9 @@ STATE_WORDS: Final = 4  # of ``State`` in tiled.cuh
 HINTS: Final = 32  # as there
 GROUP: Final = 3  # as there
 
-# Written out, so that the program's file is found to be part of what is measured.
-_ATTENDED: Final = ("local_search.iterate", "nqbench.workloads.local_search.program:iterate")
-_UNATTENDED: Final = (
-    "local_search.iterate_unattended",
-    "nqbench.workloads.local_search.program:iterate_unattended",
-)
+DONE, EVALUATIONS, APPLIED = 1, 2, 3  # words of ``State``
+_ATTENDED: Final = ("local_search.iterate", f"{__name__}:iterate")
+_UNATTENDED: Final = ("local_search.iterate_unattended", f"{__name__}:iterate_unattended")
 _WARM_UP_N: Final = 5
 
 
@@ -221,3 +219,40 @@ def _tiled(
         (HINTS, 1, 1),
     )
     return ProgramPlan(kernels, tuple(buffers), *_ATTENDED, (iterations, THRESHOLD), about=about)
+
+
+def iterate(context: ProgramContext, iterations: int, threshold: float) -> None:
+    """Two kernels and one word back per iteration, as in the paper (section 5).
+
+    Kernels ``evaluation`` and ``apply``; ``deltas[0]`` is the best change of an iteration, which
+    ``apply`` has applied unless it is above the threshold.
+    """
+    limit = np.float32(threshold)
+    changes: list[np.float32] = []
+    evaluations = 0
+    while len(changes) < iterations:
+        context.launch("evaluation")
+        context.launch("apply")
+        evaluations += 1
+        best = context.download("deltas", 1)[0]
+        if best > limit:
+            break
+        changes.append(best)
+    context.keep("changes", np.array(changes, np.float32))
+    context.keep("applied", np.array([len(changes)], np.uint64))
+    context.keep("evaluations", np.array([evaluations], np.uint64))
+
+
+def iterate_unattended(context: ProgramContext, iterations: int, check_every: int) -> None:
+    """One kernel per iteration, which applies the move itself; the CPU looks at the state
+    (``State`` in ``tiled.cuh``) only every ``check_every`` launches."""
+    left, done = iterations, False
+    while left > 0 and not done:
+        launches = min(left, check_every)
+        for _ in range(launches):
+            context.launch("evaluation")
+        left -= launches
+        state = context.download("state")
+        done = bool(state[DONE])
+    context.keep("evaluations", np.array([state[EVALUATIONS]], np.uint64))
+    context.keep("applied", np.array([state[APPLIED]], np.uint64))

@@ -13,7 +13,9 @@ import numpy as np
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.workloads.counting import FACTORS_OF_THE_KERNEL, NOT_APPLICABLE, WORKLOAD
+from nqbench.workloads.base import NOT_APPLICABLE
+from nqbench.workloads.counting import WORKLOAD
+from nqbench.workloads.counting.factors import CUDA_NAMES
 
 Levels = dict[str, Level]
 
@@ -45,7 +47,7 @@ def feasible_places(n: int, device: DeviceFacts) -> tuple[Levels, ...]:
 
 def kernels_at(place: Mapping[str, Level], n: int) -> list[Levels]:
     """Every combination of the other factors that select an instance of the kernel."""
-    others = [name for name in FACTORS_OF_THE_KERNEL if name not in _PLACE]
+    others = [name for name in CUDA_NAMES if name not in _PLACE]
     choices = [WORKLOAD.factors[name].levels for name in others]
     return [
         {**place, **dict(zip(others, levels, strict=True)), "n": n} for levels in product(*choices)

@@ -13,6 +13,7 @@ from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import ProgramPlan
 from nqbench.point import Level
+from nqbench.system.machine import free_memory_bytes
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness import levels as fitness_levels
 from nqbench.workloads.fitness.boards import random_board
@@ -107,7 +108,7 @@ def test_the_pair_list_must_fit_the_device() -> None:
 
 
 def test_the_pair_list_must_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitness_levels, "free_host_bytes", lambda: 1000)
+    monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: 1000)
     with pytest.raises(InfeasibleError, match=r"bytes of host memory .* and 1000 are available"):
         resolve(f"{PAPER}.gpu_fine1", n=100)
     with pytest.raises(InfeasibleError, match=r"\(300 boards\).* use a smaller batch"):
@@ -119,10 +120,10 @@ def test_free_memory_is_the_least_that_anybody_says(tmp_path: Path) -> None:
     meminfo.write_text("MemTotal:  2000 kB\nMemAvailable:    1000 kB\n")
     (tmp_path / "memory.max").write_text("500000\n")
     (tmp_path / "memory.current").write_text("100000\n")
-    assert fitness_levels.free_host_bytes(meminfo, tmp_path) == 400_000
+    assert free_memory_bytes(meminfo, tmp_path) == 400_000
     (tmp_path / "memory.max").write_text("max\n")
-    assert fitness_levels.free_host_bytes(meminfo, tmp_path) == 1_024_000
-    free = fitness_levels.free_host_bytes()
+    assert free_memory_bytes(meminfo, tmp_path) == 1_024_000
+    free = free_memory_bytes()
     assert free is None or free > 2**20
 
 
@@ -140,14 +141,14 @@ def test_a_batch_must_fit_the_device() -> None:
 
 
 def test_a_simulated_device_keeps_its_memory_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitness_levels, "free_host_bytes", lambda: 60_000)
+    monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: 60_000)
     assert resolve(f"{PAPER}.gpu_fine1", replace(GPU, kind="cuda"), n=100)["n"] == 100  # 40,000
     with pytest.raises(InfeasibleError, match="80000 bytes of host memory"):
         resolve(f"{PAPER}.gpu_fine1", replace(GPU, kind="sim"), n=100)
 
 
 def test_boards_must_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitness_levels, "free_host_bytes", lambda: 10**9)
+    monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: 10**9)
     with pytest.raises(InfeasibleError) as caught:
         resolve(f"{OWN}.cpu_histogram", CPU, n=1_000_000, batch=2**20)
     assert "8388608000000 bytes of host memory" in str(caught.value)

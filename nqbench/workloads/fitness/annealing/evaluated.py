@@ -236,12 +236,8 @@ def _fresh(n: int, key: int, cooling: Cooling) -> tuple[NDArray[Any], NDArray[An
 
 @lru_cache
 def _loops(evaluator: str) -> tuple[_Compiled, _Compiled]:
-    """The walk that evaluates and keeps, and the one that looks up.
-
-    Not cached on disk: a cached copy would not notice a change of the evaluator's file.
-    """
-    import numba
-
+    """The compiled walk that evaluates and keeps, and the one that looks up."""
+    from nqbench.workloads.compiled import compiled_in_process
     from nqbench.workloads.fitness.annealing import walks
     from nqbench.workloads.fitness.cpu import compiled
 
@@ -266,8 +262,7 @@ def _loops(evaluator: str) -> tuple[_Compiled, _Compiled]:
             count += 1
         return count
 
-    compile_ = numba.njit(nogil=True)
-    return compile_(evaluated), compile_(remembered)
+    return compiled_in_process(evaluated), compiled_in_process(remembered)
 
 
 def anneal_in_threads(

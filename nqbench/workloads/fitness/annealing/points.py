@@ -96,13 +96,12 @@ def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
     return replace(plan, about={**plan.about, **about})
 
 
-def answer(plan: Plan, outputs: Outputs) -> int:
+def answer(outputs: Outputs) -> int:
     """Conflicts of the board that the search ended with, counted again on the CPU.
 
     ``FALSE_CLAIM`` if any board is not a permutation, or has other conflicts than its search says,
     or the chains were given another winner than theirs.
     """
-    del plan
     boards, claims = _boards(outputs), outputs["conflicts"]
     chosen = winner(outputs)
     if not winner_is_told(outputs):
@@ -113,13 +112,12 @@ def answer(plan: Plan, outputs: Outputs) -> int:
     return int(claims[chosen])
 
 
-def findings(plan: Plan, outputs: Outputs) -> dict[str, int | float | str]:
+def findings(outputs: Outputs) -> dict[str, int | float | str]:
     """Whether a board was found, and after what: for ``Record.about``.
 
     ``found`` 1 or 0; ``boards_found`` of how many chains; ``evaluations`` and ``accepted_moves`` of
     the search that represents the run.
     """
-    del plan
     chosen = winner(outputs)
     return {
         "found": int(outputs["conflicts"][chosen] == 0),

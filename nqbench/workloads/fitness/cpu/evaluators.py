@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
 from nqbench.plan import CpuResult
-from nqbench.system.cpu import cpu_count
+from nqbench.system.machine import cpu_count
 from nqbench.workloads.fitness.cpu.tbb import check_layer, load_tbb
 
 TBB_GRAIN: Final = 16

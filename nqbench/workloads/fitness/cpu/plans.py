@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from nqbench.errors import DeviceError, WrongDeviceError
 from nqbench.plan import CpuPlan
 from nqbench.point import Level
-from nqbench.system.cpu import cpu_count, cpu_model
 from nqbench.system.files import cache_folder, replacing
+from nqbench.system.machine import cpu_count, cpu_model
 from nqbench.system.versions import __version__, installed
 from nqbench.workloads.fitness.boards import random_board
 from nqbench.workloads.fitness.cpu.evaluators import TBB_GRAIN, fixed, threads
@@ -78,7 +78,8 @@ def cpu_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
         plain = levels["optimization"] == "none"
         return _plan("serial_unoptimized" if plain else "serial", (board,), (small,))
     if scheme == "cpu_threads":
-        count = _threads(levels["threads"], board.size)
+        given = levels["threads"]
+        count = given if isinstance(given, int) else best_threads(board.size)
         return _plan("threads", (board, count), (small, 2), threads_used=count)
     if scheme == "cpu_tbb":
         check_packages(levels)
@@ -109,12 +110,6 @@ def _plan(
     function: str, arguments: tuple[Any, ...], warm_up: tuple[Any, ...], **about: int
 ) -> CpuPlan:
     return CpuPlan(f"fitness.{function}", f"{_MODULE}:{function}", arguments, warm_up, about)
-
-
-def _threads(level: Level, n: int) -> int:
-    if isinstance(level, int):
-        return level
-    return best_threads(n)
 
 
 def best_threads(n: int) -> int:

@@ -26,14 +26,14 @@ check indices.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, cast
 
-import numba
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from nqbench.workloads.compiled import compiled_in_process
 from nqbench.workloads.fitness.cpu.compiled import row_conflicts
 
 ORDER: Final = "seq_cst"
@@ -99,8 +99,6 @@ atomic_replace = _operation(_replace)
 
 
 Task = int | np.int64
-Args = ParamSpec("Args")
-Result = TypeVar("Result")
 
 LINE: Final = 8
 """Words of 8 bytes in a cache line of 64 bytes."""
@@ -115,15 +113,7 @@ DONE: Final = 0
 IDLE: Final = 1
 
 
-def compiled(function: Callable[Args, Result]) -> Callable[Args, Result]:
-    """Compile at the first call in each process (0.7 s); releases the GIL.
-
-    Not cached on disk: numba's cache notices changes of this file alone, not of those it calls.
-    """
-    return cast(Callable[Args, Result], numba.njit(nogil=True)(function))
-
-
-@compiled
+@compiled_in_process
 def push(ends: NDArray[Any], deques: NDArray[Any], worker: int, task: Task) -> None:
     """Put a task on the worker's own deque."""
     at = 2 * LINE * worker + LINE
@@ -132,7 +122,7 @@ def push(ends: NDArray[Any], deques: NDArray[Any], worker: int, task: Task) -> N
     atomic_store(ends, at, bottom + 1)
 
 
-@compiled
+@compiled_in_process
 def pop(ends: NDArray[Any], deques: NDArray[Any], worker: int) -> Task:
     """The youngest task of the worker's own deque, or 0."""
     at = 2 * LINE * worker
@@ -150,7 +140,7 @@ def pop(ends: NDArray[Any], deques: NDArray[Any], worker: int) -> Task:
     return task
 
 
-@compiled
+@compiled_in_process
 def steal(ends: NDArray[Any], deques: NDArray[Any], victim: int) -> Task:
     """The oldest task of another worker's deque, or 0 (also when another thief was faster)."""
     at = 2 * LINE * victim
@@ -162,7 +152,7 @@ def steal(ends: NDArray[Any], deques: NDArray[Any], victim: int) -> Task:
     return task if atomic_replace(ends, at, top, top + 1) else 0
 
 
-@compiled
+@compiled_in_process
 def join(sums: NDArray[Any], ended: NDArray[Any], node: Task, value: Task) -> None:
     """Hand the result of a task upwards, as far as both halves have ended."""
     while node > 1:
@@ -175,7 +165,7 @@ def join(sums: NDArray[Any], ended: NDArray[Any], node: Task, value: Task) -> No
     atomic_store(ended, 0, 1)
 
 
-@compiled
+@compiled_in_process
 def run_task(
     board: NDArray[Any],
     threshold: int,
@@ -206,7 +196,7 @@ def run_task(
     join(sums, ended, node, total)
 
 
-@compiled
+@compiled_in_process
 def work(
     board: NDArray[Any],
     threshold: int,

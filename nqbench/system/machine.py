@@ -1,0 +1,76 @@
+"""This machine: its CPU, and the memory that this process may still take."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import platform
+from pathlib import Path
+from typing import Final
+
+from nqbench.errors import DeviceUnavailable
+
+RUN_BYTES: Final = 700 << 20
+"""Address space that a simulated run and its report need (measured with two threads: with 0.67 GB
+it hung, with 0.77 it finished). With less, OpenBLAS retries its allocations forever while it loads,
+LLVM and the compiler abort, and the loader cannot map a file."""
+
+LIST_BYTES: Final = 160 << 20
+"""The same for commands that only list: they load numpy. With 0.11 GB OpenBLAS cannot start a
+thread and ends the process with the signal of Ctrl-C; 0.16 are enough."""
+
+_MEMINFO: Final = Path("/proc/meminfo")
+_CGROUP: Final = Path("/sys/fs/cgroup")
+
+
+def cpu_model() -> str:
+    """Name of the CPU, as the operating system gives it."""
+    for line in _text(Path("/proc/cpuinfo")).splitlines():  # empty if not Linux, or hidden
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def cpu_count() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def check_room(room_bytes: int = RUN_BYTES) -> None:
+    """Raise ``DeviceUnavailable`` if a limit (``ulimit -v``, ``ulimit -d``, no overcommitment)
+    leaves less than ``room_bytes``. Reserves them for a moment and touches none."""
+    try:
+        mmap.mmap(-1, room_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except OSError as error:
+        raise DeviceUnavailable(
+            f"there is not enough memory: nqbench loads libraries that need {room_bytes >> 20} MB"
+            " of address space, and a limit leaves less; raise ulimit -v and ulimit -d, or close"
+            " programs"
+        ) from error
+
+
+def free_memory_bytes(meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) -> int | None:
+    """Bytes of host memory that this process may still take; ``None`` if that is unknown.
+
+    The smaller of what the kernel reports as available and what the container's limit leaves.
+    """
+    found = [
+        int(line.split()[1]) * 1024
+        for line in _text(meminfo).splitlines()
+        if line.startswith("MemAvailable:")
+    ]
+    limit, used = _text(cgroup / "memory.max"), _text(cgroup / "memory.current")
+    if limit.strip().isdigit() and used.strip().isdigit():
+        found.append(max(0, int(limit) - int(used)))
+    if not found and "SC_AVPHYS_PAGES" in os.sysconf_names:
+        found.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(found, default=None)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
