@@ -12,7 +12,7 @@ from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.suggest import listing, shown, suggestion
 
 MAX_RANGE: Final = 20_000
-"""Numbers in one range: the limit of points in a study, which a longer range would pass anyway."""
+"""Most numbers in one range: a longer one would exceed the limit of points in a study anyway."""
 
 _FORMS: Final = ("range", "per_sm", *KINDS)
 
@@ -45,12 +45,11 @@ def plain_sizes(source: Source, raw: Any, path: KeyPath) -> tuple[int, ...]:
 
 def _axis(source: Source, raw: Any, path: KeyPath, *, many: bool, single: bool) -> Axis:
     if isinstance(raw, dict) and raw.keys() & set(KINDS):
-        for key in raw:
-            if key not in KINDS:
-                raise source.error(
-                    f"'{key}' is not a kind of device; the kinds are {listing(KINDS, 'and')}",
-                    (*path, key),
-                )
+        if odd := next((key for key in raw if key not in KINDS), None):
+            kinds = listing(KINDS, "and")
+            raise source.error(
+                f"'{odd}' is not a kind of device; the kinds are {kinds}", (*path, odd)
+            )
         by_kind = {
             kind: _values(source, raw[kind], (*path, kind), many, single)
             for kind in KINDS
@@ -115,35 +114,26 @@ def _item(source: Source, raw: Any, path: KeyPath) -> Item:
 
 
 def _range(source: Source, raw: dict[str, Any], path: KeyPath) -> Sequence[int]:
+    form = "{range: [first, last], step: s}"
     for key in raw:
         if key not in ("range", "step"):
-            raise source.error(
-                f"a range has only the keys range and step, not '{key}'", (*path, key)
-            )
+            said = f"a range has only the keys range and step, not '{key}'"
+            raise source.error(said, (*path, key))
     if "range" not in raw:
-        raise source.error(
-            "a step needs its range: {range: [first, last], step: s}", (*path, "step")
-        )
+        raise source.error(f"a step needs its range: {form}", (*path, "step"))
     ends, step = raw["range"], raw.get("step", 1)
     if not (isinstance(ends, list) and len(ends) == 2 and all(isinstance(e, int) for e in ends)):
-        hint = (
-            "; write the step as {range: [first, last], step: s}" if isinstance(ends, list) else ""
-        )
-        raise source.error(
-            f"a range takes two whole numbers, {{range: [first, last]}}, not {shown(ends)}{hint}",
-            path,
-        )
+        hint = f"; write the step as {form}" if isinstance(ends, list) else ""
+        said = f"a range takes two whole numbers, {{range: [first, last]}}, not {shown(ends)}{hint}"
+        raise source.error(said, path)
     if not isinstance(step, int) or step < 1:
         raise source.error(f"the step of a range is a whole number from 1, not {shown(step)}", path)
     first, last = ends
+    about = f"the range [{first}, {last}]"
     if first > last:
-        raise source.error(
-            f"the range [{first}, {last}] is empty; write the smaller end first", path
-        )
+        raise source.error(f"{about} is empty; write the smaller end first", path)
     if (last - first) // step >= MAX_RANGE:
-        raise source.error(
-            f"the range [{first}, {last}] holds more than {MAX_RANGE:,} numbers", path
-        )
+        raise source.error(f"{about} holds more than {MAX_RANGE:,} numbers", path)
     return range(first, last + 1, step)
 
 

@@ -1,4 +1,4 @@
-"""A study against its workload: names of factors, levels, systems, and those in expressions."""
+"""Checks a study against its workload: factors, levels, systems, and names in expressions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check(study: Study, workload: Workload) -> None:
 
 
 def takes(factor: Factor) -> str:
-    """What a factor takes, in words."""
+    """The levels that a factor takes, in words."""
     forms = [*_words(factor)]
     if factor.number:
         forms.append(f"a whole number from {factor.number[0]} to {factor.number[1]}")
@@ -40,7 +40,7 @@ def takes(factor: Factor) -> str:
 
 
 def problem(factor: Factor, value: Level, origin: str = "") -> str:
-    """Why a factor does not take a level; empty if it does. ``origin`` says what gave a number."""
+    """Why a factor does not take a level; empty if it does. ``origin`` says where it comes from."""
     if isinstance(value, int) and factor.number:
         low, high = factor.number
         right = low <= value <= high
@@ -57,7 +57,7 @@ def problem(factor: Factor, value: Level, origin: str = "") -> str:
 
 
 def is_expression(value: Level, factor: Factor | None) -> bool:
-    """Whether a value is an expression to work out, not a level of its own."""
+    """Whether a value is an expression to evaluate, not a level."""
     if not isinstance(value, str) or factor is None or factor.number is None:
         return False
     return value not in (*_words(factor), NOT_APPLICABLE)
@@ -153,7 +153,7 @@ class _Checks:
             item = Item(constant, condition.path)
             if name == "system":
                 self.system(item)
-            # A factor may be compared with any number: bounds are for levels, not conditions.
+            # A factor may be compared with any number: bounds apply to levels, not to conditions.
             elif name in factors and (isinstance(constant, str) or factors[name].number is None):
                 self.level(factors[name], item, expression=False)
 

@@ -1,4 +1,4 @@
-"""A study given as a dictionary: held to the rules of a file, its mistakes named by their keys."""
+"""A study given as a dictionary: checked as a file is; mistakes are located by their keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nqbench.study.yaml_marks import Key, KeyPath, Source, parse
 from nqbench.system.suggest import shown
 
 STUDY: Final = Path("study")
-"""What messages call it: ``study['n'][1]``."""
+"""Its name in messages: ``study['n'][1]``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class KeyPlace(Place):
 
 @dataclass(frozen=True, slots=True)
 class DictSource(Source):
-    """A dictionary; ``text`` is what it would be in a file."""
+    """A dictionary; ``text`` is its form in a file."""
 
     def place(self, path: KeyPath = ()) -> Place:
-        """The keys of the nearest enclosing value that is there."""
+        """The keys of the nearest enclosing value that exists."""
         while path and path not in self.lines:
             path = path[:-1]
         return KeyPlace(self.path, self.lines.get(path, 1), path)

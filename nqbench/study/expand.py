@@ -36,9 +36,9 @@ def expand(
 
     Points that resolve to the same configuration within a sweep are merged. A point that cannot run
     is an error at the responsible line, or carries its reason in ``skip`` (``infeasible: skip``, or
-    a kernel on a device without a GPU). ``warn`` is called with a sentence for what is probably a
-    mistake: an entry of ``exclude`` that removes nothing. Raises ``StudyError`` with file:line,
-    also if nothing would run.
+    a kernel on a device without a GPU). ``warn`` is called with a sentence for a probable mistake:
+    an entry of ``exclude`` that removes nothing. Raises ``StudyError`` with file:line, also if
+    nothing would run.
     """
     chosen = workload or _workload(study)
     check(study, chosen)
@@ -116,13 +116,13 @@ class _Expansion:
         return list(found.values())
 
     def removals(self) -> str:
-        """Which condition removed how many."""
-        told = []
+        """How many combinations each condition removed."""
+        listed = []
         for i, count in sorted(self.removed.items()):
             place = self.study.source.place(self.conditions[i].path)
             short = place.path.name + str(place).removeprefix(str(place.path))
-            told.append(f"`{self.conditions[i]}` ({short}) removes {count}")
-        return listing(told, "and")
+            listed.append(f"`{self.conditions[i]}` ({short}) removes {count}")
+        return listing(listed, "and")
 
     def unused_exclusions(self) -> Iterator[str]:
         """A sentence for every entry of ``exclude`` that removes no point on this device."""
@@ -136,7 +136,7 @@ class _Expansion:
                 )
 
     def is_meant_elsewhere(self, condition: Condition) -> bool:
-        """Whether an exclusion may speak of values that only another kind of device has."""
+        """Whether an exclusion may concern values that only another kind of device has."""
         axes = {"n": self.sweep.n or self.study.n, **self.sweep.given}
         for name in condition.names:
             axis = axes.get(name)
@@ -150,17 +150,17 @@ class _Expansion:
     def point(self, given: Given) -> Point | None:
         """The point of a combination; ``None`` if a condition leaves it out.
 
-        Conditions that need only what the file gives are judged before the workload resolves the
-        point, so that ``exclude`` can remove what would be infeasible.
+        Conditions on values from the file alone are evaluated before the workload resolves the
+        point, so that ``exclude`` can remove infeasible combinations.
         """
         source = self.study.source
         levels = Resolver(source, self.sweep, self.workload, self.device, given).levels()
         system = levels.pop("system", None)
         assert system is None or isinstance(system, str)  # checked when the file was read
-        told: dict[str, Any] = {f: v for f, v in levels.items() if _is_final(v)}
-        told["system"] = system or ""
-        early = [i for i, c in enumerate(self.conditions) if c.names <= told.keys()]
-        if self.is_left_out(early, told, levels, given):
+        final: dict[str, Any] = {f: v for f, v in levels.items() if _is_final(v)}
+        final["system"] = system or ""
+        early = [i for i, c in enumerate(self.conditions) if c.names <= final.keys()]
+        if self.is_left_out(early, final, levels, given):
             return None
         factors: Mapping[str, Level] = {**self.workload.systems.get(system or "", {}), **levels}
         derived: Mapping[str, int | float | str] = {}
@@ -233,7 +233,7 @@ class _Expansion:
     def check_unused(
         self, levels: Mapping[str, Level], factors: Mapping[str, Level], given: Given
     ) -> None:
-        """Refuse ``-`` for a factor that the point has a use for."""
+        """Refuse ``-`` for a factor that applies to the point."""
         for factor, level in levels.items():
             used = factors.get(factor, NOT_APPLICABLE)
             if level == NOT_APPLICABLE != used:
@@ -253,10 +253,10 @@ class _Expansion:
         )
 
     def blame(self, error: InfeasibleError, given: Given) -> KeyPath:
-        """The key to change: the factor that the error names, else the one it speaks about.
+        """The key to change: the factor that the error names, else one that its text mentions.
 
-        A factor beside its own value counts most. ``memory``, ``rows`` or ``n`` alone may be plain
-        words, so an underscore counts more, and a bare ``n`` not at all.
+        A factor followed by its value is the best match. ``memory`` or ``rows`` alone may be
+        ordinary words, so names with an underscore come first, and a bare ``n`` does not count.
         """
         if error.factor in given:
             return given[error.factor].path
@@ -273,7 +273,7 @@ class _Expansion:
         return given["system"].path if "system" in given else self.sweep.path
 
     def check_names(self) -> None:
-        """Names that no point has, hidden behind an `and` or `or` that never asked for them."""
+        """Refuse names that no point has, in parts of `and` and `or` that were never evaluated."""
         for condition in self.conditions:
             missing = condition.names - self.names if condition.expression and self.names else ()
             for name in sorted(missing):
@@ -285,7 +285,7 @@ class _Expansion:
 
 
 def _is_final(value: Level) -> bool:
-    """Whether resolving can leave a given level only as it is."""
+    """Whether resolving cannot change a given level."""
     return value != "auto" and not isinstance(value, Mapping)
 
 
@@ -341,22 +341,17 @@ def _cache_states(
 ) -> list[Point]:
     """One point per state of L2, with the state as its factor ``l2``.
 
-    Only kernels on a GPU have the choice (``on_cpu``: systems that run on the CPU). A study
-    that asks for nothing but ``hot`` adds no factor: its points are those of any study that does
-    not speak of L2.
+    Only kernels on a GPU have the choice (``on_cpu``: systems that run on the CPU). ``hot`` alone
+    adds no factor: the points are those of a study that does not mention L2.
     """
     if kind != "cuda" or tuple(states) == (HOT,):
         return list(points)
     return [
         replace(point, factors={**point.factors, L2: state})
         for point in points
-        for state in (states if _on_gpu(point, on_cpu) else (NOT_APPLICABLE,))
+        # CPU baselines and instrumented kernels are not timed on the GPU.
+        for state in ((NOT_APPLICABLE,) if point.system in on_cpu or point.probed else states)
     ]
-
-
-def _on_gpu(point: Point, on_cpu: Collection[str]) -> bool:
-    """Whether the point is timed on the GPU: no baseline, no instrumented kernel."""
-    return point.system not in on_cpu and not point.probed
 
 
 def _variants(
@@ -389,7 +384,7 @@ def _variants(
 def _no_variants(point: Point, workload: Workload, facts: DeviceFacts) -> str:
     """Why a point's kernel has no variants; empty if it has."""
     if point.system in workload.cpu_systems:
-        return "only kernels have variants, and it runs on the CPU"
+        return "only kernels have variants, and this system runs on the CPU"
     try:
         workload.variant(workload.plan(point.factors, point.system, facts), "full")
     except InfeasibleError as error:

@@ -1,8 +1,8 @@
-"""The one expression language: ``max(4, n - 11)`` in a study, ``time("a") / time("b")`` in a claim.
+"""Expressions: ``max(4, n - 11)`` in a study, ``time("a") / time("b")`` in a claim.
 
-Whoever uses it says what an expression may call and read (:class:`Language`). The text is parsed
-once and every node checked against a short list before simpleeval works it out, so that a file can
-neither reach Python objects nor build huge numbers.
+A :class:`Language` says what an expression may call and read. The text is parsed once and every
+node checked against a short list before simpleeval evaluates it, so that a file can neither reach
+Python objects nor build huge numbers.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ MAX_LENGTH: Final = 1000
 """Characters: three times the longest claim of the papers."""
 
 MAX_DEPTH: Final = 40
-"""Nesting; keeps the recursive evaluator far from Python's own limit."""
+"""Levels of nesting; keeps the recursive evaluator far from Python's recursion limit."""
 
 MAX_BITS: Final = 1024
-"""Largest power that is worked out: beyond this no quantity of a study can lie."""
+"""Bits of the largest power that is evaluated: no quantity of a study is larger."""
 
 _NODES: Final = (
     *(ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd),
@@ -48,12 +48,12 @@ _LISTS: Final = (ast.List, ast.Tuple, ast.Name, ast.Call)
 class Language:
     """What an expression may call and read.
 
-    ``word``       what sentences call it
+    ``word``       its name in messages
     ``functions``  names that it may call
-    ``names``      names that it may read; ``None`` where that is known only when it is evaluated
-    ``parts``      names that it reads parts of: ``{"device": ("name", ...)}``
+    ``names``      names that it may read; ``None`` if they are known only at evaluation
+    ``parts``      names with attributes: ``{"device": ("name", ...)}``
     ``loops``      whether it has list comprehensions, look-ups and named arguments
-    ``rewrite``    what brings a text into that form, made with the text
+    ``rewrite``    makes a transformer of the syntax tree from the text
     ``example``    shown for a text that is not an expression
     """
 
@@ -68,7 +68,7 @@ class Language:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A checked expression. ``names`` are those it reads, apart from parts (``device.*``)."""
+    """A checked expression. ``names`` are those it reads, without ``device.*``."""
 
     text: str
     tree: ast.Expression = field(repr=False, compare=False)
@@ -142,7 +142,7 @@ def evaluate(
 
 
 def unknown_name(text: str, name: str, known: Collection[str], language: Language) -> str:
-    """The sentence for a name that means nothing, with what was probably meant."""
+    """The sentence for an unknown name, with the name that was probably meant."""
     close = nearest(name, [*known, *language.functions])
     hint = f"did you mean '{close}'?" if close else ""
     for whole, parts in language.parts.items():
@@ -157,12 +157,12 @@ def _said(error: Exception) -> str:
     if isinstance(error, ZeroDivisionError):
         return "division by zero"
     if isinstance(error, LookupError) and error.args:
-        return f"it says nothing about {shown(error.args[0])}"
+        return f"it has no entry for {shown(error.args[0])}"
     return str(error)
 
 
 def _depth(tree: ast.AST) -> int:
-    """Nodes on the longest way from the root; counted without recursion."""
+    """Nodes on the longest path from the root; counted without recursion."""
     depth, level = 0, [tree]
     while level:
         depth += 1
@@ -207,14 +207,14 @@ class _Check:
                 f" comparisons, and/or/not, lists and {listing(self.language.functions, 'and')}"
             )
         if isinstance(node, ast.Constant) and type(node.value) not in (int, float, str):
-            raise self.refused(f"{node.value!r} means nothing here")
+            raise self.refused(f"{node.value!r} has no meaning here")
         if isinstance(node, ast.Attribute):
             self.part(node)
         if isinstance(node, ast.Call):
             self.call(node)
         if isinstance(node, ast.comprehension) and not isinstance(node.iter, _LISTS):
-            # Written lists and recorded sweeps are short: so every expression ends soon.
-            raise self.refused("a list to go through is written out")
+            # Written lists and recorded sweeps are short, so every loop ends soon.
+            raise self.refused("a loop needs a list that is written out")
 
     def part(self, node: ast.Attribute) -> None:
         whole = node.value.id if isinstance(node.value, ast.Name) else ""
@@ -327,9 +327,9 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "floor": _numeric(math.floor),
     "log2": _numeric(math.log2),
 }
-"""What the expressions of a study call."""
+"""Functions that expressions in a study may call."""
 DEVICE_FACTS: Final = (*(f.name for f in fields(DeviceFacts)), "arch")
-"""And the parts of ``device`` that they read, beside the factors."""
+"""Parts of ``device`` that they may read, in addition to the factors."""
 
 STUDY: Final = Language(
     "expression",

@@ -1,8 +1,7 @@
-"""Reading a study file: YAML, grammar, and what can be judged without a workload or a device."""
+"""Reads a study file: YAML, grammar, and all checks that need neither workload nor device."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 from nqbench.point import COLD, HOT
 from nqbench.study import axes, units
 from nqbench.study.dictionary import read_dict
-from nqbench.study.model import KINDS, SWEEP_KEYS, Axis, Item, Measure, Study, Sweep
+from nqbench.study.model import KINDS, SWEEP_KEYS, Axis, Condition, Item, Measure, Study, Sweep
 from nqbench.study.packaged import find_study
 from nqbench.study.report_items import OPTIONS, Form, ReportItem, ReportKind, kinds, values
 from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepKeys
@@ -24,7 +23,7 @@ _OTHER: Final[dict[Form, Form]] = {"table": "figure", "figure": "table"}
 def load_study(given: Path | str | Mapping[str, Any]) -> Study:
     """Read a study: a file, one that comes with nqbench by its name (``ablation``), a dictionary.
 
-    A dictionary has the form of a file. Its mistakes are said with the keys that lead to them.
+    A dictionary has the form of a file. Its mistakes are located by the keys that lead to them.
     Raises ``StudyError`` with file:line for the first mistake: unreadable file, YAML syntax, a key
     or type that the grammar does not know, an empty range, lists of unequal length under ``zip``, a
     report entry that does not exist, ... Names of factors and systems are checked by ``expand``.
@@ -59,16 +58,14 @@ def _sweeps(source: Source, file: StudyFile, sizes: Axis | None) -> tuple[Sweep,
         return (_sweep(source, file, (), file.name, sizes),)
     if at_top:
         raise source.error(
-            f"'{at_top[0]}' stands beside 'sweeps'; move it into the sweep it belongs to",
+            f"'{at_top[0]}' is at top level next to 'sweeps'; move it into its sweep",
             (at_top[0],),
         )
-    for name, count in Counter(sweep.name for sweep in file.sweeps).items():
-        if count > 1:
-            index = [s.name for s in file.sweeps].index(name)
-            again = [s.name for s in file.sweeps].index(name, index + 1)
-            raise source.error(
-                f"two sweeps are called '{name}'; give each its own name", ("sweeps", again, "name")
-            )
+    names = [sweep.name for sweep in file.sweeps]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            said = f"two sweeps are called '{name}'; give each its own name"
+            raise source.error(said, ("sweeps", index, "name"))
     return tuple(
         _sweep(source, sweep, ("sweeps", index), sweep.name, sizes)
         for index, sweep in enumerate(file.sweeps)
@@ -80,6 +77,11 @@ def _sweep(source: Source, keys: SweepKeys, path: KeyPath, name: str, sizes: Axi
         values = getattr(keys, key) or {}
         return {f: read_axis(source, raw, (*path, key, f)) for f, raw in values.items()}
 
+    def conditions(key: str) -> tuple[Condition, ...]:
+        raw = getattr(keys, key)
+        mappings = key == "exclude"
+        return () if raw is None else axes.conditions(source, raw, (*path, key), mappings=mappings)
+
     sweep = Sweep(
         name=name,
         path=path,
@@ -88,20 +90,13 @@ def _sweep(source: Source, keys: SweepKeys, path: KeyPath, name: str, sizes: Axi
         fixed=group("fixed", axes.one),
         matrix=group("matrix", axes.several),
         zip=group("zip", axes.several),
-        exclude=_conditions(source, keys, path, "exclude"),
-        where=_conditions(source, keys, path, "where"),
+        exclude=conditions("exclude"),
+        where=conditions("where"),
         infeasible=keys.infeasible,
     )
     _check_given(source, sweep, sizes)
     _check_zip(source, sweep)
     return sweep
-
-
-def _conditions(source: Source, keys: SweepKeys, path: KeyPath, key: str) -> Any:
-    raw = getattr(keys, key)
-    if raw is None:
-        return ()
-    return axes.conditions(source, raw, (*path, key), mappings=key == "exclude")
 
 
 def _systems(source: Source, keys: SweepKeys, path: KeyPath) -> Axis | None:
@@ -139,11 +134,8 @@ def _check_given(source: Source, sweep: Sweep, sizes: Axis | None) -> None:
     for group, factors in groups.items():
         for factor, axis in factors.items():
             if factor in places:
-                raise source.error(
-                    f"'{factor}' is given under {group} and under {places[factor]};"
-                    " keep one of them",
-                    axis.path,
-                )
+                said = f"'{factor}' is given under {group} and under {places[factor]}"
+                raise source.error(f"{said}; keep one of them", axis.path)
             places[factor] = group
     if "system" in sweep.fixed:
         raise source.error(
@@ -155,9 +147,8 @@ def _check_given(source: Source, sweep: Sweep, sizes: Axis | None) -> None:
             if factor == "system":
                 _check_name(source, item)
             elif not isinstance(item.value, int):
-                raise source.error(
-                    f"a size n is a whole number, not {shown(item.value)}", item.path
-                )
+                said = f"a size n is a whole number, not {shown(item.value)}"
+                raise source.error(said, item.path)
     if "n" not in places and sizes is None:
         raise source.error(
             f"the sweep '{sweep.name}' has no sizes; give n in the sweep or at top level",
@@ -170,16 +161,13 @@ def _check_zip(source: Source, sweep: Sweep) -> None:
         lengths = {factor: len(axis.on(kind)) for factor, axis in sweep.zip.items()}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"{factor} has {length}" for factor, length in lengths.items())
+            # An axis that does not depend on the kind of device has one tuple for all kinds.
+            same = all(len(set(map(id, axis.by_kind.values()))) == 1 for axis in sweep.zip.values())
             raise source.error(
                 f"the lists under zip run side by side, so they need equal lengths: {counts}"
-                f"{'' if _same(sweep.zip) else f' on a {kind} device'}",
+                f"{'' if same else f' on a {kind} device'}",
                 (*sweep.path, "zip"),
             )
-
-
-def _same(group: Any) -> bool:
-    """Whether no axis depends on the kind of device."""
-    return all(len(set(map(id, axis.by_kind.values()))) == 1 for axis in group.values())
 
 
 def _measure(source: Source, file: MeasureFile, sweeps: list[str]) -> Measure:
@@ -190,14 +178,9 @@ def _measure(source: Source, file: MeasureFile, sweeps: list[str]) -> Measure:
     with source.at(("measure", "timeout"), "'timeout': "):
         timeout_s = units.duration_s(file.timeout)
     states = file.l2 if isinstance(file.l2, list) else [file.l2]
-    if (
-        not states
-        or len(set(map(str, states))) < len(states)
-        or not all(state in (HOT, COLD) for state in states)
-    ):
-        raise source.error(
-            f"'l2' is hot, cold or [hot, cold], not {shown(file.l2)}", ("measure", "l2")
-        )
+    if states not in ([HOT], [COLD], [HOT, COLD], [COLD, HOT]):
+        said = f"'l2' is hot, cold or [hot, cold], not {shown(file.l2)}"
+        raise source.error(said, ("measure", "l2"))
     return Measure(
         target,
         file.rounds,
@@ -214,12 +197,11 @@ def _measure(source: Source, file: MeasureFile, sweeps: list[str]) -> Measure:
 
 
 def _counted(source: Source, file: MeasureFile, sweeps: list[str]) -> tuple[str, ...]:
-    """The sweeps that ``counters`` is about; empty for all."""
+    """The sweeps that ``counters`` applies to; empty for all."""
     named = _sweep_names(source, "counted", file.counted, sweeps)
     if named and file.counters == "none":
-        raise source.error(
-            "'counted' needs a counter: write 'counters: ncu' beside it", ("measure", "counted")
-        )
+        said = "'counted' needs a counter: add 'counters: ncu'"
+        raise source.error(said, ("measure", "counted"))
     return named
 
 
@@ -227,9 +209,8 @@ def _variants(source: Source, file: MeasureFile, sweeps: list[str]) -> tuple[str
     """The sweeps with variants of their kernels; ``apart`` is the key's old name."""
     old = _sweep_names(source, "apart", file.apart, sweeps)
     if old and file.variants is not None:
-        raise source.error(
-            "'apart' is the old name of 'variants'; keep one of them", ("measure", "apart")
-        )
+        said = "'apart' is the old name of 'variants'; keep one of them"
+        raise source.error(said, ("measure", "apart"))
     return old or _sweep_names(source, "variants", file.variants, sweeps)
 
 
@@ -242,18 +223,17 @@ def _sweep_names(source: Source, key: str, named: Any, sweeps: list[str]) -> tup
         raise source.error(f"'{key}' is a list of sweeps, not {shown(named)}", path)
     for index, name in enumerate(named):
         if name not in sweeps:
-            raise source.error(
-                f"there is no sweep {shown(name)}; {suggestion(name, sweeps)}", (*path, index)
-            )
+            said = f"there is no sweep {shown(name)}; {suggestion(name, sweeps)}"
+            raise source.error(said, (*path, index))
     return tuple(named)
 
 
 def _report_item(
     source: Source, file: ReportFile, path: KeyPath, sweeps: Sequence[str]
 ) -> ReportItem:
-    """One entry. Raises ``StudyError`` for an unknown name, a foreign or a missing option.
+    """One entry. Raises ``StudyError`` for an unknown name, an unsupported or a missing option.
 
-    Whether ``x``, ``y`` and ``series`` are factors is judged once the workload is known.
+    Whether ``x``, ``y`` and ``series`` are factors is checked once the workload is known.
     """
     kind = _kind(source, file, path)
     _check_options(source, file, path, kind)
@@ -313,7 +293,7 @@ def _sweep_of(
     """The sweep that the entry draws; ``None`` for all."""
     if file.of is not None and file.of not in sweeps:
         raise source.error(
-            f"'of' names no sweep of this study: {shown(file.of)}; {suggestion(file.of, sweeps)}",
+            f"'of': there is no sweep {shown(file.of)}; {suggestion(file.of, sweeps)}",
             (*path, "of"),
         )
     if file.of is not None or kind.every:

@@ -1,4 +1,4 @@
-"""A study as the rest of nqbench sees it: frozen, checked, with the place of every value."""
+"""A study as read from its file: frozen, checked, with the place of every value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS: Final[tuple[DeviceKind, ...]] = get_args(DeviceKind)
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One value in the file, and where it stands."""
+    """One value in the file, and its place."""
 
     value: Level
     path: KeyPath
@@ -75,7 +75,7 @@ class Condition:
 
     @property
     def names(self) -> frozenset[str]:
-        """Names it needs the values of."""
+        """Names whose values it needs."""
         return self.expression.names if self.expression else frozenset(self.match)
 
 
@@ -127,8 +127,8 @@ class Measure:
     ``warmup``     fewest untimed launches before one; 0 switches warm-up off
     ``timeout_s``  longest a single launch may take
     ``l2``         states of a GPU's L2 cache to measure with: ``hot``, ``cold`` or both
-    ``counters``   who counts on a real GPU, after the rounds: ``none`` or ``ncu``
-    ``counted``    names of the sweeps that are counted; empty: all
+    ``counters``   what counts on a real GPU, after the rounds: ``none`` or ``ncu``
+    ``counted``    names of the sweeps with counters; empty: all
     ``long``       names of the sweeps whose points are timed however long a launch takes
     ``variants``   names of the sweeps whose kernels are also timed without arithmetic and without
                    memory (factor ``part``)
@@ -205,4 +205,4 @@ SWEEP_KEYS: Final = (
     "where",
     "infeasible",
 )
-"""Keys of a sweep that a study with only one may write at top level."""
+"""Keys of a sweep that a study with a single sweep may write at top level."""

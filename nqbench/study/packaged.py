@@ -15,7 +15,7 @@ from nqbench.study.model import NAME_PATTERN, NAME_RULE
 from nqbench.system.suggest import nearest, shown
 
 STUDY: Final = "study.yaml"
-"""The study within the folder of a paper."""
+"""The study in the folder of a paper."""
 EXPERIMENTS: Final = Path("experiments")
 """A user's own papers, in the current folder."""
 
@@ -40,15 +40,15 @@ def papers_with(file: str) -> dict[str, Path]:
 
 
 def studies() -> dict[str, Path]:
-    """Every study that can be run by its name, with its file: ours, then one for each paper."""
+    """Every study that can be run by name, with its file: ours, then one for each paper."""
     papers = {name: folder / STUDY for name, folder in papers_with(STUDY).items()}
     return {file.stem: file for file in sorted(packaged("configs").glob("*.yaml"))} | papers
 
 
 def find_study(given: Path) -> Path:
-    """The file that is meant: a path as it is, a bare name as that of a packaged study.
+    """The file that is meant: a path as it is, or a packaged study by its bare name.
 
-    Raises ``StudyError`` with the nearest name for a bare name that nothing has.
+    Raises ``StudyError`` with the nearest name for an unknown bare name.
     """
     name = str(given)
     if given.is_file() or given.suffix or given.name != name:
@@ -60,14 +60,14 @@ def find_study(given: Path) -> Path:
     close = str(beside[0]) if beside else nearest(name, known)
     if close is None and given.exists():
         return given
-    hint = f"did you mean '{close}'?" if close else f"nqbench's own are {', '.join(known)}"
+    hint = f"did you mean '{close}'?" if close else f"nqbench comes with {', '.join(known)}"
     raise StudyError(f"there is no study file {name}, nor a study of that name; {hint}")
 
 
 def write_template(name: str, path: Path) -> None:
     """Write a commented study called ``name`` to start from.
 
-    Raises ``StudyError`` for a name that no folder of results can have, and if ``path`` exists or
+    Raises ``StudyError`` for a name that a results folder cannot have, and if ``path`` exists or
     cannot be written.
     """
     if not re.fullmatch(NAME_PATTERN, name):

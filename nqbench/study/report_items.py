@@ -1,7 +1,7 @@
-"""What a study may ask to be drawn: the names of tables and figures, and their options.
+"""Tables and figures that a study may ask for, and their options.
 
-This is the one list of them: the study reader checks a file against it and ``nqbench.report``
-registers its exporters under the same names.
+The study reader checks a file against this list, and ``nqbench.report`` has a builder of the same
+name for each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ReportKind:
 
     ``options``   keys it takes besides ``table``/``figure``
     ``required``  those among them that have no default
-    ``every``     whether it speaks about every sweep; if not, ``of`` names one of several
+    ``every``     whether it covers all sweeps; if not, ``of`` names one of several
     """
 
     form: Form
@@ -36,7 +36,7 @@ OPTIONS: Final = {
     "of": "the sweep it is made from; may be left out if the study has one",
     "x": "factor along the x axis",
     "y": "factor along the y axis",
-    "series": "factor (or `system`) that tells the lines apart",
+    "series": "factor (or `system`) with a line for each level",
     "value": "what is shown: `time`, a phase or a counter; by default the time, or the main"
     " counters of a simulated run",
     "title": "heading, in place of the one made from the study",
@@ -99,11 +99,11 @@ REPORT_KINDS: Final = (
 )
 
 OF_KERNEL: Final = rf"^({'|'.join((*COUNTERS, *PROGRAM_COUNTERS))}){AT_KERNEL}\w+$"
-"""A ``value`` that is of one kernel of a program: ``COUNTER@KERNEL``."""
+"""A ``value`` for a single kernel of a program: ``COUNTER@KERNEL``."""
 
 
 def values() -> tuple[str, ...]:
-    """What else ``value`` may name."""
+    """All other names that ``value`` takes."""
     return ("time", *phases(), *COUNTERS, *PROGRAM_COUNTERS)
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a combination: expressions such as ``max(4, n - 11)`` worked out."""
+"""Evaluates the expressions of a combination, such as ``max(4, n - 11)``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Resolver:
         return self.done
 
     def level(self, factor: str, waiting: tuple[str, ...]) -> Level:
-        """One factor, after those that its expression reads (``waiting``: who asked for it)."""
+        """One factor, after those that its expression reads. ``waiting``: factors that need it."""
         if factor not in self.done:
             item, spec = self.given[factor], self.workload.factors.get(factor)
             if factor in waiting:

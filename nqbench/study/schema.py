@@ -195,11 +195,11 @@ class MeasureFile(_Strict):
     )
     counters: Literal["none", "ncu"] = Field(
         "none",
-        description="Who counts on a real GPU, after the rounds: nobody, or NVIDIA Nsight Compute"
-        " (ncu), one profiled launch per point; where it is not installed, a message says so.",
+        description="Hardware counters on a real GPU, after the rounds: none, or those of NVIDIA"
+        " Nsight Compute (ncu), one profiled launch per point; a message says if ncu is missing.",
     )
     counted: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
-        None, description="Sweeps that `counters` is about; left out: all of them."
+        None, description="Sweeps that `counters` applies to; left out: all of them."
     )
     long: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
         None,
@@ -208,9 +208,8 @@ class MeasureFile(_Strict):
     )
     variants: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
         None,
-        description="Sweeps whose kernels are also built as variants: three points in the place of"
-        " each: full, without memory accesses, without arithmetic (factor `part`; nqbench"
-        " bottleneck).",
+        description="Sweeps whose kernels are built as three variants, a point each: full, without"
+        " memory accesses, without arithmetic (factor `part`; nqbench bottleneck).",
     )
     apart: Annotated[Any, WithJsonSchema(_SWEEPS)] = Field(
         None, description="The old name of `variants`.", json_schema_extra={"deprecated": True}
@@ -269,14 +268,14 @@ class StudyFile(SweepKeys):
 
 
 VALUE_OF: Final = {"fixed": "FixedValue", "matrix": "AxisValues", "zip": "AxisValues"}
-"""Under which name the form of a factor's value stands in ``$defs``: written out at each factor, it
-would make up nearly all of the schema."""
+"""Names in ``$defs`` for the form of a factor's value: repeated at each factor, it would make up
+nearly all of the schema."""
 
 
 def schema(workloads: Iterable[Workload] | None = None) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a study file, for editors and as reference.
 
-    Factor and system names of ``workloads`` (default: all of nqbench's) are spelt out with their
+    Factor and system names of ``workloads`` (default: all of nqbench's) are listed with their
     meanings and levels.
     """
     if workloads is None:
@@ -298,7 +297,7 @@ def schema(workloads: Iterable[Workload] | None = None) -> dict[str, Any]:
 def _name_factors(
     properties: dict[str, Any], defs: dict[str, Any], workloads: list[Workload]
 ) -> None:
-    """Spell out the factors (and systems) of the workloads in ``fixed``, ``matrix`` and ``zip``."""
+    """List the factors (and systems) of the workloads in ``fixed``, ``matrix`` and ``zip``."""
     meanings = _meanings(workloads)
     for key, value in VALUE_OF.items():
         form = properties[key]
@@ -310,18 +309,18 @@ def _name_factors(
 
 
 def _meanings(workloads: list[Workload]) -> dict[str, str]:
-    """What each factor means. Where workloads give a name different meanings or levels, all of
-    these stand there, with their workloads."""
+    """What each factor means. If workloads give a name different meanings or levels, all of them
+    are listed, with their workloads."""
     systems = sorted({system for workload in workloads for system in workload.systems})
-    told: dict[str, dict[str, list[str]]] = {}
+    found: dict[str, dict[str, list[str]]] = {}
     for workload in workloads:
         for factor in workload.factors.values():
-            told.setdefault(factor.name, {}).setdefault(_meaning(factor), []).append(workload.name)
+            found.setdefault(factor.name, {}).setdefault(_meaning(factor), []).append(workload.name)
     return {"system": f"A named system: {', '.join(systems)}."} | {
         name: next(iter(texts))
         if len(texts) == 1
         else " ".join(f"{', '.join(who)}: {text}" for text, who in texts.items())
-        for name, texts in told.items()
+        for name, texts in found.items()
     }
 
 
@@ -335,7 +334,7 @@ def _meaning(factor: Factor) -> str:
 
 
 def _tidy(node: Any) -> None:
-    """Drop what pydantic adds and no reader needs: generated titles and ``null`` alternatives."""
+    """Remove what pydantic adds without need: generated titles and ``null`` alternatives."""
     if isinstance(node, list):
         for item in node:
             _tidy(item)

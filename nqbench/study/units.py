@@ -14,7 +14,7 @@ _DURATION: Final = re.compile(rf"\s*(?:{_PART}\s*)+")
 _PERCENT: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 
 LONGEST_S: Final = 7 * 24 * 3600.0
-"""A week: a longer limit on a single point is a slip of the unit."""
+"""A week: a longer limit on a single point has the wrong unit."""
 
 
 def duration_s(text: object) -> float:

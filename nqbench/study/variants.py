@@ -27,7 +27,7 @@ _PER_SM: Final = re.compile(r"(\d+)/SM", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class VariantsStudy:
-    """What to build as variants: systems of any workload, sizes, levels that hold for all of them.
+    """What to build as variants: systems of any workload, sizes, and levels for all of them.
 
     ``sizes`` is empty for what each workload proposes (``variant_n``).
     """
@@ -44,14 +44,14 @@ class VariantsStudy:
 
     @property
     def text(self) -> str:
-        """There is no file; the manifest tells what was asked for."""
+        """In place of a file: the systems, for the manifest."""
         return f"# made by the command {NAME}: {', '.join(name for name, _ in self.systems)}\n"
 
     def as_json(self) -> dict[str, Any]:
         """Plain form, as of a study in a file."""
         return {
             "name": self.name,
-            "about": "Kernels without arithmetic and without memory, beside the whole",
+            "about": "Kernels without arithmetic and without memory, next to the full kernel",
             "workload": self.systems[0][1].name,
             "n": list(self.sizes),
             "sweeps": [
@@ -95,7 +95,7 @@ def variants_study(
     """The study of a command line: names of systems, and ``factor=level`` words for all of them.
 
     Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a system that runs on the CPU
-    and for one whose workload does not tell arithmetic from memory.
+    or whose workload cannot separate arithmetic from memory accesses.
     """
     names = [word for word in words if "=" not in word]
     if not names:
@@ -103,7 +103,7 @@ def variants_study(
     systems = []
     for name in dict.fromkeys(names):
         workload, _ = find_system(name)
-        if name in workload.cpu_systems:  # before a reason that speaks of kernels
+        if name in workload.cpu_systems:  # before a reason about kernels
             raise InfeasibleError(f"{name} runs on the CPU: only kernels have variants")
         check_variants(workload, name)
         systems.append((name, workload))
@@ -116,12 +116,12 @@ def variants_study(
 
 
 def _proposed(name: str, workload: Workload, facts: DeviceFacts) -> tuple[int, ...]:
-    """The size at which a workload's kernels fill such a device."""
+    """The size at which the workload's kernels fill such a device."""
     check_variants(workload, name)
     sizes = workload.variant_n
     if facts.kind not in sizes:
         raise WrongDeviceError(
-            f"bottleneck times variants of GPU kernels, and device {facts.name} runs none; use"
+            f"bottleneck times variants of GPU kernels, which device {facts.name} cannot run; use"
             " --device sim or cuda:0"
         )
     return (sizes[facts.kind],)

@@ -1,9 +1,8 @@
-"""A YAML file with its marks: plain data, the line of every key and value in it, and the sentence
-for what does not fit its form.
+"""Reads YAML as plain data with the line of every key and value, and checks it against a form.
 
-YAML 1.1 turns words into other things behind the writer's back (``on`` into true, ``010`` into 8,
-``1:30`` into 90). Nothing in a study is a truth value, a date or an octal number, so all of these
-are refused here, once, for every key. In a paper's file every value stays the text that is printed.
+YAML 1.1 silently converts words (``on`` to true, ``010`` to 8, ``1:30`` to 90). No value in a study
+is a truth value, a date or an octal number, so all of these are refused here, for every key. In a
+paper's file every value stays text, as printed.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Source:
 
     @contextmanager
     def at(self, path: KeyPath, prefix: str = "") -> Iterator[None]:
-        """Give a ``StudyError`` from inside, if it has no place yet, the place of ``path``."""
+        """Give a ``StudyError`` that has no place yet the place of ``path``."""
         try:
             yield
         except StudyError as error:
@@ -157,7 +156,7 @@ def _syntax_error(path: Path, text: str, error: yaml.YAMLError, noun: str) -> St
 
 
 class _Reader:
-    """Turns YAML nodes into plain data and notes where each stands."""
+    """Turns YAML nodes into plain data and records their lines."""
 
     def __init__(self, path: Path, as_text: bool) -> None:
         self.path, self.as_text = path, as_text
@@ -257,7 +256,7 @@ def _name(path: KeyPath) -> str:
 def fit(source: Source, form: type[Form]) -> Form:
     """The file's data in its form. Raises ``StudyError`` for the first mistake, by line.
 
-    A misspelt key leaves a key missing too: what is there and unknown says more.
+    A misspelt key also leaves a key missing: the unknown one is the better message.
     """
     from pydantic import ValidationError
 

@@ -106,7 +106,7 @@ def test_a_cpu_runs_no_kernel(system: str) -> None:
 
     study = variants_study([system])
     facts = facts_for("cpu")
-    with pytest.raises(InfeasibleError, match="runs none; use --device sim or cuda:0"):
+    with pytest.raises(InfeasibleError, match="cannot run; use --device sim or cuda:0"):
         study.expand(study, facts)
 
 

@@ -50,7 +50,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "sweep keys beside sweeps": (
         HEAD + "fixed: {depth: 4} #!\nsweeps:\n- {name: a, fixed: {depth: 4}}",
-        "'fixed' stands beside 'sweeps'",
+        "'fixed' next to 'sweeps'",
     ),
     # emptiness
     "nothing to run": ("name: s #!\nn: [10]", "nothing to run 'sweeps'"),

@@ -55,7 +55,7 @@ def test_what_is_here_comes_first(elsewhere: Path) -> None:
     ("given", "said"),
     [
         ("ablatoin", "no study file ablatoin, nor a study of that name; did you mean 'ablation'"),
-        ("xyz", "nqbench's own are ablation, "),
+        ("xyz", "nqbench comes with ablation, "),
         ("ablation.yaml", "there is no study file ablation.yaml"),
         ("configs/ablation", "there is no study file configs/ablation"),
     ],
