@@ -41,19 +41,19 @@ def open_results(path: Path) -> Dataset:
 
 
 def open_runs(paths: Sequence[Path]) -> list[Dataset]:
-    """Results to be compared. Raises ``StudyError`` where one is given twice, ``StoreError``."""
+    """Results to be compared. Raises ``StudyError`` if one is given twice, ``StoreError``."""
     resolved = [Path(path).resolve() for path in paths]
     if len(set(resolved)) < len(resolved):
-        raise StudyError("the same run is given twice: a run equals itself; give another one")
+        raise StudyError("the same run is given twice; give another one to compare it with")
     return [open_results(path) for path in paths]
 
 
 def export_run(run: Path, form: str, out: Path | None) -> str:
     """Text of a run in another format, written to ``out`` where that is given.
 
-    Files beside ``out`` are written where the format has them. Raises ``StudyError`` for an unknown
-    format, ``StoreError`` and ``AnalysisError`` for a run that cannot be read or has nothing that
-    the format holds, and for an ``out`` that cannot be written.
+    Some formats write more files next to ``out``. Raises ``StudyError`` for an unknown format,
+    ``StoreError`` if the run cannot be read or ``out`` cannot be written, and ``AnalysisError`` if
+    the run has nothing that the format can hold.
     """
     if form not in FORMATS:
         raise StudyError(f"no export format is called {form!r}; known: {', '.join(FORMATS)}")

@@ -1,17 +1,17 @@
-"""nvbench's JSON (file version 1): read as points that ``compare`` knows, written for its tools.
+"""nvbench's JSON (file version 1): read as points for ``compare``, written for nvbench's tools.
 
 ``devices``: what was measured on. ``benchmarks``: each with ``states``, one per combination of
 axis values; a state has ``axis_values`` and ``summaries``. A summary is a ``tag`` with ``data``, a
 list of ``{name, type, value}``; 64-bit numbers are written as strings, infinities as null.
 
 Reading: a state becomes a point, the benchmark's name its sweep, its axes its factors (``system``
-and ``n`` or ``N`` as such). One file is one process, and so one round: several files of the same
-benchmarks give the rounds that an interval needs.
+and ``n`` or ``N`` keep their meaning). One file is one process, and so one round: several files of
+the same benchmarks give the rounds that an interval needs.
 
 Writing: a sweep becomes a benchmark, a point a state, factors become axes. All samples of all
-rounds go into the mean and, where a file is written, into the sample files that ``--jsonbin`` would
-have left; a summary of nqbench's own keeps the median of each round, so that reading the file back
-loses nothing that ``compare`` uses.
+rounds go into the mean and, if a file is written, into sample files like those of ``--jsonbin``. An
+extra summary holds the median of each round, so that reading the file back loses nothing that
+``compare`` uses.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ STDEV: Final = "nv/cold/time/gpu/stdev/relative"
 SAMPLE_SIZE: Final = "nv/cold/sample_size"
 SAMPLES: Final = "nv/json/bin:nv/cold/sample_times"
 ROUNDS: Final = "nqbench/rounds"
-"""A summary of nqbench's own: the median of each round by its number, in seconds."""
+"""An extra summary: the median of each round by its number, in seconds."""
 SPEC: Final = "nqbench_device"
-"""An entry of nqbench's own in ``meta``: what the command line calls the device. It keeps the
-synthetic times of the test device apart from measured ones."""
+"""An extra entry in ``meta``: the device's name on the command line. It separates the synthetic
+times of the test device from measured ones."""
 TYPES: Final = ("int64", "float64", "string")
 SHOWN: Final = 60
 """Characters of a wrong value that an error shows."""
-_ANEW: Final = "write the file anew with `nvbench --json`"
+_ANEW: Final = "write the file again with `nvbench --json`"
 Identity = tuple[str, str, int, tuple[tuple[str, Level], ...]]
 
 
@@ -116,7 +116,7 @@ class _Gpu(BaseModel):
 
 
 class _Root(BaseModel):
-    """A result file, as far as it is read; whatever else it holds is left alone."""
+    """A result file, as far as it is read; everything else in it is ignored."""
 
     meta: Any = None
     devices: Annotated[list[_Gpu], _Empty] = []
@@ -145,11 +145,7 @@ def read_files(paths: Sequence[Path]) -> Dataset:
                 found[key] = _with_rounds(point, {**earlier.measurements, **rounds_of})
     count = max((len(p.measurements) for p in found.values()), default=0)
     manifest = {
-        "device": {
-            "spec": files[0].spec,
-            "kind": "cuda",
-            "facts": {"name": files[0].device},
-        },
+        "device": {"spec": files[0].spec, "kind": "cuda", "facts": {"name": files[0].device}},
         "command": ["nvbench", "--json", str(paths[0])],
         "statistic": files[0].statistic,
         "study": {"name": paths[0].stem, "workload": "counting"},
@@ -197,7 +193,7 @@ def _load(path: Path) -> _Root:
         raise InterchangeError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise InterchangeError(
-            f"{path} is not JSON ({error}); write it anew with `nvbench --json {path.name}`"
+            f"{path} is not JSON ({error}); write it again with `nvbench --json {path.name}`"
         ) from None
     if not isinstance(data, Mapping) or "benchmarks" not in data:
         raise InterchangeError(
@@ -222,7 +218,7 @@ def _load(path: Path) -> _Root:
 
 
 def _wrong(path: Path, where: str, value: object, why: str) -> InterchangeError:
-    """That a field is not what it has to be."""
+    """The error for a field with a wrong value."""
     text = repr(value)
     shown = text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
     return InterchangeError(f"{path}: {where} is {shown}: {why[:1].lower()}{why[1:]}; {_ANEW}")
@@ -283,7 +279,7 @@ def _time(path: Path, where: str, value: object) -> float:
 
 
 def _samples(path: Path, where: str, data: Mapping[str, Level]) -> Any:
-    """The samples of ``--jsonbin`` in seconds, or ``None`` where their file was left behind."""
+    """The samples of ``--jsonbin`` in seconds; ``None`` if their file is missing."""
     name, size = data.get("filename"), data.get("size")
     if not isinstance(name, str):
         raise _wrong(path, f"{where} filename", name, "a string is needed")
@@ -303,7 +299,7 @@ def _identity(point: PointResult) -> Identity:
 
 
 def _renumber(point: PointResult, number: int) -> dict[int, Mapping[str, Any]]:
-    """One file as one round: of several rounds in it, their geometric mean stands for it."""
+    """One file as one round: several rounds in it become their geometric mean."""
     if not point.ok:
         return {}
     if len(point.measurements) == 1:
@@ -396,13 +392,7 @@ def _benchmarks(data: Dataset, samples: Samples, folder: Path | None) -> list[di
                 written += 1
             states.append(state)
         benchmarks.append(
-            {
-                "name": sweep,
-                "index": index,
-                "devices": [0],
-                "axes": _axes(points),
-                "states": states,
-            }
+            {"name": sweep, "index": index, "devices": [0], "axes": _axes(points), "states": states}
         )
     return benchmarks
 
@@ -446,9 +436,9 @@ def _state(point: PointResult, values: Sequence[float]) -> dict[str, Any]:
 def _summaries(point: PointResult, values: Sequence[float]) -> list[dict[str, Any]]:
     rounds = point.values(TIME)
     of_rounds = [_named(str(number), value) for number, value in rounds.items()]
-    mine = _summary(ROUNDS, "Rounds", "Median kernel time of each round", of_rounds)
+    ours = _summary(ROUNDS, "Rounds", "Median kernel time of each round", of_rounds)
     if not values:
-        return [mine]
+        return [ours]
     times = np.asarray(values, dtype=float)
     mean = float(times.mean())
     noise = float(times.std(ddof=1)) / mean if len(times) > 1 else math.inf
@@ -457,7 +447,7 @@ def _summaries(point: PointResult, values: Sequence[float]) -> list[dict[str, An
         _value(MEAN, "GPU Time", "Mean kernel time (CUDA events)", mean, "duration"),
         _value(MEDIAN, "GPU Median", "Median kernel time", float(np.median(times)), "duration"),
         _value(STDEV, "Noise", "Relative standard deviation", noise, "percentage"),
-        mine,
+        ours,
     ]
 
 
@@ -473,14 +463,10 @@ def _summary(
 
 
 def _named(name: str, value: Level) -> dict[str, Any]:
-    """A named value as nvbench writes it: numbers as text, what is infinite as null."""
+    """A named value as nvbench writes it: numbers as text, infinities as null."""
     kind = _type(value)
     finite = kind != "float64" or math.isfinite(float(value))
-    return {"name": name, "type": kind, "value": _digits(value) if finite else None}
-
-
-def _digits(value: Level) -> str:
-    return repr(value) if isinstance(value, float) else str(value)
+    return {"name": name, "type": kind, "value": str(value) if finite else None}
 
 
 def _type(value: Level) -> str:

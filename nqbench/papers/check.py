@@ -1,4 +1,4 @@
-"""What the form of a paper's file does not say: names that must mean something."""
+"""Checks what the schema of a paper's file cannot: every name in it must exist."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from nqbench.errors import StudyError
-from nqbench.papers.formula import (
-    DEVICE,
-    DEVICE_NUMBERS,
-    OF_SYSTEM,
-    OF_SYSTEMS,
-    Formula,
-    parse,
-)
+from nqbench.papers.formula import DEVICE, DEVICE_NUMBERS, OF_SYSTEM, OF_SYSTEMS, Formula, parse
 from nqbench.papers.schema import FROM_DATA, Claim, Paper, PaperTable, Series
 from nqbench.point import PART
 from nqbench.study.yaml_marks import Key, KeyPath, Source
@@ -24,7 +17,7 @@ from nqbench.workloads import get, names, phases
 
 OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles", "divergence", "counter")
 RESOURCES: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes")
-"""What a compiler and a launch tell of a kernel, beside the counters."""
+"""What compiler and launch report about a kernel, in addition to the counters."""
 _OTHER_ARGUMENTS: Final = ("hw", "N", "config", "stat", "system", "kernel", "least", PART)
 
 
@@ -41,7 +34,7 @@ def check(paper: Paper, source: Source) -> None:
 
 
 def _known(source: Source, absence: str, name: str, known: Collection[str], path: KeyPath) -> None:
-    """Raise ``StudyError`` unless ``name`` is among ``known``, which the hint chooses from."""
+    """Raise ``StudyError`` with a suggestion unless ``name`` is among ``known``."""
     if name not in known:
         raise source.error(f"{absence} '{name}'; {suggestion(name, known)}", path)
 
@@ -91,13 +84,8 @@ class _Check:
         full = self.paper.system(name)
         if full not in self.systems:
             short = {s.id for s in self.paper.systems if s.system}
-            _known(
-                self.source,
-                "there is no system",
-                name,
-                self.systems if "." in name else short,
-                path,
-            )
+            known = self.systems if "." in name else short
+            _known(self.source, "there is no system", name, known, path)
         if full.startswith(f"{self.paper.id}.") and full not in self.own:
             raise self.source.error(f"the paper has no system '{full}'; add it to 'systems'", path)
 
@@ -117,7 +105,7 @@ class _Check:
             _known(self.source, "there is no factor", name, self.factors, path)
 
     def table(self, table: PaperTable, path: KeyPath) -> None:
-        """A table: its rows, what stands beside them today, and its series."""
+        """A table: its rows, their counterparts today, and its series."""
         self.devices(table.hardware, path)
         self.file(table.data, path)
         if bool(table.data) != (table.twin in FROM_DATA):
@@ -125,15 +113,10 @@ class _Check:
             raise self.source.error(f"twin '{table.twin}' of {table.id} {wanted}", (*path, "twin"))
         for i, row in enumerate(table.rows):
             if len(row) != len(table.columns):
-                raise self.source.error(
-                    f"a row of {table.id} has {len(row)} cells, but there are"
-                    f" {len(table.columns)} columns",
-                    (*path, "rows", i),
-                )
-        rows, counters = (
-            [str(r[0]) for r in table.rows],
-            (*COUNTERS, *PROFILER_COUNTERS, *RESOURCES),
-        )
+                said = f"has {len(row)} cells, but there are {len(table.columns)} columns"
+                raise self.source.error(f"a row of {table.id} {said}", (*path, "rows", i))
+        rows = [str(r[0]) for r in table.rows]
+        counters = (*COUNTERS, *PROFILER_COUNTERS, *RESOURCES)
         for i, part in enumerate(table.counterparts):
             at = (*path, "counterparts", i)
             _known(self.source, f"{table.id} has no row", part.label, rows, at)
@@ -142,7 +125,7 @@ class _Check:
             self.series(table, series, (*path, "series", i))
 
     def series(self, table: PaperTable, series: Series, path: KeyPath) -> None:
-        """A series of a table, and the quotient that the paper draws from it."""
+        """A series of a table, and the quotient that the paper derives from it."""
         self.system(series.system, path)
         self.devices([series.hardware] if series.hardware else [], path)
         quantities = (*OWN_QUANTITIES, *phases())
@@ -177,7 +160,7 @@ class _Check:
                 self.calls(formula, at)
 
     def calls(self, formula: Formula, path: KeyPath) -> None:
-        """Systems, phases and factors that a formula names in so many words."""
+        """Systems, phases and factors that a formula names literally."""
         for call in formula.calls():
             function = call.func.id if isinstance(call.func, ast.Name) else ""
             words = [a.value if isinstance(a, ast.Constant) else None for a in call.args]

@@ -1,6 +1,6 @@
 """Published times in CSV files beside ``published.yaml``: read once, every cell checked.
 
-A mistake is said with the line of the CSV file, as one of the YAML file is with its own.
+A mistake is reported with its line in the CSV file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def with_data(paper: Paper, source: Source) -> Paper:
 
 
 class _Reader:
-    """Reads one file; ``line`` is where it is."""
+    """Reads one file; ``line`` is the current one."""
 
     def __init__(self, paper: Paper, part: DataFile, file: Path) -> None:
         from nqbench.workloads import get
@@ -88,7 +88,7 @@ class _Reader:
             raise self.error(f"the header needs n and one of {listing(UNITS, 'or')}")
         if ("system" in names) == bool(self.part.system):
             raise self.error(
-                "say whose times these are either in a column 'system' or by the key 'system' of"
+                "say whose times these are, either in a column 'system' or with the key 'system' of"
                 " the YAML file"
             )
         return names

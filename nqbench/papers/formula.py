@@ -1,6 +1,6 @@
 """The language of claims: expressions over measured values.
 
-``expr`` gives ``value``, ``expect`` says what must hold of it. ``lambda`` and generators are
+``expr`` gives ``value``, ``expect`` says what must hold for it. ``lambda`` and generators are
 rewritten into list comprehensions, so that ``over([15, 16], lambda N: ...)`` can be written.
 """
 
@@ -32,19 +32,19 @@ FUNCTIONS: Final = {
     "mean": "arithmetic mean of a list",
     "product": "product of a list",
     "min": "least of a list or of the arguments",
-    "max": "largest of them",
+    "max": "greatest of a list or of the arguments",
     "abs": "absolute value",
 }
 NAMES: Final = {
     "N": "problem size",
-    "value": "what `expr` gave (only in `expect`)",
+    "value": "the value of `expr` (only in `expect`)",
     "hw": "device of the run",
     "devices": "devices of all runs given",
     "sizes": "problem sizes of the run",
     "logical_cores": "logical CPU cores of the run's machine",
 }
 DEVICE: Final = "device"
-"""What ``counter`` takes in the place of a system, for numbers of the run's device."""
+"""What ``counter`` takes instead of a system, for numbers of the run's device."""
 DEVICE_NUMBERS: Final = {
     "multiprocessors": "number of multiprocessors",
     "peak_gflops_single": "peak in single precision",
@@ -59,8 +59,8 @@ OF_TIME: Final = frozenset(
 )
 """Functions that need measured times."""
 
-UNDRAWN: Final = frozenset({"fails", "sizes_of"})
-"""Of these, functions whose answer no resampling of rounds changes."""
+UNSAMPLED: Final = frozenset({"fails", "sizes_of"})
+"""Of these, functions whose value does not change when rounds are resampled."""
 
 
 class _Rewrite(ast.NodeTransformer):
@@ -95,9 +95,9 @@ class Formula(Expression):
 
     @property
     def sized(self) -> bool:
-        """Whether its value depends on the size N that it is asked at.
+        """Whether its value depends on the size N that it is evaluated at.
 
-        It does not where N is only the variable of ``over`` and every function is told its size.
+        It does not if N is only the variable of ``over`` and every call gives its size.
         """
         return _sized(self.tree.body, bound=False)
 

@@ -1,4 +1,4 @@
-"""Reading ``experiments/PAPER/published.yaml``: marks for every mistake, digits as printed."""
+"""Reads ``experiments/PAPER/published.yaml``: digits as printed, mistakes with file:line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PUBLISHED: Final = "published.yaml"
 
 
 def paper_names() -> tuple[str, ...]:
-    """Names of the papers there are: those in ``./experiments``, and those of nqbench."""
+    """Names of all papers: those in ``./experiments``, and those that come with nqbench."""
     return tuple(sorted(papers_with(PUBLISHED)))
 
 

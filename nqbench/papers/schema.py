@@ -1,8 +1,8 @@
 """The form of ``published.yaml``: every key, checked by pydantic.
 
-Cells and values stay text, with the digits that the paper prints; numbers are made where one is
-calculated with. ``checks`` are this project's own numbers and never shown as the paper's. Long
-series lie in CSV files beside it (``data``, read by ``papers.data``).
+Cells and values stay text, with the digits that the paper prints; they become numbers where they
+are calculated with. ``checks`` are this project's own numbers and never shown as the paper's. Long
+series are in CSV files next to it (``data``, read by ``papers.data``).
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class _Part(BaseModel):
 
 
 class Work(_Part):
-    """Where the paper was published, as far as it says so.
+    """Where the paper was published, as far as it is known.
 
-    Where nobody knows the title, ``title`` is the paper's subject, ``authors`` is empty, and
-    ``note`` says so.
+    If the title is unknown, ``title`` is the paper's subject, ``authors`` is empty, and ``note``
+    says so.
     """
 
     title: str
@@ -77,9 +77,9 @@ class PaperSystem(_Part):
 
 
 class Today(_Part):
-    """A claim about certain devices in a form that other devices can be asked.
+    """A claim about certain devices, in a form that can be tested on others.
 
-    ``devices``  runs of how many different devices it needs
+    ``devices``  number of different devices whose runs it needs
     """
 
     expr: str
@@ -89,9 +89,9 @@ class Today(_Part):
 
 
 class Claim(_Part):
-    """A statement of the paper as something that can be tested (docs/papers.md has the language).
+    """A statement of the paper in a form that can be tested (docs/papers.md has the language).
 
-    ``n``  sizes that it is made for; empty: every size there is
+    ``n``  sizes that it applies to; empty: every size measured
     ``paper_value``  what the paper gives, by N, device or named part; text, as printed
     """
 
@@ -111,7 +111,7 @@ class Claim(_Part):
     caveat: str = ""
 
     def published(self, n: int | None) -> str:
-        """The paper's value at a size, or all of it where it does not go by size."""
+        """The paper's value at a size; all of its values where they are not listed by size."""
         if isinstance(self.paper_value, str):
             return self.paper_value
         if n is not None and str(n) in self.paper_value:
@@ -151,9 +151,9 @@ class Caveat(_Part):
 
 
 class Ratio(_Part):
-    """The quotient that the paper draws from a series.
+    """The quotient that the paper derives from a series.
 
-    ``series`` of ``table``  what it is divided into (``speedup``) or divided by (``share``)
+    ``series`` of ``table``  the dividend (``speedup``) or the divisor (``share``)
     ``printed``  label of the printed quotient, in ``printed_in`` (default: the same table)
     """
 
@@ -170,7 +170,7 @@ class Series(_Part):
 
     ``quantity``  ``time``, a phase, ``jobs``, ``iterations``, ``cycles``, or ``ratio`` where the
                   printed cell is itself the quotient
-    ``levels``    launch factors that tell it from others of the same system
+    ``levels``    launch factors that distinguish it from others of the same system
     ``choose``    ``main``: the configuration of the study's first sweep; ``best``: the fastest
     ``kernel``    which of a program's kernels (``quantity: counter``)
     """
@@ -186,7 +186,7 @@ class Series(_Part):
 
 
 class Counterpart(_Part):
-    """What stands today for a counter that the paper prints in the row ``label``.
+    """Today's counter for one that the paper prints in the row ``label``.
 
     ``scale`` turns our unit into the paper's; ``note`` says how the two differ.
     """
@@ -197,7 +197,7 @@ class Counterpart(_Part):
     note: str = ""
 
 
-Twin = Literal[
+Reproduction = Literal[
     "series",
     "printed",
     "environment",
@@ -219,7 +219,7 @@ FROM_DATA = ("speedups", "threads", "thresholds")
 
 
 class PaperTable(_Part):
-    """A table as printed. ``twin`` says how it is made again, ``data`` names its data file."""
+    """A table as printed. ``twin`` says how it is reproduced, ``data`` names its data file."""
 
     id: str
     number: str
@@ -230,7 +230,7 @@ class PaperTable(_Part):
     n: list[int] = []
     columns: list[str] = []
     rows: list[list[str | list[str]]] = []
-    twin: Twin
+    twin: Reproduction
     data: str = ""
     series: list[Series] = []
     counterparts: list[Counterpart] = []
@@ -293,8 +293,8 @@ Draw = Literal[
 
 
 class PaperFigure(_Part):
-    """A figure. ``unknown`` is drawn without printed numbers; ``draw`` says how it is made;
-    ``data`` names the data file of its published points."""
+    """A figure. ``unknown`` lists what it draws without printing numbers, ``draw`` says how it is
+    reproduced, ``data`` names the data file of its published points."""
 
     id: str
     number: str
@@ -324,11 +324,10 @@ class DataRow:
 
 
 class DataFile(_Part):
-    """A CSV file of published times beside ``published.yaml``.
+    """A CSV file of published times next to ``published.yaml``.
 
     Its header names ``n``, ``system`` (or the key ``system`` gives one for all rows), factors, and
-    ``seconds`` or ``milliseconds``. ``origin`` says whose numbers they are; ``rows`` are filled by
-    the reader.
+    ``seconds`` or ``milliseconds``. ``origin`` says whose numbers these are; ``rows`` come from it.
     """
 
     id: str
@@ -351,7 +350,7 @@ class DataFile(_Part):
 class Paper(_Part):
     """One paper. ``workload`` is what its systems compute.
 
-    ``timed``  what its times are: of the ``kernel``, or the ``total`` with the CPU's part
+    ``timed``  what its times cover: the ``kernel``, or the ``total`` with the CPU's part
     """
 
     schema_: Literal["nqbench-paper/2"] = Field(alias="schema")
@@ -383,7 +382,7 @@ class Paper(_Part):
         return {part.id: part for part in self.data}[name]
 
     def system(self, name: str) -> str:
-        """The name nqbench has for a system of the paper; dotted names are that already."""
+        """nqbench's name for a system of the paper; a dotted name is one already."""
         if "." in name:
             return name
         return {s.id: s.system for s in self.systems}.get(name) or f"{self.id}.{name}"

@@ -20,7 +20,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, in_times_of, timed_runs
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.errors import StudyError
-from nqbench.papers.formula import OF_TIME, UNDRAWN, Formula, evaluate, parse
+from nqbench.papers.formula import OF_TIME, UNSAMPLED, Formula, evaluate, parse
 from nqbench.papers.schema import Claim, Paper
 
 Word = Literal["holds", "fails", "unclear", "not measured"]
@@ -217,7 +217,7 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
         return SizeVerdict(n, "not measured", paper=paper, reason=error.message)
     finally:
         values.at = 0
-    exact = not form.names & (OF_TIME - UNDRAWN)
+    exact = not form.names & (OF_TIME - UNSAMPLED)
     shown = _shown([v for v, _ in results], values.resamples, exact)
     if form.expect is None:
         return SizeVerdict(
