@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PROSE = [ROOT / "README.md", *PAGES, *sorted((ROOT / "experiments").glob("*/README.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
 
 
@@ -97,3 +98,12 @@ def test_every_command_and_paper_is_documented() -> None:
     papers = (ROOT / "Makefile").read_text(encoding="utf-8").partition("PAPERS := ")[2]
     folders = {file.parent.name for file in ROOT.glob("experiments/*/published.yaml")}
     assert set(papers.splitlines()[0].split()) == folders
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_prose_fit_120_characters(page: Path) -> None:
+    text = re.sub(
+        r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    prose = (line for line in text.splitlines() if not line.startswith(("|", "    ", "!")))
+    assert [line for line in prose if len(line) > 120] == []
