@@ -38,14 +38,8 @@ DEFAULTS: dict[str, Any] = {
 def make(**changed: Any) -> Any:
     """The module; a changed value that is an exception is raised by its function."""
     module = types.ModuleType("pynvml")
-    names = {
-        "NVMLError": NVMLError,
-        "NVML_TEMPERATURE_GPU": 0,
-        "NVML_CLOCK_SM": 1,
-        "open": 0,
-    }
-    for name, value in names.items():
-        setattr(module, name, value)
+    names = {"NVMLError": NVMLError, "NVML_TEMPERATURE_GPU": 0, "NVML_CLOCK_SM": 1, "open": 0}
+    vars(module).update(names)
 
     def opened(step: int) -> None:
         vars(module)["open"] += step

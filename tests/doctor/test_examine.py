@@ -19,6 +19,9 @@ from nqbench.errors import DeviceUnavailable
 from tests.cli.call import ROOT, call, process
 from tests.doctor import fake_pynvml
 
+Around = Callable[[Answers], Surroundings]
+Server = dict[str, Answer]
+
 ABSENT = Answer(failure="not installed")
 LAPTOP = {
     "packages": Answer({"unmet": [], "count": 17}),
@@ -32,7 +35,7 @@ LAPTOP = {
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml.make())
     return LAPTOP | {
         "driver": Answer({"error": 0, "cuda": [13, 0], "count": 1}),
@@ -42,16 +45,14 @@ def server(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Callable[[Answers], Surroundings]:
+def around(tmp_path: Path) -> Around:
     def make(answers: Answers) -> Surroundings:
         return Surroundings(tmp_path, {"PATH": ""}, tmp_path, lambda: answers, lambda: 0.0)
 
     return make
 
 
-def test_laptop_without_a_gpu_can_use_the_simulator(
-    around: Callable[[Answers], Surroundings],
-) -> None:
+def test_laptop_without_a_gpu_can_use_the_simulator(around: Around) -> None:
     report = examine(around=around(LAPTOP))
     assert (report.device, report.usable) == ("sim", True)
     missing = {row.name for row in report.rows if row.state == "missing"}
@@ -59,11 +60,10 @@ def test_laptop_without_a_gpu_can_use_the_simulator(
     assert not examine("cuda:0", around(LAPTOP)).usable
 
 
-def test_server_can_use_its_gpu(
-    server: dict[str, Answer], around: Callable[[Answers], Surroundings]
-) -> None:
+def test_server_can_use_its_gpu(server: Server, around: Around) -> None:
     report = examine(around=around(server))
     assert (report.device, report.usable) == ("cuda:0", True)
+    assert [row.name for row in examine("cuda:3", around(server)).lacking] == ["cuda:3"]
     names = {row.name for row in report.rows}
     assert "GPU 0 clocks" in names
     assert "CUDA_VISIBLE_DEVICES" not in names
@@ -87,20 +87,14 @@ def test_server_can_use_its_gpu(
     ],
 )
 def test_what_a_device_needs(
-    device: str,
-    name: str,
-    usable: bool,
-    server: dict[str, Answer],
-    around: Callable[[Answers], Surroundings],
+    device: str, name: str, usable: bool, server: Server, around: Around
 ) -> None:
     report = examine(device, around(server | {name: Answer(failure="broken")}))
     assert report.usable is usable
     assert all(row.remedy for row in report.lacking)
 
 
-def test_card_without_a_driver_is_the_device_at_hand(
-    around: Callable[[Answers], Surroundings], tmp_path: Path
-) -> None:
+def test_a_card_without_a_driver_is_chosen(around: Around, tmp_path: Path) -> None:
     card = tmp_path / "sys/bus/pci/devices/0000:01:00.0"
     card.mkdir(parents=True)
     (card / "vendor").write_text("0x10de\n")
@@ -110,15 +104,8 @@ def test_card_without_a_driver_is_the_device_at_hand(
     assert "NVIDIA driver" in report.summary()
 
 
-def test_gpu_that_does_not_exist(
-    server: dict[str, Answer], around: Callable[[Answers], Surroundings]
-) -> None:
-    report = examine("cuda:3", around(server))
-    assert [row.name for row in report.lacking] == ["cuda:3"]
-
-
 @pytest.mark.parametrize("word", ["gpu", "cuda:x", "cpu:1", "", "replay:runs"])
-def test_unknown_device(word: str, around: Callable[[Answers], Surroundings]) -> None:
+def test_unknown_device(word: str, around: Around) -> None:
     with pytest.raises(DeviceUnavailable, match="doctor knows no device"):
         examine(word, around(LAPTOP))
 

@@ -1,4 +1,4 @@
-"""What is read from NVML, and what is made of it."""
+"""NVML as plain data, and the rows of each GPU."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def test_everything_is_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["gpus"][0]["ecc"] is True
 
 
-def test_what_is_not_told_is_none_and_breaks_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_reported_is_none_and_breaks_no_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     silent = {
         name: UNSUPPORTED
         for name in fake_pynvml.DEFAULTS
@@ -64,7 +66,7 @@ def test_shuts_down_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert module.open == 0
 
 
-def test_older_package_names_the_reasons_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_package_has_another_name_for_the_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     module = fake_pynvml.make()
     del module.nvmlDeviceGetCurrentClocksEventReasons
     module.nvmlDeviceGetCurrentClocksThrottleReasons = lambda gpu: 0x2
@@ -72,65 +74,45 @@ def test_older_package_names_the_reasons_otherwise(monkeypatch: pytest.MonkeyPat
     assert describe()["gpus"][0]["clocks_set"] is True
 
 
-def test_identity(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = rows(monkeypatch)[""]
-    assert row.state == "ok"
-    for part in ("Pretended H100", "9.0", "sm_90", "80 GiB", "GPU-1234"):
-        assert part in row.found
-
-
-def test_prohibited_computing_makes_the_gpu_unusable(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = rows(monkeypatch, nvmlDeviceGetComputeMode=2)[""]
-    assert (row.state, row.feature) == ("missing", "gpu")
-    assert "--compute-mode=0" in row.remedy
+PROCESS = types.SimpleNamespace(pid=4711)
+PROCESSES = {
+    "nvmlDeviceGetComputeRunningProcesses": [PROCESS],
+    "nvmlDeviceGetGraphicsRunningProcesses": [PROCESS],
+}
 
 
 @pytest.mark.parametrize(
-    ("changed", "expected", "word"),
+    ("name", "changed", "state", "found", "remedy"),
     [
-        ({}, "warning", "no sign"),
-        ({"nvmlDeviceGetCurrentClocksEventReasons": 0x2}, "ok", "fixed by a setting"),
-        ({"nvmlDeviceGetApplicationsClock": 1200}, "ok", "1200 MHz"),
+        ("", {}, "ok", "Pretended H100, 9.0 (sm_90), 80 GiB, GPU-1234", ""),
+        ("", {"nvmlDeviceGetComputeMode": 2}, "missing", "prohibited", "--compute-mode=0"),
+        ("clocks", {}, "warning", "no sign", "--lock-gpu-clocks=1410,1410"),
+        ("clocks", {"nvmlDeviceGetCurrentClocksEventReasons": 2}, "ok", "fixed by a setting", ""),
+        ("clocks", {"nvmlDeviceGetApplicationsClock": 1200}, "ok", "1200 MHz", ""),
+        ("persistence", {}, "ok", "on", ""),
+        ("persistence", {"nvmlDeviceGetPersistenceMode": 0}, "warning", "off", "sudo nvidia-smi"),
+        ("MIG", {}, "ok", "off", ""),
+        ("MIG", {"nvmlDeviceGetMigMode": [1, 1]}, "warning", "on", "sudo nvidia-smi -i 0 "),
+        ("other processes", PROCESSES, "warning", "1: 4711 python", "wait"),
+        ("ECC", {}, "ok", "on", ""),
+        ("ECC", {"nvmlDeviceGetEccMode": [0, 0]}, "ok", "off", ""),
+        ("ECC", {"nvmlDeviceGetEccMode": UNSUPPORTED}, "ok", "not on this GPU", ""),
     ],
 )
-def test_clocks(
-    changed: dict[str, Any], expected: str, word: str, monkeypatch: pytest.MonkeyPatch
+def test_rows_of_a_gpu(
+    name: str,
+    changed: dict[str, Any],
+    state: str,
+    found: str,
+    remedy: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    row = rows(monkeypatch, **changed)["clocks"]
-    assert row.state == expected
-    assert word in row.found
-    assert ("--lock-gpu-clocks=1410,1410" in row.remedy) == (expected == "warning")
-
-
-@pytest.mark.parametrize(
-    ("name", "question", "bad"),
-    [
-        ("persistence", "nvmlDeviceGetPersistenceMode", 0),
-        ("MIG", "nvmlDeviceGetMigMode", [1, 1]),
-    ],
-)
-def test_modes(name: str, question: str, bad: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert rows(monkeypatch)[name].state == "ok"
-    row = rows(monkeypatch, **{question: bad})[name]
-    assert row.state == "warning"
-    assert row.remedy.startswith("sudo nvidia-smi -i 0 ")
-
-
-def test_other_processes_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    process = types.SimpleNamespace(pid=4711)
-    row = rows(
-        monkeypatch,
-        nvmlDeviceGetComputeRunningProcesses=[process],
-        nvmlDeviceGetGraphicsRunningProcesses=[process],
-    )["other processes"]
-    assert row.state == "warning"
-    assert row.found == "1: 4711 python"
-
-
-def test_ecc_is_told_and_never_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    for value, word in (([1, 1], "on"), ([0, 0], "off"), (UNSUPPORTED, "not on this GPU")):
-        row = rows(monkeypatch, nvmlDeviceGetEccMode=value)["ECC"]
-        assert (row.state, row.found) == ("ok", word)
+    row = rows(monkeypatch, **changed)[name]
+    assert row.state == state
+    assert row.feature == ("steadiness" if name else "gpu")
+    assert found in row.found
+    assert remedy in row.remedy
+    assert bool(remedy) == bool(row.remedy)
 
 
 @pytest.mark.parametrize(

@@ -106,17 +106,17 @@ def test_package_rows(
 def test_an_installed_package_is_repaired_by_pip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no Makefile beside it."""
+    """There is no Makefile next to it."""
     monkeypatch.setattr(software, "PACKAGE", tmp_path / "nqbench")
     assert software.setup().endswith("-m pip install 'nqbench'")
     assert software.setup("cuda12").endswith("-m pip install 'nqbench[cuda12]'")
 
 
-def test_absent_driver_tells_container_card_and_nothing_apart(tmp_path: Path) -> None:
+def test_a_missing_driver_with_a_container_a_card_or_neither(tmp_path: Path) -> None:
     nothing = gpu.driver(NO_LIBRARY, NO_NVML, tmp_path)
     assert "no NVIDIA card" in nothing.found
     put(tmp_path, "sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n")
-    put(tmp_path, "sys/bus/pci/devices/0000:01:00.0/class", "0x040300\n")  # only its sound
+    put(tmp_path, "sys/bus/pci/devices/0000:01:00.0/class", "0x040300\n")  # its audio function
     assert not gpu.has_nvidia_card(tmp_path)
     put(tmp_path, "sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n")
     assert "card is in this machine" in gpu.driver(NO_LIBRARY, NO_NVML, tmp_path).found
@@ -152,7 +152,7 @@ def test_folders(tmp_path: Path) -> None:
     assert system.results(blocked).state == "missing"
 
 
-def test_ncu_on_the_path_or_beside_it(tmp_path: Path) -> None:
+def test_ncu_on_the_path_or_elsewhere(tmp_path: Path) -> None:
     assert gpu.ncu(tmp_path, None).remedy.startswith("install NVIDIA Nsight Compute")
     put(tmp_path, "opt/nvidia/nsight-compute/2024.1.0/ncu", mode=0o755)
     newest = put(tmp_path, "opt/nvidia/nsight-compute/2025.3.1/ncu", mode=0o755)

@@ -16,12 +16,15 @@ from nqbench.workloads.base import Factor, Resolved, Workload
 SIM = DeviceFacts("test simulator", "sim", (9, 0), multiprocessors=4)
 CUDA = DeviceFacts("test GPU", "cuda", (9, 0), multiprocessors=132)
 CPU = DeviceFacts("test CPU", "cpu", (0, 0), multiprocessors=1)
+TURING = DeviceFacts("sim", "sim", (7, 5), 40, shared_per_block_optin=65536)
+"""A simulated device with as little shared memory as the smallest current GPUs have."""
+H100 = DeviceFacts("GPU", "cuda", (9, 0), 132, shared_per_block_optin=232448)
 
 _FACTORS = (
     Factor("n", "board size", number=(1, 27)),
     Factor("memory", "where the stacks live", ("local", "shared", "global")),
     Factor("layout", "which index runs fastest", ("per_thread", "interleaved")),
-    Factor("depth", "rows placed on the host", number=(2, 24), auto=True),
+    Factor("depth", "rows placed on the CPU", number=(2, 24), auto=True),
     Factor("block_size", "threads per block", number=(1, 1024)),
     Factor("blocks", "grid size", ("from_jobs",), number=(1, 100_000), per_sm=True),
     Factor("pool_size", "jobs per pool", number=(1, 1_000_000)),

@@ -11,12 +11,10 @@ from nqbench.facts import DeviceFacts
 from nqbench.study import MAX_POINTS, OPTIONS, REPORT_KINDS, Measure, ReportKind, expand
 from nqbench.study.expressions import DEVICE_FACTS, FUNCTIONS
 from nqbench.study.schema import MeasureFile, StudyFile, SweepFile
-from tests.study.fake import study_of
+from tests.study.fake import H100, TURING, study_of
 
 TEXT = (Path(__file__).parents[2] / "docs" / "study-format.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE)
-SIM = DeviceFacts("sim", "sim", (7, 5), 40, shared_per_block_optin=65536)
-GPU = DeviceFacts("GPU", "cuda", (9, 0), 132, shared_per_block_optin=232448)
 
 
 def complete(example: str) -> str:
@@ -31,17 +29,14 @@ def complete(example: str) -> str:
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-@pytest.mark.parametrize("facts", [SIM, GPU], ids=lambda facts: facts.kind)
+@pytest.mark.parametrize("facts", [TURING, H100], ids=lambda facts: facts.kind)
 def test_example(number: int, facts: DeviceFacts, tmp_path: Path) -> None:
     points = expand(study_of(tmp_path, complete(EXAMPLES[number])), facts)
     assert any(not point.skip for point in points)
 
 
-def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 10
-
-
 def test_measure_example_shows_the_defaults(tmp_path: Path) -> None:
+    assert len(EXAMPLES) >= 10
     example = next(text for text in EXAMPLES if text.startswith("measure:"))
     assert study_of(tmp_path, complete(example)).measure == Measure()
 

@@ -19,27 +19,54 @@ def column(points: list[Point], *factors: str) -> list[tuple[object, ...]]:
     return [tuple(point.factors[factor] for factor in factors) for point in points]
 
 
-def test_matrix_is_the_cartesian_product_with_the_last_factor_fastest(tmp_path: Path) -> None:
-    text = "name: s\nn: [12, 10]\nmatrix: {memory: [shared, global], depth: {range: [3, 5]}}"
-    points = points_of(tmp_path, text)
-    expected = [(n, m, d) for n in (10, 12) for m in ("shared", "global") for d in (3, 4, 5)]
-    assert column(points, "n", "memory", "depth") == expected
-
-
-def test_zip_runs_side_by_side_inside_the_matrix(tmp_path: Path) -> None:
-    text = HEAD + "matrix: {memory: [shared, global]}\nzip: {depth: [3, 4], block_size: [32, 64]}"
-    points = points_of(tmp_path, text)
-    assert column(points, "memory", "depth", "block_size") == [
-        ("shared", 3, 32),
-        ("shared", 4, 64),
-        ("global", 3, 32),
-        ("global", 4, 64),
-    ]
-
-
-def test_ranges_include_both_ends(tmp_path: Path) -> None:
-    text = "name: s\nn: {range: [8, 14], step: 3}\nmatrix: {depth: {range: [2, 2]}}"
-    assert column(points_of(tmp_path, text), "n", "depth") == [(8, 2), (11, 2), (14, 2)]
+@pytest.mark.parametrize(
+    ("text", "factors", "expected"),
+    [
+        pytest.param(
+            "n: [12, 10]\nmatrix: {memory: [shared, global], depth: {range: [3, 5]}}",
+            "n memory depth",
+            [(n, m, d) for n in (10, 12) for m in ("shared", "global") for d in (3, 4, 5)],
+            id="cartesian product, the last factor fastest",
+        ),
+        pytest.param(
+            "n: 10\nmatrix: {memory: [shared, global]}\nzip: {depth: [3, 4], block_size: [32, 64]}",
+            "memory depth block_size",
+            [(m, *row) for m in ("shared", "global") for row in ((3, 32), (4, 64))],
+            id="zip side by side inside the matrix",
+        ),
+        pytest.param(
+            "n: {range: [8, 14], step: 3}\nmatrix: {depth: {range: [2, 2]}}",
+            "n depth",
+            [(8, 2), (11, 2), (14, 2)],
+            id="ranges include both ends",
+        ),
+        pytest.param(
+            "zip: {n: [12, 10], depth: [5, 3]}", "n depth", [(10, 3), (12, 5)], id="sizes in a zip"
+        ),
+        pytest.param(
+            "n: 10\nsystem: alpha2010.opt1_shared\nmatrix: {block_size: [32, 96]}",
+            "memory layout block_size",
+            [("shared", "per_thread", size) for size in (32, 96)],
+            id="factors override a system",
+        ),
+        pytest.param(
+            "n: 10\nsystem: beta2011.pool\nmatrix: {block_size: [128, 512]}\ninfeasible: skip",
+            "pool_size",
+            [(256,), (256,)],
+            id="a skipped point has the levels of its system",
+        ),
+        pytest.param(
+            "n: [10, 16]\nsystem: alpha2010.opt1_shared\n"
+            "fixed:\n  pool_size: block_size * depth\n  depth: 'max(4, n - 11)'\n"
+            "  blocks: 2 * device.multiprocessors",
+            "depth pool_size blocks",
+            [(4, 256, 8), (5, 320, 8)],
+            id="expressions read n, other factors, the system and the device",
+        ),
+    ],
+)
+def test_levels(tmp_path: Path, text: str, factors: str, expected: list[object]) -> None:
+    assert column(points_of(tmp_path, f"name: s\n{text}"), *factors.split()) == expected
 
 
 def test_sweeps_keep_the_order_of_the_file_and_their_own_sizes(tmp_path: Path) -> None:
@@ -60,15 +87,6 @@ def test_a_single_sweep_takes_the_name_of_the_study(tmp_path: Path) -> None:
     assert [p.sweep for p in points_of(tmp_path, HEAD + "fixed: {depth: 4}")] == ["s"]
 
 
-def test_factors_override_the_levels_of_a_system(tmp_path: Path) -> None:
-    text = HEAD + "system: alpha2010.opt1_shared\nmatrix: {block_size: [32, 96]}"
-    points = points_of(tmp_path, text)
-    assert column(points, "memory", "layout", "block_size") == [
-        ("shared", "per_thread", 32),
-        ("shared", "per_thread", 96),
-    ]
-
-
 @pytest.mark.parametrize(
     "axis",
     [
@@ -81,11 +99,6 @@ def test_systems_as_an_axis(tmp_path: Path, axis: str) -> None:
     points = points_of(tmp_path, "name: s\nn: [11, 10]\n" + axis)
     expected = [(n, s) for n in (10, 11) for s in ("beta2011.pool", "cpu.plain")]
     assert [(p.n, p.system) for p in points] == expected
-
-
-def test_sizes_as_part_of_a_zip(tmp_path: Path) -> None:
-    text = "name: s\nzip: {n: [12, 10], depth: [5, 3]}"
-    assert column(points_of(tmp_path, text), "n", "depth") == [(10, 3), (12, 5)]
 
 
 def test_values_by_kind_of_device(tmp_path: Path) -> None:
@@ -114,16 +127,6 @@ def test_a_sweep_without_values_for_the_device_stays_out(tmp_path: Path) -> None
     )
     assert [p.sweep for p in points_of(tmp_path, text, SIM)] == ["a"]
     assert [p.sweep for p in points_of(tmp_path, text, CUDA)] == ["a", "b"]
-
-
-def test_expressions_see_n_other_factors_the_system_and_the_device(tmp_path: Path) -> None:
-    text = (
-        "name: s\nn: [10, 16]\nsystem: alpha2010.opt1_shared\n"
-        "fixed:\n  pool_size: block_size * depth\n  depth: 'max(4, n - 11)'\n"
-        "  blocks: 2 * device.multiprocessors"
-    )
-    points = points_of(tmp_path, text)
-    assert column(points, "depth", "pool_size", "blocks") == [(4, 256, 8), (5, 320, 8)]
 
 
 def test_auto_and_per_sm_reach_the_workload(tmp_path: Path) -> None:
@@ -222,11 +225,6 @@ def test_infeasible_points_are_kept_with_their_reason(tmp_path: Path) -> None:
     assert "49152" in skipped.skip
     assert skipped.factors == {"n": 10, "block_size": 512}
     assert skipped.label() == "s N=10"
-
-
-def test_skipped_points_show_the_levels_of_their_system(tmp_path: Path) -> None:
-    text = HEAD + "system: beta2011.pool\nmatrix: {block_size: [128, 512]}\ninfeasible: skip"
-    assert points_of(tmp_path, text)[1].factors["pool_size"] == 256
 
 
 def test_kernels_are_skipped_on_a_cpu_whatever_the_study_says(tmp_path: Path) -> None:

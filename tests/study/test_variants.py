@@ -11,10 +11,8 @@ from nqbench.facts import DeviceFacts
 from nqbench.point import PART, Point, labels
 from nqbench.study import expand, load_study
 from nqbench.workloads.base import VARIANTS
-from tests.study.fake import CUDA, SIM, points_of
+from tests.study.fake import CPU, CUDA, H100, SIM, points_of
 
-GPU = DeviceFacts("GPU", "cuda", (9, 0), 132, shared_per_block_optin=232448)
-CPU = DeviceFacts("CPU", "cpu", (0, 0), 1)
 STUDY = """\
 name: waiting
 workload: local_search
@@ -29,7 +27,7 @@ measure:
 """
 
 
-def points(folder: Path, text: str = STUDY, facts: DeviceFacts = GPU) -> list[Point]:
+def points(folder: Path, text: str = STUDY, facts: DeviceFacts = H100) -> list[Point]:
     file = folder / "study.yaml"
     file.write_text(text, encoding="utf-8")
     return expand(load_study(file), facts)
@@ -39,20 +37,14 @@ def test_each_point_of_the_sweep_becomes_three(tmp_path: Path) -> None:
     found = points(tmp_path)
     whole = [p for p in found if p.sweep == "whole"]
     assert [p.factors.get(PART) for p in whole] == [None]
-    taken = [p for p in found if p.system == "brodtkorb_part1.gpu_v1" and p.sweep == "parts"]
-    assert [p.factors[PART] for p in taken] == list(VARIANTS)
-    assert len({str(p.configuration) for p in taken}) == 1
-    assert not any(p.skip for p in taken)
-
-
-def test_the_old_name_of_the_key_still_works(tmp_path: Path) -> None:
-    assert points(tmp_path, STUDY.replace("variants:", "apart:")) == points(tmp_path)
-
-
-def test_a_kernel_without_variants_is_skipped_with_the_reason(tmp_path: Path) -> None:
-    reasons = {p.system: p.skip for p in points(tmp_path) if p.skip}
+    kernels = [p for p in found if p.system == "brodtkorb_part1.gpu_v1" and p.sweep == "parts"]
+    assert [p.factors[PART] for p in kernels] == list(VARIANTS)
+    assert len({str(p.configuration) for p in kernels}) == 1
+    assert not any(p.skip for p in kernels)
+    reasons = {p.system: p.skip for p in found if p.skip}
     assert "local_search.resident applies the move" in reasons["local_search.resident"]
     assert "runs on the CPU" in reasons["brodtkorb_part1.cpu_mapped"]
+    assert points(tmp_path, STUDY.replace("variants:", "apart:")) == found, "the key's old name"
 
 
 def test_a_kernel_without_a_gpu_keeps_its_own_reason(tmp_path: Path) -> None:
@@ -79,7 +71,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("which", REFUSED)
-def test_a_mistake_is_said_with_its_line(which: str, tmp_path: Path) -> None:
+def test_a_mistake_names_its_line(which: str, tmp_path: Path) -> None:
     text, said = REFUSED[which]
     with pytest.raises(StudyError, match=r"study\.yaml:\d+: ") as caught:
         points(tmp_path, text)
