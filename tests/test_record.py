@@ -77,11 +77,7 @@ def parsed(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         (["about", "n"], [8], r"about.n \[8\], which is not a number or text"),
         (["telemetry"], None, "telemetry None, which is not a table"),
         (["telemetry", "sm_mhz"], {"min": 1}, "which is not a reading"),
-        (
-            ["telemetry", "clock_reasons"],
-            "hot",
-            "clock_reasons 'hot', which is not a list",
-        ),
+        (["telemetry", "clock_reasons"], "hot", "clock_reasons 'hot', which is not a list"),
         (["answer"], 92, "answer 92, which is not a text"),
         (["order"], 1.5, "order 1.5, which is not a whole number"),
         (["round"], True, "round True, which is not a whole number"),
@@ -103,11 +99,7 @@ def test_a_record_with_a_wrong_value(
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        (
-            ["points", 1, "factors", "n"],
-            "x",
-            r"has points\[1\].factors.n 'x', which",
-        ),
+        (["points", 1, "factors", "n"], "x", r"has points\[1\].factors.n 'x', which"),
         (["points", 0, "factors"], 3, r"has points\[0\].factors 3, which is not a table"),
         (["points", 0], {"key": "k"}, r"lacks points\[0\].sweep"),
         (["points", 0], 5, r"has points\[0\] 5, which is not a table"),

@@ -9,13 +9,7 @@ import pytest
 
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.limits.bottleneck import (
-    BEYOND,
-    NEAR,
-    bottlenecks,
-    judge,
-    verdict_text,
-)
+from nqbench.analysis.limits.bottleneck import BEYOND, NEAR, bottlenecks, judge, verdict_text
 from nqbench.errors import AnalysisError
 from nqbench.workloads.base import VARIANTS
 from tests.builders import Builder, interval

@@ -339,8 +339,7 @@ def short() -> Observed:
 
 
 @pytest.mark.parametrize(
-    ("timed", "ratio"),
-    [("kernel", 2.0), ("total", (2 * SHORT_S + HOST_S) / (SHORT_S + HOST_S))],
+    ("timed", "ratio"), [("kernel", 2.0), ("total", (2 * SHORT_S + HOST_S) / (SHORT_S + HOST_S))]
 )
 def test_claims_read_the_time_that_the_paper_prints(timed: str, ratio: float) -> None:
     claim = {"expr": 'time("naive_l1_16k") / time("naive_l1_48k")', "expect": "value > 1.5"}

@@ -8,15 +8,7 @@ import pytest
 
 from nqbench.analysis.data.quantities import quantity
 from nqbench.analysis.findings import COUNTERS_TOLD, extremes, findings
-from tests.builders import (
-    H100,
-    MINI,
-    SYSTEMS,
-    Builder,
-    ablation,
-    factorial,
-    truth_s,
-)
+from tests.builders import H100, MINI, SYSTEMS, Builder, ablation, factorial, truth_s
 
 
 def test_measured_findings_name_factor_best_point_and_reversal() -> None:

@@ -196,9 +196,7 @@ def test_kernel_that_nvbench_skips(bench: FakeBench, monkeypatch: pytest.MonkeyP
         side_nvbench.time_cases([SPIN], 0)
 
 
-def test_missing_package_is_one_sentence_with_its_command(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_missing_package_is_one_sentence_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = types.SimpleNamespace(
         Device=type("Device", (), {"count": staticmethod(lambda: 1), "__init__": lambda s, i: None})
     )

@@ -95,10 +95,7 @@ def test_a_skipped_state_keeps_its_reason(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (lambda f: f.clear(), "is not a result of nvbench"),
-        (
-            lambda f: f["meta"]["version"]["json"].update(major=2),
-            "json.major is 2: only 1",
-        ),
+        (lambda f: f["meta"]["version"]["json"].update(major=2), "json.major is 2: only 1"),
         (lambda f: f.update(benchmarks=[]), "holds no benchmark with a state"),
         (lambda f: f.update(benchmarks="x"), "benchmarks is 'x': input should be a valid list"),
         (lambda f: f["benchmarks"][0].pop("name"), r"benchmarks\[0\]\.name is missing"),

@@ -71,9 +71,7 @@ def test_each_fault_gets_its_status_and_a_reason(name: str, swept: tuple[RunOutc
         assert len(record.reason) > len("failed")
 
 
-def test_the_sweep_goes_on_and_counts_what_became_of_each(
-    swept: tuple[RunOutcome, Path],
-) -> None:
+def test_the_sweep_goes_on_and_counts_what_became_of_each(swept: tuple[RunOutcome, Path]) -> None:
     outcome, path = swept
     assert not outcome.interrupted
     assert outcome.counts == {

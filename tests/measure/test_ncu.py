@@ -24,20 +24,11 @@ from nqbench.measure.profiler.ncu import (
     counters_of,
     read_csv,
 )
-from nqbench.measure.profiler.ncu import (
-    main as profile_target,
-)
+from nqbench.measure.profiler.ncu import main as profile_target
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.runner import counted, run_study
 from nqbench.measure.sampling.measurement import Measurement
-from nqbench.measure.worker.messages import (
-    Done,
-    MeasureRequest,
-    Open,
-    Refused,
-    decode,
-    encode,
-)
+from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused, decode, encode
 from nqbench.measure.worker.pool import Reply
 from nqbench.measure.worker.session import Session
 from nqbench.point import Point

@@ -63,11 +63,7 @@ def test_a_host_function_may_tell_phases_and_outputs() -> None:
     assert runs_on_cpu(point(8, "sums.serial"))
     assert not runs_on_cpu(point(8))
     found = Session("fake").measure(request(8, "sums.serial"))
-    assert (found.status, found.device, found.answer) == (
-        "ok",
-        "cpu",
-        str(100 + 28 * 4950),
-    )
+    assert (found.status, found.device, found.answer) == ("ok", "cpu", str(100 + 28 * 4950))
     value_s = found.value_s or 0.0
     # The function says that a fifth of its last run went into this; how long runs take is measured.
     assert found.phases == pytest.approx(

@@ -42,10 +42,29 @@ def launches(times: Iterable[float], clock: Stopwatch, extra: float = 0.0) -> Ca
     return launch
 
 
-def test_steady_times_stop_at_the_fewest_samples() -> None:
+@pytest.mark.parametrize(
+    ("times", "policy", "ended_by", "count"),
+    [
+        ([0.001] * 10, Policy(samples=10), "target", 10),  # steady
+        ([0.01], Policy(share_s=0.0), "budget", 1),  # even a share of nothing gives one
+        ([LONG_LAUNCH_S + 0.1], Policy(share_s=100.0), "long_launch", 1),
+        (itertools.cycle([1e-6, 2e-6]), Policy(share_s=1e9), "samples", MAX_SAMPLES),
+        (
+            itertools.cycle([1e-6, 2e-6]),
+            Policy(share_s=1e9, samples=MAX_SAMPLES + 100),
+            "samples",
+            MAX_SAMPLES + 100,
+        ),
+    ],
+    ids=["steady", "no time", "long launches", "no bound", "more than usual"],
+)
+def test_sampling_ends(times: Iterable[float], policy: Policy, ended_by: str, count: int) -> None:
     clock = Stopwatch()
-    found = sample(launches(itertools.repeat(0.001), clock), Policy(samples=10), clock)
-    assert (found.ended_by, len(found.values_s), found.median_s) == ("target", 10, 0.001)
+    found = sample(launches(times, clock), policy, clock)
+    assert (found.ended_by, len(found.values_s)) == (ended_by, count)
+    if isinstance(times, list):
+        assert list(found.values_s) == times
+        assert found.median_s == times[0]
 
 
 def test_noise_is_sampled_until_the_target_is_met() -> None:
@@ -70,18 +89,6 @@ def test_the_share_of_the_budget_is_a_limit_on_wall_time() -> None:
     assert 1.0 <= clock.now <= 1.2
 
 
-def test_even_a_share_of_nothing_gives_one_sample() -> None:
-    clock = Stopwatch()
-    found = sample(launches([0.01], clock), Policy(share_s=0.0), clock)
-    assert (found.ended_by, found.values_s) == ("budget", (0.01,))
-
-
-def test_one_sample_is_enough_where_a_launch_is_long() -> None:
-    clock = Stopwatch()
-    found = sample(launches([LONG_LAUNCH_S + 0.1], clock), Policy(share_s=100.0), clock)
-    assert (found.ended_by, len(found.values_s)) == ("long_launch", 1)
-
-
 def test_one_disturbed_launch_does_not_make_a_kernel_long() -> None:
     clock = Stopwatch()
     times = itertools.chain([LONG_LAUNCH_S + 0.1], itertools.repeat(0.001))
@@ -94,33 +101,28 @@ def test_one_disturbed_launch_does_not_make_a_kernel_long() -> None:
     assert LONG_LAUNCH_S + 0.1 in found.values_s  # kept all the same
 
 
-def test_no_measurement_grows_without_bound() -> None:
-    clock = Stopwatch()
-    times = itertools.cycle([1e-6, 2e-6])
-    found = sample(launches(times, clock), Policy(share_s=1e9), clock)
-    assert (found.ended_by, len(found.values_s)) == ("samples", MAX_SAMPLES)
+FALLING = [0.010, 0.007, 0.005, 0.004, 0.0039]
 
 
-def test_more_samples_than_usual_can_be_asked_for() -> None:
-    clock = Stopwatch()
-    policy = Policy(share_s=1e9, samples=MAX_SAMPLES + 100)
-    found = sample(launches(itertools.cycle([1e-6, 2e-6]), clock), policy, clock)
-    assert len(found.values_s) == MAX_SAMPLES + 100
-
-
-def test_steady_times_end_it_as_soon_as_that_is_seen() -> None:
-    clock = Stopwatch()
-    found = warm_up(launches(itertools.repeat(0.001), clock), 1, 1.0, clock=clock)
-    assert (found.launches, found.ended_by) == (1 + STEADY_LAUNCHES, "steady")
-    assert found.lowest_s == 0.001
-
-
-def test_falling_times_are_waited_for() -> None:
-    clock = Stopwatch()
-    falling = [0.010, 0.007, 0.005, 0.004, 0.0039]
-    times = itertools.chain(falling, itertools.repeat(0.0039))
-    found = warm_up(launches(times, clock), 1, 1.0, clock=clock)
-    assert (found.launches, found.ended_by) == (len(falling) + STEADY_LAUNCHES, "steady")
+@pytest.mark.parametrize(
+    ("times", "limit_s", "count", "ended_by"),
+    [
+        (itertools.repeat(0.001), 1.0, 1 + STEADY_LAUNCHES, "steady"),
+        (
+            itertools.chain(FALLING, itertools.repeat(FALLING[-1])),
+            1.0,
+            len(FALLING) + STEADY_LAUNCHES,
+            "steady",
+        ),
+        ((0.9**i for i in itertools.count()), 1e9, MAX_LAUNCHES, "launches"),
+    ],
+    ids=["as soon as steady times are seen", "falling times are waited for", "not for ever"],
+)
+def test_warm_up_ends(times: Iterable[float], limit_s: float, count: int, ended_by: str) -> None:
+    found = warm_up(launches(times, clock := Stopwatch()), 1, limit_s, clock=clock)
+    assert (found.launches, found.ended_by) == (count, ended_by)
+    if limit_s == 1.0:
+        assert found.lowest_s in (0.001, FALLING[-1])
 
 
 def test_noise_below_a_percent_does_not_prolong_it() -> None:
@@ -131,13 +133,6 @@ def test_noise_below_a_percent_does_not_prolong_it() -> None:
         found = warm_up(launches(times, clock), 1, 1.0, clock=clock)
         assert found.ended_by == "steady"
         assert found.launches <= 3 * STEADY_LAUNCHES
-
-
-def test_times_that_never_stop_falling_are_cut_off() -> None:
-    clock = Stopwatch()
-    times = (0.9**i for i in itertools.count())
-    found = warm_up(launches(times, clock), 1, 1e9, clock=clock)
-    assert (found.launches, found.ended_by) == (MAX_LAUNCHES, "launches")
 
 
 def test_it_takes_no_more_than_its_time_beyond_the_least_launches() -> None:

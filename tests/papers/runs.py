@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nqbench.analysis.claims.judge import Verdict
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.facts import DeviceFacts
 from nqbench.papers import load_paper, paper_folder
@@ -26,6 +28,13 @@ MACHINE = {
     "facts": {"name": NAME, "multiprocessors": 132},
 }
 ON_CPU = {"device": "cpu"}
+
+
+def value_of(verdict: Verdict, index: int = 0) -> float:
+    """What a claim's expression comes to, at one of its sizes."""
+    found = verdict.sizes[index].value
+    assert isinstance(found, Estimate)
+    return found.value
 
 
 def tiny_paper(*claims: Mapping[str, Any]) -> Paper:

@@ -38,6 +38,7 @@ from tests.papers.runs import (
     gtx480,
     search_levels,
     searched,
+    value_of,
 )
 
 
@@ -56,25 +57,19 @@ def verdicts(paper: Paper, own: Observed) -> dict[str, Verdict]:
     return {v.claim.id: v for v in judge(paper, [own])}
 
 
-def value(verdict: Verdict, index: int = 0) -> float:
-    found = verdict.sizes[index].value
-    assert isinstance(found, Estimate)
-    return found.value
-
-
 def test_every_claim_holds_on_a_device_like_the_papers(verdicts: dict[str, Verdict]) -> None:
     assert {name: v.word for name, v in verdicts.items() if v.word != "holds"} == {}
 
 
 def test_values_of_claims(verdicts: dict[str, Verdict]) -> None:
-    assert value(verdicts["gpu_vs_cpu_1000"]) == pytest.approx(80, rel=1e-3)
-    assert value(verdicts["evaluation_dominates"]) == pytest.approx(460 / 735, rel=1e-3)
-    assert value(verdicts["transactions_per_request"]) == pytest.approx(10.23 / 14.75)
+    assert value_of(verdicts["gpu_vs_cpu_1000"]) == pytest.approx(80, rel=1e-3)
+    assert value_of(verdicts["evaluation_dominates"]) == pytest.approx(460 / 735, rel=1e-3)
+    assert value_of(verdicts["transactions_per_request"]) == pytest.approx(10.23 / 14.75)
     # The paper's quotient, with sectors of 32 bytes in the place of transactions of 128.
-    assert value(verdicts["instruction_byte_ratio"]) == pytest.approx(4 * 820.9, rel=1e-3)
-    assert value(verdicts["apply_occupancy"]) == pytest.approx(100 * 0.33 / 132)
-    assert value(verdicts["math_memory_method"]) == pytest.approx(0.9, rel=1e-3)
-    assert value(verdicts["flops_far_from_peak"]) == pytest.approx(
+    assert value_of(verdicts["instruction_byte_ratio"]) == pytest.approx(4 * 820.9, rel=1e-3)
+    assert value_of(verdicts["apply_occupancy"]) == pytest.approx(100 * 0.33 / 132)
+    assert value_of(verdicts["math_memory_method"]) == pytest.approx(0.9, rel=1e-3)
+    assert value_of(verdicts["flops_far_from_peak"]) == pytest.approx(
         141.84 / (2 * 128 * 132 * 1.755), rel=1e-3
     )
 

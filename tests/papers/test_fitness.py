@@ -25,7 +25,7 @@ from nqbench.report.papers.limits import CEILINGS_OF, measured_peaks, peaks
 from nqbench.report.papers.reproduced import FIGURES, reproduced_table
 from nqbench.report.papers.write import joint_source
 from tests.builders import H100, MINI, Builder
-from tests.papers.runs import FITNESS, column, fitness, fitness_levels
+from tests.papers.runs import FITNESS, column, fitness, fitness_levels, value_of
 
 NOT_IN_THE_FILES = {
     "forkjoin_threshold": "was timed with one threshold only",
@@ -72,27 +72,21 @@ def test_a_limit_of_nesting_that_is_gone_is_a_claim_that_fails(paper: Paper) -> 
     assert found.word == "fails", found.reason
 
 
-def value(verdict: Verdict, index: int = 0) -> float:
-    found = verdict.sizes[index].value
-    assert isinstance(found, Estimate)
-    return found.value
-
-
 def test_a_maximum_over_all_sizes_is_asked_once(verdicts: dict[str, Verdict]) -> None:
     (size,) = verdicts["coarse_max_speedup"].sizes
     assert size.n is None
-    assert value(verdicts["coarse_max_speedup"]) == pytest.approx(2683 / 8.966, rel=1e-3)
-    assert value(verdicts["cpu_max_speedups"]) == pytest.approx(29.18, abs=0.01)
+    assert value_of(verdicts["coarse_max_speedup"]) == pytest.approx(2683 / 8.966, rel=1e-3)
+    assert value_of(verdicts["cpu_max_speedups"]) == pytest.approx(29.18, abs=0.01)
     assert len(verdicts["best_thread_number"].sizes) == 4
 
 
 def test_the_seeds_give_the_probability_of_success(verdicts: dict[str, Verdict]) -> None:
-    assert value(verdicts["sa_success"]) == pytest.approx(19 / 20)
+    assert value_of(verdicts["sa_success"]) == pytest.approx(19 / 20)
 
 
 def test_counts_come_from_the_fitness_workload(verdicts: dict[str, Verdict]) -> None:
     assert verdicts["random_conflicts"].device == "enumerated on the CPU"
-    assert value(verdicts["fine1_memory"]) == 50_000 * 49_999 / 2 / 2**30
+    assert value_of(verdicts["fine1_memory"]) == 50_000 * 49_999 / 2 / 2**30
 
 
 @pytest.mark.parametrize(
@@ -118,7 +112,7 @@ def test_sizes_are_those_at_which_all_were_timed(paper: Paper) -> None:
     for n, system in (*small, (20000, "cpu_serial"), (20000, "gpu_coarse")):
         made.time("schemes", fitness_levels(n, system), 1.0, f"fitness_schemes.{system}")
     found = {v.claim.id: v for v in judge(paper, [made.observed(FITNESS)])}
-    assert value(found["coarse_max_speedup"]) == pytest.approx(1.0, rel=0.02)
+    assert value_of(found["coarse_max_speedup"]) == pytest.approx(1.0, rel=0.02)
     assert found["coarse_max_speedup"].word == "fails"
     lacking = found["cpu_max_speedups"]
     assert lacking.word == "not measured"
@@ -195,7 +189,7 @@ def test_a_run_on_the_cpu_alone_judges_what_it_can(paper: Paper) -> None:
     alone = made.observed(FITNESS)
     assert alone.sizes == [10000, 30000]
     found = {v.claim.id: v for v in judge(paper, [alone])}
-    assert value(found["cpu_max_speedups"]) == pytest.approx(10.0, rel=0.02)
+    assert value_of(found["cpu_max_speedups"]) == pytest.approx(10.0, rel=0.02)
     assert found["cpu_max_speedups"].word == "holds"
     assert "no size of 10,000 or more has times of" in found["coarse_max_speedup"].reason
 

@@ -53,7 +53,7 @@ def test_every_table_a_study_may_name_exists() -> None:
 def test_results_list_every_point(measured: Dataset) -> None:
     tables = make(measured, "results")
     assert [t.name for t in tables] == [
-        *("results-factorial", "results-launch", "results-pool", "results-systems"),
+        *("results-factorial", "results-launch", "results-pool", "results-systems")
     ]
     assert sum(len(t.rows) for t in tables) == len(measured.points)
 

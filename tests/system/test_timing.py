@@ -22,25 +22,19 @@ def _clock(monkeypatch: pytest.MonkeyPatch, readings_s: list[float]) -> None:
     monkeypatch.setattr(time, "perf_counter", lambda: next(ticking))
 
 
-def test_a_disturbed_reading_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    _clock(monkeypatch, [0.009, 0.001, 0.002, 0.001, 0.008])
-    results = iter("abcde")
-    result, seconds = timing.timed(lambda: next(results))
-    assert result == "e", "that of the last call"
-    assert seconds == pytest.approx(0.002)
-
-
-def test_long_work_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    _clock(monkeypatch, [timing.SHORT_S])
-    results = iter("ab")
-    result, seconds = timing.timed(lambda: next(results))
-    assert result == "a"
-    assert seconds == pytest.approx(timing.SHORT_S)
-
-
-def test_no_more_readings_once_the_time_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    _clock(monkeypatch, [0.02, 0.04])
-    results = iter("abc")
-    result, seconds = timing.timed(lambda: next(results))
-    assert result == "b"
-    assert seconds == pytest.approx(0.03)
+@pytest.mark.parametrize(
+    ("readings_s", "calls", "seconds"),
+    [
+        ([0.009, 0.001, 0.002, 0.001, 0.008], 5, 0.002),  # a disturbed reading does not count
+        ([timing.SHORT_S], 1, timing.SHORT_S),  # long work is done once
+        ([0.02, 0.04], 2, 0.03),  # no more readings once the time is spent
+    ],
+)
+def test_the_median_of_as_many_readings_as_there_is_time_for(
+    readings_s: list[float], calls: int, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _clock(monkeypatch, readings_s)
+    results = iter(range(1, calls + 2))
+    result, found_s = timing.timed(lambda: next(results))
+    assert result == calls, "that of the last call"
+    assert found_s == pytest.approx(seconds)

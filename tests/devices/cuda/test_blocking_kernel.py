@@ -82,13 +82,6 @@ def test_the_split_of_l1_does_not_change_between_the_two_kernels(
     assert ("set_attribute", "PREFERRED_SHARED_MEMORY_CARVEOUT", 100) in gpu.calls
 
 
-def test_the_default_split_is_left_to_the_driver(gpu: FakeDriver, plan: KernelPlan) -> None:
-    prepared = CudaDevice(0).prepare(plan)
-    for _ in range(3):
-        prepared.launch()
-    assert "set_attribute" not in gpu.names()
-
-
 def test_a_cold_launch_writes_twice_the_cache_before_the_timed_interval(
     gpu: FakeDriver, plan: KernelPlan
 ) -> None:

@@ -90,17 +90,14 @@ def test_spread_gives_each_plan_its_own_factor() -> None:
     assert all(0.8e-4 <= value <= 1.2e-4 for value in own.values())
 
 
-@pytest.mark.parametrize(("fault", "error"), [("fail", LaunchError), ("fatal", LaunchError)])
-def test_launch_faults_hit_their_size_from_their_round_on(
-    fault: str, error: type[Exception]
-) -> None:
+@pytest.mark.parametrize("fault", ["fail", "fatal"])
+def test_launch_faults_hit_their_size_from_their_round_on(fault: str) -> None:
     device = FakeDevice.from_spec(f"fake:{fault}=8,from_round=2")
     prepared = device.prepare(plan(8))
     prepared.launch()
     device.begin_round(2)
-    with pytest.raises(error) as caught:
+    with pytest.raises(LaunchError) as caught:
         prepared.launch()
-    assert isinstance(caught.value, LaunchError)
     assert caught.value.fatal == (fault == "fatal")
     device.prepare(plan(9)).launch()
 

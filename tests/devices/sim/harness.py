@@ -95,13 +95,7 @@ def device(order: str = "round_robin") -> SimDevice:
 
 
 def cuda(
-    source: str,
-    entry: str,
-    arrays: Arrays,
-    *,
-    grid: int = 1,
-    block: int = 32,
-    dynamic: int = 0,
+    source: str, entry: str, arrays: Arrays, *, grid: int = 1, block: int = 32, dynamic: int = 0
 ) -> KernelPlan:
     """A plan for a kernel of ``tests/devices/sim/kernels``; every array is an output too."""
     buffers = tuple(

@@ -13,12 +13,7 @@ LANES = range(32)
 def source(kind: str, lane: int, b: int, width: int) -> int:
     """Source lane of a shuffle with segments of ``width``, from CUDA's description."""
     start = lane // width * width
-    target = {
-        "up": lane - b,
-        "down": lane + b,
-        "bfly": lane ^ b,
-        "idx": start + b % width,
-    }[kind]
+    target = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": start + b % width}[kind]
     return target if inside(kind, lane, target, width) else lane
 
 

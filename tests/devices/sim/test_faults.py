@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,59 +31,77 @@ def source_line(text: str) -> str:
     return (KERNELS / "faults.cu").read_text().splitlines()[int(found[1]) - 1]
 
 
-def test_reading_beyond_a_buffer_names_it_and_the_lane() -> None:
-    text = message("beyond", {"in": np.zeros(32, np.int32), "out": np.zeros(32, np.int32)})
-    assert "access outside every buffer" in text
-    assert "0 bytes beyond the end of buffer 'in' of 128 bytes" in text
-    assert "block (0, 0, 0), thread (24, 0, 0), warp 0, lane 24" in text
-    assert "ld.global" in text
-    assert "in[threadIdx.x + 8]" in source_line(text)
+def divisors() -> np.ndarray[Any, Any]:
+    """Thread 17's number makes the kernel divide by zero."""
+    values = np.arange(32, dtype=np.int32) + 10
+    values[17] = 3
+    return values
 
 
-def test_writing_before_a_buffer() -> None:
-    text = message("before")
-    assert "16 bytes before buffer 'out'" in text
-    assert "lane 0;" in text
+WORDS = np.zeros(32, np.int32)
+Fault = tuple[Arrays | None, tuple[str, ...]]
+FAULTS: dict[str, Fault] = {
+    "beyond": (
+        {"in": WORDS, "out": WORDS},
+        (
+            "access outside every buffer",
+            "0 bytes beyond the end of buffer 'in' of 128 bytes",
+            "block (0, 0, 0), thread (24, 0, 0), warp 0, lane 24",
+            "ld.global",
+        ),
+    ),
+    "before": (None, ("16 bytes before buffer 'out'", "lane 0;")),
+    "far_away": (None, ("lane 1;",)),  # the first lane outside
+    "null_pointer": (
+        {"out": WORDS, "address": np.int64(0)},
+        ("access outside every buffer: address 0x0",),
+    ),
+    "misaligned": (
+        {"out": np.zeros(256, np.int8)},
+        (
+            *("misaligned access", "is not a multiple of 4"),
+            *("byte 37 of buffer 'out' of 256 bytes", "lane 9;"),
+        ),
+    ),
+    "shared_beyond": (
+        {"out": np.full(32, 3, np.int32)},
+        ("outside the shared memory of the block: address 0x80, 128 bytes", "lane 29;"),
+    ),
+    "unwritten": (
+        None,
+        ("reads shared memory that was never written, address 0x4, byte 4 of box;", "lane 0;"),
+    ),
+    "unwritten_byte": ({"out": np.zeros(32, np.uint8)}, ("never written, address 0x5", "lane 26;")),
+    "unwritten_atomic": (None, ("never written, address 0x4",)),
+    "divide": ({"out": divisors()}, ("integer division by zero", "lane 17;")),
+    "half_barrier": (
+        {"out": np.zeros(96, np.int32)},
+        ("deadlock: block (0, 0, 0) waits at barrier 1", "bar.sync"),
+    ),
+    "split_barrier": (None, ("lanes of one warp wait at different bar.sync instructions",)),
+    "missing_members": (
+        None,
+        ("deadlock: lanes 0xffff0000 of block (0, 0, 0), warp 0 wait at vote.sync.ballot",),
+    ),
+    "not_a_member": (None, ("not in the member mask", "lane 16;")),
+    "inactive_source": (None, ("does not take part (source lane 20)", "lane 19;")),
+    "traps": (None, ("trap", "lane 3;")),
+}
+LINES = {
+    "beyond": "in[threadIdx.x + 8]",
+    "unwritten": "box[threadIdx.x + 1]",
+    "missing_members": "__ballot_sync",
+}
 
 
-def test_writing_far_away_is_caught_in_the_first_lane_outside() -> None:
-    assert "lane 1;" in message("far_away")
-
-
-def test_null_pointer() -> None:
-    text = message("null_pointer", {"out": np.zeros(32, np.int32), "address": np.int64(0)})
-    assert "access outside every buffer: address 0x0" in text
-
-
-def test_misaligned_access() -> None:
-    text = message("misaligned", {"out": np.zeros(256, np.int8)})
-    assert "misaligned access" in text
-    assert "is not a multiple of 4" in text
-    assert "byte 37 of buffer 'out' of 256 bytes" in text
-    assert "lane 9;" in text
-
-
-def test_shared_memory_of_the_block_ends() -> None:
-    text = message("shared_beyond", {"out": np.full(32, 3, np.int32)})
-    assert "outside the shared memory of the block: address 0x80, 128 bytes" in text
-    assert "lane 29;" in text
-
-
-def test_reading_shared_memory_never_written() -> None:
-    text = message("unwritten")
-    assert "reads shared memory that was never written, address 0x4, byte 4 of box;" in text
-    assert "lane 0;" in text
-    assert "box[threadIdx.x + 1]" in source_line(text)
-
-
-def test_reading_a_byte_never_written() -> None:
-    text = message("unwritten_byte", {"out": np.zeros(32, np.uint8)})
-    assert "never written, address 0x5" in text
-    assert "lane 26;" in text
-
-
-def test_atomic_on_shared_memory_never_written() -> None:
-    assert "never written, address 0x4" in message("unwritten_atomic")
+@pytest.mark.parametrize("entry", FAULTS)
+def test_a_fault_says_what_and_where(entry: str) -> None:
+    arrays, parts = FAULTS[entry]
+    text = message(entry, arrays, block=96 if entry == "half_barrier" else 32)
+    for part in parts:
+        assert part in text
+    if entry in LINES:
+        assert LINES[entry] in source_line(text)
 
 
 def test_values_that_look_unwritten_are_not() -> None:
@@ -91,49 +110,6 @@ def test_values_that_look_unwritten_are_not() -> None:
     with device().prepare(plan) as prepared:
         prepared.launch()
         assert (prepared.fetch()["out"][:32] == 0xA7A7A7A7).all()
-
-
-def test_division_by_zero() -> None:
-    values = np.arange(32, dtype=np.int32) + 10
-    values[17] = 3
-    text = message("divide", {"out": values})
-    assert "integer division by zero" in text
-    assert "lane 17;" in text
-
-
-def test_a_barrier_that_cannot_fill_is_a_deadlock() -> None:
-    text = message("half_barrier", {"out": np.zeros(96, np.int32)}, block=96)
-    assert "deadlock: block (0, 0, 0) waits at barrier 1" in text
-    assert "bar.sync" in text
-
-
-def test_lanes_of_a_warp_at_two_barriers() -> None:
-    text = message("split_barrier")
-    assert "lanes of one warp wait at different bar.sync instructions" in text
-
-
-def test_members_that_never_come() -> None:
-    text = message("missing_members")
-    assert "deadlock: lanes 0xffff0000 of block (0, 0, 0), warp 0 wait at vote.sync.ballot" in text
-    assert "__ballot_sync" in source_line(text)
-
-
-def test_a_lane_outside_its_own_mask() -> None:
-    text = message("not_a_member")
-    assert "not in the member mask" in text
-    assert "lane 16;" in text
-
-
-def test_shuffle_from_a_lane_that_does_not_take_part() -> None:
-    text = message("inactive_source")
-    assert "does not take part (source lane 20)" in text
-    assert "lane 19;" in text
-
-
-def test_trap() -> None:
-    text = message("traps")
-    assert "trap" in text
-    assert "lane 3;" in text
 
 
 @pytest.mark.parametrize(

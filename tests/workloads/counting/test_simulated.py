@@ -11,12 +11,7 @@ from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
 from nqbench.workloads.counting.known import SOLUTIONS
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
-from tests.workloads.counting.combinations import (
-    feasible_places,
-    kernels_at,
-    label,
-    pairwise_cover,
-)
+from tests.workloads.counting.combinations import feasible_places, kernels_at, label, pairwise_cover
 from tests.workloads.running import GPU, run
 
 KERNEL_SYSTEMS = [system for system in SYSTEMS if not is_cpu(system)]

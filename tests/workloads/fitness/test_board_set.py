@@ -14,12 +14,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import InterchangeError
 from nqbench.solve.boards import find_boards
-from nqbench.workloads.fitness.board_set import (
-    BoardSet,
-    fault_of,
-    read_board_set,
-    write_board_set,
-)
+from nqbench.workloads.fitness.board_set import BoardSet, fault_of, read_board_set, write_board_set
 from nqbench.workloads.fitness.boards import conflicts, random_board, read_board, valid_board
 
 FOUND = find_boards(12, 5, 3, "cpu")

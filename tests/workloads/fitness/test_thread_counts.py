@@ -85,10 +85,7 @@ def test_another_machine_s_entry_is_kept_and_not_used(tmp_path: Path) -> None:
     path.write_text(json.dumps(other), encoding="utf-8")
     assert lookup(path, 100, Measuring(2)) == 2
     machines = json.loads(path.read_text(encoding="utf-8"))["machines"]
-    assert machines == {
-        "another processor": {"100": 40},
-        plans.machine_key(): {"100": 2},
-    }
+    assert machines == {"another processor": {"100": 40}, plans.machine_key(): {"100": 2}}
 
 
 def test_it_can_be_measured_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
