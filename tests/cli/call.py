@@ -20,7 +20,7 @@ SURROUNDINGS = {"PYTHONWARNINGS": "error", "COLUMNS": "200", "PYTHONPATH": str(R
 
 
 class Done(NamedTuple):
-    """What a command came to."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -28,7 +28,7 @@ class Done(NamedTuple):
 
     @property
     def said(self) -> str:
-        """All that was printed."""
+        """Everything that was printed."""
         return self.out + self.err
 
 
@@ -54,7 +54,7 @@ def call(*words: object, cwd: Path | None = None) -> Done:
 
 
 def process(*words: object, cwd: Path | None = None, **environment: str) -> Done:
-    """Run a command in a process of its own."""
+    """Run a command in a separate process."""
     done = subprocess.run(
         [sys.executable, "-m", "nqbench", *map(str, words)],
         capture_output=True,

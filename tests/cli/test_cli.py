@@ -15,6 +15,7 @@ import pytest
 
 from nqbench import __version__
 from nqbench.cli.app import COMMANDS
+from nqbench.measure.events import RunOutcome
 from tests.cli.call import call, process
 
 TINY = """\
@@ -39,7 +40,7 @@ def cpu_s() -> float:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a study, and a file that is no folder."""
+    """A folder with a study and a wrong one."""
     (tmp_path / "study.yaml").write_text(TINY, encoding="utf-8")
     (tmp_path / "wrong.yaml").write_text(TINY.replace("system:", "sistem:"), encoding="utf-8")
     return tmp_path
@@ -100,7 +101,7 @@ def test_a_report_is_drawn_again_only_if_it_would_change(folder: Path) -> None:
 
 
 def test_a_run_that_measured_nothing_is_a_failure(folder: Path) -> None:
-    """Each point is left out for a good reason, and still there is no number."""
+    """Each point is skipped for a good reason, but there is no result."""
     words = ("--device", "fake:base=9", "--budget", "100ms", "--no-report")
     done = call("run", "study.yaml", *words, cwd=folder)
     assert done.code == 1, done.err
@@ -147,11 +148,11 @@ def test_wrong_command_lines_exit_with_2_and_a_sentence(
         assert part in done.err
     assert not (folder / "results").exists()
     if words[0] == "count":
-        assert done.err.count("\n") == 1, "said before a word on devices"
+        assert done.err.count("\n") == 1, "nothing about devices comes first"
 
 
 def test_a_folder_that_is_a_file_is_a_wrong_command_line(folder: Path) -> None:
-    """Whatever writes into ``--out``; nothing is measured before."""
+    """For every command that writes into ``--out``; nothing is measured before."""
     assert call("run", "study.yaml", "-d", "sim", "--no-report", cwd=folder).code == 0
     run = "results/local/sim-mini/tiny"
     for words in (
@@ -163,6 +164,7 @@ def test_a_folder_that_is_a_file_is_a_wrong_command_line(folder: Path) -> None:
         done = call(*words, "--out", "study.yaml", cwd=folder)
         assert done.code == 2, (words, done.err)
         assert done.err.splitlines()[-1].startswith("nqbench: "), words
+    assert call("report", run, "--out", "/proc/nqbench", cwd=folder).code == 2
     assert not (folder / "plots").exists()
 
 
@@ -175,18 +177,14 @@ def test_init_writes_a_study_that_runs(tmp_path: Path) -> None:
     assert "points to measure" in shown.out
 
 
-@pytest.mark.parametrize("n", [1, 4, 8])
-def test_count_on_the_cpu(n: int) -> None:
-    done = call("count", n, "--device", "cpu")
+@pytest.mark.parametrize(
+    ("n", "device", "answer"), [(1, "cpu", 1), (4, "cpu", 2), (8, "cpu", 92), (8, "sim", 92)]
+)
+def test_count(n: int, device: str, answer: int) -> None:
+    done = call("count", n, "--device", device)
     assert done.code == 0
-    assert f"a({n}) = {({1: 1, 4: 2, 8: 92})[n]}" in done.out
-
-
-def test_count_in_the_simulator() -> None:
-    done = call("count", "8", "--device", "sim")
-    assert done.code == 0
-    assert "a(8) = 92" in done.out
-    assert "simulated" in done.out
+    assert f"a({n}) = {answer}" in done.out
+    assert ("simulated" in done.out) == (device == "sim")
 
 
 def test_static_needs_no_gpu_and_takes_each_architecture_once(folder: Path) -> None:
@@ -261,6 +259,20 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     assert r"nqbench compare" in summary
     manifest = json.loads((tmp_path / f"{name}-b" / "manifest.json").read_bytes())
     assert manifest["command"][-1] == r"caf\xe9-b"
+
+
+def test_bottleneck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("ceilings.copy", "--n", "256", "-d", "sim:mini", "--out", tmp_path / "run")
+    done = call("bottleneck", *words)
+    assert done.code == 0, done.err
+    assert "memory_only" in done.out
+    assert (tmp_path / "run" / "report" / "table-bottleneck.md").exists()
+
+    outcome = RunOutcome(tmp_path, {"skipped": 3}, (), {"a": "does not fit"}, 0.1, False)
+    monkeypatch.setattr("nqbench.measure.runner.run_study", lambda *_, **__: outcome)
+    done = call("bottleneck", "ceilings.copy", "-d", "sim:mini")
+    assert done.code == 1, "nothing was measured"
+    assert "done: 3 skipped" in done.out
 
 
 def test_ctrl_c_says_once_that_nothing_is_lost_and_draws_nothing(folder: Path) -> None:

@@ -43,18 +43,25 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_slower_run_fails_the_gate_and_an_equal_one_does_not(runs: Path) -> None:
-    done = call("compare", runs / "old", runs / "slow", "--fail-on", "slower:2%")
-    assert done.code == 1
-    assert "--fail-on slower:2%: 4 points" in done.said
-    assert "kernel time of 4 points: 4 slower" in done.said
-    assert call("compare", runs / "old", runs / "slow", "--fail-on", "slower:50%").code == 0
-    assert call("compare", runs / "old", runs / "again", "--fail-on", "slower:2%").code == 0
-    assert call("compare", runs / "slow", runs / "old", "--fail-on", "slower").code == 0
+@pytest.mark.parametrize(
+    ("reference", "other", "gate", "code", "said"),
+    [
+        ("old", "slow", "slower:2%", 1, "--fail-on slower:2%: 4 points"),
+        ("old", "slow", "slower:50%", 0, "kernel time of 4 points: 4 slower"),
+        ("old", "again", "slower:2%", 0, "--fail-on slower:2%: none"),
+        ("slow", "old", "slower", 0, "--fail-on slower: none"),
+        ("count", "recount", "differs:1%", 1, "--fail-on differs:1%: 4 points"),
+        ("count", "recount", "slower", 2, "no times, only counts; use --fail-on differs"),
+    ],
+)
+def test_gates(runs: Path, reference: str, other: str, gate: str, code: int, said: str) -> None:
+    done = call("compare", runs / reference, runs / other, "--fail-on", gate)
+    assert done.code == code
+    assert said in done.said
 
 
-def test_a_gate_says_what_it_did_not_see(runs: Path, tmp_path: Path) -> None:
-    """A point that crashed is not slower; whoever reads only the last line has to know."""
+def test_a_gate_counts_what_it_could_not_compare(runs: Path, tmp_path: Path) -> None:
+    """A point that crashed is not slower; the last line has to mention it."""
     smaller = tmp_path / "small.yaml"
     smaller.write_text(STUDY.replace("[global, shared]", "[global]"), encoding="utf-8")
     run_study(load_study(smaller), f"fake:{NOISE},seed=4", tmp_path / "less", isolate=False)
@@ -64,7 +71,7 @@ def test_a_gate_says_what_it_did_not_see(runs: Path, tmp_path: Path) -> None:
 
 
 def test_a_point_that_no_longer_runs_fails_the_gate(runs: Path, tmp_path: Path) -> None:
-    """The other way round it is an improvement, and a point left out is neither."""
+    """The reverse is an improvement, and a skipped point is neither."""
     for status, code in (("crashed", 1), ("wrong", 1), ("skipped", 0), ("throttled", 0)):
         other = tmp_path / status
         shutil.copytree(runs / "again", other)
@@ -94,13 +101,6 @@ def test_workloads_are_not_mixed(runs: Path, tmp_path: Path) -> None:
     assert "is a run of counting, but" in done.err
 
 
-def test_counts_have_their_own_gate(runs: Path) -> None:
-    assert call("compare", runs / "count", runs / "recount", "--fail-on", "differs:1%").code == 1
-    done = call("compare", runs / "count", runs / "recount", "--fail-on", "slower")
-    assert done.code == 2
-    assert "no times, only counts; use --fail-on differs" in done.err
-
-
 def test_levels_within_one_run(runs: Path) -> None:
     done = call("compare", runs / "old", "--by", "memory=global,shared")
     assert done.code == 0
@@ -125,9 +125,6 @@ def test_files(runs: Path, tmp_path: Path) -> None:
     page = (out / "compare.md").read_text(encoding="utf-8")
     assert "4 slower" in page
     assert "(<table-points-time.csv>)" in page
-
-
-def test_one_format_goes_to_standard_output(runs: Path) -> None:
     done = call("compare", runs / "old", runs / "slow", "--format", "csv")
     assert done.code == 0
     assert done.out.startswith("compared,with_reference,quantity,points,faster,slower,same,unclear")
@@ -136,25 +133,30 @@ def test_one_format_goes_to_standard_output(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["old"], "needs two runs, or one run and two levels"),
-        (["old", "old"], "the same run is given twice"),
-        (["old", "count"], "these never share a column"),
-        (["old", "nothing"], "does not exist; give a run folder"),
-        (["old", "slow", "--by", "memory=a,b"], "--by compares within one run, but 2 are given"),
-        (["old", "--by", "memory=global"], "needs a factor and two levels"),
-        (["old", "slow", "--margin", "wide"], "--margin 'wide' is not a percentage"),
-        (["old", "slow", "--margin", "100%"], "--margin 1 is not a margin"),
-        (["old", "slow", "--fail-on", "faster"], "write slower or differs"),
-        (["old", "slow", "--out", "/proc/nowhere"], "cannot be written to /proc/nowhere"),
-        (["old", "slow", "--value", "tmie"], "did you mean 'time'"),
+        ("compare old", "needs two runs, or one run and two levels"),
+        ("compare old old", "the same run is given twice"),
+        ("compare old count", "these never share a column"),
+        ("compare old nothing", "does not exist; give a run folder"),
+        ("compare old slow --by memory=a,b", "--by compares within one run, but 2 are given"),
+        ("compare old --by memory=global", "needs a factor and two levels"),
+        ("compare old slow --margin wide", "--margin 'wide' is not a percentage"),
+        ("compare old slow --margin 100%", "--margin 1 is not a margin"),
+        ("compare old slow --fail-on faster", "write slower or differs"),
+        ("compare old slow --out /proc/nowhere", "cannot be written to /proc/nowhere"),
+        ("compare old slow --value tmie", "did you mean 'time'"),
+        ("selftest --trials 100 --device fake", "--trials is for the test device"),
+        ("selftest --trials 0", "--trials 0 is too few"),
+        ("selftest --budget 10s", "add --device cuda:0"),
+        ("selftest --budget soon --device fake", "--budget: 'soon' is not a duration"),
+        ("selftest old --device fake", "--device is for a self-test that measures"),
+        ("selftest old", "holds the study small, not the self-test"),
+        ("selftest nothing", "nothing is not a run folder"),
     ],
 )
-def test_mistakes_are_told_and_are_no_regression(
-    runs: Path, words: list[str], message: str
-) -> None:
-    """``StudyError`` is exit code 2: code 1 is kept for the gate."""
-    places = [runs / w if w in {"old", "slow", "count", "nothing"} else w for w in words]
-    done = call("compare", *places)
+def test_mistakes_end_with_exit_code_2(runs: Path, words: str, message: str) -> None:
+    """Exit code 1 is kept for the gate and for limits that are broken."""
+    names = ("old", "slow", "count", "nothing")
+    done = call(*(runs / word if word in names else word for word in words.split()))
     assert done.code == 2
     assert message in done.err
 
@@ -180,26 +182,6 @@ def test_self_test_of_a_device(tmp_path: Path) -> None:
     done = call("selftest", tmp_path / "aa")
     assert done.code == 0
     assert done.out[done.out.index("false calls") :] == measured, "judged again, without measuring"
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--trials", "100", "--device", "fake"], "--trials is for the test device"),
-        (["--trials", "0"], "--trials 0 is too few"),
-        (["--budget", "10s"], "add --device cuda:0"),
-        (["--budget", "soon", "--device", "fake"], "--budget: 'soon' is not a duration"),
-        (["old", "--device", "fake"], "--device is for a self-test that measures"),
-        (["old"], "holds the study small, not the self-test"),
-        (["nothing"], "nothing is not a run folder"),
-    ],
-)
-def test_a_self_test_that_makes_no_sense(runs: Path, words: list[str], message: str) -> None:
-    """Exit code 2: code 1 is kept for a limit that is broken."""
-    places = [runs / w if w in {"old", "nothing"} else w for w in words]
-    done = call("selftest", *places)
-    assert done.code == 2
-    assert message in done.err
 
 
 def test_gates_and_percentages() -> None:

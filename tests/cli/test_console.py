@@ -1,4 +1,4 @@
-"""What a terminal shows: whole tables at any width, progress that ends, one line per sentence."""
+"""On a terminal: whole tables at any width, progress that stops, sentences that wrap."""
 
 from __future__ import annotations
 
@@ -20,11 +20,19 @@ ROWS = [
 ]
 
 
-def shown(width: int) -> str:
-    out = Console(file=io.StringIO(), width=width, force_terminal=False)
-    print_fitting(out, Table(title="kernels"), NAMES, ROWS, "all of them")
+def console(width: int, *, terminal: bool = False) -> Console:
+    return Console(file=io.StringIO(), width=width, force_terminal=terminal, highlight=False)
+
+
+def written(out: Console) -> str:
     assert isinstance(out.file, io.StringIO)
     return out.file.getvalue()
+
+
+def shown(width: int) -> str:
+    out = console(width)
+    print_fitting(out, Table(title="kernels"), NAMES, ROWS, "all of them")
+    return written(out)
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 80, 100, 200])
@@ -47,49 +55,41 @@ def test_a_wide_terminal_gets_a_table_and_a_narrow_one_paragraphs() -> None:
 
 def test_a_step_before_the_first_stage_says_nothing() -> None:
     """Points that are skipped before anything starts belong to no stage."""
-    out = Console(file=io.StringIO(), width=80)
-    listener = PlainListener(out)
-    listener.advanced()
-    assert isinstance(out.file, io.StringIO)
-    assert out.file.getvalue() == ""
+    out = console(80)
+    PlainListener(out).advanced()
+    assert written(out) == ""
 
 
 def test_progress_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bar that still redraws itself writes over what is printed next, and hides the cursor."""
-    out = Console(file=io.StringIO(), force_terminal=True, width=80)
+    out = console(80, terminal=True)
     monkeypatch.setattr(progress, "console", lambda stderr=False: out)
     opened = progress.progress()
     listener = opened.__enter__()
     assert isinstance(listener, RichListener)
     listener.stage("compile", 3)
     assert listener.progress.live.is_started
-    assert not opened.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)  # it goes on upwards
+    assert not opened.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)  # not swallowed
     assert not listener.progress.live.is_started
-    assert isinstance(out.file, io.StringIO)
-    assert out.file.getvalue().endswith("\x1b[?25h")
+    assert written(out).endswith("\x1b[?25h")
 
 
 @pytest.mark.parametrize("width", [20, 40, 200])
 def test_sentences_break_between_words(width: int) -> None:
     """On a terminal; a path stays whole, and a pipe gets one line."""
     text = "lane efficiency multiplies by 1.104, see plots/local/sim-mini/a-study/report.md now"
-    terminal = Console(file=io.StringIO(), width=width, force_terminal=True, highlight=False)
+    terminal, pipe = console(width, terminal=True), console(width)
     say(text, terminal, bullet="* ")
-    assert isinstance(terminal.file, io.StringIO)
-    lines = terminal.file.getvalue().splitlines()
+    lines = written(terminal).splitlines()
     assert lines[0].startswith("* lane")
     assert all(line.startswith("  ") for line in lines[1:])
     assert " ".join(lines).replace("* ", "").split() == text.split()
-    pipe = Console(file=io.StringIO(), width=width)
     say(text, pipe)
-    assert isinstance(pipe.file, io.StringIO)
-    assert pipe.file.getvalue() == f"{text}\n"
+    assert written(pipe) == f"{text}\n"
 
 
 def test_a_table_gives_narrow_columns_what_they_need() -> None:
     names, rows = ["name", "a remark of several words"], [["x" * 12, "one two three four"]]
-    out = Console(file=io.StringIO(), width=40)
+    out = console(40)
     print_fitting(out, Table(), names, rows)
-    assert isinstance(out.file, io.StringIO)
-    for word in ("x" * 12, "remark", "several", "three"):
-        assert word in out.file.getvalue()
+    assert all(word in written(out) for word in ("x" * 12, "remark", "several", "three"))

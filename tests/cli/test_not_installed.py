@@ -41,7 +41,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bare(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Bare:
-    """The command line from the source folder, in a folder of its own."""
+    """The command line from the source folder, in an empty folder."""
     work = tmp_path_factory.mktemp("work")
     kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "NQBENCH_CACHE_DIR")}
     around = kept | {"PYTHONPATH": str(ROOT), "NQBENCH_CACHE_DIR": str(work / "cache")}
@@ -58,7 +58,7 @@ def bare(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Bare:
 
 
 def test_there_is_no_metadata(bare: Bare) -> None:
-    """What the other tests stand on."""
+    """The other tests rely on it."""
     names = "i('nqbench'), i('numba') is None"
     program = f"from nqbench.system.versions import installed as i; print({names})"
     assert bare(program=program).stdout == "None False\n"
@@ -79,7 +79,7 @@ def test_doctor_checks_the_requirements_of_the_source_folder(bare: Bare) -> None
     assert "requirements met" in line
 
 
-def test_points_on_the_processor_that_look_up_thread_counts(bare: Bare, tmp_path: Path) -> None:
+def test_cpu_points_that_look_up_thread_counts(bare: Bare, tmp_path: Path) -> None:
     systems = "fitness_schemes.cpu_serial, fitness_schemes.cpu_threads"
     (tmp_path / "s.yaml").write_text(STUDY.format(workload="fitness", n=100, systems=systems))
     done = bare("run", tmp_path / "s.yaml", "-d", "cpu", "-o", tmp_path / "r")

@@ -1,4 +1,4 @@
-"""The tutorial's workload is taken from the page, installed, tested with its own test and run."""
+"""The tutorial's workload: taken from the page, installed, tested with its own test, and run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from nqbench import load
 from nqbench.devices.registry import facts_for
 from nqbench.errors import StudyError
 from nqbench.measure.runner import run_study
-from nqbench.point import Point
 from nqbench.study import expand, load_study
 from nqbench.study.schema import schema
 from nqbench.workloads import launch_factors
@@ -43,14 +42,6 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     yield tmp_path
     nqbench.workloads.get.cache_clear()
     sys.modules.pop("nqbench.workloads.signs", None)
-
-
-def test_the_page_has_the_files_it_speaks_of() -> None:
-    assert set(FILES) == {
-        "nqbench/workloads/signs/signs.cu",
-        "nqbench/workloads/signs/__init__.py",
-        "tests/workloads/signs/test_signs.py",
-    }
 
 
 def test_its_own_test_passes(installed: Path) -> None:
@@ -82,6 +73,11 @@ def test_its_study_runs_and_tells_what_the_bound_does(installed: Path) -> None:
 
 def test_its_folder_is_all_it_takes(installed: Path) -> None:
     """Names, JSON schema, phases and counters are found without an edit of any other file."""
+    assert set(FILES) == {
+        "nqbench/workloads/signs/signs.cu",
+        "nqbench/workloads/signs/__init__.py",
+        "tests/workloads/signs/test_signs.py",
+    }
     assert set(FILES) == {str(f.relative_to(installed)) for f in installed.rglob("*.*")}
     assert "signs" in nqbench.workloads.names()
     form = schema()
@@ -91,20 +87,14 @@ def test_its_folder_is_all_it_takes(installed: Path) -> None:
     assert launch_factors("signs")[:2] == ("depth", "block_size")
 
 
-def test_without_its_folder_it_is_unknown(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="no workload 'signs'"):
-        points_of(STUDIES[1], tmp_path)
-
-
-def test_first_study_expands(tmp_path: Path) -> None:
-    points = points_of(STUDIES[0], tmp_path)
+def test_without_its_folder_only_the_first_study_expands(tmp_path: Path) -> None:
+    file, facts = tmp_path / "study.yaml", facts_for("sim:mini")
+    file.write_text(STUDIES[0], encoding="utf-8")
+    points = expand(load_study(file), facts)
     assert {point.factors["layout"] for point in points} == {"interleaved", "padded"}
-
-
-def points_of(text: str, folder: Path) -> list[Point]:
-    study = folder / "study.yaml"
-    study.write_text(text, encoding="utf-8")
-    return expand(load_study(study), facts_for("sim:mini"))
+    file.write_text(STUDIES[1], encoding="utf-8")
+    with pytest.raises(StudyError, match="no workload 'signs'"):
+        expand(load_study(file), facts)
 
 
 def test_places_named_on_the_page_exist() -> None:

@@ -1,4 +1,4 @@
-"""The examples of docs/library.md run as they stand, and the public interface is what it says."""
+"""The examples of docs/library.md run as written, and it lists the whole public interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of thresholds says what the code says, and leaves none of the measuring out."""
+"""The table of thresholds agrees with the code and lists every one that measuring uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "measuring.md").read_text(encoding="utf-8")
 TABLE = PAGE.partition("## Every threshold")[2].partition("\n## ")[0]
 ROWS = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| (.+) \|$", TABLE, re.MULTILINE)
 DECIDING = ("sampling/sampling", "sampling/warmup", "sampling/telemetry", "rounds", "budget")
-"""Modules of ``measure`` that decide how long is measured and what counts."""
+"""Modules of ``measure`` that decide how long to measure and what counts."""
 PRIVATE = {"SHARE_S"}
 """``budget`` / ``rounds``, for measurements outside a study."""
 
@@ -35,8 +35,8 @@ def test_the_value_is_that_of_the_code(name: str, value: str, where: str) -> Non
     assert float(value.removesuffix(" s")) == real
 
 
-def test_every_threshold_of_the_measuring_is_there() -> None:
-    told = {name for name, *_ in ROWS}
+def test_every_threshold_of_measuring_is_listed() -> None:
+    listed = {name for name, *_ in ROWS}
     for module in DECIDING:
         tree = ast.parse((ROOT / "nqbench" / "measure" / f"{module}.py").read_text("utf-8"))
         numbers = {
@@ -47,4 +47,4 @@ def test_every_threshold_of_the_measuring_is_there() -> None:
             and isinstance(node.value, ast.Constant)
             and isinstance(node.value.value, int | float)
         }
-        assert numbers - PRIVATE <= told, module
+        assert numbers - PRIVATE <= listed, module

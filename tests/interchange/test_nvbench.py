@@ -63,7 +63,7 @@ def test_a_state_becomes_a_point(tmp_path: Path) -> None:
     assert data.device == "NVIDIA H100 PCIe (nvbench)"
 
 
-def test_samples_beside_the_file_give_the_median(tmp_path: Path) -> None:
+def test_samples_next_to_the_file_give_the_median(tmp_path: Path) -> None:
     (tmp_path / "r.json-bin").mkdir()
     np.asarray([1.0, 2.0, 9.0], dtype="<f4").tofile(tmp_path / "r.json-bin" / "0.bin")
     named = [
@@ -91,43 +91,39 @@ def test_a_skipped_state_keeps_its_reason(tmp_path: Path) -> None:
     assert (point.status, point.reason) == ("skipped", "too large")
 
 
+MEAN = "nv/cold/time/gpu/mean"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: f.clear(), "is not a result of nvbench"),
-        (lambda f: f["meta"]["version"]["json"].update(major=2), "json.major is 2: only 1"),
-        (lambda f: f.update(benchmarks=[]), "holds no benchmark with a state"),
-        (lambda f: f.update(benchmarks="x"), "benchmarks is 'x': input should be a valid list"),
-        (lambda f: f["benchmarks"][0].pop("name"), r"benchmarks\[0\]\.name is missing"),
+        (lambda f, s: f.clear(), "is not a result of nvbench"),
+        (lambda f, s: f["meta"]["version"]["json"].update(major=2), "json.major is 2: only 1"),
+        (lambda f, s: f.update(benchmarks=[]), "holds no benchmark with a state"),
+        (lambda f, s: f.update(benchmarks="x"), "benchmarks is 'x': input should be a valid list"),
+        (lambda f, s: f["benchmarks"][0].pop("name"), r"benchmarks\[0\]\.name is missing"),
         (
-            lambda f: f["benchmarks"][0]["states"][0].update(summaries=[{"data": []}]),
+            lambda f, s: s.update(summaries=[{"data": []}]),
             r"states\[0\]\.summaries\[0\]\.tag is missing",
         ),
         (
-            lambda f: f["benchmarks"][0]["states"][0].update(
-                summaries=[summary("nv/cold/time/gpu/mean", "fast")]
-            ),
+            lambda f, s: s.update(summaries=[summary(MEAN, "fast")]),
             r"summaries\[0\]\.data\[0\]\.value is 'fast': input should be a valid number",
         ),
         (
-            lambda f: f["benchmarks"][0]["states"][0].update(
-                summaries=[summary("nv/cold/time/gpu/mean", "-1.0")]
-            ),
-            r"tag 'nv/cold/time/gpu/mean' value is -1\.0: a positive number",
+            lambda f, s: s.update(summaries=[summary(MEAN, "-1.0")]),
+            rf"tag '{MEAN}' value is -1\.0: a positive number",
         ),
+        (lambda f, s: s.update(summaries=[]), f"tag '{MEAN}' value is None: a positive"),
         (
-            lambda f: f["benchmarks"][0]["states"][0].update(summaries=[]),
-            "tag 'nv/cold/time/gpu/mean' value is None: a positive",
-        ),
-        (
-            lambda f: f["benchmarks"][0]["states"][0]["axis_values"][0].update(type="int128"),
+            lambda f, s: s["axis_values"][0].update(type="int128"),
             r"axis_values\[0\] is .*'int128'.* does not match any of the expected tags",
         ),
     ],
 )
 def test_damage_is_named(tmp_path: Path, change: Any, message: str) -> None:
     made = result()
-    change(made)
+    change(made, made["benchmarks"][0]["states"][0])
     with pytest.raises(InterchangeError, match=message):
         open_results(write(tmp_path / "r.json", made))
 
@@ -157,7 +153,7 @@ def test_any_value_anywhere_ends_in_points_or_a_sentence(
     assert not said or str(path) in said
 
 
-def test_what_is_no_file_and_no_json(tmp_path: Path) -> None:
+def test_a_missing_file_and_one_that_is_not_json(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="does not exist; give a run folder"):
         open_results(tmp_path / "absent")
     (tmp_path / "r.json").write_text("{", encoding="utf-8")
@@ -166,7 +162,7 @@ def test_what_is_no_file_and_no_json(tmp_path: Path) -> None:
 
 
 def make_run(path: Path, samples: dict[int, list[float]], *, kind: str = "cuda") -> Path:
-    """A run folder with one point, its blocks given."""
+    """A run folder with one point and these samples by round."""
     point = {
         "study": "s",
         "sweep": "factorial",
@@ -221,8 +217,8 @@ def test_export_reads_back_as_the_same_points(
     assert binary == pytest.approx(np.asarray(every, dtype="<f4"))
 
 
-def test_nvbench_beside_a_run(tmp_path: Path) -> None:
-    """A foreign file names fewer factors: the others do not keep the points apart."""
+def test_nvbench_compared_with_a_run(tmp_path: Path) -> None:
+    """Their file names fewer factors: points are matched by those that both have."""
     run = make_run(tmp_path / "run", {1: [0.0100], 2: [0.0101], 3: [0.0100]})
     theirs = tmp_path / "nvbench"
     theirs.mkdir()
@@ -236,7 +232,7 @@ def test_nvbench_beside_a_run(tmp_path: Path) -> None:
     assert any("means of its samples" in note for note in found.notes)
 
 
-def test_csv_holds_every_block(tmp_path: Path) -> None:
+def test_csv_holds_every_measurement(tmp_path: Path) -> None:
     lines = export_run(make_run(tmp_path / "run", {1: [1.0], 2: [2.0]}), "csv", None).splitlines()
     assert len(lines) == 3
     assert lines[0].startswith("run,study,sweep")

@@ -1,4 +1,4 @@
-"""The language of claims: what it works out, and what it refuses."""
+"""The language of claims: values of its formulas, and what it refuses."""
 
 from __future__ import annotations
 
@@ -79,6 +79,6 @@ def test_impossible_operations_are_one_sentence(text: str) -> None:
         value_of(text)
 
 
-def test_a_name_that_means_nothing_gets_the_nearest() -> None:
+def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(StudyError, match="unknown name 'valeu'; did you mean 'value'"):
         parse("valeu > 1")

@@ -1,4 +1,4 @@
-"""The papers' files: carried over exactly, and every mistake in one said with its line."""
+"""The papers' files: digits as printed, and every mistake reported with its line."""
 
 from __future__ import annotations
 
@@ -87,14 +87,10 @@ def test_the_column_that_does_not_follow_is_the_one_of_the_caveat() -> None:
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_every_formula_parses(name: str) -> None:
+def test_formulas_parse_and_files_name_no_stored_file(name: str) -> None:
     for claim in load_paper(name).claims:
         assert parse(claim.expr).names or claim.kind == "reported_only"
         assert claim.expect or claim.kind in ("reported_only", "extrapolation")
-
-
-@pytest.mark.parametrize("name", PAPERS)
-def test_files_name_no_stored_file(name: str) -> None:
     text = (paper_folder(name) / "published.yaml").read_text(encoding="utf-8")
     assert "seed" not in text
     assert not re.search(r"\d{3}_[0-9a-f]{16}", text)
@@ -171,7 +167,7 @@ MISTAKES = (
 
 
 @pytest.mark.parametrize(("where", "old", "new", "said"), MISTAKES)
-def test_a_mistake_is_said_with_its_line(
+def test_a_mistake_names_its_line(
     where: str, old: str, new: str, said: str, tmp_path: Path
 ) -> None:
     name, part = where.split("/")

@@ -1,4 +1,4 @@
-"""Expressions: their values against Python's own, and what they must not do."""
+"""Expressions: the values that Python gives, and what is refused."""
 
 from __future__ import annotations
 
