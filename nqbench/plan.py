@@ -28,7 +28,7 @@ class Buffer:
 
     ``data``     host contents, copied before the first launch; shape ``(length,)``
     ``zero``     cleared before every launch (outside the timed interval)
-    ``restore``  the kernel overwrites its input: contents are renewed before every launch
+    ``restore``  the kernel overwrites its input: contents are restored before every launch
     ``output``   fetched after a launch
     ``per_run``  a program allocates and frees it itself, inside the timed interval
     A buffer that is neither ``data`` nor ``zero`` starts with undefined contents.
@@ -64,9 +64,9 @@ class Kernel:
     ``entry`` is a C++ name expression (a template instance) inside ``source``; ``arguments`` of a
     program's kernel may hold ``Variable``. ``shared_bytes`` is the dynamic shared memory per block,
     ``static_shared_bytes`` what the kernel declares itself. ``device_launch`` marks a kernel that
-    launches kernels itself (dynamic parallelism): it is linked with the device runtime. Of these,
-    so many ``pending_launches`` may wait to start or end at a time (0: the driver's own limit,
-    2048).
+    launches kernels itself (dynamic parallelism): it is linked with the device runtime.
+    ``pending_launches`` is how many of its launches may be pending at a time (0: the driver's
+    limit, 2048).
     """
 
     source: Path
@@ -108,12 +108,12 @@ class KernelPlan(Kernel):
 
 
 class ProgramContext(Protocol):
-    """What a program may ask of the place where it runs: a GPU and the simulator both offer it.
+    """What a program uses to drive the device it runs on, a GPU or the simulator.
 
     Names are those of the plan's buffers and kernels. Every operation is queued in order; only
     ``download`` and ``synchronize`` wait. In a run that is split into phases every operation waits
-    for its end: a kernel counts under its own name (by device events), the rest under ``allocate``,
-    ``transfer``, ``reduce`` and ``free`` (by the clock). A timed run has none of this.
+    until it is done: a kernel counts under its own name (by device events), the rest under
+    ``allocate``, ``transfer``, ``reduce`` and ``free`` (by the clock). Timed runs do none of this.
     """
 
     facts: DeviceFacts
@@ -134,7 +134,7 @@ class ProgramContext(Protocol):
         """Queue a kernel; ``variables`` gives each of its ``Variable`` arguments."""
 
     def download(self, name: str, count: int | None = None) -> NDArray[Any]:
-        """The first ``count`` elements (default: all) of a buffer, once all before is done."""
+        """The first ``count`` elements (default: all) of a buffer, after all earlier work."""
 
     def synchronize(self) -> None:
         """Wait until everything queued is done."""
@@ -143,14 +143,14 @@ class ProgramContext(Protocol):
         """Work of the CPU that counts under this name in a run that is split into phases."""
 
     def group(self, name: str) -> AbstractContextManager[None]:
-        """A phase of everything inside, operations too, which count under their own names as well.
+        """A phase of everything inside, operations included; these also count under their names.
 
         ``name`` is one of the plan's ``groups``. The last operation inside must be one that waits
         (``download`` or ``synchronize``), and groups do not contain one another.
         """
 
     def keep(self, name: str, value: NDArray[Any]) -> None:
-        """Add an array to the outputs of this run (beside the output buffers)."""
+        """Add an array to the outputs of this run, in addition to the output buffers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,10 +176,10 @@ class ProgramPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CpuResult:
-    """What the function of a CPU plan may return in place of a bare answer.
+    """What the function of a CPU plan may return instead of a bare answer.
 
-    ``phases`` are seconds by name (``vocabulary.PHASES``), or a function that finds them out: it is
-    called after the timed calls, once. ``outputs`` go to ``Workload.answer``.
+    ``phases`` are seconds by name (``vocabulary.PHASES``), or a function that determines them,
+    called once after the timed calls. ``outputs`` go to ``Workload.answer``.
     """
 
     answer: int

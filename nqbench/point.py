@@ -10,13 +10,13 @@ Level = int | str | Mapping[str, int]
 """A factor's value: a number, a level's name, or ``{"per_sm": k}``."""
 
 L2: Final = "l2"
-"""A factor about measuring: the state of the L2 cache when a launch starts."""
+"""A factor of the measurement: the state of the L2 cache when a launch starts."""
 HOT: Final = "hot"
 COLD: Final = "cold"
 PART: Final = "part"
-"""A factor about measuring as well: which variant of a kernel is built, see ``bottleneck``."""
+"""A factor of the measurement: which variant of a kernel is built, see ``bottleneck``."""
 MEASURING: Final = (L2, PART)
-"""The factors that every workload has: they are about measuring, not about what is computed."""
+"""The factors that every workload has: they concern the measurement, not what is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Point:
 
     @property
     def configuration(self) -> dict[str, Level]:
-        """The workload's own factors: all but those that are about measuring."""
+        """The workload's own factors, without those of the measurement."""
         return {name: level for name, level in self.factors.items() if name not in MEASURING}
 
     def label(self) -> str:
@@ -78,18 +78,18 @@ class Point:
 
 
 def text(level: Level) -> str:
-    """A level as people write it: ``{per_sm: 2}`` becomes ``2/SM``."""
+    """A level in short form: ``{per_sm: 2}`` becomes ``2/SM``."""
     return f"{level['per_sm']}/SM" if isinstance(level, Mapping) else str(level)
 
 
 def varied(points: Sequence[Point]) -> list[str]:
-    """Names of the factors that tell the points apart (``n`` first, always)."""
+    """Names of the factors in which the points differ (``n`` first, always)."""
     names = dict.fromkeys(name for point in points for name in point.factors if name != "n")
     return ["n", *(k for k in names if len({str(p.factors.get(k)) for p in points}) > 1)]
 
 
 def telling(points: Sequence[Point], launch: Collection[str]) -> list[str]:
-    """Names of the factors that tell points of one sweep apart beside ``n`` and their systems:
+    """Names of the factors that distinguish points of one sweep with the same ``n`` and system:
     those of ``launch`` (which a system's name leaves open), and those in which one system varies.
     """
     systems: dict[str | None, list[Point]] = {}
@@ -101,7 +101,7 @@ def telling(points: Sequence[Point], launch: Collection[str]) -> list[str]:
 
 
 def labels(points: Sequence[Point], launch: Collection[str] = ()) -> list[str]:
-    """One text per point that tells it from the others of its sweep.
+    """One text per point that distinguishes it from the others of its sweep.
 
     ``launch``  the workload's launch factors, see ``nqbench.workloads.launch_factors``
     """
@@ -109,23 +109,23 @@ def labels(points: Sequence[Point], launch: Collection[str] = ()) -> list[str]:
     for point in points:
         for system in {None, point.system}:
             sweeps.setdefault((point.sweep, system), []).append(point)
-    told = {key: varied(alike) for key, alike in sweeps.items()}
+    varying = {key: varied(alike) for key, alike in sweeps.items()}
     named = {*launch, *MEASURING}
     return [
         f"{point.system or point.sweep} N={point.n}"
-        + "".join(f" {name}={text(point.factors[name])}" for name in _beyond(point, told, named))
+        + "".join(f" {name}={text(point.factors[name])}" for name in _beyond(point, varying, named))
         for point in points
     ]
 
 
 def _beyond(
-    point: Point, told: Mapping[tuple[str, str | None], list[str]], launch: Collection[str]
+    point: Point, varying: Mapping[tuple[str, str | None], list[str]], launch: Collection[str]
 ) -> list[str]:
-    """The varied factors that the system's name does not already say: those of its launch, and
-    those in which the system itself was varied."""
-    own = told[point.sweep, point.system]
+    """The varied factors that the system's name does not fix: those of its launch, and those in
+    which the system itself was varied."""
+    own = varying[point.sweep, point.system]
     return [
         name
-        for name in told[point.sweep, None][1:]
+        for name in varying[point.sweep, None][1:]
         if point.factors.get(name) not in (None, "-") and (name in launch or name in own)
     ]

@@ -1,9 +1,9 @@
 """Records: what came back for one measurement (one point in one round), as plain data.
 
 A record is one line of ``records.jsonl``. It is complete by itself: the point, every sample, the
-checked answer, and how it ended. A file that somebody edited, merged or half recovered may be valid
-JSON and still hold a word where a time belongs: that is said when it is read, with the field and
-the value. Further in, it would be a wrong number or a traceback.
+checked answer, and how it ended. A file that was edited, merged or partly recovered may be valid
+JSON and still hold a word where a time belongs. Reading it reports the field and the value; later
+it would become a wrong number or a traceback.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ CONDITIONS: Final = {
     "temperature_c": "max",
     "power_mw": "median",
 }
-"""Which of a measurement's readings of a quantity stands for it in a table."""
+"""The statistic of a measurement's readings that tables show."""
 LONGEST_S: Final = 1e9
-"""Thirty years: no launch takes longer, and logarithms of such ratios still have exponentials."""
+"""Thirty years: no launch takes longer, and ratios of such times stay finite."""
 SHOWN: Final = 40
-"""Characters of a wrong value that a sentence repeats."""
+"""Characters of a wrong value that a message repeats."""
 RENAMED: Final = MappingProxyType({"held_samples": "blocked_samples"})
 """Names in ``about`` of earlier records, and what they are called now."""
 
@@ -89,15 +89,15 @@ class Record:
         Medians of the clocks (MHz) and of the power (mW), the highest temperature (Celsius), the
         energy (mJ) and the clock-event reasons; empty without telemetry.
         """
-        told = self.telemetry
+        readings = self.telemetry
         found: dict[str, Any] = {}
         for name, which in CONDITIONS.items():
-            if isinstance(told.get(name), Mapping):
-                found[name] = told[name][which]
-        if "energy_mj" in told:
-            found["energy_mj"] = told["energy_mj"]
-        if "clock_reasons" in told:
-            found["clock_reasons"] = ", ".join(told["clock_reasons"])
+            if isinstance(readings.get(name), Mapping):
+                found[name] = readings[name][which]
+        if "energy_mj" in readings:
+            found["energy_mj"] = readings["energy_mj"]
+        if "clock_reasons" in readings:
+            found["clock_reasons"] = ", ".join(readings["clock_reasons"])
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -127,15 +127,15 @@ class Record:
         return cls(**{**data, "samples_s": tuple(data.get("samples_s", ())), "about": about})
 
 
-# The forms of JSON data, as pydantic checks them: strictly, so that a text is never a number.
+# Forms of JSON data, checked by pydantic strictly: text is never taken for a number.
 
 Seconds = Annotated[float, Ge(0), Le(LONGEST_S)]
-"""No clock gives a negative or endless time; 0 is what a coarse one may give."""
+"""Finite and not negative; a coarse clock may give 0."""
 Number = int | Annotated[float, Ge(-sys.float_info.max), Le(sys.float_info.max)]
-"""A finite one: neither a counter nor a sensor gives another, and it spoils every sum."""
+"""Finite: an infinity or NaN would spoil every sum."""
 Scalar = bool | int | float | str | None
 OPEN_FORM: Final = {"strict": True, "extra": "allow"}
-"""Pydantic's settings of a form that may hold more than it lists."""
+"""Pydantic's settings for a form that may have further fields."""
 
 
 class PerSm(TypedDict):
@@ -161,7 +161,7 @@ class PointJson(TypedDict):
 
 
 class Range(TypedDict):
-    """What a sensor's quantity was during a measurement."""
+    """A sensor's readings of one quantity during a measurement."""
 
     __pydantic_config__ = OPEN_FORM  # type: ignore[misc]
     min: Number
@@ -170,7 +170,7 @@ class Range(TypedDict):
 
 
 class RecordJson(TypedDict):
-    """A record; what is not required has a default."""
+    """A record; fields that are not required have defaults."""
 
     __pydantic_config__ = {"strict": True, "extra": "forbid"}  # type: ignore[misc]  # noqa: RUF012
     key: str
@@ -237,7 +237,7 @@ _KINDS: Final = MappingProxyType(
         "factors.n": "a whole number",
     }
 )
-"""What should have been there: by the field, its last step left open, or by pydantic's word."""
+"""What belongs there: by field (``*`` or ``[]`` for any last step), or by pydantic's error."""
 
 
 def _sentence(errors: Sequence[ErrorDetails], data: Any) -> str:
@@ -253,9 +253,9 @@ def _sentence(errors: Sequence[ErrorDetails], data: Any) -> str:
 
 
 def _follow(location: Sequence[int | str], data: Any) -> tuple[list[int | str], Any]:
-    """How far an error's location leads into the data, and what is there.
+    """The part of an error's location that exists in the data, and the value there.
 
-    Beyond the value itself it names the members of a union, none of which fits.
+    Pydantic appends the members of a union, none of which fits.
     """
     path: list[int | str] = []
     for step in location:
@@ -268,7 +268,7 @@ def _follow(location: Sequence[int | str], data: Any) -> tuple[list[int | str], 
 
 
 def not_a(path: Sequence[int | str], value: object, error: str = "") -> str:
-    """That the value at a path is not what belongs there, as the end of a sentence."""
+    """The end of a sentence: the value at a path is not what belongs there."""
     text = repr(value)
     shown = text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
     *above, last = path

@@ -23,18 +23,18 @@ KERNEL_PHASES: Final = {
     "reduce": "device-to-host copy of the results and their sum",
     "total": "split + transfer + kernel + reduce; of a program or CPU function one whole run",
 }
-"""What every measurement of a kernel reports. Of a program, ``kernel`` is their sum."""
+"""What every measurement of a kernel reports. For a program, ``kernel`` sums over its kernels."""
 
 PROGRAM_PHASES: Final = {
     "allocate": "allocating device memory within the run",
     "free": "freeing it",
     "other": "what is left of the total: CPU work and waiting",
 }
-"""What programs and CPU functions report beside them. A kernel of a program is a phase too, by its
-own name."""
+"""What programs and CPU functions report in addition. Each kernel of a program is also a phase,
+under its own name."""
 
 PHASES: Final = {**KERNEL_PHASES, **PROGRAM_PHASES}
-"""The phases of any workload. One may declare more (``Workload.phases``, ``workloads.phases``)."""
+"""The phases of any workload, which may declare more (``Workload.phases``)."""
 
 COUNTERS: Final = {
     "warp_instructions": "instructions issued, each counted once per warp",
@@ -61,8 +61,8 @@ COUNTERS: Final = {
 }
 
 PROGRAM_COUNTERS: Final = {"launches": "kernel launches in one run of a program"}
-"""What is counted of a program beside the counters above. Each name is a total over the kernels;
-``NAME@KERNEL`` (see ``of_kernel``) is the part of one of them."""
+"""Further counters of a program. Each name is a total over the kernels; ``NAME@KERNEL`` (see
+``of_kernel``) is the part of one of them."""
 
 AT_KERNEL: Final = "@"
 
@@ -73,7 +73,7 @@ def of_kernel(name: str, kernel: str) -> str:
 
 
 def plain_name(name: str) -> tuple[str, str]:
-    """The counter or resource and the kernel that a name says; no kernel for a total."""
+    """The counter or resource of a name, and its kernel; an empty kernel for a total."""
     plain, _, kernel = name.partition(AT_KERNEL)
     return plain, kernel
 
@@ -84,7 +84,7 @@ def is_counter(name: str) -> bool:
 
 
 def totals(values: Mapping[str, _T]) -> dict[str, _T]:
-    """Without the parts of single kernels."""
+    """The values without the parts of single kernels."""
     return {name: value for name, value in values.items() if AT_KERNEL not in name}
 
 

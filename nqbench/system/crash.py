@@ -1,6 +1,6 @@
-"""Crashes: exceptions that nobody foresaw, in one line that a user can do something with.
+"""Crashes: unexpected exceptions, summarised in one line that a user can act on.
 
-A worker ends after one, since nobody knows what state it leaves behind; the runner reads that line.
+A worker exits after one, because its state is unknown; the runner reads that line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from nqbench.system.versions import PACKAGE
 
 UNEXPECTED: Final = "unexpected "
-"""How the line begins, so that the runner recognises it."""
+"""How the line begins; the runner recognises it by this."""
 
 
 def write_crash(
@@ -32,7 +32,7 @@ def summary(error: BaseException) -> str:
     """The exception in one line: kind, place, text.
 
     The place is the innermost one in nqbench or a user's own code: an error that a library raises
-    is mostly caused by whoever called it.
+    is mostly caused by its caller.
     """
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if _is_ours(frame.filename)] or list(frames)
@@ -42,7 +42,7 @@ def summary(error: BaseException) -> str:
 
 
 def _short(filename: str) -> str:
-    """A file as it is known in its checkout, since reasons are published; else its whole path."""
+    """A path relative to its checkout, since reasons are published; else the whole path."""
     path = Path(filename)
     for root in (PACKAGE.parent, Path.cwd()):
         if path.is_relative_to(root):
@@ -51,7 +51,7 @@ def _short(filename: str) -> str:
 
 
 def _is_ours(filename: str) -> bool:
-    if filename.startswith("<"):  # no file: frozen modules of Python, and what is compiled here
+    if filename.startswith("<"):  # not a file: frozen modules and generated code
         return False
     path = Path(filename).resolve()
     if path.is_relative_to(PACKAGE):

@@ -14,11 +14,11 @@ CACHE_ENVIRONMENT: Final = "NQBENCH_CACHE_DIR"
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
-    """A file beside ``path`` to write to, which replaces ``path`` when the ``with`` block ends.
+    """A temporary file that replaces ``path`` when the ``with`` block ends.
 
-    Readers see the old file or the new one. After an error the old one stays and nothing else is
-    left. The suffix is that of ``path``. ``durable`` brings contents and name to the disk before
-    returning. Raises ``OSError`` where the folder cannot be written.
+    Readers see the old file or the new one. After an error the old one stays and the temporary file
+    is removed. The suffix is that of ``path``. ``durable`` flushes contents and name to the disk.
+    Raises ``OSError`` if the folder cannot be written.
     """
     temporary = path.with_name(f".{os.getpid()}-{threading.get_ident()}-{path.name}")
     try:
@@ -33,7 +33,7 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
 
 
 def cache_folder() -> Path:
-    """Folder of what can be made again: ``$NQBENCH_CACHE_DIR``, else in the user's cache folder."""
+    """Folder for regenerable files: ``$NQBENCH_CACHE_DIR``, else in the user's cache folder."""
     chosen = os.environ.get(CACHE_ENVIRONMENT)
     if chosen:
         return Path(chosen)
@@ -52,7 +52,7 @@ def printable(name: str | Path) -> str:
 
 
 def _flush(path: Path) -> None:
-    """Bring a file's contents, or a folder's names, to the disk."""
+    """Flush a file's contents, or a folder's names, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Pieces of the sentence that a wrong name gets: what was written, what was perhaps meant."""
+"""Parts of messages about an unknown name: the name as written, and the nearest known one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ One wrong letter in three gives 0.67, two swapped letters in four 0.75; unrelate
 stay below 0.5."""
 
 MAX_LISTED = 14
-"""Names listed in full in one sentence; more would hide the message."""
+"""Names listed in one message; more would hide what it says."""
 
 
 def nearest(word: object, known: Iterable[str]) -> str | None:
@@ -34,7 +34,7 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
 def nearest_file(path: Path, *suffixes: str) -> Path | None:
     """The file beside ``path`` whose name is most like its own, or ``None``.
 
-    Only names without their suffix are compared: an equal suffix is no likeness.
+    Names are compared without their suffix: an equal suffix does not make them similar.
     """
     if not path.parent.is_dir():
         return None
@@ -44,7 +44,7 @@ def nearest_file(path: Path, *suffixes: str) -> Path | None:
 
 
 def suggestion(word: object, known: Iterable[str]) -> str:
-    """``did you mean 'x'?`` where a name is close, else what there is to choose from."""
+    """``did you mean 'x'?`` if a name is close, else the choices."""
     names = list(known)
     close = nearest(word, names)
     return f"did you mean '{close}'?" if close else f"choose from {listing(names)}"
@@ -64,7 +64,7 @@ def listing(names: Iterable[str], last: str = "or") -> str:
 def shown(value: object, width: int = 60) -> str:
     """A value as a user would recognise it, cut to ``width`` characters.
 
-    A line break or a terminal's control code in it is spelt out: a message stays one line.
+    Line breaks and control codes are escaped: a message stays one line.
     """
     text = f"'{value}'" if isinstance(value, str) else str(value)
     if not text.isprintable():

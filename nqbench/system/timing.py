@@ -1,4 +1,4 @@
-"""Timing of short work on the CPU: a single reading of a millisecond is mostly noise."""
+"""Timing of short work on the CPU, where a single reading of a millisecond is mostly noise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 REPEATS: Final = 5
 """Readings of short work: their median survives two disturbed ones."""
 SHORT_S: Final = 0.05
-"""No further reading once this much was spent: long work is costly, and hardly disturbed."""
+"""No further reading after this time: long work is costly, and hardly disturbed."""
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 def timed(action: Callable[[], T]) -> tuple[T, float]:
     """The result of ``action`` and the seconds it takes: the median of up to five calls.
 
-    ``action`` has to be repeatable. What takes longer than ``SHORT_S`` is called once.
+    ``action`` must be repeatable; one that takes longer than ``SHORT_S`` is called once.
     """
     readings: list[float] = []
     while True:

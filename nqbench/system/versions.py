@@ -1,7 +1,7 @@
 """nqbench's version and folder, and the versions of installed packages.
 
-What runs need not be installed: nqbench works from a source folder on the import path, and a
-package may be there without its metadata. Then nobody knows a version, and that is no error.
+A package may be on the import path without metadata, as nqbench itself is in a source folder. Its
+version is then unknown, which is not an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PACKAGE: Final = Path(__file__).resolve().parents[1]
 
 
 def installed(name: str) -> str | None:
-    """The version of the package that pip calls ``name``, or ``None`` where it has none."""
+    """The version of the package that pip calls ``name``, or ``None`` if it is unknown."""
     from importlib.metadata import PackageNotFoundError, version  # a third of the start-up time
 
     try:

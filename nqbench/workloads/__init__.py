@@ -1,7 +1,7 @@
-"""The workloads, one folder each. A folder is all it takes: nothing lists them.
+"""The workloads, one folder each; they are found by their folders, without a list.
 
-A workload is imported when it is asked for. It is the object ``WORKLOAD`` of a package below this
-one, or one of any module, named ``package.module:object``.
+A workload is imported when it is asked for. It is the object ``WORKLOAD`` of a package in this
+folder, or an object of any module, named ``package.module:object``.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def get(name: str) -> Workload:
 
 
 def launch_factors(name: str) -> tuple[str, ...]:
-    """Factors that the name of a system leaves open, in the order of the workload, and those about
-    measuring. Of a workload that is not installed here, only the latter are known."""
+    """Factors that the name of a system leaves open, in the order of the workload, and those of the
+    measurement. For a workload that is not installed here only the latter are known."""
     factors = get(name).factors.values() if name in names() else ()
     return (*(factor.name for factor in factors if factor.launch), *MEASURING)
 

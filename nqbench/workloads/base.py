@@ -1,4 +1,4 @@
-"""What a workload offers, so that studies, runners and reports need not know which one it is."""
+"""The interface of a workload, so that studies, runners and reports do not depend on any one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nqbench.plan import KernelPlan, Outputs, Plan
 from nqbench.point import Level
 
 NOT_APPLICABLE: Final = "-"
-"""Level of a factor that means nothing beside the other levels chosen."""
+"""Level of a factor that has no meaning with the other levels chosen."""
 
 FAULT: Final = "fault"
-"""Key of a finding that says, in words, why an answer is wrong; empty words if it need not be."""
+"""Key of a finding that explains a wrong answer; empty if the answer may be right."""
 
 Variant = Literal["full", "math_only", "memory_only"]
 VARIANTS: Final[tuple[Variant, ...]] = get_args(Variant)
-"""How a kernel can be built: whole, without its memory accesses, without its arithmetic."""
+"""How a kernel can be built: complete, without its memory accesses, without its arithmetic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Factor:
     ``auto``    whether the word ``auto`` is accepted (resolved per point)
     ``text``    whether any text is accepted (the name of a file)
     ``launch``  whether a system's name leaves it open: a factor of the launch, of its input, or of
-                what is counted, which labels name beside the system
+                what is counted, which labels name after the system
     """
 
     name: str
@@ -57,18 +57,18 @@ class Resolved:
 class Workload(ABC):
     """One kind of computation: its factors, its named systems, its plans, its right answers.
 
-    ``plan`` and ``answer`` must be written; everything else has a default. A workload of nqbench's
-    is the object ``WORKLOAD`` of a package below ``nqbench.workloads``; any other is named
+    ``plan`` and ``answer`` are required; everything else has a default. Workloads of nqbench are
+    the objects ``WORKLOAD`` of the packages in ``nqbench.workloads``; any other is named
     ``package.module:object``.
     """
 
     name: str
     """As studies name it."""
     factors: Mapping[str, Factor] = {}
-    """A factor ``probe``, where there is one, makes instrumented kernels of its levels other than
-    ``none``: they are counted once (``counters``) and never timed."""
+    """The levels of a factor ``probe``, other than ``none``, build instrumented kernels: these are
+    counted once (``counters``) and never timed."""
     defaults: Mapping[str, Level] = {}
-    """Levels of a sweep that does not give them."""
+    """Levels of factors that a sweep leaves out."""
     systems: Mapping[str, Mapping[str, Level]] = {}
     """Named points: the levels that make a paper's system (without ``n``)."""
     cpu_systems: frozenset[str] = frozenset()
@@ -77,13 +77,13 @@ class Workload(ABC):
     """Those of them that use all cores."""
 
     phases: Mapping[str, str] = {}
-    """Phases of its programs and CPU functions beside ``vocabulary.PHASES``: name and meaning."""
+    """Phases of its programs and CPU functions beyond ``vocabulary.PHASES``: name and meaning."""
     probe_counters: Mapping[str, str] = {}
     """What its instrumented kernels count: name and meaning."""
 
     core_work_per_s: float = 5e7
-    """Units of ``work`` that one CPU core does in a second, good to a factor of a few: for times
-    that are predicted before anything was launched."""
+    """Units of ``work`` that one CPU core does in a second, within a factor of a few; for times
+    predicted before the first launch."""
 
     no_variants: str = (
         "does not declare which of its instructions are arithmetic and which are memory"
@@ -91,16 +91,15 @@ class Workload(ABC):
     """Why no kernel can be built without its arithmetic or its memory accesses, as the rest of a
     sentence that begins with the system's name; empty if ``variant`` can do it."""
     variant_n: Mapping[DeviceKind, int] = {}
-    """The size to take for variants where none is asked for, by kind of device: one that fills
-    it."""
+    """Default size of variants by kind of device: large enough to fill it."""
 
     def resolve(
         self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
     ) -> Resolved:
-        """Fill in defaults and ``auto`` values, and check that the configuration can run.
+        """Fill in defaults and ``auto`` levels, and check that the configuration can run.
 
         ``given`` holds ``n`` and any factor, and overrides the system's own levels. Raises
-        ``InfeasibleError`` with the reason and the limit. Must be quick: no input is made here.
+        ``InfeasibleError`` with the reason and the limit. Must be fast: no input is made here.
         """
         del device
         own = self.systems[system] if system else {}
@@ -122,7 +121,7 @@ class Workload(ABC):
 
     @abstractmethod
     def answer(self, plan: Plan, outputs: Outputs) -> int | None:
-        """The answer out of the outputs of a launch (64-bit safe); ``None`` if it has none."""
+        """The answer from the outputs of a launch (64-bit safe); ``None`` if it has none."""
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """The known right answer, or ``None`` if it is unknown."""
@@ -132,7 +131,7 @@ class Workload(ABC):
     def work(self, factors: Mapping[str, Level]) -> float:
         """Amount of work, in units of the workload's own (see ``core_work_per_s``).
 
-        For predictions: proportional to the time on one device. By default all points are alike.
+        For predictions: proportional to the time on one device. By default the same for all points.
         """
         del factors
         return 1.0
@@ -151,7 +150,7 @@ class Workload(ABC):
         return {}
 
     def count(self, name: str, *, full: bool = False, **parameters: Any) -> Any:
-        """A number that follows from the algorithm without a run; what claims call ``count``.
+        """A number that follows from the algorithm without a run; ``count`` in claims.
 
         ``full`` allows minutes. Raises ``StudyError`` for a name that does not exist.
         """
@@ -159,16 +158,16 @@ class Workload(ABC):
         raise StudyError(f"workload {self.name} has no counts, so none is called {name!r}")
 
     def variant(self, plan: Plan, variant: Variant) -> KernelPlan:
-        """The plan's main kernel alone, built as ``variant``; ``full`` changes nothing but that.
+        """The plan's main kernel alone, built as ``variant``; ``full`` builds it unchanged.
 
-        The kernel finds the memory that it has at its first launch within the plan. Raises
+        The kernel starts with the memory contents of its first launch in the plan. Raises
         ``InfeasibleError`` with the reason where arithmetic and memory cannot be separated.
         """
         del plan, variant
         raise InfeasibleError(f"{self.name} {self.no_variants}")
 
     def variant_answer(self, plan: KernelPlan, outputs: Outputs) -> int | None:
-        """The answer of the ``full`` variant. The others compute nothing of meaning."""
+        """The answer of the ``full`` variant. The other variants have none."""
         return self.answer(plan, outputs)
 
     def variant_expected(self, factors: Mapping[str, Level]) -> int | None:

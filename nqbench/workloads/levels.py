@@ -1,4 +1,4 @@
-"""Levels that reach a workload without a study's checks: one sentence for what is wrong."""
+"""Checks of levels that reach a workload without passing a study's checks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def given_levels(
     given: Mapping[str, Level],
     system: str | None,
 ) -> Levels:
-    """The levels that were given, each checked, without those that mean nothing (``-``).
+    """The given levels, each checked, without those that do not apply (``-``).
 
     Raises ``StudyError`` for a name that does not exist or a size ``n`` that is missing,
-    ``InfeasibleError`` for a number out of its range. The workload checks the range of ``n``.
+    ``InfeasibleError`` for a number out of range. The workload checks the range of ``n``.
     """
     if system is not None and system not in systems:
         raise StudyError(
@@ -37,7 +37,7 @@ def given_levels(
 
 
 def check_level(workload: str, factors: Mapping[str, Factor], name: str, level: Level) -> None:
-    """Refuse a factor that does not exist, a level it does not have, a number out of its range.
+    """Refuse an unknown factor, a level that it does not have, a number out of its range.
 
     Raises ``StudyError``, and ``InfeasibleError`` for a number. The range of ``n`` is left to the
     workload, whose systems may differ in it.
@@ -65,7 +65,7 @@ def check_level(workload: str, factors: Mapping[str, Factor], name: str, level: 
 
 
 def number(levels: Mapping[str, Level], name: str) -> int:
-    """A factor whose level is a number by now."""
+    """The level of a factor that is resolved to a number."""
     level = levels[name]
     assert isinstance(level, int)
     return level

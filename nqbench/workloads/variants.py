@@ -1,6 +1,6 @@
 """Kernels that can be built without their arithmetic, or without their memory accesses.
 
-The kernel's source says which is which, with the macros of ``variants.cuh``. The method is that of
+The kernel's source marks both with the macros of ``variants.cuh``. The method is that of
 Brodtkorb et al., section 6.5.
 """
 
@@ -30,7 +30,7 @@ def alone(
     cleared: Collection[str] = (),
     outputs: Collection[str] = (),
 ) -> KernelPlan:
-    """One kernel of a program as a plan of its own, with the buffers that it takes.
+    """One kernel of a program as a separate plan, with the buffers that it takes.
 
     Buffers have the plan's data, or zeros if they are among ``cleared``, before every launch; those
     in ``outputs`` are fetched. Raises ``InfeasibleError`` for a kernel that gets numbers from the

@@ -1,8 +1,7 @@
-"""What a GPU can do at most: copies, cached reads, floating-point and integer throughput.
+"""The limits of a GPU: copies, cached reads, floating-point and integer throughput.
 
-The ceilings of a roofline, and the kernels by which the bottleneck analysis is itself tested: how
-many operations follow on each word is a factor, so that they go from memory bound to arithmetic
-bound.
+They are the ceilings of a roofline. The same kernels test the bottleneck analysis: the number of
+operations on each word is a factor, so they range from memory bound to compute bound.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from nqbench.workloads.variants import built_as
 
 SOURCE: Final = Path(__file__).with_name("ceilings.cu")
 PERIOD: Final = 256
-"""Input words repeat after so many, so that the right answer is quick to compute for any size."""
+"""Input words repeat after this many, so that the answer is quick to compute at any size."""
 QUAD: Final = 4
 """Words that a thread takes."""
 WORD_BYTES: Final = 4
@@ -113,13 +112,13 @@ class Ceilings(Workload):
         return int(np.sum(outputs["results"], dtype=np.uint64))
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
-        """The sum over one period, worked out by numpy, times the number of periods."""
+        """The sum over one period, computed by numpy, times the number of periods."""
         n, steps = number(factors, "n"), number(factors, "steps")
         operation = str(factors["operation"])
         words = _pattern(operation)
         if operation == "read":  # every pass reads each word once
             return steps * _repeated_sum(words, n)
-        return _repeated_sum(_worked(words, operation, steps), n)
+        return _repeated_sum(_results(words, operation, steps), n)
 
     def work(self, factors: Mapping[str, Level]) -> float:
         """Operations and words moved."""
@@ -143,8 +142,8 @@ def amounts(levels: Mapping[str, Any]) -> dict[str, int]:
 def _constants(operation: str) -> tuple[np.uint32, np.uint32]:
     """Arguments a and b of the kernel; floats as their bits."""
     if operation in FLOAT:
-        one = np.float32(1).view(np.uint32)
-        return np.uint32(one), np.uint32(one)
+        one = np.uint32(np.float32(1).view(np.uint32))
+        return one, one
     return np.uint32(MASKS[0]), np.uint32(MASKS[1])
 
 
@@ -154,8 +153,8 @@ def _pattern(operation: str) -> NDArray[np.uint32]:
     return numbers.astype(np.float32).view(np.uint32) if operation in FLOAT else numbers
 
 
-def _worked(words: NDArray[np.uint32], operation: str, steps: int) -> NDArray[np.uint32]:
-    """What the kernel makes of the words."""
+def _results(words: NDArray[np.uint32], operation: str, steps: int) -> NDArray[np.uint32]:
+    """The words after the kernel's operations."""
     if operation in FLOAT:  # x * 1 + 1, or x + 1: whole numbers, exact in single precision
         return (words.view(np.float32) + np.float32(steps)).astype(np.float32).view(np.uint32)
     first, second = words[0::2].copy(), words[1::2].copy()

@@ -1,6 +1,6 @@
-"""One kernel configuration: the numbers that follow from it, and the limits it must keep.
+"""One kernel configuration: the numbers that follow from it, and the limits it must meet.
 
-The word counts repeat what ``frame.cuh`` computes at compile time; the tests compare them with the
+The word counts repeat what ``frame.cuh`` computes at compile time; tests compare them with the
 shared memory that the compiler reports. Limits are checked before anything is compiled.
 """
 
@@ -32,8 +32,8 @@ _QUANTITIES: Final = 4
 _WARP: Final = 32
 
 MAX_JOB_BYTES: Final = 4 * 2**30
-"""Host memory for the jobs of one point. It also keeps every word index of a job below 2^30, so
-that the kernels index with 32 bits."""
+"""Host memory for the jobs of one point. It also keeps every word index of a job below 2^30, so the
+kernels index with 32 bits."""
 
 MAX_THREADS: Final = 2**30
 """Threads of a grid: thread and job numbers, and their sums, stay below 2^32 on the device."""
@@ -66,7 +66,7 @@ class Configuration:
 
     @classmethod
     def from_levels(cls, levels: Mapping[str, Level]) -> Configuration:
-        """Typed view of factor levels in which nothing is missing or ``auto``."""
+        """Typed view of complete levels without ``auto``."""
         values: dict[str, Any] = {field.name: levels[field.name] for field in fields(cls)}
         for name in ("pool_size", "jobs_per_thread", "max_board"):
             if values[name] == NOT_APPLICABLE:
@@ -82,7 +82,7 @@ class Configuration:
 
     @property
     def stack_extra(self) -> int:
-        """Words by which feinbube2010 Listings 4 to 6 make the stack longer than the masks."""
+        """Words by which the stack exceeds the masks in feinbube2010, Listings 4 to 6."""
         listed = self.loop == "somers" and self.rows == "max"
         return 2 if listed and self.storage not in ("chunk", "struct") else 0
 
@@ -99,7 +99,7 @@ class Configuration:
 
     @property
     def words_per_thread(self) -> int:
-        """32-bit words of work space of one thread, wherever they are, padding included."""
+        """32-bit words of work space of one thread in any memory, padding included."""
         rows = self.rows_reserved
         local_rows = {"local": _QUANTITIES, "shared_stack": _QUANTITIES - 1}.get(self.memory, 0)
         local = local_rows * rows + (self.stack_extra if self.memory == "local" else 0)
@@ -111,7 +111,7 @@ class Configuration:
 
     @property
     def static_shared_bytes(self) -> int:
-        """Shared memory the kernel declares: work space, pool index, sums of a block's warps."""
+        """Shared memory that the kernel declares: work space, pool index, sums of the warps."""
         words = self.words_per_block if self._uses_shared and self.allocation == "static" else 0
         words += self.assignment == "block_pool"
         warps = -(-self.block_size // _WARP)
@@ -137,7 +137,7 @@ class Configuration:
 
     @property
     def odd_rule(self) -> OddRule:
-        """How jobs treat the middle column of an odd board."""
+        """How the jobs treat the middle column of an odd board."""
         return ODD_RULES[self.encoding]
 
     @property
@@ -171,7 +171,7 @@ class Geometry:
 
 
 def geometry(config: Configuration, jobs: int, device: DeviceFacts) -> Geometry:
-    """Grid for a number of jobs; what the level of ``blocks`` means on this device."""
+    """The grid for a number of jobs, by the level of ``blocks`` on this device."""
     size = config.block_size
     if config.assignment == "block_pool":
         assert config.pool_size is not None
@@ -236,7 +236,7 @@ def check_block(config: Configuration, device: DeviceFacts) -> None:
 
 
 def checked_jobs(config: Configuration) -> int:
-    """Number of jobs, refused where they cannot be numbered or stored."""
+    """Number of jobs. Raises ``InfeasibleError`` if they cannot be numbered or stored."""
     n, depth = config.n, config.depth
     if config.encoding == "base_n" and n**depth > _INT31:
         raise InfeasibleError(
@@ -275,7 +275,7 @@ def check_grid(config: Configuration, grid: Geometry, device: DeviceFacts) -> No
 
 
 def result_words(config: Configuration, grid: Geometry) -> int:
-    """64-bit results a launch leaves behind."""
+    """64-bit results that a launch writes."""
     if config.loop == "somers":
         return grid.jobs if config.assignment == "one_per_thread" else grid.threads
     return 1 if config.loop == "place_first" else grid.blocks

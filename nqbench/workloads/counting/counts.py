@@ -4,8 +4,8 @@
 
 - *by formula or a short walk*, at any size: ``jobs``, ``tasks``, ``h2d_bytes``;
 - *exact, by walking the whole tree* (``enumeration``): iterations, nodes, accesses, solutions.
-  On the fly up to N = 16 (seconds); beyond only with ``full=True``: two minutes for N = 18 on two
-  cores, a factor of 8 per row, once, then from the disk.
+  Computed on demand up to N = 16 (seconds); beyond only with ``full=True``: two minutes for N = 18
+  on two cores, a factor of 8 per row, then from the disk.
   The instrumented kernels (``probe: iterations``, ``accesses``) give the same numbers on a GPU;
 - *sampled*: ``warp_utilization``, ``split_iteration_share``, ``warp_iterations``, of warps whose
   lanes run in step; ``probe: iterations`` gives the first for all warps.
@@ -51,7 +51,7 @@ from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
 Value = int | float | dict[str, Any]
 
 MAX_N_ON_THE_FLY: Final = 16
-"""Largest board that is walked without being asked to: 10 seconds on one core."""
+"""Largest board that is walked without ``full``: 10 seconds on one core."""
 
 _WORD: Final = 4
 _UTILIZATION_WARPS: Final = 5000
@@ -79,7 +79,7 @@ _ENCODING_ALIASES: Final = {"one_hot_rows": "rows"}
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Which warps: ``warps`` full ones (all, if there are no more), drawn by ``seed``."""
+    """Which warps: ``warps`` full ones (or all, if fewer exist), drawn by ``seed``."""
 
     warps: int
     seed: int = 1
@@ -87,7 +87,7 @@ class Sample:
 
 
 def sample_jobs(jobs: int, sample: Sample) -> NDArray[np.int64]:
-    """Job numbers of the sampled warps, shape ``(warps, 32)``; the last, short warp is left out."""
+    """Job numbers of the sampled warps, shape ``(warps, 32)``; a last, short warp is left out."""
     draw = np.random.default_rng(sample.seed)
     full = jobs // WARP
     order = np.arange(full * WARP)
@@ -153,8 +153,8 @@ def _sampled(split: Split, sample: Sample) -> tuple[NDArray[Any], NDArray[np.int
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a count is of, all names resolved."""
+class Request:
+    """A request for a count, with all names resolved."""
 
     system: str
     levels: Mapping[str, Level]
@@ -182,8 +182,8 @@ class Asked:
     def enumerated(self) -> Enumeration:
         """The walk over all jobs, from the disk if it was done before.
 
-        ``AnalysisError`` where it takes minutes and ``full`` was not asked for. Also where the disk
-        has it: what a page says must not depend on what was walked on this machine.
+        Raises ``AnalysisError`` if it takes minutes and ``full`` was not given, even if it is on
+        the disk: a report must not depend on what was walked on this machine.
         """
         n = self.split.n
         if n > MAX_N_ON_THE_FLY and not self.full:
@@ -204,53 +204,53 @@ def _statistic(spread: Spread, stat: str | None) -> Value:
     return values if stat is None else cast(Value, values[stat])
 
 
-def _iterations_per_job(asked: Asked) -> Value:
-    return _statistic(asked.enumerated().iterations[asked.loop], asked.stat)
+def _iterations_per_job(request: Request) -> Value:
+    return _statistic(request.enumerated().iterations[request.loop], request.stat)
 
 
-def _nodes_per_task(asked: Asked) -> Value:
-    return _statistic(asked.enumerated().nodes, asked.stat)
+def _nodes_per_task(request: Request) -> Value:
+    return _statistic(request.enumerated().nodes, request.stat)
 
 
-def _solutions(asked: Asked) -> int:
+def _solutions(request: Request) -> int:
     """Solutions of the whole board: twice those of jobs that all weigh the same."""
-    split = replace(asked.split, odd_rule="restrict_second")
-    return 2 * replace(asked, split=split).enumerated().solutions
+    split = replace(request.split, odd_rule="restrict_second")
+    return 2 * replace(request, split=split).enumerated().solutions
 
 
-def _h2d_bytes(asked: Asked) -> int:
+def _h2d_bytes(request: Request) -> int:
     """Bytes of all encoded jobs."""
-    return asked.jobs * _WORD * words_per_job(asked.encoding, asked.split.depth)
+    return request.jobs * _WORD * words_per_job(request.encoding, request.split.depth)
 
 
-def _workspace(asked: Asked) -> tuple[int, int]:
+def _workspace(request: Request) -> tuple[int, int]:
     """32-bit loads and stores of all threads, as the listings write them.
 
     A descent reads the three masks above and writes the three below; the open columns are read
     once per iteration and written by a placement and into the row it enters. Somers' loop keeps
     them in a register: a stack word is written by a descent and read on the way back.
     """
-    found = asked.enumerated()
+    found = request.enumerated()
     jobs, descents = found.nodes.count, found.descents
-    if asked.loop != "somers":
-        loads = found.iterations[asked.loop].total + 3 * descents
+    if request.loop != "somers":
+        loads = found.iterations[request.loop].total + 3 * descents
         return loads, 4 * jobs + 5 * descents + found.solutions
     loads, stores = jobs + 4 * descents, 4 * jobs + 4 * descents
-    if asked.levels["rows"] != "remaining" and asked.encoding == "rows":
+    if request.levels["rows"] != "remaining" and request.encoding == "rows":
         # Listing 4 replays the rows given: a descent each.
-        return loads + 3 * asked.split.depth * jobs, stores + 4 * asked.split.depth * jobs
+        return loads + 3 * request.split.depth * jobs, stores + 4 * request.split.depth * jobs
     return loads, stores
 
 
-def _utilization(asked: Asked) -> Value:
-    sample = Sample(**{"warps": _UTILIZATION_WARPS, **asked.sample})
-    found = sampled_utilization(asked.split, asked.loop, sample)
-    return dict(found) if asked.stat is None else found[asked.stat]
+def _utilization(request: Request) -> Value:
+    sample = Sample(**{"warps": _UTILIZATION_WARPS, **request.sample})
+    found = sampled_utilization(request.split, request.loop, sample)
+    return dict(found) if request.stat is None else found[request.stat]
 
 
-def _divergence(asked: Asked) -> dict[str, float]:
-    sample = Sample(**{"warps": _DIVERGENCE_WARPS, **asked.sample})
-    return sampled_divergence(asked.split, asked.loop, sample)
+def _divergence(request: Request) -> dict[str, float]:
+    sample = Sample(**{"warps": _DIVERGENCE_WARPS, **request.sample})
+    return sampled_divergence(request.split, request.loop, sample)
 
 
 def count(name: str, **params: Any) -> Value:
@@ -266,7 +266,7 @@ def count(name: str, **params: Any) -> Value:
     ``warps``, ``seed``, ``order``  of sampled counts (``order``: ``consecutive`` or ``random``)
 
     ``StudyError`` for a name, parameter, system or level that does not exist, ``InfeasibleError``
-    for a depth that makes no sense, ``AnalysisError`` for a tree too large to walk unasked.
+    for a depth out of range, ``AnalysisError`` for a tree too large to walk without ``full``.
     """
     known = _ALIASES.get(name, name)
     if known not in COUNTS:
@@ -275,7 +275,7 @@ def count(name: str, **params: Any) -> Value:
     return kind.value(_resolve(kind, {_ALIASES.get(key, key): v for key, v in params.items()}))
 
 
-def _resolve(kind: Kind, params: dict[str, Any]) -> Asked:
+def _resolve(kind: Kind, params: dict[str, Any]) -> Request:
     accepted = ("n", "depth", "system", "encoding", "full", *kind.takes)
     for key in params:
         if key not in accepted:
@@ -297,7 +297,7 @@ def _resolve(kind: Kind, params: dict[str, Any]) -> Asked:
     stat = params.get("stat")
     if stat is not None and stat not in STATISTICS:
         raise StudyError(f"no statistic is called {stat!r}; {suggestion(str(stat), STATISTICS)}")
-    return Asked(
+    return Request(
         system,
         levels,
         Split(n, depth, symmetry, ODD_RULES[encoding]),
@@ -308,7 +308,7 @@ def _resolve(kind: Kind, params: dict[str, Any]) -> Asked:
 
 
 def _system(name: str) -> str:
-    """The full name of a system that is given with or without its paper's."""
+    """The full name of a system that is given with or without the name of its paper."""
     kernels = [system for system in SYSTEMS if not is_cpu(system)]
     found = [system for system in kernels if name in (system, system.partition(".")[2])]
     if len(found) != 1:
@@ -318,10 +318,10 @@ def _system(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One count: its meaning, its function, the system it is of by default, what else it takes."""
+    """One count: its meaning, its function, its default system, its further parameters."""
 
     about: str
-    value: Callable[[Asked], Value]
+    value: Callable[[Request], Value]
     system: str = _JOBS_OF
     takes: tuple[str, ...] = ()
 

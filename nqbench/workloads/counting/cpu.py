@@ -18,7 +18,7 @@ _SPLIT_DEPTH: Final = 4
 """Rows placed before the work is shared: 1,000 to 50,000 jobs for N of 10 to 22."""
 
 _CHUNKS_PER_THREAD: Final = 32
-"""Pieces of work per thread: the last one to finish costs a few percent, handing out less."""
+"""Pieces of work per thread: waiting for the last one costs a few percent, handing out less."""
 
 
 def count_somers(n: int) -> int:

@@ -1,8 +1,8 @@
 """The deterministic counts of a whole board, by enumeration on the CPU's cores.
 
 One walk over all jobs gives each job's descents, dead descents and solutions; what each loop does
-follows from them. The tests compare those formulas with the loops run step by
-step and with the kernels' own counts.
+follows from them. Tests compare these formulas with the loops run step by step and with the
+kernels' own counts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nqbench.workloads.counting.jobs import OddRule, Symmetry, masks_of_jobs
 
 Counts = NDArray[np.int64]
 _CHUNK_JOBS: Final = 4096
-"""Jobs handed to a thread at once: the last chunk to finish costs little, handing out less."""
+"""Jobs handed to a thread at once: waiting for the last chunk costs little, handing out less."""
 _SOURCES: Final = ("search.py", "jobs.py", "enumeration.py")
 
 _DEAD_AND_SOLUTIONS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
@@ -79,9 +79,9 @@ class Spread:
     def join(self, other: Spread) -> Spread:
         """Statistics of the jobs of both (Chan, Golub and LeVeque 1979)."""
         count = self.count + other.count
-        apart = other.mean - self.mean
+        difference = other.mean - self.mean
         squares = self.variance * self.count + other.variance * other.count
-        squares += apart**2 * self.count * other.count / count
+        squares += difference**2 * self.count * other.count / count
         total = self.total + other.total
         return Spread(
             count=count,
@@ -95,7 +95,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Which jobs: a board, the rows placed before, and what symmetry leaves of the tree."""
+    """A set of jobs: the board, the rows already placed, and how symmetry restricts the tree."""
 
     n: int
     depth: int
@@ -141,7 +141,7 @@ def work_of(split: Split, words: NDArray[Any], begin: int, end: int) -> Counts:
 
 
 def cached(split: Split) -> Enumeration | None:
-    """An earlier enumeration from the disk, or ``None``; one of older code does not count."""
+    """An earlier enumeration from the disk, or ``None``; one made by other code is ignored."""
     try:
         found = json.loads(_path(split).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -157,7 +157,7 @@ def cached(split: Split) -> Enumeration | None:
 
 
 def keep(found: Enumeration) -> None:
-    """Store an enumeration; a folder that cannot be written costs the next user the walk."""
+    """Store an enumeration; without a writable folder it is walked again next time."""
     path = _path(found.split)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

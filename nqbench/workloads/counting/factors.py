@@ -14,8 +14,8 @@ MAX_N: Final = 27
 """Boards the kernels take; 27 is the largest N whose answer is known."""
 
 MAX_BOARD: Final = 32
-"""Default rows of ``rows: max``. The paper names its constant but not the value; one word holds a
-row, so 32 is the largest board its program could have meant."""
+"""Default rows of ``rows: max``. The paper names the constant but not its value; one word holds a
+row, so 32 is the largest board that its program could handle."""
 
 _MANY: Final = 2**31 - 1
 
@@ -45,13 +45,13 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
                 "which thread works on which job",
                 ("one_per_thread", "strided", "contiguous", "block_pool", "global_pool"),
             ),
-            Factor("encoding", "how a job is written down", ("rows", "base_n", "masks")),
+            Factor("encoding", "how a job is encoded", ("rows", "base_n", "masks")),
             Factor(
                 "cache",
                 "preferred split between L1 and shared memory",
                 ("default", "prefer_l1", "prefer_shared"),
             ),
-            Factor("symmetry", "which part of the tree is walked", ("none", "mirror")),
+            Factor("symmetry", "which part of the tree is searched", ("none", "mirror")),
             Factor(
                 "depth", "rows placed on the CPU", number=(2, MAX_N - 3), auto=True, launch=True
             ),
@@ -97,7 +97,7 @@ DEFAULTS: Final[Mapping[str, Level]] = MappingProxyType(
         "probe": "none",
     }
 )
-"""Levels of a sweep that names no system. The launch factors missing here depend on others."""
+"""Levels of a sweep without a system. The launch factors missing here depend on others."""
 
 CUDA_NAMES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = MappingProxyType(
     {
@@ -112,5 +112,5 @@ CUDA_NAMES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = MappingProxyTyp
         "symmetry": ("Symmetry", {}),
     }
 )
-"""Factors in the order of the template ``Policy``: its enumeration, and the levels whose name in
-CUDA differs because the word is taken."""
+"""Factors in the order of the template ``Policy``: the C++ enumeration, and the levels that have
+another name there because the word is reserved."""

@@ -33,7 +33,7 @@ the same, since its kernel doubles every result; zhang2011's 7432 jobs at N = 15
 
 _ENCODINGS: Final = ("rows", "base_n", "masks")
 _CACHE_BYTES: Final = 256 * 2**20
-"""Job arrays kept in memory: what a study of a few N shares between its points, and no more."""
+"""Job arrays kept in memory: enough for the points of a study of a few N to share them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class Jobs:
     ``words``       read-only, shape ``(count * words_per_job,)``: int32 one-hot rows, int32 base-N
                     numbers, or uint32 (columns, left, right)
     ``light_from``  first job that counts once instead of twice; ``count`` if there is none
-    ``split_s``     seconds it took to make them, compilation excluded; median of up to five
+    ``split_s``     seconds to make them, without compilation; median of up to five
     """
 
     words: NDArray[Any]
@@ -62,6 +62,10 @@ def _first_row(n: int, symmetry: Symmetry) -> int:
     return (1 << columns) - 1
 
 
+def _restricted(symmetry: Symmetry, odd_rule: OddRule) -> bool:
+    return symmetry == "mirror" and odd_rule == "restrict_second"
+
+
 @lru_cache(maxsize=4096)
 def count_jobs(
     n: int,
@@ -73,7 +77,7 @@ def count_jobs(
     """Number of jobs for ``depth >= 2``, or ``limit + 1`` once there are more than ``limit``."""
     from nqbench.workloads.counting.search import count_prefixes
 
-    restrict = symmetry == "mirror" and odd_rule == "restrict_second"
+    restrict = _restricted(symmetry, odd_rule)
     return int(count_prefixes(n, depth, _first_row(n, symmetry), restrict, limit))
 
 
@@ -83,27 +87,26 @@ def make_jobs(n: int, depth: int, encoding: Encoding, symmetry: Symmetry = "mirr
 
 
 def masks_of_jobs(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule) -> NDArray[np.uint32]:
-    """What attacks the first searched row of each job, under either rule for odd boards.
+    """The attacked columns of the first searched row of each job, under either rule for odd boards.
 
     Shape ``(3 * jobs,)``: columns, left and right diagonals, as in the encoding ``masks``.
     """
     from nqbench.workloads.counting.search import fill_prefixes
 
-    restrict = symmetry == "mirror" and odd_rule == "restrict_second"
+    restrict = _restricted(symmetry, odd_rule)
     words = np.empty(3 * count_jobs(n, depth, symmetry, odd_rule), np.uint32)
     fill_prefixes(n, depth, _first_row(n, symmetry), restrict, _ENCODINGS.index("masks"), words)
     return words
 
 
 def split(n: int, depth: int, encoding: Encoding, symmetry: Symmetry) -> Jobs:
-    """Make the jobs again (see :func:`make_jobs`) and time it."""
+    """Make the jobs (see :func:`make_jobs`) without the cache, timed."""
     from nqbench.workloads.counting.search import count_prefixes, fill_prefixes
 
-    odd_rule = ODD_RULES[encoding]
-    restrict = symmetry == "mirror" and odd_rule == "restrict_second"
+    restrict = _restricted(symmetry, ODD_RULES[encoding])
     dtype = np.uint32 if encoding == "masks" else np.int32
     code = _ENCODINGS.index(encoding)
-    count_prefixes(5, 2, 1, False, 25)  # both compiled before the clock starts
+    count_prefixes(5, 2, 1, False, 25)  # compile both before the clock starts
     fill_prefixes(5, 2, 1, False, code, np.empty(25 * 3, dtype))
 
     def fill() -> tuple[int, NDArray[Any]]:

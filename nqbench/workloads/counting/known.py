@@ -1,4 +1,4 @@
-"""Numbers of solutions that are known, with their source, and sizes of the search."""
+"""Known numbers of solutions, with their source, and sizes of the search tree."""
 
 from __future__ import annotations
 

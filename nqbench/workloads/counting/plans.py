@@ -29,7 +29,7 @@ _ABSENT: Final = np.uint64(0)
 
 
 def kernel_plan(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> KernelPlan:
-    """Make the jobs and lay out buffers, arguments and grid."""
+    """Make the jobs and the plan of their kernel: buffers, arguments, grid."""
     _, config, grid = resolve_kernel(given, system, device)
     jobs = make_jobs(config.n, config.depth, config.encoding, config.symmetry)
     assert jobs.count == grid.jobs
@@ -77,5 +77,5 @@ def cpu_plan(given: Mapping[str, Level], system: str) -> CpuPlan:
     n = resolve_cpu(given, system)["n"]
     assert isinstance(n, int)
     name, function = _CPU_FUNCTIONS[system]
-    # Small boards take another path, which has to be compiled as well.
+    # Small boards take another path, which must be compiled as well.
     return CpuPlan(name, function, (n,), (min(n, MIN_SPLIT_N),), {"n": n})

@@ -1,8 +1,8 @@
-"""Instrumented kernels: their buffers, and what their numbers amount to.
+"""Instrumented kernels: their buffers and their counters.
 
 A probe counts inside the kernel (``probe.cuh``). Its numbers are exact: iterations and accesses
 follow from the jobs alone; divergence follows from which lanes the hardware runs in step; clocks
-are measured, and of the instrumented kernel.
+are measured, with the instrumentation.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ COUNTERS: Final = {
     "workspace_stores": "32-bit stores to the work space, per thread, summed",
     "workspace_accesses": "workspace_loads + workspace_stores",
 }
-"""What an instrumented kernel counts (factor ``probe``). Its own instructions are among the work
-that any profiler would see, so that such a point has neither a time nor a device's counters."""
+"""What an instrumented kernel counts (factor ``probe``). A profiler would also count the
+instrumentation, so such a point has neither a time nor counters of the device."""
 
 Numbers = NDArray[np.uint64]
 Counters = dict[str, int | float]

@@ -1,7 +1,7 @@
 """From the levels a user gives to a level for every factor, and to the grid of a launch.
 
-Three sources, the stronger first: the levels given, the system's own, the defaults. A level that
-means nothing beside the others is refused when it was given and dropped (``-``) when it was not.
+In order of precedence: the levels given, the system's own, the defaults. A level without meaning
+beside the others is refused if it was given, and becomes ``-`` if it was not.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from nqbench.workloads.counting.systems import SYSTEMS, is_cpu, paper_of
 from nqbench.workloads.levels import Levels, given_levels, number
 
 _ENOUGH_JOBS: Final = 2_000
-"""`depth: auto` without a rule of the paper's own: enough jobs for a warp on every scheduler of a
-small GPU, few enough to keep the split negligible."""
+"""`depth: auto` without a paper's own rule: enough jobs for a warp on every scheduler of a small
+GPU, few enough to keep the split negligible."""
 
 _ZHANG_ROWS: Final = 11
 _TANAKA_DEPTH: Final = 5
 
 _OF_PAPERS: Final[Levels] = {"allocation": "static", "storage": "arrays", "layout": "per_thread"}
-"""What a paper's system takes where its own memory had no such choice and another is asked for:
-the forms the papers start from."""
+"""Levels of a paper's system if its own memory offers no such choice and another memory is asked
+for: the forms that the papers start from."""
 
 _STATIC_SHARES: Final = ("strided", "contiguous")
 
 _JOBS_PER_THREAD: Final = 4
-"""Default for pools and static shares, on the average: enough to even out the threads, few enough
-to leave many blocks. Both pools of zhang2011 so have the same number of threads."""
+"""Default mean for pools and static shares: enough to balance the threads, few enough to leave many
+blocks. Both pools of zhang2011 then have the same number of threads."""
 
 _WARP: Final = 32
 
@@ -64,7 +64,7 @@ _WHY: Final = {
 def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
     """Every factor but the launch (``depth``, ``blocks``, ...) resolved; ``auto`` may remain.
 
-    Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a senseless combination.
+    Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for contradictory levels.
     """
     explicit = given_levels("counting", FACTORS, SYSTEMS, given, system)
     _check_n(explicit["n"], MIN_N)
@@ -132,7 +132,7 @@ def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
 
 
 def _senseless(levels: Levels) -> dict[str, str]:
-    """Factors that mean nothing next to the others, and what excludes them."""
+    """Factors without meaning beside the others, and what excludes them."""
     found: dict[str, str] = {}
     memory, rows, assignment = levels["memory"], levels["rows"], levels["assignment"]
     if memory == "local":
@@ -248,8 +248,8 @@ def _text(level: Level) -> str:
 
 
 def _filling_blocks(config: Configuration, jobs: int, device: DeviceFacts) -> int:
-    """Blocks that a multiprocessor holds at once as far as threads and shared memory go, or fewer
-    where that would leave the threads with too few jobs each to share out."""
+    """Blocks that a multiprocessor holds at once, by its threads and shared memory; fewer if each
+    thread would have too few jobs."""
     shared = config.shared_bytes + device.shared_reserved_per_block
     limits = [
         device.max_blocks_per_multiprocessor,

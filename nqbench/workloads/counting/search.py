@@ -47,7 +47,7 @@ def second_row(n: int, restrict: bool, first_queen: int) -> int:
     """Columns that the second queen may take as far as symmetry goes.
 
     With ``restrict``, a first queen in the middle column leaves only the left half, so that every
-    job stands for two mirror images.
+    job counts for two mirror images.
     """
     if restrict and n % 2 == 1 and first_queen == 1 << (n // 2):
         return (1 << (n // 2)) - 1

@@ -1,8 +1,8 @@
 """The papers' systems as named points of the factor space, and the two CPU programs.
 
-What a paper leaves open is chosen here, once, and ends up in every record:
+What a paper leaves open is chosen here, once, and stored in every record:
 
-- Feinbube et al. sweep depth and block size and do not say which one won; 64 threads is the
+- Feinbube et al. sweep depth and block size and do not say which was best; 64 threads is the
   largest of their block sizes that fits all five versions into 48 KiB at 32 rows.
 - Tanaka and Fujimoto use one block of 160 threads per multiprocessor; their static share is
   "a fixed number of tasks", read here as consecutive ones.
@@ -58,7 +58,7 @@ zhang2011.pool_monolithic       shared       remaining static  struct interleave
 
 
 def paper_of(system: str | None) -> str:
-    """Slug of the paper a system comes from; empty for a free point of the factor space."""
+    """Slug of the paper that a system comes from; empty for a point without a system."""
     return system.partition(".")[0] if system else ""
 
 

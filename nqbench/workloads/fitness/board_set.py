@@ -1,4 +1,4 @@
-"""Sets of distinct valid boards in a file, with where they come from.
+"""Sets of distinct valid boards in a file, with their provenance.
 
 An ``.npz`` file of numpy arrays: ``boards`` (unsigned, shape ``(count, n)``), ``chains`` and
 ``evaluations`` (shape ``(count,)``, which search found the board and after how many proposals) and
@@ -27,12 +27,12 @@ _WORDS: Final = ("system", "device", "device_name", "version")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoardSet:
-    """Boards without conflicts, no two alike.
+    """Boards without conflicts, no two equal.
 
     ``boards``       rows of the queens from 0, shape ``(count, n)``
     ``chains``       the search that found each: a stream of random numbers of ``seed``
-    ``evaluations``  proposals that it needed
-    ``searches``     how many were run for the set
+    ``evaluations``  proposals that this search needed
+    ``searches``     searches run for the set
     """
 
     boards: NDArray[Any]
@@ -54,7 +54,7 @@ class BoardSet:
         return int(self.boards.shape[0])
 
     def provenance(self) -> dict[str, Any]:
-        """What the file says of itself."""
+        """The provenance that the file stores."""
         named = {name: getattr(self, name) for name in (*_NUMBERS, *_WORDS)}
         return {"format": FORMAT, "verified": True, **named}
 
@@ -92,10 +92,10 @@ def read_board_set(path: Path) -> BoardSet:
     """Read a file and verify every board of it.
 
     Raises ``InterchangeError`` in one sentence for a file that is not a board set, is damaged, or
-    holds a board that is invalid or there twice.
+    holds a board that is invalid or occurs twice.
     """
     try:
-        # The file is opened here, since numpy leaves it open when it finds it damaged.
+        # Opened here, since numpy leaves a damaged file open.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: np.asarray(archive[name]) for name in archive.files}
     except UNREADABLE as error:

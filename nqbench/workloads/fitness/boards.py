@@ -23,7 +23,7 @@ from nqbench.errors import InfeasibleError
 Board = NDArray[np.int32]
 
 MIN_VALID_N: Final = 4
-"""The smallest board, beside the trivial one, that has a solution."""
+"""The smallest board with a solution, except for the trivial one."""
 
 _KEPT: Final = 8
 """Boards kept in memory between points; at a million queens they take 32 MB."""
@@ -35,8 +35,8 @@ UNREADABLE: Final = (
     *(zlib.error, struct.error, RuntimeError),
     *(tokenize.TokenError, SyntaxError, TypeError, AttributeError),
 )
-"""What numpy raises on a file that is missing, damaged, pickled or of a size that nothing holds. It
-reads the header of an array as Python source, and lets the errors of that pass."""
+"""What numpy raises for a file that is missing, damaged, pickled or too large. It parses the header
+of an array as Python source, and passes on the errors of that."""
 
 
 def random_board(n: int, seed: int) -> Board:
@@ -88,7 +88,7 @@ def conflicts(board: NDArray[np.integer[Any]]) -> int:
 
 
 def brute_force(board: NDArray[np.integer[Any]]) -> int:
-    """The same by looking at all pairs: the truth of the tests. O(n^2) time, O(n) memory."""
+    """The same by comparing all pairs, as a reference for tests. O(n^2) time, O(n) memory."""
     row = board.astype(np.int64)
     return sum(
         int(np.count_nonzero(np.abs(row[i + 1 :] - row[i]) == np.arange(1, row.size - i)))
@@ -104,9 +104,9 @@ def is_board(values: NDArray[Any]) -> bool:
 
 
 def checked(values: NDArray[Any], what: str, n: int | None = None) -> Board:
-    """``values`` as a board. Raises ``InfeasibleError`` in one sentence if they are none.
+    """``values`` as a board. Raises ``InfeasibleError`` in one sentence if they are not one.
 
-    ``what`` names them in the sentence; ``n`` is the size asked for, if any.
+    ``what`` names them in the message; ``n`` is the size asked for, if any.
     """
     if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
         shape = "x".join(map(str, values.shape)) or "a single value"
@@ -135,7 +135,7 @@ def checked(values: NDArray[Any], what: str, n: int | None = None) -> Board:
 
 
 def read_board(path: Path, n: int | None = None) -> Board:
-    """A board out of a file: ``.npy``, ``.npz`` (its first array) or text (numbers and spaces).
+    """A board from a file: ``.npy``, ``.npz`` (its first array) or text (numbers and spaces).
 
     An array of several boards (2-D, as a data set holds them) gives its first one. Raises
     ``InfeasibleError`` in one sentence if the file cannot be read or holds no board.
@@ -195,7 +195,7 @@ def _generated(kind: str, n: int, seed: int) -> Board:
 def make_batch(kind: str, n: int, seed: int, count: int, file: str = "") -> Board:
     """``count`` boards, shape ``(count, n)``: random ones have seeds ``seed``, ``seed`` + 1, ...
 
-    Of a valid or given board every second one is mirrored.
+    For a valid or given board every second copy is mirrored.
     """
     if kind == "random":
         return np.stack([make_board(kind, n, seed + k) for k in range(count)])
@@ -205,7 +205,7 @@ def make_batch(kind: str, n: int, seed: int, count: int, file: str = "") -> Boar
 
 @lru_cache(maxsize=256)
 def expected_answer(kind: str, n: int, seed: int, count: int) -> int:
-    """The answer for generated boards, from the boards themselves; see :func:`combined`."""
+    """The answer for generated boards, from their conflicts; see :func:`combined`."""
     if kind == "random":
         each = [conflicts(make_board(kind, n, seed + k)) for k in range(count)]
     else:
@@ -216,6 +216,6 @@ def expected_answer(kind: str, n: int, seed: int, count: int) -> int:
 def combined(each: list[int]) -> int:
     """One number for the conflicts of a batch: the sum of (k + 1) x conflicts of board k.
 
-    The weights make exchanged results visible; for one board it is its conflicts.
+    The weights reveal exchanged results; for one board it is its conflicts.
     """
     return sum(place * value for place, value in enumerate(each, start=1))

@@ -122,7 +122,7 @@ def _histogram(queens: int, boards: int, *, in_cache: bool) -> dict[str, int]:
 SAMPLE: Final = 2000
 """Random boards of a mean: at n = 100 its standard error is then about 0.3% of it."""
 _SAMPLED_QUEENS: Final = 4_000_000
-"""Queens of all boards of a sample: larger boards vary less, so that fewer of them do."""
+"""Queens of all boards of a sample: larger boards vary less, so fewer are enough."""
 
 
 def count(name: str, *, full: bool = False, **params: Any) -> int | float:  # noqa: ARG001 (none is long)

@@ -21,22 +21,25 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
         factor.name: factor
         for factor in (
             Factor("n", "queens of the board", number=(1, MAX_N)),
-            Factor("scheme", "how a board is evaluated, or found", tuple(SCHEMES)),
+            Factor("scheme", "how a board is evaluated or found", tuple(SCHEMES)),
             Factor("board", "which board is evaluated", ("random", "valid", "file"), launch=True),
-            Factor("board_file", "its file, for `board: file`", text=True),
+            Factor("board_file", "file of the board, for `board: file`", text=True),
             Factor(
-                "seed", "of the random board, or of the search", number=(0, MAX_SEED), launch=True
+                "seed",
+                "seed of a random board or of a search",
+                number=(0, MAX_SEED),
+                launch=True,
             ),
             Factor("batch", "boards evaluated in one launch", number=(1, 2**20), launch=True),
             Factor(
                 "allocation",
-                "when device memory is taken: in every evaluation, or once before",
+                "when device memory is allocated: in every evaluation, or once before",
                 ("per_call", "once"),
             ),
             Factor("block_size", "threads per block", number=(1, 1024), auto=True, launch=True),
             Factor(
                 "atomics",
-                "who adds to the counter in global memory: every conflict, thread or warp",
+                "what adds to the counter in global memory: every conflict, thread or warp",
                 ("per_conflict", "per_thread", "per_warp"),
             ),
             Factor(
@@ -57,19 +60,17 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
                 launch=True,
             ),
             Factor("child_block_size", "threads per block of a sub-kernel", number=(1, 1024)),
-            Factor(
-                "nesting", "sub-kernels inside each other, for one row", number=(1, 64), launch=True
-            ),
+            Factor("nesting", "nested sub-kernels for one row", number=(1, 64), launch=True),
             Factor(
                 "threads",
-                "threads of the CPU",
+                "CPU threads",
                 number=(1, MAX_THREADS),
                 auto=True,
                 launch=True,
             ),
             Factor(
                 "optimization",
-                "of the compiler, for the CPU baseline",
+                "compiler optimisation of the CPU baseline",
                 ("default", "none"),
                 launch=True,
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,9 +47,9 @@ Numbers = dict[str, int | float | str]
 
 
 def resolve_scheme(levels: Levels, device: DeviceFacts) -> Numbers:
-    """Check a GPU scheme against the device, resolve what is ``auto`` in place, and derive.
+    """Check a GPU scheme against the device, resolve ``auto`` in place; the derived numbers.
 
-    Gives ``blocks`` and ``gpu_threads`` of the main kernel, ``device_bytes``, ``transfer_bytes``
+    Returns ``blocks`` and ``gpu_threads`` of the main kernel, ``device_bytes``, ``transfer_bytes``
     and what ``traffic`` counts. Raises ``InfeasibleError``.
     """
     scheme, n = str(levels["scheme"]), number(levels, "n")
@@ -128,22 +128,23 @@ def _fine1(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noq
     n = number(levels, "n")
     listed = pair_list(n).reshape(-1)
     if not listed.size:
-        listed = np.zeros(2, np.int32)  # no device allocates nothing
+        listed = np.zeros(2, np.int32)  # a buffer must not be empty
     count = np.int64(pairs(n))
-    kernel = _Form("fine1", ("board", "pairs", count, CONFLICTS), pairs(n))
-    return _pairwise(kernel, levels, boards, Buffer("pairs", "int32", listed.size, data=listed))
+    arguments = ("board", "pairs", count, CONFLICTS)
+    pair_buffer = Buffer("pairs", "int32", listed.size, data=listed)
+    return _pairwise("fine1", arguments, pairs(n), levels, boards, pair_buffer)
 
 
 def _fine2(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
     n = number(levels, "n")
     arguments = ("board", np.int32(n), np.int64(pairs(n)), CONFLICTS)
-    return _pairwise(_Form("fine2", arguments, pairs(n)), levels, boards)
+    return _pairwise("fine2", arguments, pairs(n), levels, boards)
 
 
 def _coarse(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
     n = number(levels, "n")
     entry = f"coarse<Atomics::{levels['atomics']}>"
-    return _pairwise(_Form(entry, ("board", np.int32(n), CONFLICTS), n), levels, boards)
+    return _pairwise(entry, ("board", np.int32(n), CONFLICTS), n, levels, boards)
 
 
 def _cdp(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa: ARG001
@@ -151,10 +152,10 @@ def _cdp(levels: Levels, boards: Board, device: DeviceFacts) -> Layout:  # noqa:
     numbers = tuple(
         np.int32(number(levels, name)) for name in ("n", "threshold", "nesting", "child_block_size")
     )
-    form = _Form("dynamic", ("board", *numbers, CONFLICTS), n, DYNAMIC)
-    # All may be under way at once: a kernel ends only after those that it launched.
+    # All may be pending at once: a kernel ends only after those that it launched.
     pending = sub_kernels(n, number(levels, "threshold"), number(levels, "nesting"))
-    return _pairwise(form, levels, boards, nested=True, pending=pending)
+    arguments = ("board", *numbers, CONFLICTS)
+    return _pairwise("dynamic", arguments, n, levels, boards, pending=pending)
 
 
 _LAYOUTS: Final = {
@@ -165,34 +166,31 @@ _LAYOUTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    entry: str
-    arguments: tuple[Any, ...]
-    threads: int
-    source: Path = PAIRWISE
-
-
 def _pairwise(
-    form: _Form,
+    entry: str,
+    arguments: tuple[Any, ...],
+    threads: int,
     levels: Mapping[str, Level],
     boards: Board,
     *more: Buffer,
-    nested: bool = False,
-    pending: int = 0,
+    pending: int | None = None,
 ) -> Layout:
-    """One kernel over one board, with one counter that is cleared before."""
+    """One kernel over one board, with one counter that is cleared before.
+
+    ``pending``: the launches that a kernel with dynamic parallelism may have pending.
+    """
+    nested = pending is not None
     block = number(levels, "block_size")
     kernel = Kernel(
-        source=form.source,
-        entry=form.entry,
-        arguments=form.arguments,
-        grid=(max(1, -(-form.threads // block)), 1, 1),
+        source=DYNAMIC if nested else PAIRWISE,
+        entry=entry,
+        arguments=arguments,
+        grid=(max(1, -(-threads // block)), 1, 1),
         block=(block, 1, 1),
         device_launch=nested,
-        pending_launches=pending,
+        pending_launches=pending or 0,
     )
-    name = form.entry.partition("<")[0]
+    name = entry.partition("<")[0]
     results = Buffer(CONFLICTS, "uint64", 2 if nested else 1)
     return Layout(
         kernels={name: kernel},

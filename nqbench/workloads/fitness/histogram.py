@@ -29,6 +29,12 @@ from nqbench.workloads.fitness.levels import (
 from nqbench.workloads.fitness.programs import CONFLICTS, Layout, board_buffer
 from nqbench.workloads.levels import Levels, number
 
+SOURCE: Final = Path(__file__).with_name("histogram.cu")
+_WAVES: Final = 4
+"""Blocks of the last sum per multiprocessor, over all boards: enough to fill it, few enough that
+their sums cost nothing."""
+_RESULT_BYTES: Final = 8
+
 STATIC_BYTES: Final = 32 * 8
 """Shared memory of the sum over a block: a 64-bit word for each of at most 32 warps."""
 
@@ -36,12 +42,12 @@ _HALF_LIMIT: Final = 65_535
 """Queens on one diagonal that a 16-bit counter holds."""
 
 _BLOCK: Final = {"shared": 1024, "global": 256}
-"""Threads per block where none is asked for: one block does all the work on a board whose counters
-are in shared memory; otherwise blocks are small, so that the multiprocessors get equal shares."""
+"""Default threads per block: one block does all the work on a board whose counters
+are in shared memory; otherwise blocks are small, so that the multiprocessors get equal work."""
 
 _BATCH_BLOCKS: Final = (256, 512, 1024)
-"""The same for a batch, whose boards share a multiprocessor: the least that fills it with threads
-although its shared memory holds few blocks."""
+"""The same for a batch, whose boards share a multiprocessor: the smallest that fills it with
+threads although its shared memory holds few blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,7 @@ def resolve_counters(levels: Levels, device: DeviceFacts) -> Counters:
 
 
 def shared_counters(n: int, device: DeviceFacts) -> Counters:
-    """Whole words where they fit what every block may take, else two counters in a word."""
+    """One counter per word if this fits without opting in, else two counters in a word."""
     whole = Counters("shared", 1, _rounded(diagonals(n)))
     if whole.nbytes + STATIC_BYTES <= device.shared_per_block or n > _HALF_LIMIT:
         return whole
@@ -101,15 +107,8 @@ def _rounded(words: int) -> int:
     return -(-words // 4) * 4
 
 
-SOURCE: Final = Path(__file__).with_name("histogram.cu")
-_WAVES: Final = 4
-"""Blocks of the last sum per multiprocessor, over all boards: enough to fill it, few enough that
-their sums cost nothing."""
-_RESULT_BYTES: Final = 8
-
-
 def resolve_histogram(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
-    """Check against the device, resolve ``auto`` in place, and derive."""
+    """Check against the device, resolve ``auto`` in place; the derived numbers."""
     counters = resolve_counters(levels, device)
     check_threads(levels, device)
     n, batch, block = number(levels, "n"), batch_of(levels), number(levels, "block_size")

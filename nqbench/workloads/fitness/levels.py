@@ -1,4 +1,4 @@
-"""From the levels a user gives to a level for every factor, and the limits that a scheme must keep.
+"""From the levels a user gives to a level for every factor, and the limits that a scheme must meet.
 
 Limits are checked before anything is made, compiled or allocated.
 """
@@ -48,7 +48,7 @@ def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
 def fill_levels(given: Mapping[str, Level], system: str | None) -> tuple[Scheme, Levels]:
     """The scheme, and every factor with its level (``auto`` may remain).
 
-    A factor that means nothing to the scheme is refused when it was given and ``-`` when not.
+    A factor without meaning for the scheme is refused if it was given, and else ``-``.
     Raises ``StudyError`` for an unknown name and ``InfeasibleError`` for the rest.
     """
     explicit = given_levels("fitness", FACTORS, SYSTEMS, given, system)
@@ -82,7 +82,7 @@ def check_device(scheme: Scheme, system: str | None, device: DeviceFacts) -> Non
 
 
 def _resolve_board(levels: Levels, explicit: Mapping[str, Level], n: int) -> None:
-    """Only random boards have a seed, only boards from a file have one."""
+    """Only random boards have a seed, only boards from a file a file name."""
     kind = levels["board"]
     if kind == "valid" and n < MIN_VALID_N and n != 1:
         raise InfeasibleError(
@@ -115,7 +115,7 @@ def check_threads(levels: Mapping[str, Level], device: DeviceFacts) -> None:
 
 
 def check_grid(levels: Mapping[str, Level], threads: int, device: DeviceFacts) -> int:
-    """Blocks for so many threads, refused if the grid cannot have them."""
+    """Blocks for this many threads. Raises ``InfeasibleError`` beyond the grid's limit."""
     blocks = -(-threads // number(levels, "block_size"))
     if blocks > device.max_grid_x:
         raise InfeasibleError(
@@ -128,7 +128,7 @@ def check_grid(levels: Mapping[str, Level], threads: int, device: DeviceFacts) -
 
 
 def check_nesting(levels: Mapping[str, Level]) -> None:
-    """The longest row must have a sub-thread for each level, or the nesting would be less."""
+    """The longest row must have a sub-thread for each level, or the nesting would be shallower."""
     n, threshold, nesting = (number(levels, name) for name in ("n", "threshold", "nesting"))
     most = -(-(n - 1) // threshold)
     if nesting > max(1, most):
@@ -164,9 +164,9 @@ def check_device_bytes(levels: Mapping[str, Level], needed: int, device: DeviceF
 def check_host_bytes(
     levels: Mapping[str, Level], needed: int, device: DeviceFacts | None = None
 ) -> None:
-    """What is made on the host against the memory that is free there now.
+    """Host memory needed against what is available now.
 
-    A simulated ``device`` has its memory there as well: everything is there twice.
+    A simulated ``device`` keeps its memory there as well: everything exists twice.
     """
     if device is not None and device.kind == "sim":
         needed *= 2

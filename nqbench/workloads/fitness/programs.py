@@ -1,10 +1,10 @@
-"""A GPU scheme as a program: its parts, and what the CPU does in one evaluation."""
+"""A GPU scheme as a program: its kernels and buffers, and the CPU's part of an evaluation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from nqbench.errors import LaunchError
 from nqbench.plan import Buffer, Kernel, ProgramContext
 from nqbench.workloads.fitness.boards import Board
+
+BOARD: Final = "board"
+CONFLICTS: Final = "conflicts"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,27 +32,15 @@ def board_buffer(boards: Board, columns: int = 0) -> Buffer:
     batch, n = boards.shape
     padded = np.zeros((batch, max(n, columns)), np.int32)
     padded[:, :n] = boards
-    return Buffer("board", "int32", padded.size, data=padded.reshape(-1))
+    return Buffer(BOARD, "int32", padded.size, data=padded.reshape(-1))
 
 
-BOARD = "board"
-CONFLICTS = "conflicts"
-
-
-def evaluate(
-    context: ProgramContext,
-    kernels: tuple[str, ...],
-    per_call: tuple[str, ...],
-    uploads: tuple[str, ...],
-    clears: tuple[str, ...],
-    nested: bool,
-) -> None:
-    """Allocate (``per_call``), copy the candidate, launch, fetch the conflicts, free.
+def evaluate(context: ProgramContext, *evaluation: Any) -> None:
+    """Evaluate the plan's boards; ``evaluation`` are the last arguments of :func:`conflicts_of`.
 
     Keeps ``conflicts``: one 64-bit number per board.
     """
-    found = conflicts_of(context, None, kernels, per_call, uploads, clears, nested)
-    context.keep(CONFLICTS, found)
+    context.keep(CONFLICTS, conflicts_of(context, None, *evaluation))
 
 
 def conflicts_of(
@@ -61,7 +52,9 @@ def conflicts_of(
     clears: tuple[str, ...],
     nested: bool,
 ) -> NDArray[Any]:
-    """The same for ``candidate`` or, without one, for the plan's boards; returns the conflicts.
+    """Conflicts of ``candidate`` or, without one, of the plan's boards.
+
+    Allocates (``per_call``), copies the boards, launches, fetches the conflicts, frees.
 
     ``nested``: the last number counts launches of sub-kernels that were refused; raises
     ``LaunchError`` if there are any, since their comparisons are missing.

@@ -1,6 +1,6 @@
 """The schemes, and the systems named after them.
 
-A scheme says where it runs and which factors mean something to it. A CPU scheme is built by
+A scheme says where it runs and which factors apply to it. A CPU scheme is built by
 ``cpu.plans``, one that anneals by ``annealing.points``, a kernel by ``gpu``. To add a factor to a
 scheme, add it to ``factors.FACTORS`` and, with its default, to the scheme's ``levels`` here.
 
@@ -27,7 +27,7 @@ Place = Literal["cpu", "device"]
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """``levels``: the factors that mean something to it (besides ``n``), with their defaults."""
+    """``levels``: the factors that apply to it (besides ``n``), with their defaults."""
 
     name: str
     place: Place
@@ -95,7 +95,7 @@ _OF_PAPER: Final = (
 )
 
 _INPUT: Final = ("board", "board_file", "seed")
-"""What is evaluated, which is not part of a scheme."""
+"""The input, which is not part of a scheme."""
 
 SYSTEMS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
     {

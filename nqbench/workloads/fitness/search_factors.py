@@ -23,41 +23,41 @@ MAX_CHAINS: Final = 2**20
 
 ANNEALING_FACTORS: Final = (
     Factor("evaluator", "scheme that a search evaluates with", (*CPU_EVALUATORS, *GPU_EVALUATORS)),
-    Factor("proposal", "which queen a move begins with: any, or one in conflict",
+    Factor("proposal", "first queen of a move: any, or one in conflict",
            ("uniform", "attacked"), launch=True),
     Factor("start_temperature", "highest temperature, in thousandths of a conflict",
            number=(1, MAX_START), auto=True),
     Factor("end_temperature", "temperature at which a search gives up, in thousandths",
            number=(1, MAX_START), auto=True),
-    Factor("cooling", "each temperature over the one before, in thousandths",
+    Factor("cooling", "ratio of successive temperatures, in thousandths",
            number=(1, MILLI - 1), auto=True),
     Factor("moves_per_queen", "proposals at each temperature, over n",
            number=(1, 100_000), auto=True),
-    Factor("max_evaluations", "proposals after which a search is cut short; 0 for none",
+    Factor("max_evaluations", "proposals after which a search stops; 0 for no limit",
            number=(0, MAX_EVALUATIONS), launch=True),
-    Factor("chains", "searches side by side; `auto` fills the device", number=(1, MAX_CHAINS),
+    Factor("chains", "searches run in parallel; `auto` fills the device", number=(1, MAX_CHAINS),
            auto=True),
-    Factor("stop", "when chains end: at the first board found, or each at its own",
+    Factor("stop", "when chains end: at the first board found, or each at its own board",
            ("first", "all")),
 )  # fmt: skip
 
 _PAPER: Final[Mapping[str, Level]] = MappingProxyType(
     {"start_temperature": 500, "end_temperature": 10, "cooling": 800, "moves_per_queen": 20}
 )
-"""The fitness paper's own values are lost (its Table 1). What it says of them: a valid board is
-found with a probability above 0.5, and at n = 3000 in 9443 s, which at its 27 ms an evaluation are
-350,000 evaluations, 116 per queen. Here the hot part is short: up to 100 queens it is needed to
-leave dead ends, beyond that every move made while it is hot is undone later. At 0.5 a rise of one
-conflict is accepted in 14% of cases, eight temperatures further (0.08) once in 150,000. What is
-left is a long descent among equals. Found with these (100 runs, 20 at n = 10,000): 73% at n = 6,
-99% at 10, all at 100, 1000, 3000 and 10,000, with 238 proposals per queen at n = 3000. Half of
-``moves_per_queen`` comes nearer to the paper's number but finds only 48% there; a start at 1 finds
-96% at n = 6 and takes a quarter more at n = 3000."""
+"""The fitness paper's own values are lost (its Table 1). It does say that a valid board is found
+with a probability above 0.5, and at n = 3000 in 9443 s: at 27 ms per evaluation these are 350,000
+evaluations, 116 per queen. Here the hot phase is short: up to 100 queens it is needed to leave dead
+ends; on larger boards every move made while hot is undone later. At 0.5 a rise of one conflict is
+accepted in 14% of cases, eight temperatures later (0.08) once in 150,000. The rest is a long
+descent over plateaus. Success with these values (100 runs, 20 at n = 10,000): 73% at n = 6, 99% at
+10, all at 100, 1000, 3000 and 10,000, with 238 proposals per queen at n = 3000. Half of
+``moves_per_queen`` is closer to the paper's number but finds only 48% there; a start at 1 finds 96%
+at n = 6 and takes a quarter longer at n = 3000."""
 
 ATTACKED: Final[Mapping[str, Level]] = MappingProxyType({"start_temperature": 200})
-"""At one temperature: a proposal that begins with a queen in conflict cannot disturb the others
-much, so nothing has to be cooled down. At 0.3 boards of 10,000 queens are not found; at 0.1 a
-search with 6 queens takes 80 times as many proposals, or does not end within its limit (39%)."""
+"""One temperature throughout: a proposal that begins with a queen in conflict hardly disturbs the
+others, so no cooling is needed. At 0.3 boards of 10,000 queens are not found; at 0.1 a search with
+6 queens takes 80 times as many proposals, or does not end within its limit (39%)."""
 
 GPU_EVALUATOR_LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
     dict.fromkeys(
@@ -78,14 +78,14 @@ CPU_EVALUATOR_LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
 SCHEDULE: Final[Mapping[str, Level]] = MappingProxyType(
     {**dict.fromkeys(_PAPER, "auto"), "max_evaluations": 0}
 )
-"""Levels of every search that names none."""
+"""Default levels of every search."""
 
 
 def resolve_schedule(levels: dict[str, Level]) -> None:
     """Resolve ``auto`` of the schedule in place.
 
-    Raises ``InfeasibleError`` for a schedule that never cools, or factors of cooling where there
-    is none.
+    Raises ``InfeasibleError`` for a schedule that never cools, or for factors of cooling without
+    cooling.
     """
     attacked = levels.get("proposal") == "attacked"
     own = ATTACKED if attacked else _PAPER

@@ -24,14 +24,14 @@ NOTHING_FOUND: Final = 2**64 - 1
 _WARP: Final = 32
 WORDS: Final = ((255, "uint8", "unsigned char"), (65535, "uint16", "unsigned short"),
                 (2**31 - 1, "uint32", "unsigned"))  # fmt: skip
-"""The narrowest word that holds every row and every count of a diagonal, up to n of both."""
+"""The narrowest word that holds every row and every count of a diagonal, by the largest n."""
 
 _GLOBAL_WARPS: Final = 8
 """Chains per multiprocessor whose counters are in global memory: more share the caches, and the
 latency of a chain is what a search waits for."""
 
 _BOARDS_BYTES: Final = 1 << 28
-"""Boards of all chains that `chains: auto` goes up to: every one is fetched and judged."""
+"""Limit of `chains: auto` on the boards of all chains: every one is fetched and checked."""
 
 _ABSENT: Final = np.uint64(0)
 
@@ -55,7 +55,7 @@ class Shape:
 def resolve_chains(levels: Levels, device: DeviceFacts) -> dict[str, int | float | str]:
     """Resolve ``counters``, ``block_size`` and ``chains`` in place; numbers worth recording.
 
-    Raises ``InfeasibleError`` for blocks that are not whole warps, and for memory that is lacking.
+    Raises ``InfeasibleError`` for blocks that are not whole warps, and for too little memory.
     """
     n, size = number(levels, "n"), number(levels, "block_size")
     check_threads(levels, device)
@@ -120,7 +120,7 @@ def chains_plan(levels: Mapping[str, Level], device: DeviceFacts) -> KernelPlan:
 
 
 def starting_at(plan: Plan, seed: int, first: int) -> Plan:
-    """The same plan, for the chains from ``first`` on instead of from 0."""
+    """The same plan with chains numbered from ``first`` instead of 0."""
     assert isinstance(plan, KernelPlan)
     key = (seed_key(seed) + first * GOLDEN) % 2**64
     return replace(plan, arguments=(*plan.arguments[:2], np.uint64(key), *plan.arguments[3:]))
@@ -137,8 +137,8 @@ def winner(outputs: Mapping[str, NDArray[Any]]) -> int:
     return int(order[0])
 
 
-def winner_is_told(outputs: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether ``best`` says what the chains themselves say (or the search has a single one)."""
+def winner_is_consistent(outputs: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether ``best`` agrees with the chains' own results (a single walk has no ``best``)."""
     if "best" not in outputs:
         return True
     found = np.flatnonzero(outputs["conflicts"] == 0)

@@ -1,7 +1,7 @@
 """The protocol of simulated annealing: temperatures, acceptance, and the numbers it draws.
 
-Everything here is integer arithmetic that a CPU, a GPU and the simulator do alike. So one seed
-gives one walk, whatever evaluates the boards.
+Everything here is integer arithmetic that a CPU, a GPU and the simulator do identically, so one
+seed gives one walk, whatever evaluates the boards.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from nqbench.point import Level
 from nqbench.workloads.fitness.search_factors import MILLI
 
 MAX_RISE: Final = 32
-"""A move that adds more conflicts than this is refused unseen. At the highest temperature that is
-taken, 2, its chance would be 1e-7, so that no walk that is run is any different for it."""
+"""A move that adds more conflicts than this is always refused. At the highest temperature allowed,
+2, its chance would be 1e-7, which changes no walk in practice."""
 
 TRIES: Final = 32
-"""Partners that `proposal: attacked` tries for one queen: the lanes of a warp, which so tries them
-all at once. Any number from 4 to 128 makes the same 8 proposals per queen, within 7%, from 1,000
+"""Partners that `proposal: attacked` tries for one queen: one per lane of a warp, which tries them
+all at once. Any number from 4 to 128 needs the same 8 proposals per queen, within 7%, from 1,000
 queens on."""
 
 ATTACKED_LIMIT: Final = 2000
@@ -32,8 +32,8 @@ ATTACKED_LIMIT: Final = 2000
 100 queens on, at temperature 0.2; 0.15 needs as many and 0.25 a quarter more."""
 
 ATTACKED_MIN: Final = 500_000
-"""And proposals that it makes at least, for boards so small that chance rules: the longest of 5,000
-runs with 6 queens, which have 4 solutions among 720 permutations, took 28,030."""
+"""The least limit, for boards so small that chance dominates: the longest of 5,000 runs with 6
+queens, which have 4 solutions among 720 permutations, took 28,030 proposals."""
 
 MAX_EVALUATIONS: Final = 2**32 - 2**16
 """Proposals are numbered in 32 bits, and a warp looks a little ahead."""
@@ -47,9 +47,9 @@ _SHUFFLE: Final = 0xD1B54A32D192ED03
 class Cooling:
     """Temperatures of a run, geometric from ``start`` down to ``end`` (conflicts), and its length.
 
-    ``factor``           each temperature over the one before
+    ``factor``           ratio of successive temperatures
     ``moves_per_queen``  proposals at each temperature, over n
-    ``max_evaluations``  an earlier end, 0 for none
+    ``max_evaluations``  an earlier end, 0: no limit
     ``attacked``         the first queen of a proposal is one in conflict, at ``start`` throughout
     """
 
@@ -68,7 +68,7 @@ class Cooling:
 
     @classmethod
     def from_levels(cls, levels: Mapping[str, Level]) -> Cooling:
-        """Out of the factors of a point."""
+        """From the factors of a point."""
         start = int(str(levels["start_temperature"]))
         limit = int(str(levels["max_evaluations"]))
         if levels.get("proposal") == "attacked":
@@ -94,7 +94,7 @@ class Cooling:
         return self.limit(n) if self.attacked else min(self.moves_per_queen * n, MAX_EVALUATIONS)
 
     def full_length(self, n: int) -> int:
-        """Proposals of a run that is not cut short and finds nothing."""
+        """Proposals of a run without an earlier limit that finds nothing."""
         if self.attacked:
             return min(max(ATTACKED_LIMIT * n, ATTACKED_MIN), MAX_EVALUATIONS)
         return min(len(self.temperatures) * self.moves_per_queen * n, MAX_EVALUATIONS)
@@ -125,7 +125,7 @@ def mix(word: int) -> int:
 
 
 def seed_key(seed: int) -> int:
-    """What all chains of a seed have in common."""
+    """The key that all chains of a seed share."""
     return mix(seed + GOLDEN)
 
 
@@ -151,16 +151,18 @@ class Walk:
 
 
 def walk(n: int, key: int, cooling: Cooling) -> Walk:
-    """The walk of a stream, by incremental evaluation on the CPU: a few milliseconds at
-    n = 3000. Whoever evaluates the boards must end like this."""
+    """The walk of a stream, by incremental evaluation on the CPU: a few milliseconds at n = 3000.
+
+    Every other evaluator must end with the same result.
+    """
     from nqbench.workloads.fitness.annealing import walks  # numba: slow to import
 
     board = walks.shuffled(n, np.uint64(shuffle_key(key)))
     table, limit = cooling.table(), cooling.limit(n)
-    go = walks.attacked_walk if cooling.attacked else walks.delta_walk
-    ended = go(board, np.uint64(key), table, cooling.moves(n), limit)
+    anneal = walks.attacked_walk if cooling.attacked else walks.delta_walk
+    ended = anneal(board, np.uint64(key), table, cooling.moves(n), limit)
     return Walk(board, *(int(value) for value in ended))
 
 
 reference_walk = lru_cache(maxsize=64)(walk)
-"""The same, remembered. Not for what is timed."""
+"""The same, cached; not for timed code."""

@@ -1,8 +1,8 @@
 """Searches that evaluate every board in full, on the CPU (``sa_cpu``) or a GPU (``sa_gpu``).
 
-With a CPU scheme of one thread the search is compiled as a whole (:func:`full_walk`). One of
-several threads is called for every board, as the paper's programs call theirs: it starts its
-threads, or wakes TBB's, each time. A GPU scheme becomes a program that the search drives.
+With a single-threaded CPU scheme the search is compiled as a whole (:func:`full_walk`). A
+multi-threaded scheme is called for every board, as in the paper's programs: it starts its threads,
+or wakes TBB's, each time. A GPU scheme becomes a program that the search drives.
 
 ``sa_delta``, which evaluates a move and not a board, is here too.
 """
@@ -53,25 +53,25 @@ EVALUATION: Final = "evaluation"
 """The phase of whole evaluations: allocation, copies and kernels, and the CPU's part in them."""
 
 KEPT: Final = 1 << 20
-"""Values that are kept for the second walk; longer walks are scaled from that many (8 MB)."""
+"""Values kept for the second walk; longer walks are extrapolated from these (8 MB)."""
 
 REPEATS: Final = 3
-"""Of the second walk, whose least time counts, since it is short."""
+"""Repeats of the second walk; the shortest time counts, since the walk is short."""
 
 _HERE: Final = "nqbench.workloads.fitness.annealing.evaluated"
 _WARM_N: Final = 8
 _WARM_LIMIT: Final = 16
-"""Proposals of a warm-up, which is there to compile; each may start a thread per core."""
+"""Proposals of a warm-up, which only compiles; each may start a thread per core."""
 
 Evaluate = Callable[[NDArray[np.int32]], int]
 _Compiled = Callable[..., int]
 
 
 def evaluator_levels(levels: Mapping[str, Level]) -> Levels:
-    """A point of the evaluator's scheme: its defaults, and what the search was given.
+    """A point of the evaluator's scheme: its defaults, and the levels given to the search.
 
-    Raises ``InfeasibleError`` for a scheme of the other place, one that scores many boards at once,
-    and a factor that the scheme does not have.
+    Raises ``InfeasibleError`` for a scheme of the other device or for many boards at once, and a
+    factor that the scheme does not have.
     """
     evaluator = str(levels["evaluator"])
     on_cpu = levels["scheme"] == "sa_cpu"
@@ -183,7 +183,7 @@ class FullWalk:
     kept: NDArray[np.int64]
 
     def phases(self) -> dict[str, float]:
-        """Seconds of the evaluations and of all else; walks again without evaluating."""
+        """Seconds of the evaluations and of everything else; walks again without evaluating."""
         values = self.ended.evaluations + 1
         longer = max(1.0, values / self.kept.size)
         other_s = min(self.total_s, longer * min(self.remembered()[1] for _ in range(REPEATS)))
@@ -194,7 +194,7 @@ class FullWalk:
         }
 
     def remembered(self) -> tuple[Walk, float]:
-        """The walk on the values that were kept, as far as they go, and its seconds."""
+        """The walk on the kept values, as far as they reach, and its seconds."""
         _, remembered = _loops(self.evaluator)
         began = time.perf_counter()
         board, state, rest = _fresh(self.n, self.key, self.cooling)
@@ -205,9 +205,9 @@ class FullWalk:
 def full_walk(n: int, key: int, cooling: Cooling, evaluator: str) -> FullWalk:
     """Anneal, every board evaluated in full by ``evaluator``, compiled as a whole.
 
-    Evaluation and the rest alternate every few microseconds, and clocks between them would be a
-    part of what they time. So :meth:`FullWalk.phases` walks a second time on the values of the
-    first walk, without evaluating: that is the time of everything else.
+    Evaluation and the rest alternate every few microseconds, so reading clocks between them would
+    distort both. Instead :meth:`FullWalk.phases` walks again on the values of the first walk,
+    without evaluating: that is the time of everything else.
     """
     evaluated, _ = _loops(evaluator)
     kept = np.empty(KEPT, np.int64)
@@ -327,7 +327,7 @@ def walk_measured(n: int, key: int, cooling: Cooling, evaluate: Evaluate) -> Wal
 
 
 def cooling_of(schedule: Sequence[float]) -> Cooling:
-    """The schedule out of the plain numbers that a plan holds."""
+    """The schedule from the plain numbers of a plan."""
     start, end, factor, moves, limit, attacked = schedule
     return Cooling(start, end, factor, int(moves), int(limit), attacked=bool(attacked))
 

@@ -8,7 +8,7 @@
 ==============  ====================================================================================
 
 The walk depends on the seed, n and the schedule only. A search may end without a valid board; its
-answer is the number of conflicts that remain, and right if the reference walk ends like this.
+answer is the number of conflicts left, which is right if the reference walk ends with as many.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from nqbench.workloads.fitness.annealing.chains import (
     chains_plan,
     resolve_chains,
     winner,
-    winner_is_told,
+    winner_is_consistent,
 )
 from nqbench.workloads.fitness.annealing.cooling import Cooling, chain_key, reference_walk
 from nqbench.workloads.fitness.annealing.evaluated import (
@@ -46,12 +46,12 @@ MIN_N: Final = 2
 """A move needs two queens."""
 
 FALSE_CLAIM: Final = -1
-"""The answer of a search whose board has other conflicts than it says: no reference has it."""
+"""The answer of a search whose board has other conflicts than reported; never a right answer."""
 
 _USUAL_SHARE: Final = 0.66
-"""Of the proposals of the whole schedule, at n = 3000; see ``search_factors``."""
+"""Share of the schedule's proposals that a search makes, at n = 3000; see ``search_factors``."""
 _USUAL_ATTACKED: Final = 8
-"""Proposals per queen."""
+"""Proposals per queen of a search with `proposal: attacked`."""
 
 _DELTA: Final = "nqbench.workloads.fitness.annealing.evaluated:anneal_delta"
 _WARM_N: Final = 8
@@ -99,12 +99,12 @@ def make_plan(levels: Levels, device: DeviceFacts) -> Plan:
 def answer(outputs: Outputs) -> int:
     """Conflicts of the board that the search ended with, counted again on the CPU.
 
-    ``FALSE_CLAIM`` if any board is not a permutation, or has other conflicts than its search says,
-    or the chains were given another winner than theirs.
+    ``FALSE_CLAIM`` if a board is not a permutation or has other conflicts than its search reports,
+    or if the reported winner is not that of the chains.
     """
     boards, claims = _boards(outputs), outputs["conflicts"]
     chosen = winner(outputs)
-    if not winner_is_told(outputs):
+    if not winner_is_consistent(outputs):
         return FALSE_CLAIM
     judged = [chosen, *np.flatnonzero(claims == 0).tolist()]
     if any(not is_board(boards[k]) or conflicts(boards[k]) != claims[k] for k in judged):
@@ -113,7 +113,7 @@ def answer(outputs: Outputs) -> int:
 
 
 def findings(outputs: Outputs) -> dict[str, int | float | str]:
-    """Whether a board was found, and after what: for ``Record.about``.
+    """Whether a board was found, and the effort: for ``Record.about``.
 
     ``found`` 1 or 0; ``boards_found`` of how many chains; ``evaluations`` and ``accepted_moves`` of
     the search that represents the run.
@@ -128,10 +128,10 @@ def findings(outputs: Outputs) -> dict[str, int | float | str]:
 
 
 def full_length(levels: Mapping[str, Level]) -> int:
-    """Evaluations of the whole walk, where ``max_evaluations`` cuts it short.
+    """Evaluations of the whole walk, for a search that ``max_evaluations`` cuts short.
 
-    Known exactly, since the incremental walk is the same: the time of a whole run is then predicted
-    from the time per evaluation.
+    Exact, since the incremental walk is the same. With the time per evaluation it predicts the time
+    of a whole run.
     """
     cooling = Cooling.from_levels({**levels, "max_evaluations": 0})
     walk = reference_walk(number(levels, "n"), chain_key(number(levels, "seed")), cooling)
@@ -158,7 +158,7 @@ def _expected(n: int, seed: int, chains: int, cooling: Cooling) -> int:
 
 
 def work(levels: Mapping[str, Level]) -> float:
-    """Proposals that a search usually needs, times the comparisons of one."""
+    """Proposals that a search usually needs, times the comparisons of each."""
     n, cooling = number(levels, "n"), Cooling.from_levels(levels)
     usual = _USUAL_ATTACKED * n if cooling.attacked else _USUAL_SHARE * cooling.full_length(n)
     proposals = min(usual, cooling.limit(n))

@@ -1,7 +1,7 @@
 """Annealing walks on the CPU, compiled by numba.
 
 A proposal exchanges the rows of two queens. Step t (from 0) of a stream draws two words: the first
-names the queens, the second decides about a rise (see ``cooling``).
+names the queens, the second decides on a rise (see ``cooling``).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def partner(word: np.uint64, n: int, first: Whole) -> Whole:
 
 @compiled
 def accepts(change: Whole, table: Words, level: int, key: np.uint64, step: int) -> bool:
-    """Metropolis: never worse is accepted, a rise by its chance."""
+    """Metropolis: a rise is accepted with its chance, any other change always."""
     if change <= 0:
         return True
     if change > table.shape[1]:
@@ -165,8 +165,8 @@ def attacked_walk(
 ) -> tuple[Whole, Whole, Whole]:
     """The same, but the first queen is one in conflict.
 
-    Goes round the columns; a queen in conflict tries up to ``_TRIES`` partners, as long as it
-    stays in conflict.
+    Cycles through the columns; a queen in conflict tries up to ``_TRIES`` partners while it stays
+    in conflict.
     """
     n = board.size
     rising = np.zeros(2 * n - 1, np.int32)

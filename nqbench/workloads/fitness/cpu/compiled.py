@@ -2,8 +2,8 @@
 
 *Pairs*: the paper's algorithms, which compare every pair of queens.
 
-*Histogram*: O(n) in place of O(n^2). A queen conflicts with every earlier one on its two diagonals,
-so that one pass over the board suffices: add the counter of each diagonal to the sum, then raise
+*Histogram*: O(n) instead of O(n^2). A queen conflicts with every earlier one on its two diagonals,
+so one pass over the board suffices: add the counter of each diagonal to the sum, then raise
 it. Counters are 4-byte, the sum is 64-bit.
 """
 
@@ -23,7 +23,7 @@ def row_conflicts(board: NDArray[Any], queen: np.uint32, n: np.uint32) -> np.int
     """Conflicts of one queen with all those right of it: the inner loop of every pair scheme.
 
     Unsigned indices, since signed ones would be tested for wrapping around; ``n`` as an argument,
-    since with ``board.shape`` in its place the loop takes 1.5 times as long.
+    since with ``board.shape`` instead the loop takes 1.5 times as long.
     """
     row = board[queen]
     count = np.uint32(0)
@@ -107,6 +107,6 @@ def _each_of(boards: NDArray[Any], groups: int) -> NDArray[np.int64]:
 each_of = numba.njit(parallel=True, nogil=True, cache=True)(_each_of)
 """Conflicts of every board, ``(boards, groups) -> int64 (count,)`` for shape ``(count, n)``.
 
-Boards are dealt to ``groups`` pieces of work, each with counters of its own, which numba's
-threading layer spreads over the cores.
+Boards are dealt to ``groups`` pieces of work with separate counters, which numba's threading layer
+spreads over the cores.
 """

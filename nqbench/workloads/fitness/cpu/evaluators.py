@@ -39,7 +39,7 @@ has numbered before, with the same partitioner, and every piece costs a call: wi
 that adds 250% at n = 1,000 and 40% at 10,000, with 16 rows 15% and 3%."""
 
 BATCH_GROUPS_PER_CORE: Final = 4
-"""Pieces of a batch per core: idle cores find work, and few sets of counters are needed."""
+"""Pieces of a batch per core: enough to balance the cores, with few sets of counters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def threads(board: NDArray[Any], count: int) -> int:
     """Conflicts by ``count`` threads, row i on thread i mod ``count``, started and joined here.
 
     The paper's threads are C++ ``std::thread``; Python's are the same threads of the operating
-    system, each about 30 microseconds dearer to start and join (59 against 26 measured on Linux).
+    system, each about 30 microseconds slower to start and join (59 against 26 measured on Linux).
     They run without the interpreter's lock. Raises ``DeviceError`` if the system refuses one.
     """
     from nqbench.workloads.fitness.cpu.compiled import cyclic_conflicts
@@ -84,7 +84,7 @@ def threads(board: NDArray[Any], count: int) -> int:
 def tbb(board: NDArray[Any]) -> int:
     """Conflicts by a parallel reduction over the rows, scheduled by TBB.
 
-    Raises ``DeviceError`` if numba's parallel loops run on anything else in this process.
+    Raises ``DeviceError`` if numba's parallel loops use another layer in this process.
     """
     fault = load_tbb()
     if fault:
@@ -118,7 +118,7 @@ def histogram_batch(boards: NDArray[Any]) -> CpuResult:
     """Conflicts of every board, shape ``(count, n)``; ``outputs["conflicts"]`` lists them."""
     from nqbench.workloads.fitness.cpu.compiled import each_of
 
-    load_tbb()  # so that cpu_tbb finds it if it runs later; any layer will do here
+    load_tbb()  # a later cpu_tbb needs it loaded first; any layer will do here
     groups = min(len(boards), BATCH_GROUPS_PER_CORE * cpu_count())
     each = each_of(fixed(boards), groups)
     return CpuResult(int(each.sum()), outputs={"conflicts": each})
@@ -129,7 +129,7 @@ def fork_join_counted(board: NDArray[Any], threshold: int, workers: int = 0) -> 
 
     ``threshold`` is the most queens of a leaf task, ``workers`` the threads (0: one per core, as
     Java's pool has). They are started and joined inside the call: the published 12 ms at n = 100,
-    where one thread needs 46 microseconds, say that the paper's pool was not running either.
+    where one thread needs 46 microseconds, suggest that the paper's pool was not running before.
     """
     from nqbench.workloads.fitness.cpu.stealing import CAPACITY, DONE, LINE, push, work
 
@@ -162,7 +162,7 @@ def leaf_level(n: int, threshold: int) -> int:
 
 
 def run_in_threads(work: Callable[[int], object], numbers: Iterable[int]) -> Callable[[], None]:
-    """Start a thread for each number that calls ``work(number)``; returns what joins them.
+    """Start a thread for each number that calls ``work(number)``; returns a function to join them.
 
     If the system refuses a thread, the earlier ones are joined and ``DeviceError`` says how many
     there were.
@@ -190,7 +190,7 @@ def run_in_threads(work: Callable[[int], object], numbers: Iterable[int]) -> Cal
 
 
 def fixed(board: NDArray[Any]) -> NDArray[np.int32]:
-    """A read-only view (a copy if need be): numba compiles separately for read-only arrays."""
+    """A read-only view (or copy): numba compiles separately for read-only arrays."""
     view = np.ascontiguousarray(board, np.int32).view()
     view.setflags(write=False)
     return view

@@ -3,9 +3,9 @@
 The paper's "adaptive" scheme keeps a map from size to the best of 1 to 60 threads. Here the map is
 a JSON file below the user's cache folder (``$NQBENCH_CACHE_DIR`` if set), with one entry per
 CPU, number of cores, versions (Python, numba, nqbench) and code of the evaluation. A size class is
-measured when a size next to it is asked for first, under a file lock, so that two processes do not
+measured when a size near it is first needed, under a file lock, so that two processes do not
 measure at once. A damaged file is measured again; with ``NQBENCH_MEASURE_THREADS=1`` every process
-measures for itself, and stores what it found.
+measures again and stores the result.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ _WARM_N: Final = 8
 
 CLASSES: Final = (100, 300, 1_000, 3_000, 10_000, 30_000)
 """Sizes measured; a board takes the count of the nearest (by ratio). Above the last one starting
-threads costs under 1% of the evaluation, so that the best count does not change with n any more."""
+threads costs under 1% of the evaluation, so the best count no longer changes with n."""
 
 MAX_THREADS: Final = 60
 """As in the paper, section 2.2."""
 
 ROUNDS: Final = 7
-"""Evaluations per thread count, interleaved, so that drift of the clock favours none."""
+"""Evaluations per thread count, interleaved, so that clock drift favours none of them."""
 
 LIMIT_S: Final = 4.0
 """No further round of a class begins after this time; the first is always completed."""
 
 WITHIN: Final = 1.02
-"""The least count within 2% of the fastest is taken: among equals, fewer threads disturb less, and
-the least of 60 medians would name another one at every measurement."""
+"""The least count within 2% of the fastest is taken: fewer threads disturb less, and the fastest of
+60 medians would change with every measurement."""
 
 MEASURE_ENVIRONMENT: Final = "NQBENCH_MEASURE_THREADS"
 FORMAT: Final = 1
@@ -61,7 +61,7 @@ LOCK_WAIT_S: Final = 120.0
 """Longer than measuring takes (at most some 10 s for the largest class)."""
 
 _measured_here: dict[tuple[Path, int], int] = {}
-"""What this process measured: an unwritable folder must not mean measuring at every point."""
+"""Counts measured by this process, in case the folder cannot be written."""
 
 Measure = Callable[[int], dict[int, float]]
 
@@ -113,7 +113,7 @@ def _plan(
 
 
 def best_threads(n: int) -> int:
-    """The thread count to use for a board of ``n`` queens; measures and stores it if need be.
+    """The thread count for a board of ``n`` queens; measured and stored if necessary.
 
     Quick (a file is read) once the size class of ``n`` is known; otherwise up to about 10 s.
     """
@@ -131,7 +131,7 @@ def store_path() -> Path:
 
 
 def machine_key() -> str:
-    """What the best count depends on, in words; the evaluation's code by its digest."""
+    """Everything that the best count depends on; the evaluation's code by its digest."""
     code = hashlib.sha256(Path(__file__).with_name("compiled.py").read_bytes()).hexdigest()[:8]
     return (
         f"{cpu_model()}, {cpu_count()} cores, Python {platform.python_version()},"
@@ -155,9 +155,8 @@ def lookup(path: Path, size: int, measure: Measure) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock"), timeout=LOCK_WAIT_S):
-            stored = (
-                None if again else read_count(path, size)
-            )  # another process may have been first
+            # Another process may have been first.
+            stored = None if again else read_count(path, size)
             count = stored or choose(measure(size))
             if stored is None:
                 _write(path, size, count)
@@ -205,7 +204,7 @@ def read_count(path: Path, size: int) -> int | None:
 
 
 def _machines(path: Path) -> dict[str, dict[str, Any]]:
-    """The file's entries by machine; those that make no sense are left out."""
+    """The file's entries by machine, without malformed ones."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -219,7 +218,7 @@ def _machines(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _write(path: Path, size: int, count: int) -> None:
-    """Add a count; the file is replaced as a whole, so that readers see the old or the new one."""
+    """Add a count; the file is replaced as a whole."""
     machines = _machines(path)
     machines.setdefault(machine_key(), {})[str(size)] = count
     with replacing(path) as temporary:

@@ -1,10 +1,10 @@
 """Fork/join with work stealing: the compiled part of ``evaluators.fork_join``.
 
 A task is a range of queens. It is split in halves down to the threshold: the worker puts the upper
-half on its own deque (fork) and goes on with the lower one. It takes its next task from the end
+half on its own deque (fork) and continues with the lower one. It takes its next task from the end
 where it puts them; a worker without tasks steals the oldest, and so the largest, from another's
 other end (Chase and Lev, "Dynamic circular work-stealing deque", SPAA 2005, with a fixed buffer).
-Joining blocks no thread: whichever half of a task ends last takes the sum to the parent.
+Joining blocks no thread: the half of a task that ends last passes the sum to the parent.
 
 Tasks are numbered as nodes of a binary heap: node 1 is all queens, node k has the halves 2k and
 2k + 1. At level l (2**l nodes), node 2**l + p holds the queens from n p >> l up to, and without,
@@ -47,7 +47,7 @@ def _address(context: Any, builder: Any, signature: Any, given: Any) -> Any:
 
 
 def _load(_typing: Any, array: Any, index: Any) -> Any:  # noqa: ARG001 (typed by numba)
-    """``array[index]``, read in one piece."""
+    """``array[index]``, read atomically."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         at = _address(context, builder, signature, given)
@@ -68,7 +68,7 @@ def _store(_typing: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: AR
 
 
 def _add(_typing: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG001
-    """Add to ``array[index]``; what was there before."""
+    """Add to ``array[index]``; returns the previous value."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         at = _address(context, builder, signature, given)
@@ -78,7 +78,7 @@ def _add(_typing: Any, array: Any, index: Any, value: Any) -> Any:  # noqa: ARG0
 
 
 def _replace(_typing: Any, array: Any, index: Any, old: Any, new: Any) -> Any:  # noqa: ARG001
-    """Set ``array[index]`` to ``new`` if it is ``old``; whether it was."""
+    """Set ``array[index]`` to ``new`` if it is ``old``; returns whether it was."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         at = _address(context, builder, signature, given)
@@ -154,7 +154,7 @@ def steal(ends: NDArray[Any], deques: NDArray[Any], victim: int) -> Task:
 
 @compiled_in_process
 def join(sums: NDArray[Any], ended: NDArray[Any], node: Task, value: Task) -> None:
-    """Hand the result of a task upwards, as far as both halves have ended."""
+    """Pass the result of a task up the tree, as far as both halves have ended."""
     while node > 1:
         node >>= 1
         atomic_add(sums, node, value)

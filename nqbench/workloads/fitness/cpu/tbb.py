@@ -27,17 +27,17 @@ LIBRARIES: Final = {
 """What numba asks the loader for, by ``sys.platform``."""
 
 FOLDER: Final = "Library/bin" if sys.platform == "win32" else "lib"
-"""Where below a prefix the wheels, and conda, put it."""
+"""Its folder below a prefix, for wheels and conda."""
 
 
 @cache
 def tbb_library() -> Path | None:
-    """The library of the package ``tbb``, or another one of this Python's prefixes; or ``None``."""
+    """The library of the package ``tbb``, or one in this Python's prefixes; or ``None``."""
     return next((path for path in places() if path.exists()), None)
 
 
 def places() -> Iterator[Path]:
-    """Where the library may be: what the package's own list says comes first.
+    """Where the library may be: the places of the package's own list come first.
 
     That list is wrong where files were moved after it was made (``pip install --target``, a
     package linked into another environment), and conda has none.
@@ -63,10 +63,10 @@ def _package() -> Distribution | None:
 
 @cache
 def load_tbb() -> str:
-    """Load the library for numba; empty if it worked, otherwise what stood in the way.
+    """Load the library for numba; the reason if that failed, else empty.
 
-    Takes a few milliseconds and imports nothing large. Where it is in none of the ``places``, one
-    that the system's loader finds by itself will do.
+    Takes a few milliseconds and imports nothing large. If none of the ``places`` has it, the
+    system's loader is asked.
     """
     path = tbb_library()
     name = LIBRARIES.get(sys.platform, "")
@@ -92,7 +92,7 @@ def _absent(name: str) -> str:
 
 
 def check_layer() -> None:
-    """See that the loops that ran in this process ran on TBB. Raises ``DeviceError`` if not."""
+    """Raise ``DeviceError`` unless numba's parallel loops in this process ran on TBB."""
     from numba.np.ufunc import parallel
 
     layer = str(parallel.threading_layer())  # type: ignore[no-untyped-call]

@@ -1,11 +1,10 @@
-"""Algorithm 1 without any optimisation by the compiler.
+"""Algorithm 1 without compiler optimisation.
 
-The paper compiled "with the default option", which for C++ may mean none, and that would inflate
-every speed-up over its baseline. Numba cannot show what that costs: its code without optimisation
-carries Python's semantics (reference counts, checked ranges) and takes 5 times as long as C++ does.
-So the algorithm is written down here as C++ compilers lay it down before optimising, every variable
-in memory, and goes to machine code as it stands (``-O0``). Measured side by side at n = 10,000:
-see ``docs/fitness.md``.
+The paper compiled "with the default option", which for C++ may mean no optimisation and would
+inflate every speed-up over its baseline. Numba cannot show what that costs: its unoptimised code
+carries Python's semantics (reference counts, checked ranges) and takes 5 times as long as C++. So
+the algorithm is written here as C++ compilers emit it before optimising, with every variable in
+memory, and compiled as it is (``-O0``). ``docs/fitness.md`` compares both at n = 10,000.
 """
 
 from __future__ import annotations
@@ -101,8 +100,8 @@ done:
 def machine_code() -> tuple[Any, Callable[[int, int], int]]:
     """The engine that owns the code, and the function ``(address of the board, n) -> count``.
 
-    Calling it releases the GIL. No optimisation passes are run, and the code generator is told to
-    optimise nothing either.
+    Calling it releases the GIL. No optimisation passes run, and the code generator is set not to
+    optimise either.
     """
     import llvmlite.binding as llvm
 
