@@ -64,24 +64,12 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def plan(
-    source: Path,
-    entry: str,
-    block: int = 128,
-    shared: int = 0,
-    options: tuple[str, ...] = (),
-    cache: CachePreference = "default",
+    source: Path, entry: str, block: int = 128, shared: int = 0, cache: CachePreference = "default"
 ) -> KernelPlan:
     return KernelPlan(
-        source,
-        entry,
-        (),
-        buffers=(),
-        grid=(1, 1, 1),
-        block=(block, 1, 1),
-        shared_bytes=shared,
-        options=options,
-        cache=cache,
-    )
+        *(source, entry, ()), buffers=(), grid=(1, 1, 1), block=(block, 1, 1),
+        shared_bytes=shared, cache=cache,
+    )  # fmt: skip
 
 
 def sections(elf: bytes) -> dict[str, tuple[bytes, int]]:

@@ -32,6 +32,7 @@ from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused,
 from nqbench.measure.worker.pool import Reply
 from nqbench.measure.worker.session import Session
 from nqbench.point import Point
+from nqbench.record import Record
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure, Study, expand, load_study
@@ -194,6 +195,7 @@ class Run:
     ) -> None:
         hello = replace(Session("fake").hello(), spec="cuda:0")
         keys = Keys(hello, protocol_of(ToyStudy([])))
+        self.out = out
         points = [point(n) for n in sizes]
         self.listener = Recorder()
         self.tasks = [Task.of(p, keys.of(p), hello) for p in points]
@@ -207,6 +209,12 @@ class Run:
 
     def collect(self, run: Callable[[Sequence[str], float], Ended]) -> None:
         collect(self.tasks, self.state, self.listener, program="/opt/ncu", run=run)
+
+    def profiled(self, run: Callable[[Sequence[str], float], Ended]) -> Record:
+        """The last record after one more profile; nothing can be added to the run then."""
+        self.collect(run)
+        self.writer.close()
+        return read_records(self.out).records[-1]
 
 
 def test_every_verified_point_gets_one_profile(tmp_path: Path) -> None:
@@ -246,13 +254,12 @@ OF_TWO_KERNELS = {"registers": 24, "registers@move": 24, "registers@apply": 16, 
 def test_a_program_has_counters_of_each_kernel(tmp_path: Path) -> None:
     run = Run(tmp_path, 8, resources=OF_TWO_KERNELS)
     ncu = Pretended(raw_page(), {"about": {"profiled": "apply move"}})
-    run.collect(ncu)
-    run.writer.close()
+    record = run.profiled(ncu)
     (argv,) = ncu.commands
     assert dict(pairwise(argv))["--profile-from-start"] == "off"
     assert "--launch-count" not in argv
     assert ncu.requests[0].profiled
-    (record,) = [r for r in read_records(tmp_path).records if r.round == PROFILE_ROUND]
+    assert [r.round for r in read_records(tmp_path).records] == [0, PROFILE_ROUND]
     # The pretended launches: the one of "apply" as in VALUES, then one of "move" with 7 everywhere.
     assert record.counters["warp_instructions@apply"] == 1_234_567
     assert record.counters["warp_instructions@move"] == record.counters["warp_instructions"] == 7
@@ -263,9 +270,7 @@ def test_a_program_has_counters_of_each_kernel(tmp_path: Path) -> None:
 
 def test_another_number_of_launches_than_the_program_marked(tmp_path: Path) -> None:
     run = Run(tmp_path, 8, resources=OF_TWO_KERNELS)
-    run.collect(Pretended(raw_page(), {"about": {"profiled": "move"}}))
-    run.writer.close()
-    record = read_records(tmp_path).records[-1]
+    record = run.profiled(Pretended(raw_page(), {"about": {"profiled": "move"}}))
     assert record.status == "skipped"
     assert "ncu saw 2 launches" in record.reason
     assert "marked 1 (move)" in record.reason
@@ -282,17 +287,13 @@ def test_a_metric_that_this_gpu_lacks_is_left_out(tmp_path: Path) -> None:
             return Ended(1, f"==ERROR== Failed to find metric {lacking}\n")
         return ended
 
-    run.collect(ncu)
-    run.writer.close()
+    assert run.profiled(ncu).status == "ok"
     assert len(good.commands) == 2
-    assert read_records(tmp_path).records[-1].status == "ok"
 
 
 def test_a_point_that_cannot_be_profiled_keeps_what_it_has(tmp_path: Path) -> None:
     run = Run(tmp_path, 8, 9)
-    run.collect(Pretended("==ERROR== The application crashed", code=9))
-    run.writer.close()
-    last = read_records(tmp_path).records[-1]
+    last = run.profiled(Pretended("==ERROR== The application crashed", code=9))
     assert (last.round, last.status) == (PROFILE_ROUND, "skipped")
     assert "The application crashed" in last.reason
     assert all(run.state.done(task, 0) for task in run.tasks)
@@ -300,9 +301,8 @@ def test_a_point_that_cannot_be_profiled_keeps_what_it_has(tmp_path: Path) -> No
 
 def test_a_wrong_answer_has_no_profile(tmp_path: Path) -> None:
     run = Run(tmp_path, 8)
-    run.collect(Pretended(raw_page(), {"status": "wrong", "reason": "the answer is 7"}))
-    run.writer.close()
-    assert "the answer is 7" in read_records(tmp_path).records[-1].reason
+    wrong = Pretended(raw_page(), {"status": "wrong", "reason": "the answer is 7"})
+    assert "the answer is 7" in run.profiled(wrong).reason
 
 
 def test_without_permission_one_sentence_says_so_and_nothing_else_is_tried(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ SIZE = 64
 def test_the_folders_are_the_workloads() -> None:
     assert set(names()) == {"ceilings", "counting", "fitness", "local_search"}
     assert [workload.name for workload in WORKLOADS] == list(names())
+    assert {w.name for w in WORKLOADS if w.no_variants} == {"counting"}
     with pytest.raises(StudyError, match="did you mean 'counting'"):
         get("countin")
 

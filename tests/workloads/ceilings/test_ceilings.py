@@ -50,10 +50,6 @@ def test_every_step_matters() -> None:
         assert len(set(expected)) == 3, operation
 
 
-def test_it_has_variants() -> None:
-    assert not WORKLOAD.no_variants
-
-
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_math_only_has_no_global_access_left(operation: str) -> None:
     plan = plan_of(operation, 0 if operation == "copy" else 64, "math_only")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pytest
 
 from nqbench.devices.base import Device
-from nqbench.devices.registry import open_device
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
 from tests.workloads.counting.oracle import placements
@@ -64,28 +63,3 @@ def test_a_next_job_costs_no_iteration(simulator: Device, loop: str, assignment:
     given |= {"loop": loop, "assignment": assignment}
     given |= {"pool_size": 10_000} if assignment == "block_pool" else {"blocks": 1}
     assert counters(simulator, given)["loop_iterations"] == expected_iterations(loop) - 1
-
-
-# Not zhang2011.pool_distributed: the atomics on its pool index share one bank by nature.
-INTERLEAVED = (
-    "tanaka2011.conflict_free",
-    "tanaka2011.both",
-    "zhang2011.shared_no_conflict",
-    "zhang2011.low_divergence",
-    "zhang2011.pool_monolithic",
-)
-
-
-@pytest.mark.parametrize("block_size", [32, 64])
-@pytest.mark.parametrize("system", INTERLEAVED)
-def test_interleaved_frames_have_no_bank_conflicts(
-    simulator: Device, system: str, block_size: int
-) -> None:
-    assert counters(simulator, {"n": N, "block_size": block_size}, system)["bank_conflicts"] == 0
-
-
-def test_thread_major_frames_have() -> None:
-    device = open_device("sim:mini")
-    for system in ("tanaka2011.none", "zhang2011.shared_conflict", "feinbube2010.opt2_shared_all"):
-        assert counters(device, {"n": N, "block_size": 32}, system)["bank_conflicts"] > 0
-    device.close()

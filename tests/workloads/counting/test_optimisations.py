@@ -54,6 +54,15 @@ def test_interleaved_search_stacks_never_conflict(
     accesses = stack_accesses(ran)
     assert accesses
     assert all(line["passes"] == line["requests"] for line in accesses)
+    if system != "zhang2011.pool_distributed":  # the atomics on its pool index share one bank
+        assert ran.counters["bank_conflicts"] == 0
+
+
+@pytest.mark.parametrize(
+    "system", ["tanaka2011.none", "zhang2011.shared_conflict", "feinbube2010.opt2_shared_all"]
+)
+def test_thread_major_frames_have_bank_conflicts(simulator: Device, system: str) -> None:
+    assert once(simulator, system, n=8, block_size=32).counters["bank_conflicts"] > 0
 
 
 def test_interleaving_by_a_block_size_that_is_no_multiple_of_the_banks_conflicts(

@@ -21,22 +21,20 @@ def resolve(system: str | None = None, /, **given: Level) -> dict[str, Level]:
     return dict(COUNTING.resolve({"n": 12} | given, system, GPU).factors)
 
 
-def test_local_memory_has_no_order_of_its_own() -> None:
-    levels = resolve(memory="local")
-    assert (levels["allocation"], levels["storage"], levels["layout"]) == ("-", "-", "-")
-
-
-def test_global_memory_is_not_allocated_like_shared_memory() -> None:
-    assert resolve(memory="global")["allocation"] == "-"
-
-
-def test_a_shared_stack_is_one_array() -> None:
-    assert resolve(memory="shared_stack")["storage"] == "arrays"
-
-
-def test_a_level_given_overrides_the_system() -> None:
-    levels = resolve("feinbube2010.opt2_shared_all", memory="local")
-    assert (levels["memory"], levels["layout"], levels["loop"]) == ("local", "-", "somers")
+@pytest.mark.parametrize(
+    ("system", "memory", "follows"),
+    [
+        (None, "local", {"allocation": "-", "storage": "-", "layout": "-"}),  # no order of its own
+        (None, "global", {"allocation": "-"}),
+        (None, "shared_stack", {"storage": "arrays"}),  # the stack is one array
+        ("feinbube2010.opt2_shared_all", "local", {"layout": "-", "loop": "somers"}),
+    ],
+)
+def test_the_memory_decides_what_else_applies(
+    system: str | None, memory: str, follows: dict[str, Level]
+) -> None:
+    levels = resolve(system, memory=memory)
+    assert levels | follows | {"memory": memory} == levels
 
 
 def test_a_system_without_a_layout_starts_from_the_papers_form() -> None:

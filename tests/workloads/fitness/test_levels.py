@@ -96,25 +96,6 @@ def test_what_makes_no_sense(
     assert caught.value.factor == factor
 
 
-def test_the_pair_list_must_fit_the_device() -> None:
-    needed = 8 * (50_000 * 49_999 // 2) + 4 * 50_000 + 8
-    with pytest.raises(InfeasibleError) as caught:
-        resolve(f"{PAPER}.gpu_fine1", n=50_000)
-    sentence = str(caught.value)
-    assert f"needs {needed} bytes of device memory" in sentence
-    assert "8 bytes for each of 1249975000 pairs" in sentence
-    assert f"has {2**32}" in sentence
-    assert caught.value.factor == "n"
-
-
-def test_the_pair_list_must_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: 1000)
-    with pytest.raises(InfeasibleError, match=r"bytes of host memory .* and 1000 are available"):
-        resolve(f"{PAPER}.gpu_fine1", n=100)
-    with pytest.raises(InfeasibleError, match=r"\(300 boards\).* use a smaller batch"):
-        resolve(f"{OWN}.batched", n=100, batch=300)
-
-
 def test_free_memory_is_the_least_that_anybody_says(tmp_path: Path) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal:  2000 kB\nMemAvailable:    1000 kB\n")
@@ -133,27 +114,52 @@ def test_a_pair_per_thread_must_fit_the_grid() -> None:
     assert resolve(f"{PAPER}.gpu_fine2", n=70_000)["block_size"] == 512
 
 
-def test_a_batch_must_fit_the_device() -> None:
+FINE1, PAIRS = f"{PAPER}.gpu_fine1", 50_000 * 49_999 // 2
+
+
+@pytest.mark.parametrize(
+    ("free", "device", "system", "given", "parts", "factor"),
+    [
+        (
+            *(None, GPU, FINE1, {"n": 50_000}),
+            (
+                f"needs {8 * PAIRS + 4 * 50_000 + 8} bytes of device memory",
+                *(f"8 bytes for each of {PAIRS} pairs", f"has {2**32}"),
+            ),
+            "n",
+        ),
+        (None, GPU, f"{OWN}.batched", {"n": 10**6, "batch": 1000}, ("1000 boards",), "batch"),
+        (1000, GPU, FINE1, {"n": 100}, ("bytes of host memory", "and 1000 are available"), "n"),
+        (
+            *(1000, GPU, f"{OWN}.batched", {"n": 100, "batch": 300}),
+            *(("(300 boards)", "use a smaller batch"), "batch"),
+        ),
+        # A simulated device keeps its memory on the host.
+        (60_000, replace(GPU, kind="sim"), FINE1, {"n": 100}, ("80000 bytes of host mem",), "n"),
+        (
+            *(10**9, CPU, f"{OWN}.cpu_histogram", {"n": 10**6, "batch": 2**20}),
+            ("8388608000000 bytes of host memory", "1000000000 are available; use a smaller batch"),
+            "batch",
+        ),
+    ],
+)
+def test_what_does_not_fit_into_memory(
+    free: int | None, device: DeviceFacts, system: str, given: dict[str, Level],
+    parts: tuple[str, ...], factor: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    if free is not None:
+        monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: free)
     with pytest.raises(InfeasibleError) as caught:
-        resolve(f"{OWN}.batched", n=1_000_000, batch=1000)
-    assert "1000 boards" in str(caught.value)
-    assert caught.value.factor == "batch"
+        resolve(system, device, **given)
+    for part in parts:
+        assert part in str(caught.value)
+    assert caught.value.factor == factor
 
 
-def test_a_simulated_device_keeps_its_memory_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_just_fits_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: 60_000)
-    assert resolve(f"{PAPER}.gpu_fine1", replace(GPU, kind="cuda"), n=100)["n"] == 100  # 40,000
-    with pytest.raises(InfeasibleError, match="80000 bytes of host memory"):
-        resolve(f"{PAPER}.gpu_fine1", replace(GPU, kind="sim"), n=100)
-
-
-def test_boards_must_fit_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resolve(FINE1, replace(GPU, kind="cuda"), n=100)["n"] == 100  # 40,000 on the host
     monkeypatch.setattr(fitness_levels, "free_memory_bytes", lambda: 10**9)
-    with pytest.raises(InfeasibleError) as caught:
-        resolve(f"{OWN}.cpu_histogram", CPU, n=1_000_000, batch=2**20)
-    assert "8388608000000 bytes of host memory" in str(caught.value)
-    assert "1000000000 are available; use a smaller batch" in str(caught.value)
-    assert caught.value.factor == "batch"
     assert resolve(f"{OWN}.cpu_histogram", CPU, n=1_000_000, batch=100)["batch"] == 100
 
 

@@ -93,7 +93,3 @@ def test_histogram_keeps_its_atomics() -> None:
 def test_what_is_not_taken_apart(system: str, more: dict[str, Any], said: str) -> None:
     with pytest.raises(InfeasibleError, match=said):
         part(system, "full", 16, **more)
-
-
-def test_it_has_variants() -> None:
-    assert not WORKLOAD.no_variants
