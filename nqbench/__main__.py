@@ -43,7 +43,7 @@ def _start() -> None:
 def _prepare() -> None:
     sys.excepthook = _say_unexpected
     if hasattr(sys.stdout, "reconfigure"):  # absent, or not a file, where it was closed
-        # A path may hold what the terminal's encoding lacks, or bytes that are not text at all.
+        # A path may hold characters that the terminal cannot show, or bytes that are not text.
         sys.stdout.reconfigure(errors="backslashreplace")
     for name in ENDING:
         number = getattr(signal, name, None)  # Windows has no SIGHUP

@@ -6,7 +6,7 @@ NqbenchError                 one clear sentence for a user; never a traceback
 ├── InfeasibleError          a configuration makes no sense or does not fit; says the limit
 │   └── WrongDeviceError     a kernel on a device that cannot run its kind: the point is skipped
 ├── CompileError             the CUDA compiler refused a kernel          -> status ``compile_error``
-├── DeviceError              something a device did or lacks
+├── DeviceError              a device failed or is missing something
 │   ├── DeviceUnavailable    the device asked for is not here (exit code 2)
 │   ├── DeviceLost           the device could be opened at first and now cannot (exit code 1)
 │   ├── LaunchError          a launch failed                             -> status ``launch_error``
@@ -78,7 +78,7 @@ class CompileError(NqbenchError):
 
 
 class DeviceError(NqbenchError):
-    """Something a device did or lacks."""
+    """A device failed, or is missing something."""
 
 
 class DeviceUnavailable(DeviceError):
@@ -105,7 +105,7 @@ class KernelFault(LaunchError):
 class LaunchTimeout(DeviceError):
     """A launch did not end within its limit.
 
-    ``fatal``  the kernel still runs, so that the process must be replaced
+    ``fatal``  the kernel still runs: the process must be replaced
     """
 
     fatal: bool = False

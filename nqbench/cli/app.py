@@ -136,5 +136,5 @@ def _what(error: OSError) -> str:
             Path.cwd()
         except OSError:
             return "the working directory has been deleted; change into another one"
-    # A library that cannot be loaded has no number, so that Python leaves strerror empty.
+    # A library that cannot be loaded has no error number, and so no strerror.
     return f"{error.filename or 'the output'}: {error.strerror}" if error.strerror else str(error)

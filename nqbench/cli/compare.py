@@ -86,8 +86,8 @@ def _broken(gate: Gate, findings: Findings, option: str) -> bool:
     hits = sum(gate.hits(comparison) for comparison in findings.comparisons)
     missing = [point for comparison in findings.comparisons for point in comparison.missing]
     broke = sum(point.broke for point in missing)
-    lacking = sum(comparison.unmatched for comparison in findings.comparisons)
-    unseen = f" ({_points(lacking)} could not be compared, see above)" if lacking else ""
+    unmatched = sum(comparison.unmatched for comparison in findings.comparisons)
+    unseen = f" ({_points(unmatched)} could not be compared, see above)" if unmatched else ""
     failed = f", and {broke} that ran before and failed now" if broke else ""
     note(f"{option}: {_points(hits) if hits else 'none'}{failed}{unseen}")
     return bool(hits or broke)

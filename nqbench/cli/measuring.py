@@ -63,8 +63,7 @@ def report(runs: Sequence[Path], out: Path | None = None, formats: Sequence[str]
     from nqbench.cli.show.outcome import show_report
     from nqbench.report import default_out, write_report
 
-    written = write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex"))
-    show_report(written.paths, written.not_made, written.findings)
+    show_report(write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex")))
 
 
 def report_measured(outcome: RunOutcome) -> None:

@@ -15,7 +15,7 @@ def roofline(
     ceilings: Annotated[
         Path | None,
         typer.Option(
-            "--ceilings", help="Run of the study ceilings on that GPU; default: beside the runs."
+            "--ceilings", help="Run of the study ceilings on that GPU; default: next to the runs."
         ),
     ] = None,
     counters: Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
@@ -24,7 +24,7 @@ FEATURES: Final = {
     "cross-check": "comparison with nvbench",
     "rooflines": "comparing kernels with their GPU's limits: nqbench roofline",
 }
-"""What a row is about: the part of nqbench that does not work, or works worse, without it."""
+"""What a row is needed for: the part of nqbench that fails, or gets worse, without it."""
 
 NEEDED: Final[Mapping[Kind, frozenset[str]]] = {
     "cuda": frozenset({"core", "compile", "gpu", "cpu", "results"}),
@@ -71,8 +71,8 @@ class Report:
 
     @property
     def lacking(self) -> tuple[Row, ...]:
-        """Rows that keep the chosen device from being used."""
-        return lacking(self.rows, self.kind)
+        """Rows of what is missing and needed by the chosen device."""
+        return tuple(row for row in self.rows if row.state == "missing" and self._needed(row))
 
     @property
     def usable(self) -> bool:
@@ -99,8 +99,3 @@ class Report:
 
     def _needed(self, row: Row) -> bool:
         return row.feature in NEEDED[self.kind]
-
-
-def lacking(rows: Iterable[Row], kind: Kind) -> tuple[Row, ...]:
-    """Rows that are ``missing`` and needed by a device of this kind."""
-    return tuple(row for row in rows if row.state == "missing" and row.feature in NEEDED[kind])

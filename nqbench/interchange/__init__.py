@@ -1,12 +1,12 @@
 """Results of other programs, in and out.
 
-``open_runs`` reads whatever ``compare`` is given: a run folder, an nvbench JSON file, or a
-folder of such files (one per process, each a round). ``export_run`` writes a run for others.
+``open_runs`` reads what ``compare`` is given: run folders, nvbench JSON files, or folders of such
+files (one per process, each a round). ``export_run`` writes a run in another format.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +16,8 @@ from nqbench.runs.reading import MANIFEST
 if TYPE_CHECKING:
     from nqbench.analysis.data.dataset import Dataset
 
-Exporter = Callable[[Path, Path | None], str]
-"""Takes a run folder and the file to be written (``None``: standard output); returns the text."""
+FORMATS: Final = ("nvbench", "csv")
+"""Formats of ``export_run``."""
 
 
 def open_results(path: Path) -> Dataset:
@@ -57,7 +57,14 @@ def export_run(run: Path, form: str, out: Path | None) -> str:
     """
     if form not in FORMATS:
         raise StudyError(f"no export format is called {form!r}; known: {', '.join(FORMATS)}")
-    text = FORMATS[form](run, out)
+    if form == "nvbench":
+        from nqbench.interchange.nvbench import export
+
+        text = export(run, out)
+    else:
+        from nqbench.runs.frame import load
+
+        text = str(load(run).to_csv(index=False, lineterminator="\n"))
     if out is not None:
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -65,18 +72,3 @@ def export_run(run: Path, form: str, out: Path | None) -> str:
         except OSError as error:
             raise StoreError(f"{out} cannot be written: {error.strerror}") from error
     return text
-
-
-def _nvbench(run: Path, out: Path | None) -> str:
-    from nqbench.interchange.nvbench import export
-
-    return export(run, out)
-
-
-def _csv(run: Path, out: Path | None) -> str:  # noqa: ARG001 (one interface for all formats)
-    from nqbench.runs.frame import load
-
-    return str(load(run).to_csv(index=False, lineterminator="\n"))
-
-
-FORMATS: Final[dict[str, Exporter]] = {"nvbench": _nvbench, "csv": _csv}

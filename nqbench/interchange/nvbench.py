@@ -331,7 +331,7 @@ _DEVICE: Final = {
 
 
 def export(run: Path, out: Path | None) -> str:
-    """The run as nvbench's JSON; sample files go beside ``out`` where it is given.
+    """The run as nvbench's JSON; sample files go next to ``out`` if it is given.
 
     Raises ``StoreError`` for a run that cannot be read, ``AnalysisError`` for one without times.
     """

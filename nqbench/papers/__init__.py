@@ -1,4 +1,4 @@
-"""What the papers print: their systems, tables, figures and claims, read from ``experiments/``.
+"""The papers: their systems, tables, figures and claims, read from ``experiments/``.
 
 ``load_paper(name)`` gives a checked :class:`~nqbench.papers.schema.Paper`; ``paper_names()`` lists
 them. Nothing here knows records or devices.

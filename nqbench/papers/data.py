@@ -1,4 +1,4 @@
-"""Published times in CSV files beside ``published.yaml``: read once, every cell checked.
+"""Published times in CSV files next to ``published.yaml``: read once, every cell checked.
 
 A mistake is reported with its line in the CSV file.
 """
@@ -29,7 +29,7 @@ def with_data(paper: Paper, source: Source) -> Paper:
             raise source.error(f"the rows of {part.id} are read from {part.file}", (*at, "rows"))
         if Path(part.file).name != part.file:
             raise source.error(
-                f"'{part.file}' is not a plain file name; put the file beside {source.path.name}",
+                f"'{part.file}' is not a plain file name; put the file next to {source.path.name}",
                 (*at, "file"),
             )
         file = source.path.parent / part.file
@@ -74,7 +74,7 @@ class _Reader:
                 raise self.error(f"N={row.n} is given twice; keep one of the rows")
             found[key] = row
         if not found:
-            raise self.error("there is no row of data")
+            raise self.error("the file has no data, only a header")
         return tuple(found.values())
 
     def _header(self, names: Sequence[str]) -> Sequence[str]:

@@ -215,7 +215,7 @@ Reproduction = Literal[
     "annealing",
 ]
 FROM_DATA = ("speedups", "threads", "thresholds")
-"""Tables made from a data file have no rows of their own."""
+"""Tables that are made from a data file, without rows in the YAML file."""
 
 
 class PaperTable(_Part):
@@ -327,7 +327,7 @@ class DataFile(_Part):
     """A CSV file of published times next to ``published.yaml``.
 
     Its header names ``n``, ``system`` (or the key ``system`` gives one for all rows), factors, and
-    ``seconds`` or ``milliseconds``. ``origin`` says whose numbers these are; ``rows`` come from it.
+    ``seconds`` or ``milliseconds``. ``origin`` says whose numbers these are; ``rows`` are its rows.
     """
 
     id: str

@@ -62,7 +62,7 @@ def read_dict(data: Mapping[str, Any]) -> Source:
 
 def _keys_at(text: str, line: int) -> KeyPath:
     """The keys of the value on a line of what ``safe_dump`` wrote."""
-    seen: set[int] = set()  # a value that stands in several places, or in itself
+    seen: set[int] = set()  # for a value in several places, or inside itself
 
     def walk(node: yaml.Node, keys: KeyPath) -> KeyPath:
         if not node.value or isinstance(node, yaml.ScalarNode):

@@ -1,6 +1,6 @@
 """The studies and papers that come with nqbench, found by name from any folder.
 
-In a checkout they lie beside the package (``configs/``, ``experiments/``); a wheel carries copies.
+In a checkout they are next to the package (``configs/``, ``experiments/``); a wheel carries copies.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def find_study(given: Path) -> Path:
     known = studies()
     if name in known:
         return known[name]
-    beside = [file for end in (".yaml", ".yml") if (file := given.with_suffix(end)).is_file()]
-    close = str(beside[0]) if beside else nearest(name, known)
+    here = [file for end in (".yaml", ".yml") if (file := given.with_suffix(end)).is_file()]
+    close = str(here[0]) if here else nearest(name, known)
     if close is None and given.exists():
         return given
     hint = f"did you mean '{close}'?" if close else f"nqbench comes with {', '.join(known)}"
-    raise StudyError(f"there is no study file {name}, nor a study of that name; {hint}")
+    raise StudyError(f"there is no study file {name} and no packaged study of that name; {hint}")
 
 
 def write_template(name: str, path: Path) -> None:

@@ -107,7 +107,7 @@ class _Strict(BaseModel):
 
 
 class SweepKeys(_Strict):
-    """What a sweep may hold; a study with one sweep may write these keys at top level."""
+    """The keys of a sweep; a study with a single sweep may write them at top level."""
 
     n: Annotated[Any, WithJsonSchema(_SIZES)] = Field(
         None,
@@ -124,7 +124,7 @@ class SweepKeys(_Strict):
         None, description="Factors with one level in the whole sweep."
     )
     matrix: Annotated[dict[str, Any] | None, _factors(_LEVELS)] = Field(
-        None, description="Factors whose levels are combined, each with each (cartesian product)."
+        None, description="Factors whose levels are combined in every way (cartesian product)."
     )
     zip: Annotated[dict[str, Any] | None, _factors(_LEVELS)] = Field(
         None, description="Factors whose lists run side by side; all have the same length."

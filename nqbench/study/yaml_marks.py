@@ -32,7 +32,7 @@ MAX_BYTES: Final = 1_000_000
 """A study is a page or two, a paper twenty; beyond this it is another file given by mistake."""
 
 MAX_NODES: Final = 100_000
-"""Values in a file after its anchors are expanded (a few nested anchors can stand for billions)."""
+"""Values in a file after its anchors are expanded: a few nested anchors can make billions."""
 
 _READINGS: Final = {
     "bool": "a truth value; put it in quotes if it is a name",

@@ -54,7 +54,10 @@ def test_what_is_here_comes_first(elsewhere: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("ablatoin", "no study file ablatoin, nor a study of that name; did you mean 'ablation'"),
+        (
+            "ablatoin",
+            "no study file ablatoin and no packaged study of that name; did you mean 'ablation'",
+        ),
         ("xyz", "nqbench comes with ablation, "),
         ("ablation.yaml", "there is no study file ablation.yaml"),
         ("configs/ablation", "there is no study file configs/ablation"),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nqbench.measure.events import RunOutcome
+    from nqbench.report import Report
 
 
 def show_outcome(outcome: RunOutcome) -> None:
@@ -27,12 +28,12 @@ def show_outcome(outcome: RunOutcome) -> None:
     say(f"records: {outcome.path}")
 
 
-def show_report(paths: Iterable[Path], not_made: Iterable[str], findings: Iterable[str]) -> None:
-    """The path of each thing written, what could not be made, then the findings in words."""
-    show_paths(paths)
-    for sentence in not_made:
+def show_report(report: Report) -> None:
+    """The files, what could not be made, then the findings in words."""
+    show_paths(report.paths)
+    for sentence in report.not_made:
         say(sentence)
-    for finding in findings:
+    for finding in report.findings:
         say(finding, bullet="* ")
 
 
