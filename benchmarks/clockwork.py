@@ -2,9 +2,9 @@
 
     python -m benchmarks.clockwork FOLDER {isolate,inline}
 
-The test device draws each block's times from a model that knows only the plan and the round, and
-really takes them, so that there is time to interrupt. One line goes to standard output for each
-block that the runner has stored, as ``n round status``.
+The test device draws each measurement's times from a model that knows only the plan and the round,
+and really takes them, so that there is time to interrupt. One line goes to standard output for each
+measurement that the runner has stored, as ``n round status``.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ DEVICE: Final = "fake:noise=0.003,round=0.004,seed=7,sleep=1"
 SIZES: Final = (7, 8, 9, 10, 11)
 """Launches of 25 microseconds to 6.4 ms."""
 HOW: Final = Measure(rounds=3, samples=6, target=0.01, budget_s=180.0)
-"""Time enough that noise alone decides how many samples a block takes, on a busy machine too."""
-BLOCKS: Final = len(SIZES) * (HOW.rounds + 1)
+"""Enough time that noise alone decides how many samples a measurement takes, even on a busy
+machine."""
+MEASUREMENTS: Final = len(SIZES) * (HOW.rounds + 1)
 STARTED: Final = "started"
 """The first line: a stage has begun."""
 
@@ -96,7 +97,7 @@ class ClockworkStudy:
 
 
 class Announcer(Listener):
-    """Says which blocks are stored."""
+    """Says which measurements are stored."""
 
     def stage(self, name: str, total: int) -> None:
         """A stage begins."""
@@ -104,13 +105,13 @@ class Announcer(Listener):
         _say(STARTED)
 
     def advanced(self, record: Record | None = None) -> None:
-        """A block is stored."""
+        """A measurement is stored."""
         if record is not None:
             _say(f"{record.point['factors']['n']} {record.round} {record.status}")
 
 
 def run(folder: Path, *, isolate: bool) -> RunOutcome:
-    """Run, or go on."""
+    """Run, or resume."""
     study = ClockworkStudy()
     return run_study(
         study, DEVICE, folder, isolate=isolate, listener=Announcer(), expand=study.expand

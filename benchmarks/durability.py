@@ -1,4 +1,4 @@
-"""Kill the runner or its worker at random moments, go on, and compare with an undisturbed run.
+"""Kill the runner or its worker at random moments, resume, and compare with an undisturbed run.
 
     python -m benchmarks.durability [--kills 200] [--seed 0] [--folder DIR]
 
@@ -65,7 +65,7 @@ class Tally:
 
 
 def table(folder: Path) -> list[tuple[object, ...]]:
-    """The measured blocks of a run by size and round, with every sample."""
+    """The measurements of a run by size and round, with every sample."""
     frame = load(folder).sort_values(["n", "round"])
     kept = frame[list(COLUMNS)].astype(object).where(frame[list(COLUMNS)].notna(), None)
     ok = [r for r in read_records(folder).records if r.status == "ok"]
@@ -88,8 +88,8 @@ def campaign(
     tally = Tally()
     clockwork_run(folder / "undisturbed")
     truth = table(folder / "undisturbed")
-    if len(truth) != clockwork.BLOCKS:
-        raise LostRecord(f"the undisturbed run has {len(truth)} blocks: {truth}")
+    if len(truth) != clockwork.MEASUREMENTS:
+        raise LostRecord(f"the undisturbed run has {len(truth)} measurements: {truth}")
     victims = [("worker", "runner")[i % 2] for i in range(kills)]
     chance.shuffle(victims)
     while victims:
@@ -204,8 +204,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     by_victim = ", ".join(f"{count} {name}" for name, count in sorted(tally.kills.items()))
     sys.stdout.write(
         f"\n{tally.total} kills ({by_victim}) in {tally.lives} starts, {tally.torn} torn lines:"
-        f" {tally.runs} runs of {clockwork.BLOCKS} blocks complete and equal to the undisturbed"
-        f" one, in {time.monotonic() - started:.0f} s\n"
+        f" {tally.runs} runs of {clockwork.MEASUREMENTS} measurements complete and equal to"
+        f" the undisturbed one, in {time.monotonic() - started:.0f} s\n"
     )
     return 0
 

@@ -4,8 +4,8 @@
 
 Files of ``configs/`` and ``experiments/`` are damaged as text (one to three edits) or as data (one
 value replaced or given another key), loaded and expanded for a simulated GPU, a real one and a
-processor. Every ``--cli``-th also goes through ``nqbench run --dry-run``, whose exit code must
-agree. Exits with 1 and names seed and file if anything else than a sentence comes out.
+CPU. Every ``--cli``-th also goes through ``nqbench run --dry-run``, whose exit code must
+agree. Exits with 1 and names seed and file if anything but a sentence comes out.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def studies() -> list[Path]:
 
 
 def devices() -> list[DeviceFacts]:
-    """A simulated GPU, a real one (as far as facts go), this processor."""
+    """A simulated GPU, a real one (as far as facts go), this CPU."""
     real = replace(load_model("sm_90").facts, kind="cuda")
     return [load_model().facts, real, CpuDevice().facts]
 

@@ -4,9 +4,10 @@
     python -m benchmarks.overhead RUN...     # of recorded runs, e.g. on a GPU: measures nothing
 
 The test device's launches take no time, so everything measured here is nqbench itself: the
-counting workload's plans for one small board, sampling, and a flushed record for every block. Work
-is done in this process, or with ``--isolate`` in worker processes as in a real run. Exits with 1 if
-fewer than ``--least`` points per second go through (a point is its verification and all rounds).
+counting workload's plans for one small board, sampling, and a flushed record for every measurement.
+Work is done in this process, or with ``--isolate`` in worker processes as in a real run. Exits with
+1 if fewer than ``--least`` points per second go through (a point is its verification and all
+rounds).
 """
 
 from __future__ import annotations
@@ -84,10 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcome = run_study(study, spec, out / "r", isolate=given.isolate, expand=study.expand)
         wall_s = time.perf_counter() - started
     rate = outcome.counts.get("ok", 0) / wall_s
-    blocks = rate * (given.rounds + 1)
+    measurements = rate * (given.rounds + 1)
     sys.stdout.write(
         f"{given.points} points, {given.rounds} rounds and verification: {wall_s:.2f} s,"
-        f" {rate:.0f} points/s, {blocks:.0f} blocks/s\n"
+        f" {rate:.0f} points/s, {measurements:.0f} measurements/s\n"
     )
     return 0 if rate >= given.least else 1
 

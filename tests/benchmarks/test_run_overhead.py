@@ -20,23 +20,23 @@ def number(pattern: str, text: str) -> float:
     return float(found[1])
 
 
-def test_kernels_and_what_lies_outside_them_add_up_to_the_blocks(tmp_path: Path) -> None:
+def test_kernels_and_what_lies_outside_them_add_up_to_the_measurements(tmp_path: Path) -> None:
     measure(tmp_path / "r", sizes(8, 9), "fake:sleep=1,base=2e-3")
     text = describe(tmp_path / "r")
-    blocks = [r for r in read_records(tmp_path / "r").records if r.round > 0]
-    assert "6 timed blocks of 2 points" in text
+    records = [r for r in read_records(tmp_path / "r").records if r.round > 0]
+    assert "6 timed measurements of 2 points" in text
     outside = number(r"([\d.]+) ms outside\s+kernels, ", text)
     inside = number(r"kernels, ([\d.]+) ms inside", text)
-    wall_ms = sum(block.wall_s for block in blocks) / 2 * 1e3
+    wall_ms = sum(record.wall_s for record in records) / 2 * 1e3
     assert abs(outside + inside - wall_ms) <= 0.11  # both are printed to a tenth
     # ten launches of 2 ms and ten of 8 ms in each of three rounds, four of them to warm up
     assert inside > 3 * 10 * (2 + 8) / 2 - 1
-    assert "between two blocks of a worker" in text
+    assert "between two measurements of a worker" in text
 
 
 def test_a_run_without_times_says_so(tmp_path: Path) -> None:
     measure(tmp_path / "r", sizes(8), "fake:deterministic=1")
-    assert "no timed block" in describe(tmp_path / "r")
+    assert "no timed measurement" in describe(tmp_path / "r")
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_nonsense_is_refused(
 ) -> None:
     """None of anything would pass for a success."""
     (tmp_path / "manifest.json").write_text("{}")
-    block = {"key": "k", "device": "cuda:0", "round": 1, "status": "ok", "value_s": "fast"}
+    measured = {"key": "k", "device": "cuda:0", "round": 1, "status": "ok", "value_s": "fast"}
     point = dict.fromkeys(("study", "sweep", "workload", "label"), "") | {"system": None}
-    line = json.dumps({**block, "point": {**point, "factors": {}}})
+    line = json.dumps({**measured, "point": {**point, "factors": {}}})
     (tmp_path / "records.jsonl").write_text(line + "\n")
     module = importlib.import_module(f"benchmarks.{words[0]}")
     with pytest.raises(SystemExit) as end:

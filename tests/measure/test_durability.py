@@ -32,10 +32,10 @@ def test_the_campaign_would_notice_a_lost_record(campaigned: tuple[Path, Tally])
     whole = (folder / RECORDS).read_bytes()
     lines = whole.splitlines(keepends=True)
     truth = durability.table(folder)
-    assert len(truth) == clockwork.BLOCKS
+    assert len(truth) == clockwork.MEASUREMENTS
     (folder / RECORDS).write_bytes(b"".join(lines[:-1]))
     assert durability.table(folder) == [row for row in truth if row in durability.table(folder)]
-    assert len(durability.table(folder)) == clockwork.BLOCKS - 1
+    assert len(durability.table(folder)) == clockwork.MEASUREMENTS - 1
     with pytest.raises(LostRecord, match="there before are gone"):
         durability._check(folder, whole, [], Tally())
     with pytest.raises(LostRecord, match="reported as stored"):
