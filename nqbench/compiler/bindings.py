@@ -1,4 +1,4 @@
-"""The CUDA libraries that cuda-bindings calls: how they are loaded, and what pip brings them."""
+"""The CUDA libraries that cuda-bindings calls: how they are loaded, and their pip packages."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def load_bindings(name: str, first_call: str) -> Any:
 
 
 def cuda_major() -> int:
-    """Major version of CUDA that the installed cuda-bindings is for; 13 if there is none."""
+    """Major version of CUDA that the installed cuda-bindings is for; 13 without it."""
     return int((installed("cuda-bindings") or "13").partition(".")[0])
 
 
 def requirements(*packages: str) -> tuple[str, ...]:
-    """What pip is to install of NVIDIA's ``packages``, to fit the cuda-bindings that are here."""
+    """pip requirements for NVIDIA's ``packages`` that fit the installed cuda-bindings."""
     major = cuda_major()
     if major == 12:
         return tuple(f"{name}-cu12>=12.6,<13" for name in packages)
@@ -47,11 +47,11 @@ def requirements(*packages: str) -> tuple[str, ...]:
 
 
 def _load_cuda_12(package: str, prefix: str) -> None:
-    """Load the library of CUDA 12 if it is here.
+    """Load the library of CUDA 12 if it is installed.
 
-    nqbench requires that of CUDA 13, which cuda-bindings would find first, but what it compiles
-    does not run on the drivers that the extra ``cuda12`` is for. cuda-bindings takes a library that
-    is loaded already.
+    nqbench requires that of CUDA 13, which cuda-bindings would find first, but its output does not
+    run on the drivers that the extra ``cuda12`` is for. cuda-bindings uses a library that is
+    already loaded.
     """
     try:
         found = [file for file in files(package) or () if file.name.startswith(prefix)]

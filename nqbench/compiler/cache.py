@@ -1,6 +1,6 @@
 """The compiler's cache on disk: one file per compiled kernel, safe under concurrent writers.
 
-A file holds its own digest, so that a truncated or altered one is recognised and made again.
+A file holds its own digest, so a truncated or altered one is detected and made again.
 Readers see the old file or the new one.
 """
 
@@ -21,7 +21,7 @@ _DIGEST_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is kept of a compilation: the image, the kernel's symbol in it, the compiler's log."""
+    """The result of a compilation: the image, the kernel's symbol in it, the compiler's log."""
 
     image: bytes
     symbol: str
@@ -29,7 +29,7 @@ class Entry:
 
 
 def cache_key(parts: Iterable[bytes | str]) -> str:
-    """Name of the entry for these parts; a part cannot run into its neighbour."""
+    """Name of the entry for these parts; their boundaries are part of it."""
     digest = hashlib.sha256()
     for part in parts:
         raw = part.encode() if isinstance(part, str) else part
@@ -39,7 +39,7 @@ def cache_key(parts: Iterable[bytes | str]) -> str:
 
 
 def read_entry(key: str) -> Entry | None:
-    """The stored entry, or ``None`` if there is none, or none that is whole."""
+    """The stored entry, or ``None`` if it is missing or damaged."""
     try:
         raw = _path(key).read_bytes()
     except OSError:

@@ -85,11 +85,11 @@ def compile_many(
 ) -> list[Compiled | CompileError]:
     """Compile kernels in parallel; results in the order of the requests.
 
-    A kernel that the compiler refuses gives its ``CompileError`` in place, so that one bad
-    combination does not lose the others. ``workers`` is the number of threads (default: the usable
-    cores): NVRTC runs outside Python's lock, so that threads compile as fast as processes and
-    need no start-up. ``done`` is called after each kernel, for a progress display. Raises
-    ``DeviceUnavailable`` if there is no compiler.
+    A kernel that does not compile gives its ``CompileError`` in place, so one bad combination does
+    not lose the others. ``workers`` is the number of threads (default: the usable cores): NVRTC
+    releases Python's lock, so threads compile as fast as processes and need no start-up. ``done``
+    is called after each kernel, for a progress display. Raises ``DeviceUnavailable`` if there is no
+    compiler.
     """
     if not requests:
         return []
@@ -142,7 +142,7 @@ def _compile(request: CompileRequest) -> Compiled:
 
 
 def _linking(request: CompileRequest) -> tuple[str, ...]:
-    """What linking adds to the key of a compilation; nothing for a kernel that is not linked."""
+    """What linking adds to the key of a compilation; empty for a kernel that is not linked."""
     if not request.device_launch:
         return ()
     if request.kind == "ptx":

@@ -1,4 +1,4 @@
-"""What a CUDA source includes with quotes."""
+"""The files that a CUDA source includes with quotes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def headers_of(
 ) -> dict[Path, str]:
     """Text of every file that a source includes with quotes, directly or not, by its full path.
 
-    They are looked for where NVRTC looks: beside the including file, then beside the kernel. A
+    They are searched where NVRTC searches: beside the including file, then beside the kernel. A
     name that is not found is left to the compiler, which may not need it (``#if``) or reports the
-    line that does.
+    line.
     """
     source = source.resolve()
     return dict(_headers((source.parent,), text, frozenset({source}), read))
@@ -37,7 +37,7 @@ def headers_of(
 def _headers(
     folders: tuple[Path, ...], text: str, seen: frozenset[Path], read: Callable[[Path], str]
 ) -> Iterator[tuple[Path, str]]:
-    """Pairs of path and text; ``seen`` ends circles of ``#pragma once`` headers."""
+    """Pairs of path and text; ``seen`` ends cycles of ``#pragma once`` headers."""
     for name in _INCLUDE.findall(text):
         found = (path for folder in folders if (path := (folder / name).resolve()).is_file())
         path = next(found, None)

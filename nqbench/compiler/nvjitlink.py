@@ -1,8 +1,8 @@
 """Linking a kernel that launches kernels itself with CUDA's device runtime.
 
 nvJitLink does it, called through cuda-bindings; like NVRTC it needs no driver and no GPU. The
-runtime is a static library (``libcudadevrt.a``) out of a pip package or a CUDA toolkit. What is
-missing is a ``CompileError``: it concerns such kernels only, and a study continues with the others.
+runtime is a static library (``libcudadevrt.a``) from a pip package or a CUDA toolkit. A missing
+library is a ``CompileError``: it concerns such kernels only, and a study continues with the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _USUAL_ROOT: Final = Path("/usr/local/cuda")
 
 
 def device_runtime() -> Path:
-    """The device runtime's library. Raises ``CompileError`` with what brings it."""
+    """The device runtime's library. Raises ``CompileError`` with how to install it."""
     found = next((path for root in _roots() for path in _libraries(root)), None)
     if found is None:
         (package,) = requirements("nvidia-cuda-runtime")
@@ -39,7 +39,7 @@ def device_runtime() -> Path:
 
 @functools.cache
 def linker_version() -> str:
-    """Version of nvJitLink, e.g. ``13.0``. Raises ``CompileError`` if it is not here."""
+    """Version of nvJitLink, e.g. ``13.0``. Raises ``CompileError`` if it is not installed."""
     major, minor = _nvjitlink().version()
     return f"{major}.{minor}"
 
@@ -53,8 +53,8 @@ def runtime_digest(path: Path) -> str:
 def link(image: bytes, symbol: str, arch: str) -> bytes:
     """Link a relocatable cubin with the device runtime; an executable cubin comes back.
 
-    ``arch`` is written like ``sm_90``. Raises ``CompileError`` with the linker's message, or
-    with what brings the linker or the library if one is missing.
+    ``arch`` is written like ``sm_90``. Raises ``CompileError`` with the linker's message, or with
+    how to install the linker or the library if one is missing.
     """
     nvjitlink, library = _nvjitlink(), device_runtime()
     handle = nvjitlink.create(1, [f"-arch={arch}"])
@@ -88,9 +88,9 @@ def _nvjitlink() -> Any:
 
 
 def _roots() -> Iterator[Path]:
-    """Folders that a CUDA installation may be in, those of pip packages first.
+    """Folders of CUDA installations, those of pip packages first.
 
-    They fit the compiler and the linker, which come the same way.
+    These fit the compiler and the linker, which are installed in the same way.
     """
     try:
         import nvidia
@@ -111,7 +111,7 @@ def _libraries(root: Path) -> Iterator[Path]:
 
 
 @functools.lru_cache(maxsize=8)
-def _digest(path: Path, size: int, modified_ns: int) -> str:  # noqa: ARG001 (they age the answer)
+def _digest(path: Path, size: int, modified_ns: int) -> str:  # noqa: ARG001 (the cache's key)
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

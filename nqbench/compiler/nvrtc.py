@@ -66,7 +66,7 @@ def compiler_version() -> str:
 
 
 def ensure_compiler() -> str:
-    """Version of the compiler; raises ``DeviceUnavailable`` with the command that brings it."""
+    """Version of the compiler; raises ``DeviceUnavailable`` with the command that installs it."""
     try:
         return compiler_version()
     except CompileError as error:
@@ -146,7 +146,7 @@ def _image(handle: object, kind: ImageKind) -> bytes:
 
 
 def _refusal(program: Program, status: Any, log: str) -> str:
-    """One readable message out of NVRTC's log."""
+    """One readable message from NVRTC's log."""
     where = f"{program.source.name}: kernel {program.entry} does not compile for {program.arch}"
     if status.name == "NVRTC_ERROR_INVALID_OPTION":
         known = ", ".join(supported_archs())

@@ -1,4 +1,4 @@
-"""What a compiled kernel takes: registers, stack and spills, read from the assembler's log."""
+"""What a compiled kernel uses: registers, stack and spills, read from the assembler's log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CUMULATIVE: Final = re.compile(r"(\d+) bytes cumulative stack size")
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one kernel takes, as the assembler reports it.
+    """What one kernel uses, as the assembler reports it.
 
     ``stack_bytes`` is local memory per thread (arrays indexed at run time, and spills);
     ``spill_store_bytes`` and ``spill_load_bytes`` count the instructions' bytes per thread, not

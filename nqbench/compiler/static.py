@@ -1,4 +1,4 @@
-"""A table of what kernels take on several chips, from the compiler alone: no GPU is needed."""
+"""A table of what kernels use on several chips, from the compiler alone, without a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a device must offer, and what it may offer: base classes with default methods.
+"""The interface of a device: base classes with default methods for what is optional.
 
 A device prepares a plan once (compile, allocate, copy) and then launches it any number of times.
 Devices know plans; they know neither studies nor records.
@@ -23,12 +23,12 @@ Resources = Mapping[str, int | float | str]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What one launch gave.
+    """The result of one launch.
 
     ``kernel_s``  seconds of the kernel alone, or ``None`` where time has no meaning (simulator)
     ``counters``  names from ``vocabulary.COUNTERS``; ``None`` where nothing was counted
     ``detail``    device-specific extras (JSON data), e.g. counters per PTX line
-    ``blocked``   the stream was blocked while it was queued: no CPU work is in ``kernel_s``
+    ``blocked``   the stream was blocked while it was queued: ``kernel_s`` contains no CPU work
     """
 
     kernel_s: float | None
@@ -41,7 +41,7 @@ class Launch:
 class Reading:
     """The state of a device at one moment; ``None`` for what it does not report.
 
-    ``energy_mj``  millijoules since the driver was loaded: only differences mean something
+    ``energy_mj``  millijoules since the driver was loaded: only differences are meaningful
     ``reasons``    why the clocks are not higher, as named by the driver (``gpu_idle``, ...)
     """
 
@@ -61,7 +61,7 @@ class Sensor(ABC):
         """The state now. Never fails: what cannot be read is ``None``."""
 
     def close(self) -> None:
-        """Release what reading needs."""
+        """Release the resources of the sensor."""
 
 
 class Prepared(ABC):
@@ -71,14 +71,14 @@ class Prepared(ABC):
     """Seconds of the host-to-device copies; ``None`` where time has no meaning."""
 
     resources: Resources
-    """What the compiler and the device say: registers, stack_bytes, spill_bytes, occupancy, ..."""
+    """Reports of compiler and device: registers, stack_bytes, spill_bytes, occupancy, ..."""
 
     profiled: tuple[str, ...] = ()
     """Kernels of a program in the order in which a profiler saw them, in the last run."""
 
     @abstractmethod
     def launch(self, timeout_s: float | None = None) -> Launch:
-        """Renew what the kernel overwrites (untimed), run it once and wait for it.
+        """Restore what the kernel overwrites (untimed), run it once and wait for it.
 
         Raises ``LaunchError``, ``KernelFault`` or ``LaunchTimeout``.
         """
@@ -97,14 +97,14 @@ class Prepared(ABC):
     def flush_l2(self) -> None:
         """From now on, empty the L2 cache before every launch, outside the timed interval.
 
-        Raises ``InfeasibleError`` where this cannot be done.
+        Raises ``InfeasibleError`` if this is not possible.
         """
         raise InfeasibleError(
             "this device cannot start launches with a cold L2 cache; measure with l2: hot", "l2"
         )
 
     def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:  # noqa: ARG002
-        """Where the time of a run goes: seconds by phase; empty if the device cannot tell.
+        """Where the time of a run goes: seconds by phase; empty if this is unknown.
 
         A program runs once more, waiting after every operation, and its outputs are those of this
         run. Names are those of the plan's kernels, ``allocate``, ``transfer``, ``reduce``, ``free``
@@ -145,13 +145,13 @@ class Device(ABC):
     """Whether it measures time (a simulator does not)."""
 
     deterministic: bool = False
-    """Whether a second measurement of a point can only repeat the first."""
+    """Whether every measurement of a point gives the same."""
 
     cpu_plans: bool = False
-    """Whether it runs CPU plans itself; a session otherwise runs them on the ``cpu`` device."""
+    """Whether it runs CPU plans itself; otherwise they run on the ``cpu`` device."""
 
     ramp_s: float = 0.0
-    """Seconds of work that an idle device takes until its clocks have risen."""
+    """Seconds of work until the clocks of an idle device have risen."""
 
     @abstractmethod
     def identity(self) -> Mapping[str, object]:
@@ -172,7 +172,7 @@ class Device(ABC):
         """A measurement of this round follows (0: verification)."""
 
     def expect(self, answer: int | None) -> None:
-        """The known answer of the plan that is prepared next, if there is one."""
+        """The known answer of the plan that is prepared next, or ``None``."""
 
     def close(self) -> None:
         """Release the device."""

@@ -55,7 +55,7 @@ class CpuDevice(Device):
         function = find_function(plan.function)
         form = (plan.function, *map(_form, plan.warm_up))
         if plan.warm_up and form not in self._warm:
-            function(*plan.warm_up)  # compiles it, which must not be timed
+            function(*plan.warm_up)  # compiles it, untimed
             self._warm.add(form)
         return CpuPrepared(function, plan.arguments)
 
@@ -72,7 +72,7 @@ class CpuPrepared(Prepared):
         self._result: CpuResult | None = None
 
     def launch(self, timeout_s: float | None = None) -> Launch:  # noqa: ARG002 (a call cannot be interrupted)
-        """Call the function. A running call cannot be ended from here: the runner does that."""
+        """Call the function. Only the runner can end a running call."""
         started = time.perf_counter()
         result = self._function(*self._arguments)
         kernel_s = time.perf_counter() - started
@@ -94,7 +94,7 @@ class CpuPrepared(Prepared):
 
 
 def _form(argument: object) -> object:
-    """What compiled code may depend on: of an array its type and shape, else the value."""
+    """What compiled code may depend on: the type and shape of an array, else the value."""
     if isinstance(argument, np.ndarray):
         return str(argument.dtype), argument.shape, argument.flags.writeable
     return argument

@@ -1,4 +1,4 @@
-"""What every device that runs programs needs: their function, their context, their launches."""
+"""Shared by all devices that run programs: the function, the context, the launches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOTHING: Final = nullcontext()
 
 
 def find_function(path: str) -> Callable[..., Any]:
-    """The function that ``"package.module:name"`` says. Raises ``DeviceError``."""
+    """The function ``"package.module:name"``. Raises ``DeviceError``."""
     module_name, _, name = path.partition(":")
     try:
         return cast(Callable[..., Any], getattr(importlib.import_module(module_name), name))
@@ -40,7 +40,7 @@ def find_function(path: str) -> Callable[..., Any]:
 def check_kernels(plan: ProgramPlan) -> None:
     """Raise ``DeviceError`` for a plan without kernels, or with a name that means something else.
 
-    A kernel's name is also that of its phase, and stands behind ``@`` in names of counters.
+    A kernel's name is also that of its phase, and follows ``@`` in names of counters.
     """
     if not plan.kernels:
         raise DeviceError(f"{plan.name} has no kernels; give its plan at least one")
@@ -53,7 +53,7 @@ def check_kernels(plan: ProgramPlan) -> None:
 
 
 class CheckedContext(ProgramContext):
-    """What the contexts of all devices have in common: names, sizes and presence are checked here.
+    """The part of a context that all devices share: checks of names, sizes and presence.
 
     A device adds ``launch`` and ``synchronize``, and five methods for buffers that exist and fit:
     ``_allocate``, ``_free``, ``_write``, ``_zero`` and ``_read``.
@@ -62,7 +62,7 @@ class CheckedContext(ProgramContext):
     def __init__(self, facts: DeviceFacts, plan: ProgramPlan) -> None:
         self.facts = facts
         self.kept: Outputs = {}
-        """What the program has kept of this run."""
+        """What the program kept in this run."""
         self._plan = plan
         self._buffers = {buffer.name: buffer for buffer in plan.buffers}
         self._own = {buffer.name for buffer in plan.buffers if buffer.per_run}
@@ -128,7 +128,7 @@ class CheckedContext(ProgramContext):
         self.kept[name] = np.array(value)
 
     def end(self) -> None:
-        """The run is over. Raises ``DeviceError`` if it left a buffer of its own allocated."""
+        """End the run. Raises ``DeviceError`` if it left one of its own buffers allocated."""
         left = self.release()
         if left:
             raise DeviceError(
@@ -136,7 +136,7 @@ class CheckedContext(ProgramContext):
             )
 
     def release(self) -> list[str]:
-        """Free the buffers that the program has allocated and not freed; their names."""
+        """Free the buffers that the program allocated and did not free; returns their names."""
         left = sorted(self._own - self._absent)
         for name in left:
             self._free(self._buffers[name])
@@ -157,7 +157,7 @@ class CheckedContext(ProgramContext):
         raise NotImplementedError
 
     def _read(self, buffer: Buffer, count: int) -> NDArray[Any]:
-        """A copy of the first ``count`` elements, once all before is done."""
+        """A copy of the first ``count`` elements, after all earlier work."""
         raise NotImplementedError
 
     def _buffer(self, name: str) -> Buffer:
@@ -177,7 +177,7 @@ class CheckedContext(ProgramContext):
         return buffer
 
     def _contents(self, buffer: Buffer, data: NDArray[Any] | None) -> NDArray[Any]:
-        """What an upload copies; ``DeviceError`` for data that are missing or do not fit."""
+        """The data of an upload; ``DeviceError`` if they are missing or do not fit."""
         values = buffer.data if data is None else data
         if values is None:
             raise DeviceError(
@@ -199,7 +199,7 @@ class CheckedContext(ProgramContext):
 
 
 def kernel_of(plan: ProgramPlan, name: str) -> Kernel:
-    """A kernel by its name. Raises ``DeviceError`` with the names there are."""
+    """A kernel by its name. Raises ``DeviceError`` with the known names."""
     if name not in plan.kernels:
         raise DeviceError(
             f"{plan.name} launches kernel {name!r}; the plan has {', '.join(plan.kernels)}"

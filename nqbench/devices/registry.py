@@ -1,4 +1,4 @@
-"""Devices by name: what the command line's ``--device`` and ``nqbench devices`` stand on.
+"""Devices by name, for ``--device`` and ``nqbench devices``.
 
 A spec is ``auto``, ``cuda`` or ``cuda:N``, ``sim`` or ``sim:MODEL``, ``cpu`` or ``fake:...`` (a
 test device). Nothing heavy is imported before a device of that kind is asked for.
@@ -20,7 +20,7 @@ KINDS: Final = ("auto", "cuda", "sim", "cpu", "fake")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The device that ``auto`` stands for, and the reason in words."""
+    """The device that a spec resolves to, and the reason in words."""
 
     spec: str
     why: str
@@ -30,7 +30,7 @@ class Choice:
 class DeviceRow:
     """One line of ``nqbench devices``.
 
-    ``available`` is false for what is absent; ``note`` then gives the reason and what fixes it.
+    ``available`` is false for a missing device; ``note`` then says why and how to fix it.
     """
 
     spec: str
@@ -61,7 +61,7 @@ def choose_device(spec: str = "auto") -> Choice:
 def open_device(spec: str) -> Device:
     """Open a device; ``auto`` is resolved by :func:`choose_device`.
 
-    Raises ``DeviceUnavailable`` in one sentence if it is not here.
+    Raises ``DeviceUnavailable`` in one sentence if it cannot be used.
     """
     kind, rest = _split(choose_device(spec).spec)
     if kind == "cuda":
@@ -84,7 +84,7 @@ def open_device(spec: str) -> Device:
 def facts_for(spec: str) -> DeviceFacts:
     """Facts of a device, without running anything.
 
-    For a GPU the driver is asked, but no context is made; the other kinds touch no hardware.
+    For a GPU this queries the driver without making a context; other kinds use no hardware.
     """
     kind, rest = _split(choose_device(spec).spec)
     if kind == "sim":
@@ -101,7 +101,7 @@ def facts_for(spec: str) -> DeviceFacts:
 
 
 def list_devices() -> list[DeviceRow]:
-    """Every device of this machine: GPUs, simulator models, the CPU, and why GPUs are absent."""
+    """Every device of this machine: GPUs, simulator models, the CPU, and why there are no GPUs."""
     from nqbench.devices.cuda.query import find_gpus
 
     rows: list[DeviceRow] = []

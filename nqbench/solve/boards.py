@@ -1,7 +1,7 @@
 """Distinct valid boards by annealing, on any device: the same set for the same n, seed and count.
 
 Search c of a seed walks the same way everywhere, and the set is the first ``count`` different
-boards in the order of the searches; so a CPU can check what a GPU made.
+boards in the order of the searches, so a CPU can check the boards of a GPU.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 MIN_N: Final = 4
 MAX_COUNT: Final = 1_000_000
 BATCH: Final = 4096
-"""Searches in one launch: several for each warp that a large GPU holds."""
+"""Searches in one launch: several per resident warp of a large GPU."""
 
 BATCH_BYTES: Final = 1 << 28
 """Boards of one batch, in memory: 256 MiB."""
 
 SIMULATED_BATCH: Final = 16
-"""A simulated GPU gains nothing from more, and would make boards that are not needed."""
+"""A simulated GPU gains nothing from more, and would find boards that are not needed."""
 
 SPARE_SEARCHES: Final = 10_000
 SEARCHES_PER_BOARD: Final = 100
@@ -92,7 +92,7 @@ def find_boards(n: int, count: int, seed: int, spec: str) -> BoardSet:
 
 
 def check(n: int, count: int, seed: int, spec: str) -> None:
-    """Refuse what cannot be found. Raises ``StudyError``."""
+    """Raise ``StudyError`` for a set that cannot be found."""
     from nqbench.system.machine import free_memory_bytes
     from nqbench.workloads.counting.known import SOLUTIONS
     from nqbench.workloads.fitness.factors import MAX_N, MAX_SEED
@@ -118,7 +118,7 @@ def check(n: int, count: int, seed: int, spec: str) -> None:
 
 
 def check_target(path: Path, *, force: bool) -> None:
-    """Refuse a file name that cannot be written to. Raises ``StudyError``."""
+    """Raise ``StudyError`` for a file that cannot be written."""
     if path.is_dir():
         raise StudyError(f"--out {path} is a folder; name a file in it")
     if path.suffix != ".npz":
@@ -134,14 +134,14 @@ def check_target(path: Path, *, force: bool) -> None:
 
 
 def _searches(n: int, seed: int, count: int, device: Device) -> Iterator[Found]:
-    """Searches 0, 1, 2, ... of a seed as (number, proposals or -1 for no success, board)."""
+    """Searches 0, 1, 2, ... of a seed as (number, proposals or -1 without success, board)."""
     from nqbench.workloads.fitness.annealing.cooling import Cooling
     from nqbench.workloads.fitness.search_factors import ATTACKED
 
     cooling = Cooling.constant(int(str(ATTACKED["start_temperature"])))
     most = SPARE_SEARCHES + SEARCHES_PER_BOARD * count
     if device.facts.kind == "cpu":
-        yield from (_host_search(n, seed, search, cooling) for search in range(most))
+        yield from (_cpu_search(n, seed, search, cooling) for search in range(most))
         return
     batch = SIMULATED_BATCH if device.facts.kind == "sim" else BATCH
     batch = max(1, min(batch, count, BATCH_BYTES // (4 * n)))
@@ -149,7 +149,7 @@ def _searches(n: int, seed: int, count: int, device: Device) -> Iterator[Found]:
         yield from _device_searches(n, seed, first, batch, device)
 
 
-def _host_search(n: int, seed: int, search: int, cooling: Cooling) -> Found:
+def _cpu_search(n: int, seed: int, search: int, cooling: Cooling) -> Found:
     from nqbench.workloads.fitness.annealing.cooling import chain_key, walk
 
     ended = walk(n, chain_key(seed, search), cooling)

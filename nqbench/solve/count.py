@@ -1,7 +1,7 @@
 """The fastest verified path to a(N) on a device.
 
-Candidates are first run at a smaller board; only those with the right answer there compete, and
-the fastest of them counts the board that was asked for. The result is compared with A000170.
+Candidates first count a smaller board; of those with the right answer the fastest counts the board
+that was asked for. The result is compared with A000170.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_TRIAL_N: Final = 16
 """Beyond this a trial would take longer than it can save."""
 
 MAX_JOBS: Final = 1 << 25
-"""Some hundreds of jobs for every thread of a large GPU, in 0.4 GB: more only cost time to make."""
+"""Hundreds of jobs for every thread of a large GPU, in 0.4 GB: more only take time to make."""
 MIN_TRIMMED_ROWS: Final = 12
 """Rows left to search at the first depth that is tried after a kernel's own."""
 
@@ -85,7 +85,7 @@ def _choose(workload: Workload, device: Device, n: int) -> tuple[str, dict[str, 
         try:
             trial = launch(COUNTING, factors, device, warm_up=True)
         except (InfeasibleError, DeviceError, WrongAnswer):
-            continue  # a candidate that does not fit this device simply does not compete
+            continue  # a candidate that does not fit this device does not compete
         if trial.kernel_s is not None:
             ranked.append((trial.kernel_s, index))
     if not ranked:

@@ -1,4 +1,4 @@
-"""One configuration, launched once: its checked answer, counters and compiler's resources."""
+"""One configuration, launched once: its checked answer, counters and resources."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from nqbench.workloads.base import Workload
 
 SYSTEM: Final = "system"
-"""Beside the factors, as in a study: the named system whose levels the others override."""
+"""Key of the named system among the factors, as in a study; the others override its levels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launched:
-    """What one launch gave.
+    """The result of one launch.
 
     ``answer``     as the workload combines it; ``None`` if the plan has none
     ``expected``   the known answer, equal to ``answer``; ``None`` if it is unknown
@@ -32,7 +32,7 @@ class Launched:
     ``lines``      of the simulator: counters of each memory access and branch
     ``resources``  registers, shared bytes, occupancy, ... as the compiler and the device report
     ``kernel_s``   seconds of the kernel; ``None`` where time has no meaning (simulator)
-    ``wall_s``     seconds of everything, making the input and compiling included
+    ``wall_s``     seconds in all, including making the input and compiling
     ``factors``    every factor with its resolved level
     ``findings``   what the workload reports beside the answer
     """

@@ -1,8 +1,8 @@
 """A kernel that blocks the stream until everything to be timed is queued behind it.
 
-A kernel that is launched on an idle GPU starts as soon as it arrives, so that the time between the
-start event and the kernel contains the CPU's own work of queueing it: microseconds, and many more
-if the CPU is interrupted. Behind a blocking kernel start event, kernel and stop event run in a row.
+A kernel that is launched on an idle GPU starts as soon as it arrives, so the time between the start
+event and the kernel contains the CPU work of queueing it: microseconds, and many more if the CPU is
+interrupted. Behind a blocking kernel, start event, kernel and stop event run back to back.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from nqbench.compiler.compile import compile_cubin
 
 SOURCE: Final = Path(__file__).with_name("blocking_kernel.cu")
 LIMIT_S: Final = 1.0
-"""A stream is blocked no longer than this, whatever the CPU does. Queueing takes some 20 us; only a
-call that itself waits for the GPU would take a second, and that would be a deadlock."""
+"""Limit on the time that a stream is blocked. Queueing takes some 20 us; only a call that itself
+waits for the GPU would take a second, and that would be a deadlock."""
 DEFAULT_CARVEOUT: Final = -1
-"""The driver chooses the L1 split: how every kernel starts out."""
+"""The driver chooses the L1 split, as for every new kernel."""
 
 
 class BlockingKernel:
-    """Blocks the default stream. Raises PyCUDA's errors where the GPU cannot do it."""
+    """Blocks the default stream. Raises PyCUDA's errors if the GPU does not support it."""
 
     def __init__(self, cuda: Any, arch: str, limit_s: float = LIMIT_S) -> None:
         compiled = compile_cubin(SOURCE, "block_stream", arch)
@@ -58,5 +58,5 @@ class BlockingKernel:
 
     @property
     def expired(self) -> bool:
-        """Whether it last ended by its limit and not by the CPU; it must have ended."""
+        """Whether it last ended at its limit instead of by the CPU; call it after the end."""
         return bool(self._flags[1])

@@ -1,8 +1,8 @@
-"""What a program drives a CUDA GPU through, in a timed run, split into phases, or profiled.
+"""The program context of a CUDA GPU, for runs that are timed, split into phases, or profiled.
 
-Everything goes to the default stream, in order. A program of thousands of small launches is timed
-here, so that what a launch or a small download costs the CPU is part of what is measured: launches
-are prepared, memory for small downloads is page-locked, and one event serves every wait.
+Everything goes to the default stream, in order. Programs of thousands of small launches are timed
+here, so the CPU cost of a launch or a small download is part of the measurement: launches are
+prepared, memory for small downloads is page-locked, and one event serves every wait.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from nqbench.errors import DeviceError
 from nqbench.plan import Buffer, Kernel, ProgramPlan, Variable
 
 PINNED_BYTES: Final = 1 << 16
-"""Downloads up to this size go through page-locked memory: the size up to which the driver itself
-stages copies. Above it a copy takes longer than what a synchronous call costs."""
+"""Downloads up to this size go through page-locked memory: the driver itself stages copies up to
+this size. Larger copies take longer than the overhead of a synchronous call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ProgramKernel:
         self.absent.update(self._pointers)
 
     def point(self, buffer: str, address: int | None) -> None:
-        """A buffer is at this address from now on, or nowhere."""
+        """Set the address of a buffer; ``None`` if it is not allocated."""
         for place in self._pointers.get(buffer, ()):
             self._values[place] = address
             (self.absent.add if address is None else self.absent.discard)(buffer)
@@ -105,7 +105,7 @@ class CudaContext(CheckedContext):
         self._deadline = float("inf")
 
     def begin(self, timeout_s: float | None) -> None:
-        """A run starts now. ``timeout_s`` limits it as a whole."""
+        """Start a run. ``timeout_s`` limits the whole run."""
         self.kept, self.last = {}, ""
         self._timeout_s = timeout_s
         self._deadline = float("inf") if timeout_s is None else time.perf_counter() + timeout_s
@@ -153,7 +153,7 @@ class CudaContext(CheckedContext):
         return self._kernels[name]
 
     def _wait(self) -> None:
-        """Wait for all that is queued, without sleeping: a nap would be part of the time."""
+        """Wait for all queued work without sleeping, since a sleep would be part of the time."""
         event, deadline = self._event, self._deadline
         event.record()
         if self._timeout_s is None:
@@ -172,7 +172,7 @@ class CudaContext(CheckedContext):
             kernel.point(name, address)
 
     def _view(self, buffer: Buffer, count: int, nbytes: int) -> tuple[Any, NDArray[Any]]:
-        """Page-locked memory for a download: as bytes for the copy, and as what they mean."""
+        """Page-locked memory for a download: as bytes for the copy, and as typed elements."""
         if (buffer.name, count) not in self._views:
             raw = self._staging[:nbytes]
             self._views[buffer.name, count] = (raw, raw.view(buffer.dtype))
@@ -185,8 +185,8 @@ class SplitContext(CudaContext):
     def __init__(self, program: LoadedProgram) -> None:
         super().__init__(program)
         self.phases: dict[str, float] = {}
-        """Seconds by name, of what occurred."""
-        self._inside_s = 0.0  # of operations, which do not count as the phase around them
+        """Seconds by name, of the phases that occurred."""
+        self._inside_s = 0.0  # of operations, which do not count for the phase around them
 
     def begin(self, timeout_s: float | None) -> None:
         """See ``CudaContext``."""
@@ -230,7 +230,7 @@ class SplitContext(CudaContext):
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """See ``ProgramContext``; what the operations inside take counts under their own names."""
+        """See ``ProgramContext``; operations inside count under their own names."""
         started, inside_s = time.perf_counter(), self._inside_s
         try:
             yield
@@ -284,7 +284,7 @@ class ProfiledContext(CudaContext):
 
 
 def _staging(cuda: Any) -> Any:
-    """Page-locked memory; ``None`` where there is none to be had, as on some virtual GPUs."""
+    """Page-locked memory; ``None`` if it is not available, as on some virtual GPUs."""
     try:
         return cuda.pagelocked_empty(PINNED_BYTES, np.uint8)
     except cuda.Error:

@@ -1,7 +1,7 @@
 """A CUDA GPU through PyCUDA's driver interface: the device that measures time.
 
 Kernels come as cubins from NVRTC, so that no CUDA toolkit is needed. One ``CudaDevice`` per
-process: measuring happens in worker processes, because a fault on the GPU poisons the context.
+process: workers measure, because a fault on the GPU makes the context unusable.
 After an error with ``fatal`` set, a worker should leave by ``os._exit``: nothing can be freed.
 """
 
@@ -39,7 +39,7 @@ class CudaDevice(Device):
         self.spec = f"cuda:{index}"
         self.facts = gpu_facts(index)
         self.lost = False
-        """A fault or a kernel that does not end has made this process useless for the GPU."""
+        """A fault or a kernel that does not end has made the GPU unusable in this process."""
         self._context: Any = None
         self._blocking: BlockingKernel | None = None
         self._cannot_block = False
@@ -83,9 +83,9 @@ class CudaDevice(Device):
         return NvmlSensor(find_device(self.cuda, self.index).pci_bus_id())
 
     def blocking_kernel(self) -> BlockingKernel | None:
-        """What keeps launch latency out of kernel times; ``None`` if this GPU cannot do it.
+        """Keeps launch latency out of kernel times; ``None`` if this GPU cannot do it.
 
-        It needs page-locked memory that the GPU sees, which a virtual GPU may not offer.
+        It needs page-locked memory that the GPU can access, which a virtual GPU may not offer.
         """
         if self._blocking is None and not self._cannot_block:
             try:
@@ -95,11 +95,11 @@ class CudaDevice(Device):
         return self._blocking
 
     def stop_blocking(self) -> None:
-        """Block the stream no more in this process: once it was not released in time."""
+        """Stop blocking the stream in this process, after it was not released in time."""
         self._blocking, self._cannot_block = None, True
 
     def l2_flush(self) -> L2Flush:
-        """What empties the L2 cache. Raises ``DeviceError`` if that cannot be done."""
+        """The L2 flush. Raises ``DeviceError`` if it is not possible."""
         if self._flush is None:
             device = find_device(self.cuda, self.index)
             l2_bytes = int(device.get_attribute(self.cuda.device_attribute.L2_CACHE_SIZE))

@@ -1,7 +1,7 @@
-"""The CUDA driver, as far as PyCUDA does not show it: presence, error names, UUID, occupancy.
+"""What PyCUDA does not offer of the CUDA driver: presence, error names, UUID, occupancy.
 
-Only the driver library itself is used here (through ctypes and cuda-bindings), so that a machine
-can be examined before PyCUDA is built, and a poisoned context can be recognised after a fault.
+This uses only the driver library (through ctypes and cuda-bindings), so it can examine a machine
+before PyCUDA is built, and recognise an unusable context after a fault.
 """
 
 from __future__ import annotations
@@ -83,19 +83,19 @@ def sticky_error() -> str:
 
 
 def profiler_start() -> None:
-    """Let a profiler that watches this process record from now on (in the current context)."""
+    """Start recording in a profiler attached to this process (in the current context)."""
     _checked(_driver().cuProfilerStart(), "start the profiler")
 
 
 def profiler_stop() -> None:
-    """Let it stop recording."""
+    """Stop recording."""
     _checked(_driver().cuProfilerStop(), "stop the profiler")
 
 
 def allow_pending_launches(count: int) -> None:
-    """Let kernels of the current context have ``count`` launches of their own under way.
+    """Allow kernels of the current context ``count`` pending launches of their own.
 
-    The driver sets device memory aside for them. Raises ``DeviceError`` if it has not that much.
+    The driver reserves device memory for them. Raises ``DeviceError`` if there is too little.
     """
     driver = _driver()
     limit = driver.CUlimit.CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT
@@ -105,9 +105,9 @@ def allow_pending_launches(count: int) -> None:
 
 
 class OccupancyProbe:
-    """A kernel loaded a second time, to ask the driver for its occupancy in the current context.
+    """A kernel loaded a second time, to query its occupancy in the current context.
 
-    PyCUDA keeps its function handles to itself, so the driver is asked about a copy.
+    PyCUDA does not expose its function handles, so the driver is asked about a copy.
     """
 
     def __init__(self, image: bytes, symbol: str) -> None:

@@ -26,7 +26,7 @@ CARVEOUT_PERCENT: Final[Mapping[CachePreference, int]] = {
     "prefer_l1": 0,
     "prefer_shared": 100,
 }
-"""Share of the joint L1 and shared memory that is asked for shared memory; a hint to the driver."""
+"""Share of the combined L1 and shared memory requested for shared memory; a hint to the driver."""
 
 _POLL_FIRST_S: Final = 0.002  # a short kernel is polled without sleeping
 _POLL_SLEEP_S: Final = 0.0005  # far below any timeout; the GPU's own clock does the timing
@@ -58,7 +58,7 @@ class CudaKernel(Prepared):
             raise
 
     def launch(self, timeout_s: float | None = None) -> Launch:
-        """Renew what the kernel overwrites, run it once, wait. Time is between two GPU events.
+        """Restore what the kernel overwrites, run it once, wait. Time is between two GPU events.
 
         All but the first launch are queued behind the blocking kernel. Raises ``LaunchError``
         (``fatal`` after a fault such as an illegal address: replace the process) and
@@ -146,12 +146,12 @@ class LoadedKernel:
     ) -> Callable[[], tuple[float, bool]]:
         """Queue a launch between two events, after ``before``; behind a blocking kernel if it can.
 
-        The function returned waits, and gives the seconds between the events and whether kernel and
-        events were all queued while the stream was blocked. Once the blocking kernel was not
+        The returned function waits; it gives the seconds between the events, and whether kernel and
+        events were all queued while the stream was blocked. After a blocking kernel was not
         released in time, no further launch is blocked.
         """
-        # Not the first: the driver may have to wait for the GPU then, to enlarge local memory. It
-        # may also have to before a kernel that launches kernels, for their pool of launches.
+        # Not the first: the driver may then wait for the GPU to enlarge local memory. It may also
+        # wait before a kernel that launches kernels, for their pool of launches.
         can_block = self._launched and not self._kernel.device_launch
         blocker = self._device.blocking_kernel() if can_block else None
         if before is not None:
@@ -172,7 +172,7 @@ class LoadedKernel:
         return finish
 
     def _configure(self) -> int:
-        """Ask for dynamic shared memory above 48 KiB and for the L1 split; the percentage asked."""
+        """Request dynamic shared memory above 48 KiB and the L1 split; returns its percentage."""
         attribute = self._device.cuda.function_attribute
         facts, kernel = self._device.facts, self._kernel
         if kernel.shared_bytes > facts.shared_per_block_optin:
@@ -203,7 +203,7 @@ class LoadedKernel:
         return self._carveout if joint else DEFAULT_CARVEOUT
 
     def _resources(self, compiled: Compiled) -> dict[str, int | float | str]:
-        """Registers, memory and occupancy: the compiler's and the driver's figures and our own."""
+        """Registers, memory and occupancy, by the compiler, the driver and our own computation."""
         attribute = self._device.cuda.function_attribute
         facts, kernel = self._device.facts, self._kernel
         taken = resources_of(compiled)

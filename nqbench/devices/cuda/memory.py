@@ -48,7 +48,7 @@ class L2Flush:
 
 
 class Owner(Protocol):
-    """What something prepared needs of its device."""
+    """The device, as prepared plans use it."""
 
     cuda: Any
     spec: str
@@ -62,13 +62,13 @@ class Owner(Protocol):
         """Turn PyCUDA's errors into ``LaunchError``; ``action`` may be known only then."""
 
     def blocking_kernel(self) -> BlockingKernel | None:
-        """What keeps launch latency out of kernel times, if this GPU can do it."""
+        """Keeps launch latency out of kernel times, if this GPU can do it."""
 
     def stop_blocking(self) -> None:
-        """Block the stream no more in this process."""
+        """Stop blocking the stream in this process."""
 
     def l2_flush(self) -> L2Flush:
-        """What empties the L2 cache."""
+        """The L2 flush."""
 
 
 def late(device: Owner, label: str, timeout_s: float) -> LaunchTimeout:
@@ -94,7 +94,7 @@ class DeviceMemory:
         """PyCUDA's allocation of each buffer that exists now."""
 
     def allocate_all(self) -> None:
-        """Allocate what exists all the time. Raises ``DeviceError`` if it does not fit."""
+        """Allocate all but ``per_run`` buffers. Raises ``DeviceError`` if they do not fit."""
         for buffer in self._lasting:
             self.allocate(buffer.name)
             if buffer.restore:
@@ -126,7 +126,7 @@ class DeviceMemory:
         return elapsed
 
     def renew(self) -> None:
-        """Give buffers that are restored or zeroed their first contents again."""
+        """Reset buffers that are restored or zeroed to their first contents."""
         for buffer in self._lasting:
             if buffer.restore:
                 self._copy_on_device(buffer, self.allocations, self._pristine)
@@ -152,7 +152,7 @@ class DeviceMemory:
         return {buffer.name: self.read(buffer.name) for buffer in self._lasting if buffer.output}
 
     def close(self) -> None:
-        """Free everything; of a lost process keep it, since freeing waits for its kernel."""
+        """Free everything; keep it in a lost process, where freeing would wait for the kernel."""
         everything = (*self.allocations.values(), *self._pristine.values())
         if self._device.lost:
             ABANDONED.extend(everything)

@@ -35,7 +35,7 @@ SETTINGS: Final = (
     "mig",
     "persistence",
 )
-"""What is part of a GPU's identity beside what CUDA knows of it."""
+"""The part of a GPU's identity that NVML reports and CUDA does not."""
 
 
 class NvmlSensor(Sensor):
@@ -69,7 +69,7 @@ class NvmlSensor(Sensor):
             ) from error
 
     def read(self) -> Reading:
-        """The state now; a question that this chip does not answer gives ``None``."""
+        """The state now; ``None`` for what this chip does not report."""
         nvml, gpu = self._nvml, self._gpu
         # Bindings of before driver 535 call them throttle reasons.
         new = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
@@ -135,7 +135,7 @@ def _settings(nvml: Any, gpu: Any) -> dict[str, object]:
 
 
 def _ask(nvml: Any, question: Callable[..., Any], *arguments: Any) -> Any:
-    """The answer; ``None`` where this chip does not support the question or it is not permitted."""
+    """The answer; ``None`` if this chip does not support the question, or it is not permitted."""
     try:
         return question(*arguments)
     except nvml.NVMLError:

@@ -56,7 +56,7 @@ class CudaProgram(Prepared):
         self.resources = self._resources()
 
     def launch(self, timeout_s: float | None = None) -> Launch:
-        """Renew what is overwritten (untimed), then run the program once, from idle to idle.
+        """Restore what is overwritten (untimed), then run the program once, from idle to idle.
 
         ``kernel_s`` is the wall time of the whole run. Raises ``LaunchError`` (``fatal`` after a
         fault) and ``LaunchTimeout`` (``fatal``: something may still run), as for a single kernel.
@@ -79,7 +79,7 @@ class CudaProgram(Prepared):
         self._profiling = True
 
     def flush_l2(self) -> NoReturn:
-        """A run of many launches has no one moment to empty the cache in: refused."""
+        """Refused: a run of many launches has no single moment to flush the cache."""
         raise InfeasibleError(
             f"{self._plan.name} is a program of several launches, and only a single kernel can"
             " start with a cold L2 cache; measure with l2: hot",
@@ -87,7 +87,7 @@ class CudaProgram(Prepared):
         )
 
     def fetch(self) -> Outputs:
-        """Copy the output buffers to the host; with them what the last run kept."""
+        """Copy the output buffers to the host; adds what the last run kept."""
         with self._device.translated(f"fetching the results of {self._label}"):
             return {**self._memory.outputs(), **self._outputs}
 

@@ -1,4 +1,4 @@
-"""What GPUs are here and what they are: facts from the driver, identity from PyCUDA and NVML."""
+"""The GPUs of this machine: facts from the driver, identity from PyCUDA and NVML."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Gpu:
 
 
 def load_pycuda() -> Any:
-    """``pycuda.driver``, initialised. Raises ``DeviceUnavailable`` with what fixes it.
+    """``pycuda.driver``, initialised. Raises ``DeviceUnavailable`` with how to fix it.
 
     ``pycuda.autoinit`` is never used: importing it would create a context.
     """
@@ -54,7 +54,7 @@ def load_pycuda() -> Any:
 def find_gpus() -> list[Gpu]:
     """All usable GPUs, at least one, without creating a context.
 
-    Raises ``DeviceUnavailable`` saying what is absent: driver, PyCUDA or GPU.
+    Raises ``DeviceUnavailable`` naming what is missing: driver, PyCUDA or GPU.
     """
     cuda = load_pycuda()
     count = cuda.Device.count()
@@ -73,7 +73,7 @@ def _gpu(index: int) -> Gpu:
 
 
 def _hidden() -> str:
-    """A remark where the environment may hide GPUs: the driver says nothing about that."""
+    """A remark if the environment may hide GPUs, which the driver does not report."""
     value = os.environ.get(VISIBLE)
     if value is None:
         return ""
@@ -128,7 +128,7 @@ def gpu_facts(index: int) -> DeviceFacts:
 
 
 def _rules(major: int, minor: int) -> DeviceFacts:
-    """Allocation units that no attribute gives: from the model of the nearest capability below."""
+    """Allocation units that no attribute gives, from the model of the nearest lower capability."""
     models = [load_model(name).facts for name in model_names() if name.startswith("sm_")]
     below = [m for m in models if m.compute_capability <= (major, minor)]
     return max(below or models[:1], key=lambda m: m.compute_capability)

@@ -2,8 +2,8 @@
 
 ``fake:seed=1,noise=0.004,round=0.004,crash=8`` is a device whose times are drawn from a model, so
 that statistics can be checked against the truth, and that crashes on every plan of size 8, so that
-fault handling can be checked. It is told the right answers: it says
-nothing about a kernel, and no result of it belongs in a comparison.
+fault handling can be checked. It is given the right answers, so it says nothing about a kernel, and
+none of its results belongs in a comparison.
 
 Its parameters are described in :mod:`nqbench.devices.fake.model`.
 """
@@ -42,11 +42,11 @@ from nqbench.plan import (
 __all__ = ["FakeDevice", "FakeModel", "FakePrepared"]
 
 THROTTLE_AFTER: Final = 100
-"""Launches in one process before ``throttle`` sets in."""
+"""Launches in one process before ``throttle`` starts."""
 RAMP_DECAY: Final = 0.8
 """What is left of a kernel's extra time from one launch to the next: warm after some 20."""
 LONGEST_S: Final = 1e6
-"""Times grow no further: other workloads have sizes of a million, and 4 to that power overflows."""
+"""Limit on times: other workloads have sizes of a million, and 4 to that power overflows."""
 SM_MHZ: Final = 1500
 KERNELS_SHARE: Final = 0.5
 TRANSFER_SHARE: Final = 0.25
@@ -97,7 +97,7 @@ class FakeDevice(Device):
     def sensor(self) -> FakeSensor:
         """Clocks and heat that follow the noise model. Raises ``DeviceError`` if deterministic."""
         if self.deterministic:
-            raise DeviceError("the fake device has no clocks while it stands for the simulator")
+            raise DeviceError("the fake device has no clocks when deterministic")
         return FakeSensor(self)
 
     def throttling(self) -> bool:
@@ -106,7 +106,7 @@ class FakeDevice(Device):
         return self.model.throttle != 1.0 and after > 0 and (lasts == 0 or after <= lasts)
 
     def expect(self, answer: int | None) -> None:
-        """The right answer of the plan that is prepared next; ``None`` if nobody knows it."""
+        """The right answer of the plan that is prepared next; ``None`` if unknown."""
         self._expected = answer
 
     def begin_round(self, round_: int) -> None:
@@ -120,11 +120,11 @@ class FakeDevice(Device):
         if self.hit("refuse", plan):
             main = next(iter(kernels_of(plan).values()))
             raise CompileError(f"{main.source.name}:1: refused, as asked of the fake device")
-        # Where nobody knows the answer, any is as good as another.
+        # If the answer is unknown, any will do.
         return FakePrepared(self, plan, int(plan.about.get("answer", self._expected or 0)))
 
     def visit(self, identity: int) -> list[int]:
-        """What else than model, round and plan the noise of this visit depends on."""
+        """What the noise of this visit depends on besides model, round and plan."""
         place = (self.round, identity)
         self._visits[place] += 1
         return [self._visits[place]] if self.model.anew and self._visits[place] > 1 else []
@@ -225,12 +225,12 @@ class FakePrepared(Prepared):
         return self._answer + (1 if self._device.hit("wrong", self._plan) else 0)
 
     def fetch(self) -> Outputs:
-        """Raises ``DeviceError``: nothing ran, so there are no buffers to fetch."""
+        """Raise ``DeviceError``: no kernel ran, so there are no buffers to fetch."""
         raise DeviceError("the fake device runs no kernel and has no output buffers")
 
 
 class FakeSensor(Sensor):
-    """The state of the test device: steady, but for what ``throttle`` does to it."""
+    """The state of the test device: constant except for ``throttle``."""
 
     def __init__(self, device: FakeDevice) -> None:
         self._device = device
@@ -250,7 +250,7 @@ class FakeSensor(Sensor):
 
 
 def _identity(plan: KernelPlan | ProgramPlan) -> int:
-    """A number for what is launched and how; source text and contents of buffers stay out."""
+    """A number for what is launched and how, without source text and contents of buffers."""
     buffers = [[b.name, b.dtype, b.length] for b in plan.buffers]
     if isinstance(plan, KernelPlan):
         *what, how = _launched(plan)

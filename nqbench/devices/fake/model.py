@@ -5,7 +5,7 @@ A kernel time is the product of
 - ``base`` seconds x ``growth`` ** (n - 8) x a fixed factor per plan within ``spread``
 - exp(round effect), normal with deviation ``round``: what one process differs by
 - exp(measurement effect), normal with deviation ``block`` plus ``block_skew`` x (exponential - 1):
-  what one plan in one process differs by (where its memory came to lie)
+  what one plan in one process differs by (such as where its memory lies)
 - exp(drift x launches so far in this process), and ``throttle`` from the 100th launch on (for
   ``throttle_for`` launches, 0: for the rest), which the device's sensor shows
 - exp(e), e an autocorrelated (``rho``) normal sequence of deviation ``noise``
@@ -15,7 +15,7 @@ A kernel time is the product of
 
 Faults hit the plans whose size ``n`` equals the number given, from round ``from_round`` on (0 is
 the verification): ``crash`` kills the process, ``hang`` never returns, ``wrong`` answers one too
-many, ``fail`` raises a launch error, ``fatal`` one after which the process must go, ``refuse`` a
+many, ``fail`` raises a launch error, ``fatal`` one after which the process must end, ``refuse`` a
 compile error. ``sleep=1`` makes launches really take the time they report. ``deterministic=1``
 turns it into a stand-in for the simulator: counters instead of times. A plan always draws the same
 times in a round; with ``anew=1`` it draws others when it comes again, as the same kernel does in
@@ -34,7 +34,7 @@ FAULTS: Final = ("crash", "hang", "wrong", "fail", "fatal", "refuse", "from_roun
 
 @dataclass(frozen=True, slots=True)
 class FakeModel:
-    """Parameters of the fake device; the meaning of each is in the module's text."""
+    """Parameters of the fake device; the module's docstring gives their meanings."""
 
     seed: int = 0
     base: float = 1e-4

@@ -2,7 +2,7 @@
 
 A model file has three keys: ``about`` (the chip it represents and where its facts come from),
 ``facts`` (fields of :class:`nqbench.facts.DeviceFacts`) and ``memory`` (rules of shared memory and
-of off-chip transactions). One's own file can be used as ``sim:path/to/model.yaml``.
+of off-chip transactions). Your own file can be used as ``sim:path/to/model.yaml``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The paper's programs for one core (section 5 and appendix A), compiled by numba.
 
-Both look the cities of a position up through the tour each time, as the GPU versions do.
+Both look up the city at a position through the tour each time, as the GPU versions do.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _change(tour: NDArray[Any], cities: NDArray[Any], x: int, y: int) -> Any:
 def best_by_number(
     tour: NDArray[Any], cities: NDArray[Any], mapping: int
 ) -> tuple[int, int, Any, int]:
-    """``(x, y, change, invalid)`` over a linear move index; pairs that are no moves are counted."""
+    """``(x, y, change, invalid)`` over move numbers; ``invalid`` counts invalid pairs."""
     n = len(tour)
     best = np.float32(0.0)
     best_x, best_y, invalid = 0, 0, 0
@@ -93,10 +93,9 @@ def search(
 ) -> CpuResult:
     """Local search from ``start``, at most ``iterations`` moves.
 
-    ``enumeration`` is ``numbers`` or ``loops``. Phases in seconds: ``evaluation``, ``apply``,
-    ``total``.
-    Outputs: ``tour``, ``changes`` (applied, in order), ``invalid`` (numbers that the mapping sent
-    outside), ``evaluations``, ``applied``.
+    ``enumeration`` is ``numbers`` or ``loops``. Phases: ``evaluation``, ``apply``, ``total``.
+    Outputs: ``tour``, ``changes`` (applied, in order), ``invalid`` (move numbers mapped outside the
+    neighbourhood), ``evaluations``, ``applied``.
     """
     find = _SEARCHES[enumeration]
     tour = start.copy()

@@ -23,7 +23,7 @@ MAX_N: Final = 65_536
 MAX_SEED: Final = 2**31 - 1
 MAX_ITERATIONS: Final = 10_000_000
 AUTO_ITERATIONS: Final = 10
-"""`iterations: auto` allows so many times n: a search ends by itself after 1 n (n = 100) to 7 n
+"""`iterations: auto` allows this many times n: a search ends by itself after 1 n (n = 100) to 7 n
 (n = 10,000) moves from a random tour of a uniform instance."""
 
 MAX_TILE_Y: Final = 1024
@@ -31,7 +31,7 @@ TILE_X: Final = (1, 2, 4, 8)
 """Positions per thread that the tiled kernel is built for: up to 8 fit registers without spills."""
 
 APPLY_SIZES: Final = (32, 64, 128, 256, 512, 1024)
-"""The reduction halves the block, so that its size is a power of two."""
+"""The reduction halves the block, so its size must be a power of two."""
 
 FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
     {
@@ -40,14 +40,14 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
             Factor("n", "cities", number=(MIN_N, MAX_N)),
             Factor(
                 "kernel",
-                "how the neighbourhood is looked at: by a move's number, by rectangles of"
-                " positions, or these with the move applied by the last block",
+                "how the neighbourhood is evaluated: by move number, by rectangles of positions, or"
+                " by rectangles with the move applied by the last block",
                 ("indexed", "tiled", "resident"),
             ),
             Factor("moves", "which moves a thread takes", ("consecutive", "strided")),
             Factor("mapping", "move number to positions", tuple(MAPPING_CODES)),
             Factor("reduction", "how `apply` reads the deltas", ("consecutive", "strided")),
-            Factor("unroll", "of the reduction in shared memory", ("none", "full")),
+            Factor("unroll", "unrolling of the reduction in shared memory", ("none", "full")),
             Factor(
                 "cache",
                 "preferred split between L1 and shared memory",
@@ -74,20 +74,20 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
             ),
             Factor(
                 "check_every",
-                "launches between two looks at the state",
+                "launches between two checks of the state",
                 number=(1, 100_000),
                 launch=True,
             ),
             Factor(
                 "iterations",
-                "most moves applied; auto: ten per city, more than a search needs",
+                "limit on moves applied; auto: ten per city, more than a search needs",
                 number=(1, MAX_ITERATIONS),
                 auto=True,
                 launch=True,
             ),
             Factor(
                 "seed",
-                "of the instance and of the tour it starts from",
+                "seed of the instance and of the start tour",
                 number=(0, MAX_SEED),
                 launch=True,
             ),
@@ -105,7 +105,7 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
 GENERAL: Final[Mapping[str, Level]] = MappingProxyType(
     {"iterations": "auto", "seed": 1, "instance": UNIFORM}
 )
-"""Defaults of what every system has, those of the CPU included."""
+"""Defaults of factors that every system has, CPU systems included."""
 
 INDEXED: Final[Mapping[str, Level]] = MappingProxyType(
     {
@@ -134,7 +134,7 @@ KERNEL_DEFAULTS: Final[Mapping[str, Mapping[str, Level]]] = MappingProxyType(
 
 
 def _versions() -> dict[str, Mapping[str, Level]]:
-    """Versions 1 to 8: each changes its predecessor in what the paper says, and in nothing else.
+    """Versions 1 to 8: each differs from the one before as the paper says, and in nothing else.
 
     That versions 3 to 8 keep the launch of version 2 and the L1 setting of version 3 is implied.
     """

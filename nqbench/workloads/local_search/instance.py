@@ -1,7 +1,7 @@
 """Instances: the coordinates of the cities, and the tour that a search starts from.
 
 ``uniform`` instances are drawn from a seed: coordinates uniform on the multiples of 2^-24 in
-[0, 1), each the top 24 bits of a word of PCG64, so that single precision holds them exactly and any
+[0, 1), each the top 24 bits of a word of PCG64, so single precision holds them exactly and every
 version of numpy gives the same ones. The paper names neither its distribution nor its seed. Its
 threshold of -1e-7 for a change that counts suggests a unit square.
 
@@ -9,8 +9,8 @@ Distances are Euclidean in single precision, in instances of TSPLIB too: the pap
 TSPLIB rounds each to an integer. Lengths are therefore not comparable with TSPLIB's optima.
 
 The slack of an instance (:func:`slack`) says how far a rough change of our kernels may be from the
-exact one. Both kernels (``tiled.cuh``) look at every move with an approximate root, and only at
-those that may be the best with the arithmetic that decides. That is safe as long as
+exact one. Both kernels (``tiled.cuh``) evaluate every move with an approximate root, and only those
+that may be the best with the exact arithmetic. That is safe as long as
 ``|rough - exact| <= slack`` for every move of an instance. With u = 2^-24, D the largest distance
 and every sum of two distances at most 2 D, of four at most 4 D:
 
@@ -20,7 +20,7 @@ and every sum of two distances at most 2 D, of four at most 4 D:
   eight distances of a move by 88 u D.
 - Exact sums: twice 2 + 2 + 4, and the difference 4, in all 20 u D.
 - Rough sums: those of the new distances 2 + 2 + 4, of the old ones 2 + 2, and the difference 4, in
-  all 16 u D. What is added to the best known change is rounded upwards, which keeps more moves.
+  all 16 u D. The slack is added to the best known change and rounded up, which keeps more moves.
 - Neighbours on the tour: the same eight distances, of which two are exactly zero and the edge
   between them stands twice; adding it back is one more sum, 4 u D.
 
@@ -96,7 +96,7 @@ def _words(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
 
 def with_digest(name: str, n: int) -> str:
     """The level under which an instance is recorded: a file's name gets a digest of its contents,
-    so that a changed file is another level and is measured again.
+    so a changed file is another level and is measured again.
 
     Raises ``InfeasibleError`` if the file has another number of cities than ``n``, or has changed
     since it got its digest; ``StudyError`` if it cannot be read or understood.
@@ -125,7 +125,7 @@ def path_of(name: str) -> Path:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """File and digest of a level; a file's own name may hold the mark, too."""
+    """File and digest of a level; a file's own name may also contain the mark."""
     found = _DIGEST.fullmatch(name)
     return (found[1], found[2]) if found else (name, "")
 
@@ -135,7 +135,7 @@ def _stamp(path: Path) -> tuple[int, int]:
     try:
         status = path.stat()
     except (OSError, ValueError):  # ValueError: a name that no file can have
-        return (0, 0)  # reading it will tell what is wrong
+        return (0, 0)  # reading it reports the error
     return status.st_mtime_ns, status.st_size
 
 
@@ -153,7 +153,7 @@ _U: Final = 2.0**-24
 _ROUNDINGS: Final = 160
 _UNDERFLOW: Final = 2.0**-56
 _LARGEST: Final = 2.0**60
-"""Beyond this distance squares and their sums might overflow in one way of computing them only."""
+"""Beyond this distance only one of the two computations might overflow."""
 
 
 def slack(cities: NDArray[Any]) -> np.float32:
@@ -164,7 +164,7 @@ def slack(cities: NDArray[Any]) -> np.float32:
     """
     extent = np.ptp(cities.astype(np.float64), axis=0)
     farthest = math.hypot(*extent)
-    if not farthest < _LARGEST:  # also if there is a NaN
+    if not farthest < _LARGEST:  # also for NaN
         return np.float32(np.inf)
     bound = np.float32(_ROUNDINGS * _U * farthest + _UNDERFLOW)
     return np.float32(np.nextafter(bound, np.float32(np.inf)))

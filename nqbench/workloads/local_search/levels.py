@@ -1,5 +1,5 @@
-"""From the levels a user gives to a level for every factor, with all limits checked; and what one
-evaluation moves and computes.
+"""From the levels a user gives to a level for every factor, with all limits checked; and the
+operations and bytes of one evaluation.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MAPPING: Final = {"quadratic": 6, "rearranged": 7}
 
 
 def resolve_levels(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Levels:
-    """Every factor with its level; what means nothing to the kernel is ``-``.
+    """Every factor with its level; ``-`` if it does not apply to the kernel.
 
     Raises ``StudyError`` for an unknown name or an unreadable instance, ``InfeasibleError`` for
     what cannot run, ``WrongDeviceError`` for a kernel on the CPU.
@@ -126,7 +126,7 @@ def _resolve_tile(levels: Levels, device: DeviceFacts) -> None:
 
 
 def traffic(levels: Mapping[str, Level]) -> dict[str, int | float | str]:
-    """Operations and bytes of one move: what the hardware's limits on a search follow from.
+    """Operations and bytes of one move, from which the hardware's limits on a search follow.
 
     An operation is an addition, subtraction, multiplication or square root in single precision, a
     fused multiply-add is two; a distance takes six. Bytes are those that a thread asks for,
@@ -139,7 +139,7 @@ def traffic(levels: Mapping[str, Level]) -> dict[str, int | float | str]:
 
     For two positions that are not neighbours, with whole tiles: eight distances and seven
     additions, or, tiled, (X + 2) / X distances and four additions, and one for each row. The few
-    moves that tiles look at twice are not in it.
+    moves that tiles evaluate twice are not counted.
     """
     kernel = levels["kernel"]
     if kernel in ("tiled", "resident"):

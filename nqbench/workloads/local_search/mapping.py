@@ -1,7 +1,7 @@
-"""From the number of a move to the positions it swaps, as ``mapping.cuh`` does it, bit for bit.
+"""From the number of a move to the positions it swaps, identical to ``mapping.cuh`` in every bit.
 
-Compiled by numba, which neither contracts nor reorders single precision: the pairs that go wrong
-on a GPU can be counted without one.
+Compiled by numba, which neither contracts nor reorders single precision: the wrong pairs of a GPU
+can be counted without one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def positions(k: int, n: int, mapping: int) -> tuple[int, int]:
     b = np.float32(2 * m - 1)
     number = np.float32(k)
     under = b * b - _EIGHT * number
-    # A GPU turns what is not a number into row 0, which is as invalid here.
+    # A GPU turns NaN into row 0, which is as invalid here.
     root = np.sqrt(under) if under >= _ZERO else b
     row = int((b - root) * _HALF) if mapping == QUADRATIC else int(_FOUR * number / (b + root))
     return row + 1, k - (row * m - row * (row + 1) // 2) + row + 2
@@ -71,7 +71,7 @@ def rank(x: int, y: int, n: int, mapping: int) -> int:
 
 @compiled
 def count_invalid(n: int, mapping: int) -> int:
-    """Numbers of moves that a mapping sends outside the neighbourhood."""
+    """How many move numbers a mapping sends outside the neighbourhood."""
     invalid = 0
     for k in range((n - 1) * (n - 2) // 2):
         x, y = positions(k, n, mapping)

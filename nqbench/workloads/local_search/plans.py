@@ -50,7 +50,7 @@ def make_plan(given: Mapping[str, Level], system: str | None, device: DeviceFact
     instance = load_instance(source, n, seed)
     about = derived(levels, device) | {"n": n, "seed": seed, "instance": source}
     if system in CPU_SYSTEMS:
-        return _host_plan(instance, levels, system, about)
+        return _cpu_plan(instance, levels, system, about)
     if levels["kernel"] == "indexed":
         return _indexed(instance, levels, device, about)
     return _tiled(instance, levels, about)
@@ -100,13 +100,13 @@ def derived(levels: Mapping[str, Level], device: DeviceFacts) -> dict[str, int |
 
 
 def shared_bytes(levels: Mapping[str, Level]) -> int:
-    """Of a tile: coordinates of its positions and one more at each end, and the edges' costs, both
-    for as many rows as its last group may reach beyond its end."""
+    """Shared memory of a tile: coordinates of its positions and of one more at each end, and the
+    costs of its edges, for all rows that its last group may reach."""
     rows = number(levels, "tile_y") + GROUP - 1
     return 8 * (rows + 2) + 4 * rows
 
 
-def _host_plan(
+def _cpu_plan(
     instance: Instance, levels: Levels, system: str | None, about: Mapping[str, int | float | str]
 ) -> CpuPlan:
     enumeration = "loops" if system == CPU_TWO_LOOPS else "numbers"
@@ -177,7 +177,7 @@ def _indexed(
 def _tiled(
     instance: Instance, levels: Levels, about: Mapping[str, int | float | str]
 ) -> ProgramPlan:
-    """Ours; ``places`` are the coordinates in tour order, which a swap keeps up to date."""
+    """Our kernels; ``places`` are the coordinates in tour order, which every swap updates."""
     resident = levels["kernel"] == "resident"
     n, rows = np.uint32(instance.n), np.uint32(number(levels, "tile_y"))
     across, up = grid_of(levels)

@@ -1,13 +1,13 @@
-"""The tour that a right search ends with, found another way than any of the systems does.
+"""The tour that a correct search ends with, computed in another way than by any system.
 
 A swap of x and y changes the cost changes only of moves that touch x - 1 .. x + 1 or
 y - 1 .. y + 1. So the best move of each row (all moves with one x) is kept, and after a swap six
-columns of each row and six rows are looked at again: some 12 n moves an iteration in place of
-n^2 / 2. The moves taken are the same ones, bit for bit, as those of a search that looks at all.
+columns of each row and six rows are evaluated again: some 12 n moves per iteration instead of
+n^2 / 2. The moves taken are identical to those of a search that evaluates all.
 
-Cost changes are computed in single precision as ``distance.cuh`` does it, bit for bit. Numba
-neither contracts nor reorders these operations, and IEEE 754 fixes the square root, so that every
-device agrees. ``places`` are coordinates in tour order, float32, shape ``(n, 2)``.
+Cost changes are computed in single precision exactly as in ``distance.cuh``. Numba neither
+contracts nor reorders these operations, and IEEE 754 fixes the square root, so every device agrees.
+``places`` are coordinates in tour order, float32, shape ``(n, 2)``.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _REACH: Final = 1  # a move's change reads its positions' neighbours
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
     """Where a search ends: the ``tour``; how many moves were ``applied`` and how often the whole
-    neighbourhood was looked at (``evaluations``); and the changes applied, in order."""
+    neighbourhood was evaluated (``evaluations``); and the changes applied, in order."""
 
     tour: NDArray[np.uint32]
     applied: int

@@ -1,4 +1,4 @@
-"""What a search ended with: its answer, the right one, and facts for the record."""
+"""The result of a search: its answer, the expected answer, and findings for the record."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _BYTES: Final = 7  # of the digest: exact in any reader of JSON, and positive
 
 
 LEXICOGRAPHIC: Final = "quadratic"
-"""A mapping with the order in which every kernel but those of the rectangle breaks ties."""
+"""A mapping with the order in which all kernels but those with the rectangle break ties."""
 
 
 def answer(plan: Plan, outputs: Outputs) -> int:
     """A checksum of the final tour, sensitive to its order; ``NO_TOUR`` if it is not one.
 
     Negative: minus the number of moves that the mapping sent outside the neighbourhood in one
-    evaluation, whatever the tour. Such a search left moves out.
+    evaluation, for any tour. Such a search skipped moves.
     """
     invalid = invalid_moves(outputs)
     if invalid:
@@ -45,9 +45,9 @@ def checksum(tour: NDArray[Any]) -> int:
 
 
 def is_tour(tour: NDArray[Any], instance: Instance) -> bool:
-    """Whether every city occurs once, and the first is where the search found it."""
-    everyone = np.arange(instance.n)
-    return bool(np.array_equal(np.sort(tour), everyone)) and bool(tour[0] == instance.start[0])
+    """Whether every city occurs once, and the first city has not moved."""
+    cities = np.arange(instance.n)
+    return bool(np.array_equal(np.sort(tour), cities)) and bool(tour[0] == instance.start[0])
 
 
 def invalid_moves(outputs: Outputs) -> int:

@@ -19,15 +19,15 @@ KEYWORDS: Final = frozenset(
         "EDGE_WEIGHT_FORMAT", "EDGE_DATA_FORMAT", "NODE_COORD_TYPE", "DISPLAY_DATA_TYPE",
     }
 )  # fmt: skip
-"""What the specification part may hold; the values of the others are not used."""
+"""Keywords of the specification part; most of their values are not used."""
 WEIGHT_TYPE: Final = "EUC_2D"
 SECTION: Final = "NODE_COORD_SECTION"
 END: Final = "EOF"
 LARGEST: Final = 1e18
-"""Of a coordinate's size: sums of eight distances, whose squares are formed on the way, stay finite
-in single precision. With infinite ones no change of the length means anything."""
+"""Limit of a coordinate: the squares and sums of eight distances stay finite in single precision.
+With infinite ones no change of the length has a meaning."""
 MAX_DIGITS: Final = 9
-"""Of a number of cities, or of one city: more do not fit any memory."""
+"""Limit for the number of cities, or of a city: more do not fit any memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +47,7 @@ def read_tsplib(path: Path) -> Tsplib:
     try:
         if path.is_fifo() or path.is_char_device():  # reading may never end
             raise ValueError("it is a pipe or a device")
-        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark
+        text = path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except (OSError, ValueError) as error:  # ValueError: also a name that no file can have
         if isinstance(error, UnicodeDecodeError):
             message = f"instance {str(path)!r} is not text; TSPLIB files are"
@@ -80,7 +80,7 @@ class _Reader:
         return StudyError(message, Place(self.path, line))
 
     def specification(self) -> int:
-        """Read up to the section of coordinates; gives its line."""
+        """Read up to the section of coordinates; returns its line."""
         for number, line in self.lines:
             if not line:
                 continue

@@ -1,8 +1,8 @@
 """Variants of the evaluation kernels without arithmetic or memory (``nqbench bottleneck``).
 
-They do the first evaluation of a search: of the start tour. Ours begin it with a
-best known change, as every later one does: that of the best move but for the last bit, so that
-they still have to find it.
+They do the first evaluation of a search, that of the start tour. Our kernels begin it with a best
+known change, as in every later evaluation: just above that of the best move, so that they still
+have to find it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _known(instance: str, n: int, seed: int) -> NDArray[np.uint64]:
 def answer(outputs: Outputs) -> int:
     """Bits of the best change found, as an unsigned number; 0 if none ends below the threshold.
 
-    Negative: minus the moves that the mapping sent outside the neighbourhood, which were left out.
+    Negative: minus the moves that the mapping sent outside the neighbourhood, which were skipped.
     """
     if BEST in outputs:
         return int(np.uint32(int(outputs[BEST][0]) >> 32) ^ _SIGN)
