@@ -38,7 +38,7 @@ def compare(
         str | None,
         typer.Option(
             "--fail-on",
-            help="slower[:2%] or differs[:1%]: exit code 1 if a point is, or if it no longer runs.",
+            help="Exit code 1 if a point is slower[:2%] or differs[:1%], or no longer runs.",
         ),
     ] = None,
     out: OutFolder = None,

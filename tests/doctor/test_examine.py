@@ -110,7 +110,7 @@ def test_unknown_device(word: str, around: Around) -> None:
         examine(word, around(LAPTOP))
 
 
-def test_command_speaks_json() -> None:
+def test_the_command_prints_json() -> None:
     done = call("doctor", "--device", "sim", "--json")
     assert done.code == 0, done.err
     report: dict[str, Any] = json.loads(done.out)

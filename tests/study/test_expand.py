@@ -191,17 +191,17 @@ def test_conditions_that_leave_nothing_say_which_removed_how_many(tmp_path: Path
         ("n > 16", []),
     ],
 )  # fmt: skip
-def test_an_exclusion_that_removes_nothing_is_told(
+def test_an_exclusion_that_removes_nothing_gives_a_warning(
     tmp_path: Path, exclude: str, said: list[str]
 ) -> None:
     text = (
         "name: s\nn: {sim: [10], cuda: [10, 17]}\nmatrix: {memory: [shared, global], depth: [3, 4]}"
     )
-    told: list[str] = []
+    warnings: list[str] = []
     study = study_of(tmp_path, f"{text}\nexclude: {exclude}")
-    expand(study, SIM, workload=FakeWorkload(), warn=told.append)
-    assert len(told) == len(said)
-    assert all(part in sentence for part, sentence in zip(said, told, strict=True))
+    expand(study, SIM, workload=FakeWorkload(), warn=warnings.append)
+    assert len(warnings) == len(said)
+    assert all(part in sentence for part, sentence in zip(said, warnings, strict=True))
 
 
 def test_exclude_removes_what_would_be_infeasible(tmp_path: Path) -> None:
@@ -229,9 +229,9 @@ def test_infeasible_points_are_kept_with_their_reason(tmp_path: Path) -> None:
 
 def test_kernels_are_skipped_on_a_cpu_whatever_the_study_says(tmp_path: Path) -> None:
     text = HEAD + "systems: [beta2011.pool, cpu.plain]"
-    kernel, host = points_of(tmp_path, text, CPU)
+    kernel, program = points_of(tmp_path, text, CPU)
     assert "cannot run on a CPU" in kernel.skip
-    assert host.skip == ""
+    assert program.skip == ""
 
 
 def test_equal_points_are_merged_after_resolving(tmp_path: Path) -> None:
@@ -258,11 +258,11 @@ def test_the_limit_of_points(tmp_path: Path) -> None:
     text = HEAD + "fixed: {memory: global}\nmatrix: {pool_size: {range: [1, %d]}}"
     small = study_of(tmp_path, text % 3000)
     assert len(expand(small, SIM, workload=FakeWorkload())) == 3000
-    beside = text.replace("matrix:", "matrix: {memory: [global, shared]}\nzip:").replace(
+    large = text.replace("matrix:", "matrix: {memory: [global, shared]}\nzip:").replace(
         "fixed: {memory: global}\n", ""
     )
     with pytest.raises(StudyError, match=rf"20,002 combinations.*{MAX_POINTS:,}"):
-        points_of(tmp_path, beside % 10_001)
+        points_of(tmp_path, large % 10_001)
 
 
 def test_expansion_is_repeatable(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         SWEEPS + "- {name: a, fixed: {depth: 4}}\n- {name: a, fixed: {depth: 5}} #!",
         "two sweeps are called 'a'",
     ),
-    "sweep keys beside sweeps": (
+    "sweep keys next to sweeps": (
         HEAD + "fixed: {depth: 4} #!\nsweeps:\n- {name: a, fixed: {depth: 4}}",
         "'fixed' next to 'sweeps'",
     ),
@@ -159,7 +159,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         BASE + "report:\n  - {table: results, n: [10, 12]} #!",
         "'n' size 12 sizes here are 10",
     ),
-    "x is no factor": (
+    "x is not a factor": (
         BASE + "report:\n  - {figure: line, x: pool} #!",
         "'x' takes a factor 'pool' 'pool_size'?",
     ),

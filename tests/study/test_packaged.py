@@ -29,7 +29,7 @@ def test_a_study_and_a_paper_by_name_from_any_folder(elsewhere: Path) -> None:
 
 def test_a_wheel_carries_them_too(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packaged, "__file__", str(elsewhere / "nqbench" / "study" / "packaged.py"))
-    (elsewhere / "configs").mkdir()  # of somebody else, beside an installed package
+    (elsewhere / "configs").mkdir()  # somebody else's, next to an installed package
     data = elsewhere / "nqbench" / "_data"
     for file in (data / "configs" / "one.yaml", data / "experiments" / "two" / "study.yaml"):
         file.parent.mkdir(parents=True)
