@@ -28,7 +28,7 @@ compare: setup ## compare runs: make compare RUNS="results/local/A/x results/loc
 	@test -n "$(RUNS)" || { echo 'make compare: say which runs, e.g. RUNS="results/local/sim-mini/quick results/local/sim-sm_75/quick"' >&2; exit 2; }
 	$(BIN)/nqbench compare $(RUNS) --out plots/local/compare
 
-test: lint ## the whole suite: ruff, mypy --strict, import contracts, pytest on all cores
+test: lint ## lint, then pytest on all cores; all but the slow sweeps
 	$(BIN)/pytest -q -n auto -m "not full"
 
 test-full: lint ## the same with every combination of the factor space

@@ -34,7 +34,7 @@ ERROR_LINE = re.compile(r"^(?:ERROR|error):.*$", re.MULTILINE)
 
 
 class SetupError(Exception):
-    """Set-up cannot go on; the text is one sentence for a person."""
+    """Set-up cannot continue; the text is one sentence for a person."""
 
 
 def say(text: str) -> None:

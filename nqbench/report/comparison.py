@@ -74,7 +74,7 @@ def sentences(findings: Findings) -> list[str]:
     said += _told_ranks(findings.ranks)
     said += [reversal.sentence() for reversal in findings.reversals]
     if findings.several_devices and not findings.reversals:
-        said.append("No optimisation clearly helps on one device and hurts on another.")
+        said.append("No optimization clearly helps on one device and hurts on another.")
     return said
 
 

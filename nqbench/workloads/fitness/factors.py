@@ -70,7 +70,7 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
             ),
             Factor(
                 "optimization",
-                "compiler optimisation of the CPU baseline",
+                "compiler optimization of the CPU baseline",
                 ("default", "none"),
                 launch=True,
             ),

@@ -2,7 +2,7 @@
 
 ========================  ==========================================================================
 ``serial``                Algorithm 1: all pairs, one thread
-``serial_unoptimized``    the same without optimisation by the compiler
+``serial_unoptimized``    the same without optimization by the compiler
 ``threads``               Algorithms 2 and 3: threads started and joined in every call
 ``tbb``                   Algorithms 4 and 5: a parallel reduction by TBB's scheduler
 ``fork_join``             Algorithm 6 (lost): ranges halved down to a threshold, work stealing
@@ -59,7 +59,7 @@ def serial(board: NDArray[Any]) -> int:
 
 
 def serial_unoptimized(board: NDArray[Any]) -> int:
-    """The same by code that the compiler did not optimise."""
+    """The same by code that the compiler did not optimize."""
     from nqbench.workloads.fitness.cpu.unoptimized import unoptimized_conflicts
 
     return unoptimized_conflicts(fixed(board))

@@ -1,9 +1,9 @@
-"""Algorithm 1 without compiler optimisation.
+"""Algorithm 1 without compiler optimization.
 
-The paper compiled "with the default option", which for C++ may mean no optimisation and would
-inflate every speed-up over its baseline. Numba cannot show what that costs: its unoptimised code
+The paper compiled "with the default option", which for C++ may mean no optimization and would
+inflate every speed-up over its baseline. Numba cannot show what that costs: its unoptimized code
 carries Python's semantics (reference counts, checked ranges) and takes 5 times as long as C++. So
-the algorithm is written here as C++ compilers emit it before optimising, with every variable in
+the algorithm is written here as C++ compilers emit it before optimizing, with every variable in
 memory, and compiled as it is (``-O0``). ``docs/fitness.md`` compares both at n = 10,000.
 """
 
@@ -100,8 +100,8 @@ done:
 def machine_code() -> tuple[Any, Callable[[int, int], int]]:
     """The engine that owns the code, and the function ``(address of the board, n) -> count``.
 
-    Calling it releases the GIL. No optimisation passes run, and the code generator is set not to
-    optimise either.
+    Calling it releases the GIL. No optimization passes run, and the code generator is set not to
+    optimize either.
     """
     import llvmlite.binding as llvm
 
@@ -114,7 +114,7 @@ def machine_code() -> tuple[Any, Callable[[int, int], int]]:
 
 
 def target_machine(level: int) -> Any:
-    """LLVM's machine for this CPU, generating code at optimisation ``level`` 0 to 3."""
+    """LLVM's machine for this CPU, generating code at optimization ``level`` 0 to 3."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
