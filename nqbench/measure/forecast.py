@@ -88,8 +88,8 @@ class TimeBook:
         if far is not None and near.work >= WORK_STEP * far.work:
             slope = (near.launch_s - far.launch_s) / (near.work - far.work)
             per_work_s = min(per_work_s, max(0.0, slope))
-        elif near.launch_s < SHORT_LAUNCH_S and self._cores is not None:
-            per_work_s = min(per_work_s, 1 / self._cores)
+        elif near.launch_s < SHORT_LAUNCH_S and (cores := _cores_of(point) or self._cores):
+            per_work_s = min(per_work_s, 1 / cores)
         return near.launch_s + per_work_s * max(0.0, core_s(point) - near.work), sizes[0]
 
 

@@ -64,6 +64,15 @@ def test_a_very_short_launch_does_not_make_large_boards_look_endless(fixed_s: fl
     assert predicted[0] == pytest.approx(fixed_s + 4**14 / rate, rel=0.01)
 
 
+def test_a_short_launch_on_the_cpu_says_nothing_about_the_device() -> None:
+    book = TimeBook(80)
+    on_cpu = point(4, system="cpu.power")
+    book.observe(on_cpu, 4**4 / TOY.core_work_per_s)
+    predicted = book.predict(replace(on_cpu, factors={"n": 14}))
+    assert predicted is not None
+    assert predicted[0] == pytest.approx(4**14 / TOY.core_work_per_s)
+
+
 def test_times_that_do_not_grow_predict_no_less_than_was_seen() -> None:
     book = TimeBook()
     book.observe(point(4), 1e-4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 
 from nqbench.facts import DeviceFacts
 from nqbench.measure.identity.environment import digest
-from nqbench.measure.identity.keys import Keys, workload_files
+from nqbench.measure.identity.keys import Keys, WorkloadFiles, workload_files
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
 from nqbench.workloads import get as find_workload
@@ -49,7 +49,7 @@ def names(workload: str, *, on_cpu: bool) -> set[str]:
 
 def test_a_workload_depends_on_its_folder_and_on_what_its_kernels_include() -> None:
     found = names("local_search", on_cpu=False)
-    assert {"program.py", "cpu.py", "tiled.cuh", "local_search.cu", "variants.cuh"} <= found
+    assert {"plans.py", "cpu.py", "tiled.cuh", "local_search.cu", "variants.cuh"} <= found
     assert not {"nqueens.cu", "base.py", "plan.py", "session.py"} & found
     on_cpu = names("local_search", on_cpu=True)
     assert on_cpu == {name for name in found if name.endswith(".py")}
@@ -76,6 +76,7 @@ def lone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (below / "a.cuh").write_text('#include "b.cuh"\n#include "missing.cuh"\n')
     (below / "b.cuh").write_text('#include "a.cuh"\n')
     (below / "not_its_own.py").write_text("")
+    (tmp_path / ".#lone_workload.py").symlink_to("user@host.1")  # an editor's lock
     (tmp_path / "lone_workload.py").write_text(LONE)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
@@ -90,6 +91,29 @@ def test_a_lone_module_depends_on_its_neighbours_unless_installed(
     assert names(name, on_cpu=False) == {"lone_workload.py", "kernel.cu", "a.cuh", "b.cuh"}
     monkeypatch.setattr("sysconfig.get_paths", lambda: dict.fromkeys(LIBRARIES, lone))
     assert names(name, on_cpu=False) == {"lone_workload.py"}
+
+
+def test_files_are_read_again_only_once_they_are_touched(
+    lone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = WorkloadFiles("lone_workload:WORK", on_cpu=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+        assert not files.changed()
+    header = lone / "below" / "b.cuh"
+    before = header.read_text()
+    header.write_text(before)
+    assert not files.changed()
+    added = lone / "added.py"
+    changes: list[tuple[Callable[[], object], Callable[[], object]]] = [
+        (lambda: header.write_text("int b;\n"), lambda: header.write_text(before)),
+        (lambda: added.write_text(""), added.unlink),
+    ]
+    for change, undo in changes:
+        change()
+        assert [files.changed(), files.changed()] == [True, True]
+        undo()
+        assert not files.changed()
 
 
 def test_how_measurements_are_sampled_does_not_matter_where_nothing_is_sampled() -> None:

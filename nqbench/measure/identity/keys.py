@@ -116,22 +116,21 @@ class WorkloadFiles:
     def __init__(self, workload: str, *, on_cpu: bool) -> None:
         self._workload = workload
         self._on_cpu = on_cpu
-        self._stamps = self._stamp()
-        self.digest = _digest(self._stamps)
+        self._stamps: dict[Path, tuple[int, int]] = {}
+        self.digest = self._now = self._read_all()
 
     def changed(self) -> bool:
-        """Whether any of them differs from the start. Quick as long as no file is touched."""
-        stamps = self._stamp()
-        if stamps == self._stamps:
-            return False
-        if _digest(stamps) != self.digest:
-            return True
-        self._stamps = stamps  # written again, but the same
-        return False
+        """Whether any of them differs from the start. Reads none as long as none is touched."""
+        if any(_stat(path) != stamp for path, stamp in self._stamps.items()):
+            self._now = self._read_all()
+        return self._now != self.digest
 
-    def _stamp(self) -> dict[Path, tuple[int, int]]:
-        """Time of the last change and size of each file."""
-        return {path: _stat(path) for path in workload_files(self._workload, on_cpu=self._on_cpu)}
+    def _read_all(self) -> str:
+        """The digest of now. Notes when each file changed, and its folder: a file may be added."""
+        files = workload_files(self._workload, on_cpu=self._on_cpu)
+        watched = dict.fromkeys((*files, *(path.parent for path in files)))
+        self._stamps = {path: _stat(path) for path in watched}
+        return _digest(files)
 
 
 def workload_files(name: str, *, on_cpu: bool) -> list[Path]:
@@ -144,7 +143,9 @@ def workload_files(name: str, *, on_cpu: bool) -> list[Path]:
     modules = {base.__module__ for base in type(workload).__mro__} - NOT_DEFINING
     if ":" in name:
         modules.add(name.partition(":")[0])
-    found = sorted({path for module in modules for path in _folder(module)})
+    # Editors keep files of their own beside one that is open; their names begin with a dot.
+    inside = {path for module in modules for path in _folder(module)}
+    found = sorted(path for path in inside if not path.name.startswith("."))
     python = [path for path in found if path.suffix == ".py"]
     if on_cpu:
         return python
@@ -164,7 +165,7 @@ def _folder(name: str) -> Iterable[Path]:
     if sys.modules[name].__package__:
         return own.parent.rglob("*")
     installed = {Path(sysconfig.get_paths()[kind]) for kind in ("purelib", "platlib", "stdlib")}
-    return (own,) if own.parent in installed else own.parent.iterdir()
+    return (own,) if own.parent in installed else own.parent.glob("*")
 
 
 def _with_includes(starts: Iterable[Path]) -> set[Path]:
