@@ -1,4 +1,4 @@
-"""What fits the time there is: a point's own budget, and the budget of the whole run."""
+"""What fits the available time: a point's own budget, and the budget of the whole run."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from nqbench.measure.forecast import WORKER_START_S, TimeBook, measurement_s
 from nqbench.measure.run_state import MeasureLike, Task
 
 SLACK: Final = 3.0
-"""A prediction from another size is trusted to this factor: only what exceeds it is left out."""
+"""A prediction from another size is good to this factor: only what exceeds it is skipped."""
 MIN_ROUNDS: Final = 2
-"""Fewer rounds give no interval; rather than that, the longest points are left out."""
+"""Fewer rounds give no interval; the longest points are skipped instead."""
 COMPILE_SHARE: Final = 0.5
-"""Of the budget, at most, for compiling: kernels that are never launched are worth nothing."""
+"""Largest share of the budget for compiling: kernels that are never launched are of no use."""
 RESERVE: Final = 2.0
-"""Times the predicted time of a round is kept free while points are still verified: on a busy
-machine a worker's start and a measurement vary by this much, and with too little left no point
-would be timed."""
+"""Time kept free for one round while points are still verified, over its predicted time: on a busy
+machine a worker's start and a measurement vary by this much."""
 END_SLACK_S: Final = 3.0
-"""What a run may take beyond ``--budget``: ending its workers and writing what they told. A worker
-at its end is killed, so that this does not depend on what it does."""
+"""Time a run may take beyond ``--budget`` to end its workers and write their results. Workers are
+killed at the end, so this does not depend on what they do."""
 
 
 @dataclass
@@ -31,7 +30,7 @@ class Budget:
     """The time limits of one run.
 
     ``total_s`` is ``--budget``, which counts from ``started``; ``clock`` is monotonic seconds.
-    ``worker_start_s`` is what a worker takes to open the device: this run's first one told.
+    ``worker_start_s`` is what a worker takes to open the device, as this run's first one did.
     """
 
     measure: MeasureLike
@@ -59,12 +58,12 @@ class Budget:
 
     @property
     def compile_end(self) -> float:
-        """When compiling has to end so that there is time to measure."""
+        """When compiling must end, to leave time to measure."""
         return self._compile_end
 
     @property
     def try_end(self) -> float:
-        """When a first launch has to end so that the points before it can be timed once."""
+        """When a first launch must end, to leave time for one round of the points before it."""
         return self.end - self._reserved_s()
 
     def may_compile(self) -> bool:
@@ -72,16 +71,16 @@ class Budget:
         return self.clock() < self.compile_end
 
     def not_compiled(self) -> str:
-        """Why a kernel is left out that was not compiled in time."""
+        """Why a kernel that was not compiled in time is skipped."""
         return (
             f"half of --budget {_text(self.total_s or 0)} went into compiling other kernels;"
             " these are kept, so run again, or raise it"
         )
 
     def cut_short(self) -> str:
-        """Why a measurement is given up that was not finished at the end."""
+        """Why a measurement that was not finished at the end is given up."""
         return (
-            f"--budget {_text(self.total_s or 0)} was used up while this point was under way;"
+            f"--budget {_text(self.total_s or 0)} was used up while this point was measured;"
             " run again to resume, or raise it"
         )
 
@@ -97,7 +96,7 @@ class Budget:
             self._committed[task.key] = self.cost_s(task)
 
     def too_long_to_try(self, task: Task) -> str:
-        """Why a point should not even be launched once; empty if it may."""
+        """Why a point should not be launched at all; empty if it may."""
         left_s = self.left_s() - self._reserved_s()
         if left_s <= 0:
             return self._used_up()
@@ -119,7 +118,7 @@ class Budget:
         return ""
 
     def too_far(self, task: Task) -> str:
-        """Why a point is out of reach however much time the run has; empty if it is not."""
+        """Why a point takes too long for any run; empty if it does not."""
         predicted = self.book.predict(task.point)
         if predicted is None:
             return ""
@@ -147,14 +146,14 @@ class Budget:
         )
 
     def _may_be_long(self, task: Task) -> bool:
-        """Whether the study asks for the point whatever a launch takes."""
+        """Whether the study asks for the point regardless of the time of a launch."""
         return task.point.sweep in self.measure.long
 
     def plan_rounds(self, tasks: Sequence[Task]) -> tuple[int, dict[str, str]]:
-        """How many rounds fit, and why some points (by key) have to be left out.
+        """How many rounds fit, and why some points (by key) must be skipped.
 
-        With too little time the rounds are cut first, then the longest points are left out; a
-        single round is the last resort.
+        With too little time the number of rounds is reduced first, then the longest points are
+        skipped; a single round is the last resort.
         """
         rounds = self.measure.rounds
         if self._end is None or not tasks:
@@ -172,7 +171,7 @@ class Budget:
         return max(least, min(rounds, int(left_s / round_s))), dropped
 
     def _drop_longest(self, costs: Mapping[str, float], rounds: int) -> dict[str, str]:
-        """The longest points, by key, that must go for ``rounds`` rounds of the others to fit."""
+        """The longest points, by key, to skip so that ``rounds`` rounds of the others fit."""
         round_s = self.worker_start_s + sum(costs.values())
         dropped: dict[str, str] = {}
         if rounds * self.worker_start_s >= self.left_s():  # no point is too long: there is no time

@@ -1,4 +1,4 @@
-"""Sending measurements to workers and taking in what comes back: what all stages share."""
+"""Sending measurements to workers and storing the replies, for all stages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WorkerFactory(Protocol):
 
 @dataclass(frozen=True)
 class Dispatch:
-    """What a run's stages work with; everything they yield goes into the run's state."""
+    """What a run's stages share; everything they yield goes into the run's state."""
 
     measure: MeasureLike
     policy: Policy
@@ -59,7 +59,7 @@ class Dispatch:
     def collect(
         self, workers: Workers, jobs: Iterable[Job], round_: int
     ) -> Iterator[tuple[Task, Record]]:
-        """Carry out jobs; each comes back with its record, which is stored by then."""
+        """Carry out jobs; yields each task with its record, which is already stored."""
         for job, reply in workers.run(jobs):
             task, place = job.tag
             found = reply.measurement
@@ -81,7 +81,7 @@ class Dispatch:
         launch_s = found.about.get("first_launch_s", found.about.get("simulation_s"))
         wall_s: float | None = found.wall_s
         if found.status == "timeout":
-            # At least as long as it was waited for: enough to leave larger boards alone.
+            # At least the time limit: enough to skip larger boards.
             launch_s, wall_s = self.measure.timeout_s, None
         if launch_s is not None:
             self.budget.book.observe(task.point, launch_s, wall_s)

@@ -1,4 +1,4 @@
-"""What a run tells while it runs, and what it came to."""
+"""What a run reports: its progress and its outcome."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nqbench.record import Record
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What a run came to.
+    """The outcome of a run.
 
     ``path``         its folder
     ``counts``       number of points by status; a point that failed in any round counts as failed
@@ -32,16 +32,16 @@ class RunOutcome:
 
 
 class Listener:
-    """Told about progress; draws it, logs it, or, as this one, ignores it."""
+    """Receives the progress of a run; this one ignores it."""
 
     def stage(self, name: str, total: int) -> None:
         """A stage of ``total`` steps begins."""
 
     def advanced(self, record: Record | None = None) -> None:
-        """One step is done; ``record`` is what it gave, if it gave one."""
+        """One step is done; ``record`` is its result, if it has one."""
 
     def message(self, text: str) -> None:
-        """One sentence a user should see."""
+        """One sentence for the user."""
 
     def finished(self, outcome: RunOutcome) -> None:
         """The run is over."""

@@ -30,22 +30,22 @@ TYPICAL_SAMPLES: Final = 30
 """Samples a measurement takes until its interval is narrow, where launches are short."""
 SIM_CORES: Final = 0.2
 CORES_PER_SM: Final = 0.6
-"""What one simulating core, and one multiprocessor of a GPU, do of the work of one CPU core that
-runs compiled code. Good to a factor of a few."""
+"""Work of one simulating core, and of one multiprocessor of a GPU, over that of one CPU core with
+compiled code; good to a factor of a few."""
 SHORT_LAUNCH_S: Final = 1e-3
 """Below this a launch is mostly fixed cost (starting, filling the chip, waiting for its last
 threads): its time per unit of work is far above that of a larger size, and says little about it."""
 MIN_WORK_S: Final = 1e-9
-"""Work of a point whose workload says it has none: predictions divide by it."""
+"""Work of a point without any, by its workload: predictions divide by it."""
 WORK_STEP: Final = 1.5
-"""Sizes whose work differs by less do not tell the fixed cost from the work."""
+"""Sizes whose work differs by less cannot separate the fixed cost from the work."""
 
 
 class TimeBook:
     """Times seen in this run, and predictions from them.
 
-    ``cores`` says how many CPU cores would do the device's work (:func:`nominal_cores`), for want
-    of a launch long enough to tell.
+    ``cores``: how many CPU cores would do the device's work (:func:`nominal_cores`), used until a
+    launch is long enough to measure it.
     """
 
     def __init__(self, cores: float | None = None) -> None:
@@ -63,7 +63,7 @@ class TimeBook:
             self._overheads_s.append(max(0.0, wall_s - launch_s))
 
     def seen(self, point: Point) -> float | None:
-        """Seconds of a launch of this very point, if there was one."""
+        """Seconds of a launch of this point, if there was one."""
         return self._seen.get(_identity(point))
 
     def overhead_s(self) -> float:
@@ -74,9 +74,9 @@ class TimeBook:
         """Seconds of one launch and the size it is predicted from; ``None`` if nothing is known.
 
         A fixed cost and a cost per unit of work, from the two nearest smaller sizes of the same
-        system and levels (numbers such as the depth may differ). With one size only, all of its
-        time is put down to the work, unless it is a short launch: work then costs no more than
-        the device's nominal rate says.
+        system and levels (numbers such as the depth may differ). With only one size, all of its
+        time is attributed to the work, unless it is a short launch: work then costs no more than at
+        the device's nominal rate.
         """
         family = self._families[_family(point)]
         sizes = sorted((n for n in family if n < point.n), reverse=True)
@@ -115,7 +115,7 @@ def nominal_cores(facts: DeviceFacts) -> float:
 
 
 def core_s(point: Point) -> float:
-    """Seconds that one CPU core would take for a point, by what its workload says of its work."""
+    """Seconds that one CPU core would take for a point, by its workload's estimate."""
     workload = find_workload(point.workload)
     return workload.work(point.configuration) / workload.core_work_per_s
 

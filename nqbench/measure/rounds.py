@@ -13,10 +13,10 @@ from nqbench.measure.run_state import Task
 from nqbench.measure.worker.pool import Job
 
 MAX_CRASHES: Final = 2
-"""A worker's death may have come from outside; a point in flight at two of them is left alone."""
+"""A worker's death may come from outside; a point in flight at two of them is given up."""
 MAX_REPEATS: Final = 1
-"""A throttled measurement is measured once more, at the end of its round, when the GPU has done
-something else for a while; if it is throttled again, so will be the third."""
+"""A throttled measurement is repeated at the end of its round, after other measurements; if it is
+throttled again, a third would be too."""
 
 
 class Rounds:
@@ -41,7 +41,7 @@ class Rounds:
         longest_s = 0.0
         for round_ in range(1, total + 1):
             left_s = budget.left_s()
-            # Predictions tend to be too long: as long as another round fits, there is another.
+            # Predictions tend to be too long, so further rounds start while they still fit.
             if round_ > planned and longest_s >= left_s:
                 listener.message(f"--budget left time for {round_ - 1} of {total} rounds")
                 return
@@ -55,7 +55,7 @@ class Rounds:
         return shuffled
 
     def _round(self, tasks: Sequence[Task], round_: int) -> bool:
-        """One round; whether anything was left to do in it."""
+        """One round; returns whether anything was left to do."""
         pending = [
             (place, task)
             for place, task in enumerate(self.order(tasks, round_))
@@ -89,7 +89,7 @@ class Rounds:
             elif state.latest(task, round_) is None and round_ == 1:
                 state.skip(task, round_, reason)
             else:
-                listener.advanced()  # it was timed before: it only has fewer measurements
+                listener.advanced()  # it was timed before and only has fewer measurements
 
     def _untimed(self, tasks: Sequence[Task]) -> list[Task]:
         """Points that still lack a measurement of some round."""

@@ -1,4 +1,4 @@
-"""What a run is to measure, which measurements are finished, and what became of each point."""
+"""The tasks of a run, its finished measurements, and the outcome of each point."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class RunState:
         listener: Listener,
         check: Callable[[], None] = lambda: None,
     ) -> None:
-        """``check`` raises if what was measured may no longer be stored under its key."""
+        """``check`` raises if a measurement must no longer be stored under its key."""
         self._check = check
         self._writer = writer
         self._listener = listener
@@ -103,12 +103,12 @@ class RunState:
         return list(self._latest.values())
 
     def done(self, task: Task, round_: int) -> bool:
-        """Whether a measurement is finished. Failed and wrong ones are not, and are tried again."""
+        """Whether a measurement is finished. Failed and wrong ones are repeated."""
         record = self.latest(task, round_)
         return record is not None and record.status == "ok"
 
     def add(self, task: Task, round_: int, order: int, reply: Reply) -> Record:
-        """Store what came back for a measurement; it is in the file when this returns."""
+        """Store the result of a measurement; it is in the file when this returns."""
         self._check()
         found = {n: v for n, v in vars(reply.measurement).items() if n != "fatal"}
         found["device"] = found["device"] or task.device
@@ -125,9 +125,9 @@ class RunState:
         return record
 
     def skip(self, task: Task, round_: int, reason: str) -> Record:
-        """Note that a measurement is not made, and why.
+        """Record that a measurement is skipped, and why.
 
-        A measurement that is finished stays as it is, and the same note is not written twice.
+        A finished measurement stays as it is, and the same record is not written twice.
         """
         record = Record(
             key=task.key,
@@ -145,7 +145,7 @@ class RunState:
         return record
 
     def outcome(self, path: Path, wall_s: float, interrupted: bool) -> RunOutcome:
-        """The points by what became of them; points not yet finished are in none."""
+        """The points by outcome; unfinished points are left out."""
         counts: Counter[str] = Counter()
         failures: list[Record] = []
         skipped: dict[str, str] = {}

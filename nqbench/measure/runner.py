@@ -1,9 +1,9 @@
-"""Running a study: YAML has become points, points become records.
+"""Running a study: from its points to records.
 
 Stages: compile every kernel; verify one untimed launch of each point, going up in N; then rounds,
 each a fresh process that visits every point in a fresh random order. A deterministic device needs
-one measurement per point and no rounds. What fails costs its measurement only, what is finished
-stays.
+one measurement per point and no rounds. A failure costs only its own measurement; finished ones are
+kept.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def run_study(
 ) -> RunOutcome:
     """Measure ``study`` on a device into the run folder ``out``; resumes where a run stopped.
 
-    ``fresh`` starts over (the old records are put aside); ``budget_s`` bounds the whole run;
+    ``fresh`` starts over (the old records are moved aside); ``budget_s`` limits the whole run;
     ``isolate=False`` works in this process, for tests of the overhead; ``expand`` makes the
     points (default: ``nqbench.study.expand``). Ctrl-C ends the run, keeps what was measured and
     sets ``interrupted``. Raises ``StudyError``, ``DeviceUnavailable`` or ``StoreError`` before
@@ -80,7 +80,7 @@ def run_study(
             writer.write_manifest(manifest)
             tasks = [Task.of(point, key, hello) for point, key in keyed]
             state = RunState(writer, records, tasks, listener, keys.check)
-            _tell_resume(records, tasks, listener)
+            _report_resume(records, tasks, listener)
             if hello.no_telemetry:
                 listener.message(f"clocks, heat and power are not recorded: {hello.no_telemetry}")
             book = TimeBook(nominal_cores(facts))
@@ -102,18 +102,18 @@ def run_study(
 def _measure_all(
     dispatch: Dispatch, seed: int, study: StudyLike, tasks: Sequence[Task], opened: Workers
 ) -> bool:
-    """Every stage and the profiler's; whether Ctrl-C ended it."""
+    """All stages, then the profiler; returns whether Ctrl-C ended them."""
     try:
         _measure(Stages(dispatch, seed), tasks, opened.hello, opened)
         if study.measure.counters == ncu.PROGRAM:
             ncu.collect(counted(tasks, study), dispatch.state, dispatch.listener)
     except KeyboardInterrupt:
-        return True  # whoever shows the outcome says so, once
+        return True  # reported once, with the outcome
     return False
 
 
 def _measure(stages: Stages, tasks: Sequence[Task], hello: Hello, opened: Workers) -> None:
-    """All stages. ``opened`` has the device already and does what comes first."""
+    """All stages. ``opened`` has the device already and does the first."""
     ready = stages.leave_out_infeasible(tasks)
     facts = hello.facts if hello.spec.startswith("cuda") else None
     if facts is not None:
@@ -132,13 +132,13 @@ def _measure(stages: Stages, tasks: Sequence[Task], hello: Hello, opened: Worker
 
 
 def counted(tasks: Sequence[Task], study: StudyLike) -> Sequence[Task]:
-    """The points that a profiler shall count: of the sweeps named, or all."""
+    """The points for the profiler: those of the sweeps named, or all."""
     named = study.measure.counted
     return [task for task in tasks if not named or task.point.sweep in named]
 
 
 def _look_first(out: Path, fresh: bool) -> None:
-    """Refuse a folder in use or damaged before a device is opened, which could disturb its user.
+    """Refuse a folder in use or damaged before a device is opened, which could disturb another run.
 
     Creates nothing. Raises ``StoreError``.
     """
@@ -165,7 +165,7 @@ def _open_folder(
     return found.records
 
 
-def _tell_resume(records: Sequence[Record], tasks: Sequence[Task], listener: Listener) -> None:
+def _report_resume(records: Sequence[Record], tasks: Sequence[Task], listener: Listener) -> None:
     keys = {task.key for task in tasks}
     kept = [record for record in records if record.key in keys]
     finished = sum(1 for record in newest(kept).values() if record.status == "ok")

@@ -107,7 +107,7 @@ class Stages:
         return kept
 
     def _tries(self, tasks: Sequence[Task], round_: int) -> Iterator[Job]:
-        """First launches; what is bound to take too long is left out when its turn comes."""
+        """First launches; a point that would take too long is skipped when its turn comes."""
         for place, task in enumerate(tasks):
             reason = self._budget.too_long_to_try(task)
             if reason:
@@ -117,14 +117,14 @@ class Stages:
 
 
 def _ascending(tasks: Sequence[Task]) -> list[Task]:
-    """Small boards first: they find mistakes soonest and predict the large ones."""
+    """Small boards first: they find mistakes sooner and predict the large ones."""
     return sorted(tasks, key=lambda task: (task.point.n, core_s(task.point)))
 
 
 def _spread(tasks: Sequence[Task], workers: int) -> list[Task]:
-    """Keep neighbours from being taken by two workers at a time, board size by board size.
+    """Keep two workers from taking neighbours at the same time, board size by board size.
 
-    Neighbours often share a kernel, which the second of them then finds compiled.
+    Neighbours often share a kernel, which is then compiled for the second of them.
     """
     ordered: list[Task] = []
     for _, group in itertools.groupby(tasks, key=lambda task: task.point.n):

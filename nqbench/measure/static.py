@@ -1,4 +1,4 @@
-"""Compiler resources of a study's kernels, for chips that need not be here."""
+"""Compiler resources of a study's kernels, for chips that this machine need not have."""
 
 from __future__ import annotations
 

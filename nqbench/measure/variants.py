@@ -1,8 +1,8 @@
 """A point's workload: found by name, and with a variant of its kernel (factor ``part``).
 
-A variant runs at the occupancy of the full kernel. It needs fewer registers, so that more of its
-warps would be resident and hide more latency than they do in the full one. Dynamic shared memory
-that nobody uses keeps them out (Brodtkorb et al., section 6.5).
+A variant runs at the occupancy of the full kernel. It needs fewer registers, so more of its warps
+would be resident and hide more latency than in the full one. Unused dynamic shared memory keeps
+them out (Brodtkorb et al., section 6.5).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nqbench.workloads import get as find_workload
 from nqbench.workloads.base import Variant, Workload, check_variants
 
 SPARE_STEP: Final = 16
-"""Bytes by which unused shared memory is raised: below every allocation unit there is."""
+"""Step of the unused shared memory in bytes: below every allocation unit."""
 
 
 def runs_on_cpu(point: Point) -> bool:
@@ -53,14 +53,14 @@ class OfVariant(Workload):
         return built if device.kind == "sim" else matched(built, full, device)
 
     def answer(self, plan: Plan, outputs: Outputs) -> int | None:
-        """The full kernel's answer; that of another variant means nothing."""
+        """The full kernel's answer; other variants have none."""
         if self.variant_built != "full":
             return None
         assert isinstance(plan, KernelPlan)
         return self.workload.variant_answer(plan, outputs)
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
-        """What the full kernel has to answer."""
+        """The right answer of the full kernel."""
         if self.variant_built != "full":
             return None
         return self.workload.variant_expected(factors)
@@ -69,7 +69,7 @@ class OfVariant(Workload):
 def matched(built: KernelPlan, full: KernelPlan, facts: DeviceFacts) -> KernelPlan:
     """``built`` with unused shared memory until no more of its warps are resident than of ``full``.
 
-    Its ``about`` says what came of it: ``occupancy_full``, ``occupancy_part``,
+    Its ``about`` holds the result: ``occupancy_full``, ``occupancy_part``,
     ``spare_shared_bytes`` and ``occupancy_matched`` (1 or 0). Raises ``CompileError``.
     """
     wanted = _occupancy(full, facts)
@@ -85,7 +85,7 @@ def matched(built: KernelPlan, full: KernelPlan, facts: DeviceFacts) -> KernelPl
     while fits(spare).warps > wanted.warps and spare + SPARE_STEP <= room:
         spare += SPARE_STEP
     found = fits(spare)
-    if found.warps < wanted.warps:  # between two blocks there is none: rather more than fewer
+    if found.warps < wanted.warps:  # no exact match: rather more than fewer
         while spare and fits(spare).warps < wanted.warps:
             spare -= SPARE_STEP
         found = fits(spare)

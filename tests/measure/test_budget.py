@@ -171,7 +171,7 @@ def test_a_kernel_that_hangs_does_not_outlast_the_budget(tmp_path: Path) -> None
     assert time.monotonic() - started < 10.0 + END_SLACK_S
     assert outcome.counts == {"ok": 1, "skipped": 1}  # time was kept for the one before it
     [reason] = outcome.skipped.values()
-    assert "--budget 10 s was used up while this point was under way" in reason
+    assert "--budget 10 s was used up while this point was measured" in reason
     assert list(load(tmp_path / "r").query("n == 9")["status"]) == ["skipped"]
 
 
@@ -189,7 +189,7 @@ def test_a_simulation_that_was_not_foreseen_does_not_outlast_it(tmp_path: Path) 
     outcome = measure(tmp_path / "r", points[1:], "sim:mini", how, isolate=True, budget_s=5.0)
     assert time.monotonic() - started < 5.0 + END_SLACK_S
     assert outcome.counts == {"skipped": 1}
-    assert "was used up while this point was under way" in next(iter(outcome.skipped.values()))
+    assert "was used up while this point was measured" in next(iter(outcome.skipped.values()))
 
 
 def test_compiling_takes_at_most_half_of_it(tmp_path: Path) -> None:

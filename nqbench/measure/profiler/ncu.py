@@ -1,11 +1,10 @@
-"""Hardware counters of a study's points, with NVIDIA Nsight Compute (``ncu``), in a run of its own.
+"""Hardware counters of a study's points, with NVIDIA Nsight Compute (``ncu``), in a separate run.
 
 ``counters: ncu`` in a study's ``measure`` block asks for it. After the rounds each point that was
 verified is launched once more, under ``ncu``, in a process of its own: a profiled kernel runs
-several times over and is never timed. Of a program the first launch of each kernel is profiled,
-and its counters are named ``NAME@KERNEL``, those of the main kernel plainly too. What comes back
-is a record of round :data:`PROFILE_ROUND` whose counters have the names that the simulator uses for
-the same quantity.
+several times and is never timed. For a program the first launch of each kernel is profiled; its
+counters are named ``NAME@KERNEL``, those of the main kernel also ``NAME``. The result is a record
+of round :data:`PROFILE_ROUND` whose counters have the simulator's names for the same quantities.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from nqbench.vocabulary import of_kernel, plain_name
 
 PROGRAM: Final = "ncu"
 PROFILE_ROUND: Final = -1
-"""Round of a profile's record: before the verification, since nothing of it is a measurement."""
+"""Round of a profile's record, which is not a measurement."""
 START_S: Final = 120.0
 """For the profiler's own start and the process it watches: imports, a context, compiled kernels."""
 PASSES: Final = 60

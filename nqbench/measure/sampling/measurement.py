@@ -1,4 +1,4 @@
-"""One measurement as the worker makes it: the fields of a record, and where its time went."""
+"""One measurement in a worker: the fields of a record, and where its time went."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import numpy as np
 from nqbench.vocabulary import Status
 
 PROFILED: Final = "profiled"
-"""In a request: a profiler watches. In what a record is about: which kernels it saw, in order."""
+"""In a request: a profiler is attached. In ``about``: the kernels it saw, in order."""
 SPENT: Final = {
     "plan": "making the plan, the jobs included",
     "prepare": "compiling or loading, allocating, copying to the device",
     "warm_up": "untimed launches, from the first to the last",
-    "sample": "timed launches with all that lies between them",
+    "sample": "timed launches and everything between them",
     "telemetry": "opening and reading the device's sensors",
     "check": "fetching the answer and comparing it",
     "phases": "one more run of a program, split into its phases",
     "kernels": "inside kernels, warm-up included: a part of warm_up and sample",
 }
-"""What the seconds of a measurement go to (``Record.spent_s``)."""
+"""What a measurement spends its time on (``Record.spent_s``)."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Measurement:
     fatal: bool = False
 
     def fail(self, status: Status, reason: str) -> None:
-        """End without a time: one that failed has no samples to mislead anybody."""
+        """End without a time: a failed measurement keeps no samples, which would be misleading."""
         self.status, self.reason = status, reason
         self.value_s, self.samples_s, self.phases, self.counters = None, (), {}, {}
 
@@ -83,7 +83,7 @@ def scalars(detail: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The same as JSON data: numpy scalars become numbers, tuples lists."""
+    """A value as JSON data: numpy scalars become numbers, tuples lists."""
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -9,7 +9,7 @@ from nqbench.measure.sampling.measurement import Measurement
 from nqbench.plan import CpuPlan, Plan, ProgramPlan
 
 SUMS = ("kernel", "total", "other")
-"""Phases that follow from the others: they are no part of a sum over phases."""
+"""Phases that follow from the others; a sum over phases leaves them out."""
 
 
 def whole_run(
@@ -22,8 +22,8 @@ def whole_run(
 
     ``parts`` are seconds of one run that was split into phases, the kernels' under their own names
     and together as ``kernel``; ``total_s`` is the sampled median. Waiting after every operation
-    takes time of its own, so that the parts of a short run may exceed its total. ``groups`` are
-    sums as well (``ProgramContext.group``).
+    takes time too, so the parts of a short run may exceed its total. ``groups`` are sums as well
+    (``ProgramContext.group``).
     """
     own = {name: s for name, s in parts.items() if name not in (*SUMS, *kernels, *groups)}
     inside_s = sum(own.values()) + sum(parts.get(name, 0.0) for name in kernels)
@@ -34,10 +34,10 @@ def whole_run(
 def _grouped(
     parts: Mapping[str, float], groups: Collection[str], total_s: float
 ) -> dict[str, float]:
-    """What groups take of a run of ``total_s``: all but the CPU work outside of them.
+    """The time of the groups in a run of ``total_s``: all but the CPU work outside them.
 
-    That work is the same whether operations are waited for or not, so it is taken from the run that
-    was split, and the waits of that run count for no group.
+    That work is the same with and without waits, so it is taken from the run that was split, and
+    the waits of that run count for none of the groups.
     """
     found = {name: parts[name] for name in groups if name in parts}
     together_s = sum(found.values())
@@ -53,11 +53,10 @@ def phases_of(
 ) -> dict[str, float]:
     """The phases of a measurement with a time.
 
-    A kernel's are those around its launch (``reduce_s``: fetching and adding up the results). A
-    host function's time is whole: it hands over its answer, and what is done with it afterwards is
-    no part of the scheme; it may tell its own phases. A program is run once more and
-    split; what its ``split_s`` says comes before the run and is not in its total. Raises what a
-    launch raises.
+    A kernel's are those around its launch (``reduce_s``: fetching and adding up the results). The
+    time of a CPU function is that of the call alone; it may report phases itself. A program is run
+    once more, split into phases; its ``split_s`` comes before the run and is not in its total.
+    Raises what a launch raises.
     """
     value_s = found.value_s
     assert value_s is not None
@@ -66,9 +65,9 @@ def phases_of(
         before = {"split": plan.split_s} if plan.split_s else {}
         return {**before, **whole_run(parts, plan.kernels, value_s, plan.groups)}
     if isinstance(plan, CpuPlan):
-        told = prepared.phases()
-        if told:
-            return {"kernel": value_s, **whole_run(_scaled(told, value_s), (), value_s)}
+        reported = prepared.phases()
+        if reported:
+            return {"kernel": value_s, **whole_run(_scaled(reported, value_s), (), value_s)}
         return {"split": 0.0, "transfer": 0.0, "kernel": value_s, "reduce": 0.0, "total": value_s}
     split_s = plan.split_s
     transfer_s = prepared.transfer_s or 0.0
@@ -81,11 +80,11 @@ def phases_of(
     }
 
 
-def _scaled(told: Mapping[str, float], value_s: float) -> dict[str, float]:
-    """The phases of the last run as parts of the median one, if it tells its total.
+def _scaled(reported: Mapping[str, float], value_s: float) -> dict[str, float]:
+    """The phases of the last run as parts of the median one, if its total is reported.
 
     Runs differ in length; without this a phase of a slow last run could exceed the total.
     """
-    whole_s = told.get("total", 0.0)
+    whole_s = reported.get("total", 0.0)
     scale = value_s / whole_s if whole_s > 0 else 1.0
-    return {name: seconds * scale for name, seconds in told.items()}
+    return {name: seconds * scale for name, seconds in reported.items()}

@@ -1,10 +1,9 @@
 """When a measurement has enough samples.
 
-A measurement samples until the 95% interval of its median is within the target, and says which
+A measurement samples until the 95% interval of its median is within the target, and records which
 clause ended it: ``target``, ``budget`` (its share of the point's time is used up), ``long_launch``
-(one sample is enough where a launch takes long) or ``samples`` (the most that are kept). Every
-sample is kept: a disturbed one moves the median by a rank at most, and hiding it would hide the
-disturbance.
+(one sample is enough if a launch takes long) or ``samples`` (the maximum). Every sample is kept: a
+disturbed one moves the median by at most one rank, and dropping it would hide the disturbance.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from functools import lru_cache
 from typing import Final
 
 CONFIDENCE: Final = 0.95
-"""Of the interval of a median: the customary level."""
+"""Confidence of the interval of a median: the usual level."""
 TARGET: Final = 0.005
-"""Half-width of the median's interval: below the 0.4% that processes differ by anyway, so that more
-samples in a measurement would buy nothing; rounds average over the processes."""
+"""Half-width of the median's interval: below the 0.4% that processes differ by anyway, so more
+samples in a measurement would gain nothing; rounds average over the processes."""
 MIN_SAMPLES: Final = 10
 """Below 6 samples the median has no 95% interval at all, and that of 9 is the whole range."""
 SHARE_S: Final = 2.0
@@ -29,7 +28,7 @@ SHARE_S: Final = 2.0
 MIN_WARM_UP: Final = 1
 """The first launch of a kernel in a process loads its code; how many more follow is detected."""
 LONG_LAUNCH_S: Final = 0.5
-"""A launch this long averages over enough of its own jitter to stand for itself."""
+"""A launch this long averages over its own jitter, so one sample is enough."""
 HICCUP: Final = 2.0
 """A launch that takes more than twice as long as it was known to take was disturbed: it is kept,
 but it does not make the kernel a long one."""
@@ -37,7 +36,7 @@ MAX_SAMPLES: Final = 500
 """Keeps a measurement near 10 kB on disk; the median then lies within the middle 9% of the
 samples."""
 CHECK_GROWTH: Final = 1.1
-"""The interval is looked at again after 10% more samples: looking is not free for the GPU."""
+"""The interval is checked again after 10% more samples, since the GPU is idle during a check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +44,9 @@ class Policy:
     """How long to sample.
 
     ``target``   wanted half-width of the median's interval, relative to the median
-    ``samples``  at least so many, unless a launch is long or the share is used up
+    ``samples``  minimum, unless a launch is long or the share is used up
     ``share_s``  seconds of wall time for the measurement, launches and their preparation included
-    ``warm_up``  at least so many untimed launches before; 0 switches warm-up off
+    ``warm_up``  minimum of untimed launches before; 0 switches warm-up off
     """
 
     target: float = TARGET
@@ -82,7 +81,7 @@ def sample(
     ``launch`` runs the kernel once and returns its seconds; ``clock`` gives the wall time;
     ``known_s`` is what a launch took before, so that a disturbed one is not taken for long.
     """
-    median_rank(policy.samples)  # imports scipy, which must not eat into the share
+    median_rank(policy.samples)  # imports scipy, which must not take from the share
     started = clock()
     values: list[float] = []
     ordered: list[float] = []
@@ -128,7 +127,7 @@ def median_rank(count: int, confidence: float = CONFIDENCE) -> int:
 
     The number of samples below the true median is binomial(count, 1/2), whatever the
     distribution; r is the largest rank whose interval has at least the confidence asked for.
-    0 if there is none: fewer than 6 samples say nothing at 95%.
+    0 if there is none: fewer than 6 samples give no interval at 95%.
     """
     from scipy.stats import binom
 
@@ -141,7 +140,7 @@ def median_rank(count: int, confidence: float = CONFIDENCE) -> int:
 def median_interval(
     ordered: Sequence[float], confidence: float = CONFIDENCE
 ) -> tuple[float, float] | None:
-    """Interval of the median of ascending samples, free of assumptions on their distribution.
+    """Interval of the median of ascending samples, for any distribution.
 
     ``None`` if there are too few samples for the confidence.
     """

@@ -1,8 +1,8 @@
-"""What a device did while it was timed: readings beside the launches, and what they say.
+"""The state of a device while it was timed: readings during the launches, and their summary.
 
 A watch reads the device's sensor at both edges of a measurement, just after the warm-up and just
-after the last launch, and in a thread during it. Kernel times come from the GPU's own events, so
-that a reading does not enter them; it may delay the next launch, which is not timed.
+after the last launch, and in a thread during it. Kernel times come from the GPU's own events, so a
+reading does not affect them; it may delay the next launch, which is not timed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nqbench.errors import DeviceError
 from nqbench.record import Record
 
 PERIOD_S: Final = 0.1
-"""Between readings during a measurement: NVML itself renews power and clocks every 20 to 100 ms."""
+"""Between readings of a measurement: NVML itself updates power and clocks every 20 to 100 ms."""
 QUANTITIES: Final = ("sm_mhz", "memory_mhz", "temperature_c", "power_mw")
 THROTTLING: Final = (
     "hw_slowdown",
@@ -27,12 +27,11 @@ THROTTLING: Final = (
     "hw_thermal_slowdown",
     "hw_power_brake_slowdown",
 )
-"""Reasons that speak of the machine's cooling and supply, not of the kernel: the measurement is
-marked. ``sw_power_cap`` is not among them: a GPU at its board's power limit does what it is built
-for, a kernel that reaches the limit does so every time, and the limit is part of the measurement's
-key."""
+"""Reasons that concern the machine's cooling and supply and not the kernel: the measurement is
+marked. ``sw_power_cap`` is not one of them: a GPU at its power limit works as designed, a kernel
+that reaches the limit does so every time, and the limit is part of the measurement's key."""
 IDLE: Final = "gpu_idle"
-"""Left out of the reasons: between two launches every GPU is idle."""
+"""Not listed as a reason: between two launches every GPU is idle."""
 
 STEADY_CLOCK: Final = 0.01
 """SM clocks whose medians stay within 1% over all measurements cannot explain an effect above
@@ -98,7 +97,8 @@ def summary(readings: Sequence[Reading]) -> dict[str, Any]:
     """The readings of a measurement as a record holds them; empty without readings.
 
     ``{sm_mhz: {min, median, max}, ..., energy_mj, clock_reasons, readings}``. ``energy_mj`` is what
-    the whole GPU took between the first and the last reading. A quantity nobody told is absent.
+    the whole GPU took between the first and the last reading. Quantities that the device does not
+    report are absent.
     """
     if not readings:
         return {}
@@ -138,8 +138,8 @@ def throttled(telemetry: Mapping[str, Any]) -> str:
 def clock_warning(records: Iterable[Record], identity: Mapping[str, Any]) -> str:
     """One sentence if the SM clock differed between the timed measurements of a GPU, else empty.
 
-    NVML does not tell whether clocks are locked, so what they did is looked at: measurements of one
-    run that were timed at different clocks are not comparable.
+    NVML does not report whether clocks are locked, so this checks the readings: measurements of one
+    run at different clocks are not comparable.
     """
     good = [r for r in records if r.round > 0 and r.status == "ok" and r.samples_s]
     seen = [r.telemetry for r in good if "sm_mhz" in r.telemetry]

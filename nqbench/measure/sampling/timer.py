@@ -1,4 +1,4 @@
-"""Launching a prepared plan again and again, with signs of life for whoever waits."""
+"""Launching a prepared plan repeatedly, with heartbeats for the runner."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from nqbench.devices.base import Launch, Prepared
 from nqbench.errors import DeviceError
 
 BEAT_S: Final = 0.5
-"""Between launches a worker says at most this often that it lives: too rare to disturb timing."""
+"""Shortest interval between a worker's heartbeats: too long to disturb timing."""
 
 Beat = Callable[[], None]
 
 
 class Timer:
-    """Launches a prepared plan, with a sign of life before each launch that is not too soon."""
+    """Launches a prepared plan, with a heartbeat before a launch, at most every ``BEAT_S``."""
 
     def __init__(self, prepared: Prepared, timeout_s: float | None, beat: Beat) -> None:
         self._prepared = prepared
@@ -32,7 +32,7 @@ class Timer:
         """Seconds of all launches so far."""
 
     def launch(self) -> None:
-        """Launch once; ``last_s`` is its kernel time, or its wall time where that is all."""
+        """Launch once; ``last_s`` is its kernel time, or its wall time without one."""
         started = time.monotonic()
         if started >= self._next_beat:
             self._beat()
@@ -40,7 +40,7 @@ class Timer:
         self.last = self._prepared.launch(self._timeout_s)
         wall_s = time.monotonic() - started
         self.last_s = wall_s if self.last.kernel_s is None else self.last.kernel_s
-        if not 0 <= self.last_s < math.inf:  # also of NaN; it would spoil every median it is in
+        if not 0 <= self.last_s < math.inf:  # also for NaN, which would spoil every median
             raise DeviceError(f"the device's clock says that a launch took {self.last_s} s")
         self.total_s += self.last_s
         self.blocked += self.last.blocked

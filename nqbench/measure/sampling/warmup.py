@@ -1,8 +1,8 @@
 """When a kernel is warm: untimed launches continue until the launch times stop falling.
 
 The first launches of a kernel pay for what later ones find ready: loaded code, page tables, caches,
-clocks that rise from their idle state. How many launches that takes differs between kernels and
-GPUs, so it is watched instead of fixed, within bounds; the count and the reason are recorded.
+clocks that have risen from idle. How many launches this takes differs between kernels and GPUs, so
+it is detected, within bounds; the count and the reason are recorded.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 STEADY_LAUNCHES: Final = 3
-"""So many launches without a new lowest time mean steady: a single one may be slow by chance,
-three in a row are not while times still fall."""
+"""Launches without a new lowest time that mean steady: one may be slow by chance, but not three in
+a row while times still fall."""
 FALL: Final = 0.01
 """A launch counts as lower if it is 1% below the lowest so far. Less than that is noise (0.1 to 1%
 between launches on an idle GPU), and it falls on samples of which the median is taken."""
@@ -22,7 +22,7 @@ MAX_LAUNCHES: Final = 30
 """Noise alone sets a new low by 1% ever more rarely; what still falls now is drift, not warm-up,
 and drift is what rounds are for."""
 TIME_SHARE: Final = 0.2
-"""Of a measurement's time, so that sampling keeps most of it."""
+"""Largest share of a measurement's time, so that sampling keeps most of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,7 @@ def warm_up(
     """Launch until the times stop falling; at least ``least`` times, none at all if that is 0.
 
     ``limit_s`` bounds the wall time once ``least`` launches are made. ``ramp_s`` is the wall time
-    that an idle device needs until its clocks have risen: launches continue for so long, whatever
-    their number.
+    that an idle device needs until its clocks have risen: launches continue for at least that long.
     """
     if least == 0:
         return WarmUp(0, "off")

@@ -35,7 +35,7 @@ from nqbench.system.crash import write_crash
 PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 CHUNK: Final = 1 << 16
 GRACE_S: Final = 2.0
-"""How long a worker may run after its input closed: enough to release a GPU, not to linger."""
+"""How long a worker may run after its input closed: enough to release a GPU."""
 
 
 def die_with_parent() -> None:
@@ -113,7 +113,7 @@ def main() -> None:
     try:
         serve(requests, output)
     except BrokenPipeError:
-        sys.exit(1)  # the runner is gone; nobody is left to tell
+        sys.exit(1)  # the runner is gone
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What travels between a run and its workers: one JSON object per line.
+"""Messages between a run and its workers: one JSON object per line.
 
-A worker is sent ``Open`` once and answers ``Ready`` or ``Refused``. Each request after that it
-confirms by ``Accepted``, gives a sign of life (``Beat``) before launches, and ends by ``Done``.
+A worker receives ``Open`` once and answers ``Ready`` or ``Refused``. It answers each request with
+``Accepted``, a heartbeat (``Beat``) before launches, and ``Done``.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Open:
 class MeasureRequest:
     """Verify (one untimed launch) or measure a point.
 
-    ``round``       0 to verify; the device's answers may depend on it (the test device)
+    ``round``       0 to verify; the test device's answers may depend on it
     ``timeout_s``   limit of one launch
     ``expected_s``  seconds that a launch took before, if there was one
-    ``profiled``    a profiler watches: it sees the first launch of each kernel of a program
+    ``profiled``    a profiler is attached: it sees the first launch of each kernel of a program
     """
 
     point: Point
@@ -57,7 +57,7 @@ Request = MeasureRequest | CompileRequest
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """How a worker introduces its device; ``host`` is the identity of the CPU beside it.
+    """How a worker introduces its device; ``host`` is the identity of its CPU.
 
     ``no_telemetry``: why a device that should have a sensor has none.
     """
@@ -79,7 +79,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The worker is open; without a device there is nothing to introduce."""
+    """The worker is ready; ``hello`` describes its device, if it has one."""
 
     hello: Hello | None = None
 
@@ -99,12 +99,12 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A launch follows: the worker lives."""
+    """A heartbeat: a launch follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a request."""
+    """The result of a request."""
 
     measurement: Measurement
 
@@ -132,7 +132,7 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "measurement": Measurement.from_json,
     }
 )
-"""How fields are read whose JSON is not the value itself."""
+"""Readers of the fields whose JSON is not the value itself."""
 
 
 def encode(message: Message) -> bytes:

@@ -20,19 +20,19 @@ from nqbench.measure.worker.process import WorkerDied, WorkerProcess
 from nqbench.vocabulary import Status
 
 PREPARE_LIMIT_S: Final = 300.0
-"""Making a plan, compiling and copying it: minutes only for boards that nobody would study."""
+"""Making a plan, compiling and copying it: it takes minutes only for absurdly large boards."""
 GRACE_S: Final = 1.0
-"""On top of a launch's limit: the last sign of life may be half a second old, and a device that
-notices the time limit itself gives the better reason."""
+"""Added to a launch's limit: the last heartbeat may be half a second old, and a device that notices
+the limit itself gives a better reason."""
 START_TRIES: Final = 3
-"""A worker that dies while it starts may have been killed from outside; three are no accident."""
+"""A worker that dies while it starts may have been killed from outside; three cannot be chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """One request to a worker.
 
-    ``limit_s`` is the longest silence between launches, ``tag`` whatever the sender knows it by.
+    ``limit_s`` is the longest silence between launches, ``tag`` identifies it to the sender.
     At ``end`` (monotonic seconds) the job is given up: it is then ``skipped``, for the reason
     ``late``.
     """
@@ -46,14 +46,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a job, and the process that did it."""
+    """The result of a job, and the process that did it."""
 
     measurement: Measurement
     worker: int
 
 
 class Workers(Protocol):
-    """Whoever carries out jobs: processes, or the runner's own process."""
+    """Carries out jobs, in worker processes or in the runner's own process."""
 
     @property
     def hello(self) -> Hello:
@@ -81,7 +81,7 @@ class Slot:
 class WorkerPool:
     """``size`` worker processes on one device. Opens the first at once, the others when needed.
 
-    ``again`` says that the run has had this device open before. Raises ``DeviceUnavailable`` (or
+    ``again``: the run has had this device open before. Raises ``DeviceUnavailable`` (or
     another ``NqbenchError``) if the device cannot be opened, ``DeviceLost`` if it could before.
     """
 
@@ -118,7 +118,7 @@ class WorkerPool:
             yield from self._collect()
 
     def close(self) -> None:
-        """End every worker: kindly if it is idle, at once if it is not."""
+        """End every worker: an idle one may finish, a busy one is killed."""
         for slot in self._slots:
             if slot.worker is not None:
                 if slot.job is None:
@@ -134,7 +134,7 @@ class WorkerPool:
         if slot.worker is None or not slot.worker.send(job.request):
             if slot.worker is not None:
                 slot.worker.kill()
-            slot.worker = None  # nothing to end, should the next one not start
+            slot.worker = None  # nothing to end if the next one does not start
             slot.worker = self._replacement()
             slot.worker.send(job.request)
         slot.job, slot.accepted, slot.launching = job, False, False
@@ -146,7 +146,7 @@ class WorkerPool:
             return _start(self.spec)
         except NqbenchError as error:
             raise DeviceLost(
-                f"{self.spec} could be used no more: {error}; what was measured is kept,"
+                f"{self.spec} can no longer be used: {error}; what was measured is kept,"
                 " run again to resume"
             ) from error
 
@@ -188,7 +188,7 @@ class WorkerPool:
             if slot.accepted or slot.worker.fresh:
                 yield self._lost(slot, slot.job, "crashed", "")
             else:
-                # It died between two jobs: not this one's doing, so a new worker gets it.
+                # It died between two jobs, so this one is not the cause: a new worker gets it.
                 slot.worker.kill()
                 slot.worker = None
                 self._give(slot, slot.job)

@@ -1,4 +1,4 @@
-"""One worker process: started, spoken to, ended."""
+"""One worker process: starting it, its messages, ending it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from nqbench.measure.worker.messages import (
 from nqbench.system.crash import UNEXPECTED
 
 CLOSE_S: Final = 10.0
-"""A worker told to end gets this long to release its device, then it is killed."""
+"""Time for a worker to release its device when it is closed; then it is killed."""
 OPEN_LIMIT_S: Final = 120.0
-"""Imports and a driver's start take seconds; a driver that hangs takes for ever."""
+"""Imports and a driver's start take seconds; a driver that hangs takes forever."""
 TAIL_BYTES: Final = 4096
 REASON_LENGTH: Final = 300
 CHUNK: Final = 1 << 16

@@ -35,10 +35,10 @@ from nqbench.workloads.base import FAULT, Workload
 
 
 class Session:
-    """One open device. ``beat`` is called before launches, so that a parent can tell a hang."""
+    """One open device. ``beat`` is called before launches, so that the runner can detect a hang."""
 
     def __init__(self, spec: str, beat: Beat = lambda: None) -> None:
-        """Open the device. Raises ``DeviceUnavailable`` if it is not here."""
+        """Open the device. Raises ``DeviceUnavailable`` if it cannot be used."""
         self.device: Device = open_device(spec)
         self.spec = spec
         self._beat = beat
@@ -46,10 +46,10 @@ class Session:
         self._sensor, self._no_sensor = sensor_of(self.device)
         self._idle = True
         if self.device.timed:
-            median_rank(1)  # imports scipy: a second that is known of now, and surprises later
+            median_rank(1)  # imports scipy: a second, better spent now than while sampling
 
     def hello(self) -> Hello:
-        """What this device is."""
+        """The description of this device."""
         device = self.device
         return Hello(
             spec=self.spec,
@@ -102,7 +102,7 @@ class Session:
         cold = point.factors.get(L2) == COLD
         if device.timed and not isinstance(plan, CpuPlan):
             found.about[L2] = COLD if cold else HOT
-        # The test device picks its victims by size; a real one ignores what a plan is about.
+        # The test device picks faults by size; a real one ignores ``about``.
         plan = replace(plan, about={"n": point.n, **plan.about})
         device.expect(workload.expected(point.configuration))
         with found.spending("prepare"):
@@ -132,7 +132,7 @@ class Session:
         else:
             with found.spending("sample"):
                 timer.launch()
-            # Not a time of the point: it tells the budget what further launches may take.
+            # Not a time of the point: the budget predicts further launches from it.
             untimed = timer.last.kernel_s is None
             found.about["simulation_s" if untimed else "first_launch_s"] = timer.last_s
             found.counters = dict(timer.last.counters or {})
