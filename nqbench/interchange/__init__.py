@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nqbench.errors import StoreError, StudyError
+from nqbench.errors import FolderRefused, StoreError, StudyError
 from nqbench.runs.reading import MANIFEST
+from nqbench.system.files import DISK_ERRORS
 
 if TYPE_CHECKING:
     from nqbench.analysis.data.dataset import Dataset
@@ -70,5 +71,6 @@ def export_run(run: Path, form: str, out: Path | None) -> str:
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(text, encoding="utf-8", errors="backslashreplace")
         except OSError as error:
-            raise StoreError(f"{out} cannot be written: {error.strerror}") from error
+            failed = StoreError if error.errno in DISK_ERRORS else FolderRefused
+            raise failed(f"{out} cannot be written: {error.strerror}") from error
     return text

@@ -6,7 +6,6 @@ A page is a list of blocks. :func:`markdown` and :func:`html` write the same blo
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 import re
@@ -22,15 +21,13 @@ from nqbench.report.exporters.html import environment
 from nqbench.report.exporters.markdown import body, code, escape
 from nqbench.report.figures.style import Drawing, save
 from nqbench.report.table import Source, Table
-from nqbench.system.files import replacing
+from nqbench.system.files import DISK_ERRORS, replacing
 
 FORMATS: Final = ("md", "csv", "tex")
 """What tables are written in unless something else is asked for."""
 FIGURE_FORMATS: Final = ("svg", "pdf", "png")
 _SHOWN_FIRST: Final = (".svg", ".png")
 """What a browser shows."""
-BROKEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-"""Errors of a disk; any other means that the folder was the wrong one to ask for."""
 LINKED: Final = re.compile(r"\(<((?:table|figure)-[^<>/]+)>\)")
 """A file of ours in the page's own folder, as pages link it."""
 
@@ -180,14 +177,14 @@ def unused(wanted: str, taken: set[str]) -> str:
 
 @contextmanager
 def _folder_errors(path: Path) -> Iterator[None]:
-    """Turn an error of the file system into one sentence: ``FolderRefused``, unless it broke."""
+    """Turn an error of the file system into one sentence."""
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
         if isinstance(error, FileNotFoundError):
             reason = "no folder can be created there"
-        raise (StoreError if error.errno in BROKEN else FolderRefused)(
+        raise (StoreError if error.errno in DISK_ERRORS else FolderRefused)(
             f"the report cannot be written to {path}: {reason}; give another folder with --out"
         ) from error
 

@@ -1,7 +1,8 @@
-"""Files: written whole or not at all, the cache folder, and names that can be printed."""
+"""Files: written whole or not at all, errors of disks, the cache folder, printable names."""
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Final
 
 CACHE_ENVIRONMENT: Final = "NQBENCH_CACHE_DIR"
+DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""A disk that is full or broken; after any other error, another folder helps."""
 
 
 @contextmanager

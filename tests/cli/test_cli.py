@@ -164,7 +164,8 @@ def test_a_folder_that_is_a_file_is_a_wrong_command_line(folder: Path) -> None:
         done = call(*words, "--out", "study.yaml", cwd=folder)
         assert done.code == 2, (words, done.err)
         assert done.err.splitlines()[-1].startswith("nqbench: "), words
-    assert call("report", run, "--out", "/proc/nqbench", cwd=folder).code == 2
+    for words in (("report", run), ("export", run, "-f", "csv")):
+        assert call(*words, "--out", "/proc/nqbench/x", cwd=folder).code == 2
     assert not (folder / "plots").exists()
 
 
