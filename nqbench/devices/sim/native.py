@@ -20,6 +20,11 @@ OPTIMISATION_LEVEL: Final = 2
 """Needed so that instruction selection merges masked operations; see docs/simulator.md."""
 
 PASSES: Final = ("sroa", "instruction_combine", "simplify_cfg")
+SWITCHED_OFF: Final = (
+    *("loop_vectorization", "slp_vectorization"),
+    *("loop_unrolling", "loop_interleaving"),
+)
+"""The IR is vectors of a warp's lanes already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ def object_code(text: str, cpu: Cpu) -> bytes:
             cpu.features,
             str(OPTIMISATION_LEVEL),
             *PASSES,
+            *SWITCHED_OFF,
             text,
         )
     )
@@ -82,10 +88,8 @@ def compile_object(text: str, cpu: Cpu) -> bytes:
     target = _target_machine(cpu)
     module = llvm.parse_assembly(text)
     options = llvm.create_pipeline_tuning_options(speed_level=1)
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    options.loop_unrolling = False
-    options.loop_interleaving = False
+    for what in SWITCHED_OFF:
+        setattr(options, what, False)
     builder = llvm.create_pass_builder(target, options)
     passes = llvm.create_new_module_pass_manager()
     for add in PASSES:

@@ -69,6 +69,25 @@ def test_another_cpu_has_code_of_its_own(compiled: list[str]) -> None:
     assert any("define i32 @sim_warp(" in module for module in compiled)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PASSES", native.PASSES[:2]),
+        ("SWITCHED_OFF", native.SWITCHED_OFF[1:]),
+        ("OPTIMISATION_LEVEL", 1),
+        ("installed", lambda package: "0"),
+    ],
+)
+def test_other_passes_or_another_llvm_compile_anew(
+    name: str, value: object, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(ptx(ADD, 1, variables=f"// before {name}"), "k", RULES)
+    compiled.clear()
+    monkeypatch.setattr(native, name, value)
+    assert right(ptx(ADD, 1, variables=f"// with another {name}"))
+    assert any("define i32 @sim_warp(" in module for module in compiled)
+
+
 def test_a_cache_that_cannot_be_written_is_done_without(
     compiled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
