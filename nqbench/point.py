@@ -88,7 +88,7 @@ def varied(points: Sequence[Point]) -> list[str]:
     return ["n", *(k for k in names if len({str(p.factors.get(k)) for p in points}) > 1)]
 
 
-def telling(points: Sequence[Point], launch: Collection[str]) -> list[str]:
+def distinguishing(points: Sequence[Point], launch: Collection[str]) -> list[str]:
     """Names of the factors that distinguish points of one sweep with the same ``n`` and system:
     those of ``launch`` (which a system's name leaves open), and those in which one system varies.
     """

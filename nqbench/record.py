@@ -279,5 +279,5 @@ def not_a(path: Sequence[int | str], value: object, error: str = "") -> str:
 
 
 def _name(path: Sequence[int | str]) -> str:
-    """A path as people write it: ``points[1].factors.n``."""
+    """A path in short form: ``points[1].factors.n``."""
     return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in path).removeprefix(".")

@@ -112,7 +112,7 @@ class Budget:
         if wanted_s > left_s:
             return (
                 f"one launch is predicted to take {_text(launch_s)} (from N={from_n}), for which"
-                f" --budget {_text(self.total_s or 0)} leaves no time beside the points before it;"
+                f" --budget {_text(self.total_s or 0)} leaves no time after the points before it;"
                 " raise it"
             )
         return ""
@@ -182,7 +182,7 @@ class Budget:
             round_s -= cost_s
             dropped[key] = (
                 f"{rounds} rounds of this point take about {_text(rounds * cost_s)}, which does"
-                f" not fit --budget {_text(self.total_s or 0)} beside the shorter points; raise it"
+                f" not fit --budget {_text(self.total_s or 0)} together with the shorter points; raise it"
             )
         return dropped
 

@@ -127,7 +127,7 @@ def _measure(stages: Stages, tasks: Sequence[Task], hello: Hello, opened: Worker
         timed = stages.verify(timed, None)
     else:
         timed = stages.verify(timed, opened)
-        opened.close()  # a round is a process of its own
+        opened.close()  # each round is a new process
     stages.rounds(timed)
 
 

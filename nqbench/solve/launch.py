@@ -34,7 +34,7 @@ class Launched:
     ``kernel_s``   seconds of the kernel; ``None`` where time has no meaning (simulator)
     ``wall_s``     seconds in all, including making the input and compiling
     ``factors``    every factor with its resolved level
-    ``findings``   what the workload reports beside the answer
+    ``findings``   what the workload reports in addition to the answer
     """
 
     answer: int | None

@@ -32,7 +32,7 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
 
 
 def nearest_file(path: Path, *suffixes: str) -> Path | None:
-    """The file beside ``path`` whose name is most like its own, or ``None``.
+    """The file in the folder of ``path`` whose name is most like its own, or ``None``.
 
     Names are compared without their suffix: an equal suffix does not make them similar.
     """

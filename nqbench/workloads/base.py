@@ -108,7 +108,7 @@ class Workload(ABC):
     def auto_level(
         self, name: str, factors: Mapping[str, Level], system: str | None
     ) -> Level | None:
-        """The level that ``auto`` means for the factor ``name`` beside other ``factors``.
+        """The level that ``auto`` means for the factor ``name``, given the other ``factors``.
 
         ``None`` where it depends on the device, or the factor has no ``auto``.
         """
@@ -142,7 +142,7 @@ class Workload(ABC):
         return {}
 
     def findings(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float | str]:
-        """What a launch reports beside the answer, for ``Record.about``: how a search ended, say.
+        """What a launch reports in addition to the answer, for ``Record.about``.
 
         ``FAULT`` explains a wrong answer.
         """

@@ -29,7 +29,7 @@ constexpr unsigned nqbench_never = 0;
 
 namespace variant {
 
-// Values in place of loaded ones. They differ from index to index: a constant would let the compiler
+// Values instead of loaded ones. They differ from index to index: a constant would let the compiler
 // compute the arithmetic beforehand, or once for all passes of a loop. One logic operation each at
 // most, about what the address of the load has cost.
 template <class T> __device__ __forceinline__ T stand_in(unsigned long long index) { return T(index); }

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from nqbench.cli.show.console import console, duration, say
 from nqbench.cli.show.tables import print_fitting
-from nqbench.point import telling, text, varied
+from nqbench.point import distinguishing, text, varied
 from nqbench.workloads import launch_factors
 
 if TYPE_CHECKING:
@@ -46,4 +46,4 @@ def _shown(points: Sequence[Point]) -> list[str]:
     """The factors that distinguish the points, without those that the system's name implies."""
     if not all(point.system for point in points):
         return varied(points)
-    return ["n", *telling(points, launch_factors(points[0].workload))]
+    return ["n", *distinguishing(points, launch_factors(points[0].workload))]

@@ -151,7 +151,7 @@ class CudaDevice(Device):
             stuck = cuda_driver.sticky_error()
             self.lost = self.lost or bool(stuck)
             name = stuck or cuda_driver.error_name(str(error)) or type(error).__name__
-            after = "; the process can use this GPU no more" if stuck else ""
+            after = "; this process can no longer use the GPU" if stuck else ""
             what = action if isinstance(action, str) else action()
             failure = LaunchError(f"{self.spec}: {what} failed with {name} ({error}){after}")
             failure.fatal = bool(stuck)

@@ -85,7 +85,7 @@ def chips(archs: Iterable[str]) -> list[DeviceFacts]:
             raise StudyError(
                 f"--arch: no architecture is called {arch!r}; {suggestion(arch, known)}"
             )
-    # A model describes a simulated device; here it stands for the chip itself.
+    # A model describes a simulated device; here it describes the chip itself.
     return [replace(load_model(arch).facts, kind="cuda") for arch in wanted]
 
 

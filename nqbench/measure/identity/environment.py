@@ -53,7 +53,7 @@ def source_hash() -> str:
 def describe() -> dict[str, Any]:
     """The environment of a run, for its manifest (JSON).
 
-    The machine is told apart by a hash of its name: manifests are published.
+    A hash of its name identifies the machine, since manifests are published.
     """
     host = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
     return {

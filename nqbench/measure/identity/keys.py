@@ -44,7 +44,7 @@ CPU_COMPILERS: Final = ("numba", "llvmlite", "numpy")
 CPU_LIBRARIES: Final = ("tbb",)
 """They take part in some CPU systems only."""
 CONTENTS: Final = "_sha256"
-"""Ending of a derived number that stands for a user's file: its name is a level, its contents are
+"""Ending of a derived value that identifies a user's file: its name is a level, its contents are
 not."""
 KERNEL_SUFFIXES: Final = (".cu", ".cuh")
 NOT_DEFINING: Final = frozenset({"builtins", "abc", "typing", "nqbench.workloads.base"})
@@ -143,7 +143,7 @@ def workload_files(name: str, *, on_cpu: bool) -> list[Path]:
     modules = {base.__module__ for base in type(workload).__mro__} - NOT_DEFINING
     if ":" in name:
         modules.add(name.partition(":")[0])
-    # Editors keep files of their own beside one that is open; their names begin with a dot.
+    # Editors keep temporary files in the folder; their names begin with a dot.
     inside = {path for module in modules for path in _folder(module)}
     found = sorted(path for path in inside if not path.name.startswith("."))
     python = [path for path in found if path.suffix == ".py"]
@@ -156,7 +156,7 @@ def workload_files(name: str, *, on_cpu: bool) -> list[Path]:
 def _folder(name: str) -> Iterable[Path]:
     """What is in a module's folder, and below it if the module is part of a package.
 
-    A lone module in a folder of installed libraries stands for itself.
+    For a single module in a folder of installed libraries it is that module only.
     """
     file = getattr(sys.modules.get(name), "__file__", None)
     if file is None:
@@ -169,7 +169,7 @@ def _folder(name: str) -> Iterable[Path]:
 
 
 def _with_includes(starts: Iterable[Path]) -> set[Path]:
-    """Kernel sources and what they include with quotes, from wherever."""
+    """Kernel sources and what they include with quotes, from any folder."""
     found: set[Path] = set()
     for start in starts:
         found |= {start.resolve(), *headers_of(start, _text(start), _text)}

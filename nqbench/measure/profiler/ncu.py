@@ -1,7 +1,7 @@
 """Hardware counters of a study's points, with NVIDIA Nsight Compute (``ncu``), in a separate run.
 
 ``counters: ncu`` in a study's ``measure`` block asks for it. After the rounds each point that was
-verified is launched once more, under ``ncu``, in a process of its own: a profiled kernel runs
+verified is launched once more, under ``ncu``, in a separate process: a profiled kernel runs
 several times and is never timed. For a program the first launch of each kernel is profiled; its
 counters are named ``NAME@KERNEL``, those of the main kernel also ``NAME``. The result is a record
 of round :data:`PROFILE_ROUND` whose counters have the simulator's names for the same quantities.
@@ -287,7 +287,7 @@ def read_launches(text: str) -> list[Profile]:
     ``--page raw``: a line of names, a line of units, a line per launch with a column per metric;
     the details page: a line per launch and metric. Lines of the profiler's own (``==PROF==``) and
     of the program may stand around them. Numbers may have thousands separators; what is not a
-    number (``n/a``, ``nan``) is left out. Raises ``DeviceError`` where there is no launch.
+    number (``n/a``, ``nan``) is left out. Raises ``DeviceError`` without a launch.
     """
     lines = text.splitlines()
     starts = (i for i, line in enumerate(lines) if line.startswith('"ID",'))

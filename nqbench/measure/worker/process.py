@@ -57,7 +57,7 @@ MISTAKE: Final = (
     "a mistake in the workload or in nqbench, or a setting that a library refuses; the device is"
     " not at fault"
 )
-"""What any other exception means that nobody foresaw."""
+"""What any other unexpected exception means."""
 
 
 class WorkerDied(DeviceError):
@@ -68,7 +68,7 @@ class WorkerProcess:
     """A running worker with an open device.
 
     ``hello`` is how it introduced its device, if it has one. Raises ``NqbenchError`` if the device
-    cannot be opened, ``WorkerDied`` if the process ended before it could tell.
+    cannot be opened, ``WorkerDied`` if the process ended before it answered.
     """
 
     def __init__(self, spec: str | None) -> None:

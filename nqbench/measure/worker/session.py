@@ -81,7 +81,7 @@ class Session:
         except (DeviceError, InfeasibleError) as error:
             found.fail("launch_error", str(error))
         found.wall_s = time.perf_counter() - started
-        return Measurement.from_json(found.as_json())  # plain numbers, wherever it goes
+        return Measurement.from_json(found.as_json())  # plain numbers
 
     def close(self) -> None:
         """Release the device."""
@@ -145,7 +145,7 @@ class Session:
             if answer is None:
                 if request.timed and isinstance(plan, KernelPlan):
                     (outputs, answer), reduce_s = timed(lambda: _reduce(workload, plan, prepared))
-                else:  # no phase of its own: once is enough
+                else:  # not a phase: once is enough
                     outputs, answer = _reduce(workload, plan, prepared)
                 found.about |= workload.findings(plan, outputs)
                 if point.probed:

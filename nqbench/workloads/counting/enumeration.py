@@ -37,7 +37,7 @@ _DEAD_AND_SOLUTIONS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 """By how much a dead descent and a solution lengthen a job beyond two iterations per descent.
 
 Every row entered is left once. A solution leaves the last row in the iteration that finds it
-(somers), in one of its own (the two-way loops, which are the same steps), or with the step up that
+(somers), in a separate one (the two-way loops, which are the same steps), or with the step up that
 ends every iteration (irrc, which also never stands in a row without an open column)."""
 
 

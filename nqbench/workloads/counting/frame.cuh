@@ -1,7 +1,7 @@
 // A frame is the work space of one thread: four words per board row, somewhere in memory.
 //
 // A *cursor* is a row number already multiplied and offset so that `words[cursor + constant]` is
-// the address: moving one row is one addition, and no quantity costs arithmetic of its own.
+// the address: moving one row is one addition, and no quantity costs further arithmetic.
 #pragma once
 #include "policy.cuh"
 

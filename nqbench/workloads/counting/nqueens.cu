@@ -30,7 +30,7 @@ template <class P> __device__ __forceinline__ Total block_sum(Total value) {
 }
 
 // Where the count goes is part of each paper's loop: one result per thread (feinbube2010; a 64-bit
-// word of its own instead of the 32-bit first word of the job, which would overflow and would need
+// word instead of the 32-bit first word of the job, which would overflow and would need
 // the jobs renewed before every launch), one atomic addition per thread (tanaka2011), one result
 // per block (zhang2011).
 template <class P>

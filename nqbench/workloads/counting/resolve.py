@@ -1,7 +1,7 @@
 """From the levels a user gives to a level for every factor, and to the grid of a launch.
 
 In order of precedence: the levels given, the system's own, the defaults. A level without meaning
-beside the others is refused if it was given, and becomes ``-`` if it was not.
+next to the others is refused if it was given, and becomes ``-`` if it was not.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
 
 
 def _senseless(levels: Levels) -> dict[str, str]:
-    """Factors without meaning beside the others, and what excludes them."""
+    """Factors without meaning next to the others, and what excludes them."""
     found: dict[str, str] = {}
     memory, rows, assignment = levels["memory"], levels["rows"], levels["assignment"]
     if memory == "local":

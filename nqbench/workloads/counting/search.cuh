@@ -1,5 +1,5 @@
 // The four loops. Each is one flat loop for all the jobs of a thread: a lane that has finished a
-// job fetches the next one inside the loop, while its neighbours go on with theirs.
+// job fetches the next one inside the loop, while its neighbours continue with theirs.
 #pragma once
 #include "frame.cuh"
 #include "jobs.cuh"
@@ -115,7 +115,7 @@ __device__ typename P::Counter search_somers(F& frame, Source<P, Probe>& source)
 }
 
 // Takes the lowest open column of `row`: counts it in the last row, otherwise fills the row below.
-// Returns the cursor to go on with.
+// Returns the cursor to continue with.
 template <class P, class F>
 __device__ __forceinline__ int place(F& frame, int row, int bottom, unsigned open, unsigned weight,
                                      typename P::Counter& count) {
@@ -179,7 +179,7 @@ __device__ typename P::Counter search_two_way(F& frame, Source<P, Probe>& source
 }
 
 // zhang2011, Figures 3 and 5: the loop itself steps up, the body makes up for it. The tail check
-// looks into the row just filled, so that a dead end costs no iteration of its own. Row 0 of a job
+// looks into the row just filled, so that a dead end costs no further iteration. Row 0 of a job
 // is left standing only when it has no open column: that is the end of the job.
 template <class P, class F, class Probe>
 __device__ typename P::Counter search_irrc(F& frame, Source<P, Probe>& source) {

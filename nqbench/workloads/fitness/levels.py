@@ -39,7 +39,7 @@ def find_scheme(given: Mapping[str, Level], system: str | None) -> Scheme:
         home = next(name for name in CPU_SYSTEMS if SYSTEMS[name]["scheme"] == asked)
         raise InfeasibleError(
             f"scheme: {asked} runs on the CPU, which only a system says; write system: {home}"
-            " in place of the scheme",
+            " instead of the scheme",
             "scheme",
         )
     return scheme

@@ -22,7 +22,7 @@ __global__ void fine1(const int* __restrict__ board, const int2* __restrict__ pa
     compare(board, pair.x, pair.y, conflicts);
 }
 
-// Fine-grained 2 (Algorithm 9): the thread's number, less n-1, n-2, ..., tells its pair.
+// Fine-grained 2 (Algorithm 9): the thread's number, less n-1, n-2, ..., gives its pair.
 __global__ void fine2(const int* __restrict__ board, int n, long long count, Total* conflicts) {
     long long rest = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (rest >= count) return;
@@ -39,7 +39,7 @@ __global__ void fine2(const int* __restrict__ board, int n, long long count, Tot
 enum class Atomics { per_conflict, per_thread, per_warp };
 
 // Coarse-grained (Algorithm 10): one thread per queen. The paper adds every conflict by itself.
-// Taken apart, a thread adds once: on a board at random it finds about one conflict.
+// In a variant a thread adds once: on a random board it finds about one conflict.
 template <Atomics Add>
 __global__ void coarse(const int* __restrict__ board, int n, Total* conflicts) {
     constexpr bool at_once = Add == Atomics::per_conflict && variant::full;

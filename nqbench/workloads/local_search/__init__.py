@@ -85,7 +85,7 @@ class LocalSearch(Workload):
         return variants.expected(str(factors["instance"]), n, seed, "quadratic")
 
     def work(self, factors: Mapping[str, Level]) -> float:
-        """Moves looked at, if the search does not stop before its last iteration."""
+        """Moves evaluated, if the search does not stop before its last iteration."""
         n, iterations = number(factors, "n"), number(factors, "iterations")
         return iterations * (n - 1) * (n - 2) / 2
 

@@ -147,7 +147,7 @@ def _facts(path: Path, stamp: tuple[int, int]) -> tuple[int, str]:  # noqa: ARG0
 
 ROOT_ERROR: Final = 2.0**-21
 """Largest relative error assumed of ``sqrt.approx.ftz.f32``: 4 units in the last place. OpenCL,
-whose root in single precision it may be, allows 3; ``tests/gpu`` looks at all normal numbers."""
+whose root in single precision it may be, allows 3; ``tests/gpu`` checks all normal numbers."""
 
 _U: Final = 2.0**-24
 _ROUNDINGS: Final = 160

@@ -130,8 +130,8 @@ def traffic(levels: Mapping[str, Level]) -> dict[str, int | float | str]:
 
     An operation is an addition, subtraction, multiplication or square root in single precision, a
     fused multiply-add is two; a distance takes six. Bytes are those that a thread asks for,
-    wherever they are served from: all data of an instance fit the L2 cache, so that device memory
-    sees them once per launch at most.
+    from any memory: all data of an instance fit the L2 cache, so device memory serves them at most
+    once per launch.
 
     ``operations_per_move``, ``roots_per_move`` and ``bytes_per_move`` of the evaluation, and the
     ``fp32_instructions_per_move`` that the operations take at least: one each, but that tiles fuse

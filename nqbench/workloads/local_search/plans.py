@@ -244,7 +244,7 @@ def iterate(context: ProgramContext, iterations: int, threshold: float) -> None:
 
 
 def iterate_unattended(context: ProgramContext, iterations: int, check_every: int) -> None:
-    """One kernel per iteration, which applies the move itself; the CPU looks at the state
+    """One kernel per iteration, which applies the move itself; the CPU checks the state
     (``State`` in ``tiled.cuh``) only every ``check_every`` launches."""
     left, done = iterations, False
     while left > 0 and not done:

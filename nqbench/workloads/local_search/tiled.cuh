@@ -86,7 +86,7 @@ __device__ __forceinline__ unsigned long long scan(const Tile& tile, const float
     }
     unsigned long long best = NO_BEST;
     float limit = __fadd_ru(bound, tile.slack);
-    float sum = 0.0f;  // of all that is read, where there is no arithmetic
+    float sum = 0.0f;  // of all that is read, in the variant without arithmetic
     if constexpr (variant::memory_only) {
 #pragma unroll
         for (int i = 0; i < X + 2; ++i) sum += own[i].x + own[i].y;
@@ -259,6 +259,6 @@ evaluation_resident(unsigned* tour, float2* places, unsigned n, unsigned rows, f
     if (threadIdx.x) return;
     *best = next;
     state[tickets] = 0;
-    atomicAdd(&state[evaluations], 1u);  // nobody waits for what was there
+    atomicAdd(&state[evaluations], 1u);  // the previous value is not used
     atomicAdd(&state[key == NO_BEST ? done : applied], 1u);
 }

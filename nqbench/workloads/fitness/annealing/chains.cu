@@ -2,7 +2,7 @@
 //
 // Every proposal is a function of its number alone (a counter-based random generator), so the lanes
 // evaluate the next 32 proposals against the present board. The first one that is accepted is made,
-// and the walk goes on behind it: exactly the walk that a CPU makes one step at a time. Cold
+// and the walk continues after it: exactly the walk that a CPU makes one step at a time. Cold
 // chains refuse nearly everything, so that few evaluations are thrown away.
 //
 // Memory of a chain: a board of n words and two arrays of 2n - 1 counters, queens per diagonal.
@@ -12,7 +12,7 @@ constexpr unsigned kWarp = 32;
 constexpr unsigned kAll = 0xffffffffu;
 constexpr int kMostRise = 32;      // annealing/cooling.MAX_RISE
 constexpr unsigned kTries = 32;    // annealing/cooling.TRIES: a lane for each
-constexpr unsigned kPoll = 256;    // rounds between looks at what other chains have found
+constexpr unsigned kPoll = 256;    // rounds between checks of what other chains have found
 constexpr unsigned long long kNone = ~0ull;
 
 struct Rules {
@@ -150,7 +150,7 @@ __device__ unsigned leap(Chain<Word>& chain, Walk& walk, unsigned width, int fir
 }
 
 // Whether a chain that found its board earlier makes this one needless. Chains with fewer steps so
-// far go on, so that who wins does not depend on who runs first.
+// far continue, so that the winner does not depend on the order of execution.
 __device__ bool beaten(const unsigned long long* best, unsigned step, unsigned lane) {
     unsigned long long found = 0;
     if (lane == 0) found = *static_cast<const volatile unsigned long long*>(best);

@@ -96,7 +96,7 @@ def cpu_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
 
 
 def check_packages(levels: Mapping[str, Level]) -> None:
-    """Refuse ``cpu_tbb`` where there is no TBB (``WrongDeviceError``: the point is skipped)."""
+    """Refuse ``cpu_tbb`` without TBB (``WrongDeviceError``: the point is skipped)."""
     if levels["scheme"] != "cpu_tbb":
         return
     fault = load_tbb()

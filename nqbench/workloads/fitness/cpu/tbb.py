@@ -80,7 +80,7 @@ def load_tbb() -> str:
 
 
 def _absent(name: str) -> str:
-    """Why there is no library: no package, or a package without it."""
+    """Why the library is missing: no package, or a package without it."""
     if _package() is None:
         return "the package tbb is not installed (pip install tbb; it exists for x86-64)"
     looked = ", ".join(dict.fromkeys(str(path.parent) for path in places()))
