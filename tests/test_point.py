@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nqbench.point import Level, Point, labels, telling
+from nqbench.point import Level, Point, distinguishing, labels
 
 
 def _point(system: str | None, **factors: Level) -> Point:
@@ -34,6 +34,6 @@ def test_points_without_a_system() -> None:
 
 def test_a_factor_that_varies_within_a_system_is_told_though_it_is_no_launch_factor() -> None:
     points = [_point("a.fast", layout=layout, block_size=64) for layout in ("x", "y")]
-    assert telling(points, ["block_size"]) == ["layout"]
+    assert distinguishing(points, ["block_size"]) == ["layout"]
     other = [*points, _point("a.slow", layout="x", block_size=32)]
-    assert telling(other, ["block_size"]) == ["layout", "block_size"]
+    assert distinguishing(other, ["block_size"]) == ["layout", "block_size"]

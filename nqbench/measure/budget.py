@@ -182,7 +182,7 @@ class Budget:
             round_s -= cost_s
             dropped[key] = (
                 f"{rounds} rounds of this point take about {_text(rounds * cost_s)}, which does"
-                f" not fit --budget {_text(self.total_s or 0)} together with the shorter points; raise it"
+                f" not fit --budget {_text(self.total_s or 0)} with the shorter points; raise it"
             )
         return dropped
 
