@@ -29,10 +29,10 @@ compare: setup ## compare runs: make compare RUNS="results/local/A/x results/loc
 	$(BIN)/nqbench compare $(RUNS) --out plots/local/compare
 
 test: lint ## lint, then pytest on all cores; all but the slow sweeps
-	$(BIN)/pytest -q -n auto -m "not full"
+	$(BIN)/pytest -q -n auto --dist worksteal -m "not full"
 
 test-full: lint ## the same with every combination of the factor space
-	$(BIN)/pytest -q -n auto -m "full or not full"
+	$(BIN)/pytest -q -n auto --dist worksteal -m "full or not full"
 
 test-gpu: setup-dev ## the tests that need a GPU
 	$(BIN)/pytest -q -rs tests/gpu
