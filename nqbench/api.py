@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from nqbench.analysis.compare.statistics import DEFAULT_MARGIN
+from nqbench.errors import AnalysisError, StudyError
 from nqbench.runs.frame import column_of
 from nqbench.runs.frame import load as load_runs
 from nqbench.solve.launch import Launched, launch
 from nqbench.study import Study, duration_s, load_study
 from nqbench.study.dictionary import DictSource
 from nqbench.system.files import printable
+from nqbench.system.suggest import shown, suggestion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,14 +98,18 @@ class Run:
         factor; ``low`` and ``high`` are its 95% interval (NaN: there is none). ``sweep`` restricts
         it to one sweep, ``value`` to one quantity.
 
-        Raises ``AnalysisError`` where nothing can be compared, ``StoreError`` for a damaged run.
+        Raises ``AnalysisError`` for an unknown sweep and where nothing can be compared,
+        ``StoreError`` for a damaged run.
         """
         import pandas as pd
 
         data = self._data()
+        if sweep and sweep not in data.sweeps:
+            hint = suggestion(sweep, data.sweeps)
+            raise AnalysisError(f"the run has no sweep {shown(sweep)}; {hint}")
         return pd.DataFrame(_effect_rows(data, [sweep] if sweep else data.sweeps, value))
 
-    def report(self, out: Path | str | None = None, formats: Sequence[str] = ()) -> Report:
+    def report(self, out: Path | str | None = None, formats: Sequence[str] | str = ()) -> Report:
         """Write the tables and figures that the study asks for, and the page that links them.
 
         ``out`` is a folder, by default the one that ``nqbench report`` takes; ``formats`` are those
@@ -115,7 +121,8 @@ class Run:
         from nqbench.report.writer import default_out, write_report
 
         target = default_out(self.path) if out is None else Path(out)
-        return write_report([self.path], target, formats or ("md", "csv", "tex"))
+        chosen = [formats] if isinstance(formats, str) else formats
+        return write_report([self.path], target, chosen or ("md", "csv", "tex"))
 
     def _data(self) -> Dataset:
         from nqbench.analysis.data.collect import load_dataset
@@ -154,7 +161,7 @@ def run(
         spec,
         Path(out) if out is not None else local_folder(loaded.name, spec),
         fresh=fresh,
-        budget_s=duration_s(budget) if isinstance(budget, str) else budget,
+        budget_s=_seconds(budget),
         listener=listener,
         command=_command(loaded, spec),
         expand=partial(expand_study, warn=listener.message) if listener else expand_study,
@@ -190,25 +197,26 @@ def expand(study: StudyLike, device: str = "auto") -> list[Point]:
 def compare(
     *runs: Run | Path | str,
     by: str | None = None,
-    margin: float = DEFAULT_MARGIN,
+    margin: float | str = DEFAULT_MARGIN,
     value: str | None = None,
 ) -> Findings:
     """Compare the same points of several runs, or with ``by`` levels of a factor within one.
 
     The first run is the reference; nvbench's JSON files count as runs too. ``by`` is written
-    ``"FACTOR=REFERENCE,LEVEL..."``; ratios within ``margin`` of 1 count as the same; ``value``
-    names a phase or counter instead of the usual quantities. ``.table()`` of the result is a
-    DataFrame.
+    ``"FACTOR=REFERENCE,LEVEL..."``; ratios within ``margin`` of 1 (``0.01`` or ``"1%"``) count as
+    the same; ``value`` names a phase or counter instead of the usual quantities. ``.table()`` of
+    the result is a DataFrame.
 
     Raises ``StudyError`` and ``AnalysisError`` for runs that cannot be compared, ``StoreError`` and
     ``InterchangeError`` for a damaged one.
     """
-    from nqbench.analysis.compare.request import compare_datasets
+    from nqbench.analysis.compare.request import compare_datasets, parse_percentage
     from nqbench.interchange import open_runs
 
+    within = parse_percentage(margin, "the margin") if isinstance(margin, str) else margin
     paths = [_path(run) for run in runs]
     names = [printable(path) for path in paths]
-    return compare_datasets(open_runs(paths), names, by=by, margin=margin, value=value)
+    return compare_datasets(open_runs(paths), names, by=by, margin=within, value=value)
 
 
 def _command(study: Study, spec: str) -> list[str]:
@@ -216,6 +224,14 @@ def _command(study: Study, spec: str) -> list[str]:
     if isinstance(study.source, DictSource):
         return ["nqbench.run", study.name, spec]
     return ["nqbench", "run", printable(study.path), "--device", spec]
+
+
+def _seconds(budget: float | str | None) -> float | None:
+    """A budget in seconds. Raises ``StudyError`` for one in which nothing could be measured."""
+    seconds = duration_s(budget) if isinstance(budget, str) else budget
+    if seconds is not None and not seconds > 0:  # NaN included
+        raise StudyError(f"a budget of {seconds:g} s measures nothing; give more than 0 s")
+    return seconds
 
 
 def _path(run: Run | Path | str) -> Path:
@@ -261,7 +277,6 @@ def _bound(found: Estimate | None, side: Literal["low", "high"]) -> float:
 
 def _effect_rows(data: Dataset, sweeps: Sequence[str], value: str | None) -> list[dict[str, Any]]:
     from nqbench.analysis.factorial.effects import effects
-    from nqbench.errors import AnalysisError
 
     rows: list[dict[str, Any]] = []
     refused: list[AnalysisError] = []

@@ -69,7 +69,7 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
     if not told:
         ok = [p for p in data.points if p.ok]
         nothing = (
-            "none of them is a kernel, which findings compare: the tables have their times"
+            "none of them is a kernel, and findings compare kernels only; the tables have the times"
             if ok and all(p.cpu for p in ok)
             else "none of their differences exceeds its interval"
         )
@@ -200,8 +200,8 @@ def _baseline(data: Dataset, best: PointResult, what: Quantity) -> str:
     fastest = min(baselines, key=lambda p: _value(p, what))
     gain = point_ratio(fastest, best, what)
     return (
-        f"; {fastest.system} on the CPU takes {ratio(gain)} times as long (the whole count,"
-        " against the kernel alone)"
+        f"; {fastest.system} on the CPU {does(gain, what)} (the whole computation, against the"
+        " kernel alone)"
     )
 
 

@@ -217,7 +217,7 @@ def _meaning(comparison: Comparison, section: Section) -> tuple[str, ...]:
     return (
         *host,
         f"ratio: compared over reference, below 1 is faster; brackets: {CONFIDENCE:.0%} interval",
-        f"same: the interval lies within {comparison.margin:.3g} of 1; verdicts hold the"
+        f"same: the interval lies within {comparison.margin:.3g} of 1; verdicts keep the"
         f" false-discovery rate over all points at {ALPHA:.0%} (Benjamini-Hochberg)",
     )
 
@@ -248,7 +248,7 @@ def _ranks(findings: Findings) -> Table:
         (Column("Kendall", "number"), lambda r: r.kendall),
         (Column("Kendall p", "number"), lambda r: r.kendall_p),
     )
-    notes = ("1: the devices order the points alike; p: of the hypothesis that they are unrelated",)
+    notes = ("1: both devices rank the points the same; p: test of unrelated ranks",)
     title = "Rank correlation between devices"
     return Table("ranks", title, columns, rows, _all(findings), notes)
 

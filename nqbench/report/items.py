@@ -26,8 +26,9 @@ def items_of(data: Dataset) -> list[ReportItem]:
         return [_item(entry) for entry in given] or list(DEFAULT_ITEMS)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(
-            f"the manifest of run {data.name!r} is damaged: its report list holds what is neither"
-            " a table nor a figure; delete study.report from it to get the default tables"
+            f"the manifest of run {data.name!r} is damaged: its report list has an entry that"
+            " is neither a table nor a figure; delete study.report from it to get the default"
+            " tables"
         ) from error
 
 

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -218,6 +218,7 @@ class Page:
         self._out = Folder(out)
         self._folders = [self._out]
         self._inner: set[str] = set()
+        self._labels: set[str] = set()
         self.blocks: list[Block] = []
 
     def enter(self, name: str) -> None:
@@ -240,11 +241,19 @@ class Page:
         """Write a table in every format, show it and link its files, after its ``size``."""
         folder = self._folders[-1]
         name = folder.name("-".join(part for part in (f"table-{table.name}", suffix) if part))
-        files = [folder.text(name + e.suffix, e.render(table)) for e in self._exporters]
+        labelled = self._labelled(table)
+        files = [folder.text(name + e.suffix, e.render(labelled)) for e in self._exporters]
         self.heading(table.title, level)
         if inline and (self._inline_rows is None or len(table.rows) <= self._inline_rows):
             self.blocks.append(Shown(table))
         self._link(files, size)
+
+    def _labelled(self, table: Table) -> Table:
+        """The table, renamed where another one of the page has its label: LaTeX takes one of each,
+        and two runs of one study on one device have tables that are called alike."""
+        label = unused(table.label, self._labels)
+        self._labels.add(label)
+        return replace(table, name=table.name + label.removeprefix(table.label))
 
     def drawing(self, drawing: Drawing, source: Source, *, level: int = 2, of: str = "") -> None:
         """Write a figure in every format, show it and link its files; ``of`` ends its heading.

@@ -96,7 +96,7 @@ def judge_run(run: Path) -> SelfTest:
     if (data.name, data.sweeps) != (study().name, SIDES):
         raise AnalysisError(
             f"{run} holds the study {data.name}, not the self-test: its points are not identical,"
-            " so that their differences say nothing about the statistics; give a run that"
+            " so their differences say nothing about the statistics; give a run that"
             " `nqbench selftest --device` wrote"
         )
     if data.simulated:

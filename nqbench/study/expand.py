@@ -60,8 +60,7 @@ def expand(
     if all(point.skip for point in points):
         raise _nothing(
             study,
-            f"nothing would run on {facts.name}: all {len(points)} points are skipped,"
-            f" the first ({points[0].label()}) because {points[0].skip}",
+            f"nothing would run on {facts.name}: {_skipped(points)} because {points[0].skip}",
             "sweeps",
         )
     points = _variants(study, points, chosen, facts)
@@ -71,6 +70,13 @@ def expand(
 def _nothing(study: Study, message: str, key: str) -> NothingRuns:
     error = study.source.error(message, (key,))
     return NothingRuns(error.message, error.place)
+
+
+def _skipped(points: Sequence[Point]) -> str:
+    first = points[0].label()
+    if len(points) == 1:
+        return f"the only point ({first}) is skipped"
+    return f"all {len(points)} points are skipped, the first ({first})"
 
 
 def _workload(study: Study) -> Workload:

@@ -18,17 +18,28 @@ MAX_LISTED = 14
 def nearest(word: object, known: Iterable[str]) -> str | None:
     """The known name most like ``word``, or ``None`` when nothing is close.
 
-    The tail of a dotted name counts too, so that ``opt4_compact`` finds its paper's system.
+    The tail of a dotted name counts too, so that ``opt4_compact`` finds its paper's system. Where
+    the part before the dot is right, only the names that share it are candidates, and a name may be
+    cut short: ``feinbube2010.opt3`` is not like ``feinbube2010.base``.
     """
-    names = sorted(set(known))
-    for candidates in (
-        {name.casefold(): name for name in names},
-        {name.rsplit(".", 1)[-1].casefold(): name for name in names},
-    ):
-        close = difflib.get_close_matches(str(word).casefold(), candidates, 1, SIMILAR)
+    text, names = str(word).casefold(), sorted(set(known))
+    tails = {name.rsplit(".", 1)[-1].casefold(): name for name in names}
+    group = _group(word, names)
+    if group:
+        text = text.rsplit(".", 1)[-1]
+        tails = {name.rsplit(".", 1)[-1].casefold(): name for name in group}
+    for candidates in ({name.casefold(): name for name in names} if not group else {}, tails):
+        close = difflib.get_close_matches(text, candidates, 1, SIMILAR)
         if close:
             return candidates[close[0]]
-    return None
+    longer = [name for tail, name in tails.items() if text and tail.startswith(text)]
+    return longer[0] if group and longer else None
+
+
+def _group(word: object, names: Iterable[str]) -> list[str]:
+    """The names that share what stands before the last dot of ``word``; none without a dot."""
+    before, dot, _ = str(word).casefold().rpartition(".")
+    return [name for name in names if dot and name.casefold().startswith(before + dot)]
 
 
 def nearest_file(path: Path, *suffixes: str) -> Path | None:
@@ -47,7 +58,9 @@ def suggestion(word: object, known: Iterable[str]) -> str:
     """``did you mean 'x'?`` if a name is close, else the choices."""
     names = list(known)
     close = nearest(word, names)
-    return f"did you mean '{close}'?" if close else f"choose from {listing(names)}"
+    if close:
+        return f"did you mean '{close}'?"
+    return f"choose from {listing(_group(word, names) or names)}"
 
 
 def listing(names: Iterable[str], last: str = "or") -> str:

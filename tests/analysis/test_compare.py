@@ -307,7 +307,7 @@ def test_many_points_need_more_evidence_than_one() -> None:
 
 
 def test_a_margin_of_100_percent_is_refused() -> None:
-    with pytest.raises(StudyError, match="--margin 1 is not a margin"):
+    with pytest.raises(StudyError, match="a margin of 100% makes no sense"):
         judge([_sure(0.1)], 1.0)
 
 

@@ -85,7 +85,7 @@ CPU_ALONE = points(
     ("builder", "said"),
     [
         (factorial(rounds=1), "none of their differences exceeds its interval"),
-        (CPU_ALONE, "none of them is a kernel, which findings compare"),
+        (CPU_ALONE, "none of them is a kernel, and findings compare kernels only"),
         (alone(), "of 1 points 0 finished"),
         (parts_per_thousand(), "none of their differences exceeds its interval"),
     ],

@@ -140,7 +140,7 @@ def test_files(runs: Path, tmp_path: Path) -> None:
         ("compare old slow --by memory=a,b", "--by compares within one run, but 2 are given"),
         ("compare old --by memory=global", "needs a factor and two levels"),
         ("compare old slow --margin wide", "--margin 'wide' is not a percentage"),
-        ("compare old slow --margin 100%", "--margin 1 is not a margin"),
+        ("compare old slow --margin 100%", "a margin of 100% makes no sense"),
         ("compare old slow --fail-on faster", "write slower or differs"),
         ("compare old slow --out /proc/nowhere", "cannot be written to /proc/nowhere"),
         ("compare old slow --value tmie", "did you mean 'time'"),

@@ -78,7 +78,7 @@ def test_a_timed_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert (effects["low"] < effects["ratio"]).all()
     with pytest.raises(AnalysisError, match="no quantity is called 'tiem'"):
         run.table("tiem")
-    with pytest.raises(AnalysisError):
+    with pytest.raises(AnalysisError, match=f"no sweep 'nowhere'; choose from {STUDY['name']}"):
         run.effects("nowhere")
     assert len(nqbench.load(run)) == len(run.records)
     assert list(nqbench.load([run]).attrs["manifests"]) == [str(run.path)]
@@ -87,6 +87,10 @@ def test_a_timed_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert f"nqbench.run small {FAKE}" in Path(run.report(tmp_path / "page").paths[0]).read_text()
     found = nqbench.compare(run, by="layout=per_thread,interleaved").table()
     assert list(found["compared"]) == ["layout interleaved"] * 2
+    by = "layout=per_thread,interleaved"
+    (within,) = nqbench.compare(run, by=by, margin="5%").comparisons
+    assert within.margin == 0.05
+    assert run.report(tmp_path / "page", "csv").paths[1].suffix == ".csv"
     assert capfd.readouterr() == ("", "")
 
 
@@ -123,4 +127,7 @@ def test_other_mistakes_are_sentences(tmp_path: Path) -> None:
         nqbench.compare()
     with pytest.raises(NqbenchError, match="no device is called"):
         nqbench.run(STUDY, "gpu", tmp_path / "run")
+    for budget, said in ((0, "a budget of 0 s"), (float("nan"), "a budget of nan s"), ("3", "'3'")):
+        with pytest.raises(StudyError, match=said):
+            nqbench.run(STUDY, "fake", tmp_path / "run", budget=budget)
     assert not (tmp_path / "run").exists()

@@ -104,6 +104,13 @@ def test_the_same_item_twice_makes_two_files(serve: Serve, tmp_path: Path) -> No
     }
 
 
+def test_no_two_tables_of_a_page_have_one_latex_label(serve: Serve, tmp_path: Path) -> None:
+    run = factorial(sizes=(15,), report=[{"table": "effects", "of": "factorial"}] * 2)
+    written = write_report([*serve(run), *serve(run)], tmp_path, ("tex",)).paths
+    labels = [re.findall(r"\\label\{(.*?)\}", p.read_text())[0] for p in written[1:]]
+    assert len(set(labels)) == len(labels) == 4
+
+
 def test_several_runs_get_a_folder_each(serve: Serve, tmp_path: Path) -> None:
     runs = serve(
         factorial(sizes=(15,), report=EFFECTS[:1]), factorial(MINI, (9,), report=EFFECTS[:1])

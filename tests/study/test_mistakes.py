@@ -324,7 +324,9 @@ def test_whole_files(content: bytes, said: str, tmp_path: Path) -> None:
 
 
 def test_nothing_runs_on_this_device(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"study\.yaml:\d+: nothing would run on test CPU: all 1"):
+    with pytest.raises(
+        StudyError, match=r"study\.yaml:\d+: nothing would run on test CPU: the only"
+    ):
         points_of(tmp_path, BASE, CPU)
     with pytest.raises(StudyError, match=r"study\.yaml:2: nothing would run: .* 'cpu'"):
         points_of(tmp_path, "name: s\nn: {sim: [10]}\nfixed: {depth: 4}", CPU)

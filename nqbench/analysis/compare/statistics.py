@@ -156,7 +156,7 @@ def check_margin(margin: float) -> float:
     """The margin if it makes sense. Raises ``StudyError``."""
     if not 0 <= margin < 1:
         raise StudyError(
-            f"--margin {margin:g} is not a margin: write a percentage from 0% to below 100%"
+            f"a margin of {100 * margin:g}% makes no sense; it is at least 0% and below 100%"
         )
     return margin
 

@@ -141,7 +141,7 @@ def _measured(
 def _where(hosts: Series) -> str:
     """What the lines of CPU systems show, beside those of kernels."""
     if all(name.startswith("cpu.") for name in hosts):
-        return "cpu.*: whole count on the CPU; kernels: the kernel alone"
+        return "cpu.* on the CPU, timed as a whole; kernels: the kernel alone"
     return f"on the CPU, timed as a whole: {', '.join(hosts)}"
 
 

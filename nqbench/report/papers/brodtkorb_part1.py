@@ -70,9 +70,9 @@ def phases(
         ax.set_title(f"{run.name}, N = {n} (measured)", fontsize=8)
     legend(drawing, axes[len(published)])
     subtitle = (
-        "hatched: published times per launch times iterations; question mark: drawn without"
-        " numbers. Whiskers and numbers: the whole search; its phases come from another search"
-        " with events around each kernel and may add up to more"
+        "hatched: published time per launch, multiplied by iterations; question mark: drawn"
+        " without numbers. Whiskers and numbers: the whole search; its phases come from another"
+        " search with events around each kernel and may add up to more"
     )
     alt = f"Stacked bars of the phases of {len(systems)} searches at {len(shown)} sizes."
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)

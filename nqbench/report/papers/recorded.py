@@ -53,7 +53,7 @@ def _of_another_study(paper: Paper, run: Observed) -> str:
     many = "all" if there == len(spoken_of) else there or "none"
     return (
         f"{run.path} is a run of study '{run.data.name}' and has {many} of the"
-        f" {len(spoken_of)} systems that {paper.id} speaks of; `nqbench reproduce {paper.id}`"
+        f" {len(spoken_of)} systems that {paper.id} names; `nqbench reproduce {paper.id}`"
         " measures them as the paper did"
     )
 

@@ -89,7 +89,7 @@ def _notes(
             yield TOTALS
         yield interval_note(run.data.simulated, run.data.rounds)
     if any(c.printed_ratio.startswith("(") for c in cells):
-        yield "in brackets: quotients of the printed numbers, the paper prints none"
+        yield "in brackets: quotients of the printed numbers; the paper gives none"
     for c in cells:
         if isinstance(c.here, int) and c.printed != str(c.here):
             yield f"N={c.n}, {c.series.label}: {c.printed} printed, {c.here} counted"

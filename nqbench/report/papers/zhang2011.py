@@ -325,7 +325,7 @@ def _statistics(what: str, system: str, n: int, run: Observed) -> tuple[tuple[Ce
     command = run.data.command
     if n not in run.sizes:  # the study has other sizes for this device
         command = f"nqbench reproduce {run.data.name} --device cuda:0"
-    missing = f"{what} at N={n}: no instrumented kernel was run; `{command}` does"
+    missing = f"{what} at N={n}: no instrumented kernel was run; `{command}` runs one"
     if what != "iterations":
         return (None,) * len(STATISTICS), missing
     try:

@@ -15,7 +15,7 @@ CPU_NOTE = (
     "cpu.* systems run on the CPU and are timed as a whole; kernel times cover the kernel alone"
 )
 PROGRAM_NOTE = (
-    "The kernel time of a program (rows with an other time) covers a whole run with all its"
+    "The kernel time of a program (rows with a time `other`) covers a whole run with all its"
     " launches and copies, from an idle device to an idle device"
 )
 EXACT_NOTE = (

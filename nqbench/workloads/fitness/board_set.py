@@ -72,7 +72,7 @@ def fault_of(boards: NDArray[Any]) -> str:
             return f"board {index} has {found} conflicts"
         first = seen.setdefault(board.tobytes(), index)
         if first != index:
-            return f"boards {first} and {index} are alike"
+            return f"boards {first} and {index} are identical"
     return ""
 
 

@@ -51,7 +51,7 @@ def test_a_study_takes_the_first_board(path: Path) -> None:
 def test_faults_are_found() -> None:
     good = valid_board(10)
     assert fault_of(np.stack([good, good[::-1]])) == ""
-    assert fault_of(np.stack([good, good])) == "boards 0 and 1 are alike"
+    assert fault_of(np.stack([good, good])) == "boards 0 and 1 are identical"
     other = random_board(10, 1)
     assert fault_of(np.stack([good, other])) == f"board 1 has {conflicts(other)} conflicts"
     other[3] = other[4]
@@ -79,7 +79,7 @@ CHANGES: dict[str, tuple[Callable[[Arrays], Arrays], str]] = {
         lambda a: with_board(a, np.r_[a["boards"][2][[1, 0]], a["boards"][2][2:]]),
         r"board 2 has \d+ conflicts",
     ),
-    "a board twice": (lambda a: with_board(a, a["boards"][1]), "boards 1 and 2 are alike"),
+    "a board twice": (lambda a: with_board(a, a["boards"][1]), "boards 1 and 2 are identical"),
     "no boards": (lambda a: without(a, "boards"), "array 'boards' is missing"),
     "fractions": (lambda a: a | {"boards": a["boards"] + 0.5}, "array 'boards' is float64"),
     "a chain less": (lambda a: a | {"chains": a["chains"][1:]}, "4 chains"),
