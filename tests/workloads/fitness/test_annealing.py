@@ -23,6 +23,7 @@ from nqbench.workloads.fitness.annealing.cooling import (
     GOLDEN,
     MAX_RISE,
     Cooling,
+    Walk,
     chain_key,
     mix,
     shuffle_key,
@@ -197,6 +198,26 @@ def test_every_evaluator_walks_the_same_way(
     assert findings["evaluations"] == expected.evaluations
     assert findings["accepted_moves"] == expected.accepted
     assert np.array_equal(outputs["boards"].reshape(-1), expected.board)
+
+
+def test_the_walk_is_compiled_before_a_gpu_s_search_is_launched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its first launch tells whether the search is too long to be timed."""
+    sizes = []
+
+    def noted(n: int, *rest: Any) -> Walk:
+        sizes.append(n)
+        return walk_measured(n, *rest)
+
+    monkeypatch.setattr(evaluated, "walk_measured", noted)
+    evaluated._compile_walk.cache_clear()
+    system = "fitness_schemes.sa_gpu"
+    levels = WORKLOAD.resolve({"n": 1000}, system, SIM.facts).factors
+    for _ in range(2):
+        WORKLOAD.plan(levels, system, SIM.facts)
+    assert sizes == [8]
+    assert walks.advance.signatures  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,7 @@ def search_with_gpu(levels: Levels, device: DeviceFacts) -> ProgramPlan:
     start = np.arange(n, dtype=np.int32)[np.newaxis, :]
     base = gpu.program_plan(evaluator_levels(levels), start, device)
     schedule = astuple(Cooling.from_levels(levels))
+    _compile_walk()
     return replace(
         base,
         name="fitness.anneal",
@@ -324,6 +325,16 @@ def walk_measured(n: int, key: int, cooling: Cooling, evaluate: Evaluate) -> Wal
     while walks.advance(board, state, table, word, moves, limit, evaluate(board)):
         pass
     return _walk_of(board, state)
+
+
+@lru_cache
+def _compile_walk() -> None:
+    """Compile what :func:`anneal` runs on the CPU: its first run must not pay for that.
+
+    Where nothing is cached yet this takes longer than a short search, which would then look too
+    long to be timed.
+    """
+    walk_measured(_WARM_N, chain_key(0), Cooling.constant(1, limit=1), lambda _: 1)
 
 
 def cooling_of(schedule: Sequence[float]) -> Cooling:
