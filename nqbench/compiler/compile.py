@@ -18,6 +18,7 @@ from nqbench.compiler.cache import Entry, cache_key, read_entry, write_entry
 from nqbench.compiler.includes import headers_of, read_source
 from nqbench.compiler.nvrtc import ImageKind, compiler_version
 from nqbench.errors import CompileError
+from nqbench.plan import Kernel
 from nqbench.system.machine import cpu_count
 
 _ARCH: Final = re.compile(r"sm_\d{2,3}[af]?")
@@ -76,6 +77,18 @@ def compile_cubin(
     ``device_launch`` links it with CUDA's device runtime; a missing one is a ``CompileError``.
     """
     return _compile(CompileRequest("cubin", source, entry, arch, options, device_launch))
+
+
+def compile_kernel(kernel: Kernel, arch: str) -> Compiled:
+    """Compile a plan's kernel to machine code for ``arch``; see :func:`compile_cubin`."""
+    return _compile(cubin_request(kernel, arch))
+
+
+def cubin_request(kernel: Kernel, arch: str) -> CompileRequest:
+    """The request for a plan's kernel as machine code for ``arch``."""
+    return CompileRequest(
+        "cubin", kernel.source, kernel.entry, arch, kernel.options, kernel.device_launch
+    )
 
 
 def compile_many(

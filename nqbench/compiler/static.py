@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from nqbench.compiler.compile import Compiled, CompileRequest, compile_many
+from nqbench.compiler.compile import Compiled, compile_many, cubin_request
 from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of
 from nqbench.errors import CompileError
@@ -55,20 +55,18 @@ def static_report(
     A kernel shared by several plans is compiled once. Raises ``DeviceUnavailable`` without a
     compiler.
     """
-    wanted = list(dict.fromkeys(_request(plan, chip.arch) for chip in chips for _, plan in plans))
+    wanted = list(
+        dict.fromkeys(cubin_request(plan, chip.arch) for chip in chips for _, plan in plans)
+    )
     if listener is not None:
         listener.stage("compile", len(wanted))
     results = compile_many(wanted, workers, listener.advanced if listener else None)
     compiled = dict(zip(wanted, results, strict=True))
     return [
-        _row(label, plan, chip, compiled[_request(plan, chip.arch)])
+        _row(label, plan, chip, compiled[cubin_request(plan, chip.arch)])
         for chip in chips
         for label, plan in plans
     ]
-
-
-def _request(plan: Kernel, arch: str) -> CompileRequest:
-    return CompileRequest("cubin", plan.source, plan.entry, arch, plan.options, plan.device_launch)
 
 
 def _row(

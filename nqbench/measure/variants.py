@@ -106,8 +106,8 @@ def _occupancy(plan: KernelPlan, facts: DeviceFacts) -> Occupancy:
 
 def _taken(plan: KernelPlan, facts: DeviceFacts) -> tuple[int, int]:
     """Registers per thread and static shared bytes per block, by the compiler."""
-    from nqbench.compiler.compile import compile_cubin
+    from nqbench.compiler.compile import compile_kernel
     from nqbench.compiler.resources import resources_of
 
-    found = resources_of(compile_cubin(plan.source, plan.entry, facts.arch, plan.options))
+    found = resources_of(compile_kernel(plan, facts.arch))
     return found.registers, found.static_shared_bytes

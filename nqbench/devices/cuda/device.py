@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, overload
 
-from nqbench.compiler.compile import compile_cubin
+from nqbench.compiler.compile import compile_kernel
 from nqbench.devices.base import Device
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.blocking_kernel import BlockingKernel
@@ -63,13 +63,7 @@ class CudaDevice(Device):
                 " use --device cpu"
             )
         compiled = {
-            name: compile_cubin(
-                kernel.source,
-                kernel.entry,
-                self.facts.arch,
-                kernel.options,
-                device_launch=kernel.device_launch,
-            )
+            name: compile_kernel(kernel, self.facts.arch)
             for name, kernel in kernels_of(plan).items()
         }
         self._activate()

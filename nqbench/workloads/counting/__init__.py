@@ -15,6 +15,7 @@ from nqbench.workloads.counting.factors import FACTORS
 from nqbench.workloads.counting.known import SOLUTIONS, nodes
 from nqbench.workloads.counting.probe import COUNTERS, summarise
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
+from nqbench.workloads.levels import number
 
 
 class Counting(Workload):
@@ -81,15 +82,11 @@ class Counting(Workload):
 
     def expected(self, factors: Mapping[str, Level]) -> int | None:
         """A000170(n), or ``None`` beyond the known sizes."""
-        n = factors["n"]
-        assert isinstance(n, int)
-        return SOLUTIONS.get(n)
+        return SOLUTIONS.get(number(factors, "n"))
 
     def work(self, factors: Mapping[str, Level]) -> float:
         """Nodes of the part of the search tree that is walked."""
-        n = factors["n"]
-        assert isinstance(n, int)
-        return nodes(n) * (1.0 if factors.get("symmetry") == "none" else 0.5)
+        return nodes(number(factors, "n")) * (1.0 if factors.get("symmetry") == "none" else 0.5)
 
 
 WORKLOAD: Final = Counting()

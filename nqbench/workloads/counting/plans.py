@@ -16,6 +16,7 @@ from nqbench.workloads.counting.cpu import MIN_SPLIT_N
 from nqbench.workloads.counting.jobs import make_jobs
 from nqbench.workloads.counting.probe import probe_buffers
 from nqbench.workloads.counting.resolve import derived, resolve_cpu, resolve_kernel
+from nqbench.workloads.levels import number
 
 SOURCE: Final = Path(__file__).with_name("nqueens.cu")
 
@@ -74,8 +75,7 @@ def kernel_plan(given: Mapping[str, Level], system: str | None, device: DeviceFa
 
 def cpu_plan(given: Mapping[str, Level], system: str) -> CpuPlan:
     """A CPU program as a plan."""
-    n = resolve_cpu(given, system)["n"]
-    assert isinstance(n, int)
+    n = number(resolve_cpu(given, system), "n")
     name, function = _CPU_FUNCTIONS[system]
     # Small boards take another path, which must be compiled as well.
     return CpuPlan(name, function, (n,), (min(n, MIN_SPLIT_N),), {"n": n})

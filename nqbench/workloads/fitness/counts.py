@@ -40,6 +40,7 @@ from nqbench.point import Level
 from nqbench.system.suggest import suggestion
 from nqbench.workloads.fitness.boards import conflicts, random_board
 from nqbench.workloads.fitness.schemes import SCHEMES
+from nqbench.workloads.levels import number
 
 PAIR_BYTES: Final = 8
 QUEEN_BYTES: Final = 4
@@ -85,8 +86,7 @@ def batch_of(factors: Mapping[str, Level]) -> int:
 
 def traffic(factors: Mapping[str, Level]) -> dict[str, int]:
     """``bytes_moved``, ``operations`` and ``pairs`` of one evaluation (of the whole batch)."""
-    n, scheme = factors["n"], str(factors["scheme"])
-    assert isinstance(n, int)
+    n, scheme = number(factors, "n"), str(factors["scheme"])
     both = pairs(n)
     rows = {"bytes_moved": QUEEN_BYTES * (both + n), "operations": TESTS * both}
     if scheme == "gpu_fine1":
@@ -95,9 +95,7 @@ def traffic(factors: Mapping[str, Level]) -> dict[str, int]:
         rows["bytes_moved"] = 2 * QUEEN_BYTES * both
         rows["operations"] += 3 * comb(n + 1, 3)
     elif scheme == "gpu_cdp":
-        threshold = factors["threshold"]
-        assert isinstance(threshold, int)
-        rows["bytes_moved"] += QUEEN_BYTES * sub_threads(n, threshold)
+        rows["bytes_moved"] += QUEEN_BYTES * sub_threads(n, number(factors, "threshold"))
     elif scheme in ("histogram", "batched", "cpu_histogram"):
         batch = batch_of(factors)
         rows = _histogram(n * batch, batch, in_cache=factors.get("counters") == "shared")

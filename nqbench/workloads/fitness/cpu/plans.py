@@ -34,6 +34,7 @@ from nqbench.system.versions import __version__, installed
 from nqbench.workloads.fitness.boards import random_board
 from nqbench.workloads.fitness.cpu.evaluators import TBB_GRAIN, fixed, threads
 from nqbench.workloads.fitness.cpu.tbb import load_tbb
+from nqbench.workloads.levels import number
 
 _MODULE: Final = "nqbench.workloads.fitness.cpu.evaluators"
 _WARM_N: Final = 8
@@ -85,8 +86,7 @@ def cpu_plan(levels: Mapping[str, Level], boards: NDArray[Any]) -> CpuPlan:
         check_packages(levels)
         return _plan("tbb", (board,), (small,), threads_used=cpu_count(), grain=TBB_GRAIN)
     if scheme == "cpu_forkjoin":
-        threshold = levels["threshold"]
-        assert isinstance(threshold, int)
+        threshold = number(levels, "threshold")
         return _plan("fork_join", (board, threshold), (small, 2), threads_used=cpu_count())
     if len(boards) == 1:
         return _plan("histogram", (board,), (small,), threads_used=1)
