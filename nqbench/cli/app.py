@@ -7,6 +7,7 @@ Everything heavy is imported inside the commands, so that ``nqbench --help`` sta
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import shutil
@@ -43,6 +44,7 @@ from nqbench.errors import (
     NqbenchError,
     StudyError,
 )
+from nqbench.system.suggest import shown
 
 COMMANDS: Final = (
     *(init, run, report, reproduce, claims, compare, count, static),
@@ -110,8 +112,11 @@ def main() -> None:
         # The reader went away (``nqbench ... | head``): nothing to say, and nowhere to say it.
         _end_output()
     except OSError as error:
-        # Errors of files are NqbenchErrors; what is left are the standard streams.
+        # Errors of files are NqbenchErrors; what is left are the standard streams, and names that
+        # no file system can hold.
         _say(_what(error))
+        if error.errno == errno.ENAMETOOLONG:
+            sys.exit(EXIT_WRONG)
         _end_output()
 
 
@@ -136,5 +141,7 @@ def _what(error: OSError) -> str:
             Path.cwd()
         except OSError:
             return "the working directory has been deleted; change into another one"
+    if error.errno == errno.ENAMETOOLONG:
+        return f"the path {shown(str(error.filename))} is too long; give a shorter one"
     # A library that cannot be loaded has no error number, and so no strerror.
     return f"{error.filename or 'the output'}: {error.strerror}" if error.strerror else str(error)

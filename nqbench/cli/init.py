@@ -14,6 +14,7 @@ def init(
     """Write a commented study to start from: NAME.yaml in this folder."""
     from nqbench.study.packaged import write_template
 
+    name = name.removesuffix(".yaml")
     path = Path(f"{name}.yaml")
     write_template(name, path)
     typer.echo(f"{path}: edit it, then `nqbench run {path} --dry-run` shows its points")

@@ -131,6 +131,11 @@ def _compiler_absence() -> str:
 
 def _split(spec: str) -> tuple[str, str]:
     kind, _, rest = spec.strip().partition(":")
+    if kind == "replay":
+        raise DeviceUnavailable(
+            f"device {spec!r}: recorded runs are no longer a device; `nqbench report RUN`,"
+            " `claims RUN` and `compare RUN RUN` read them without one"
+        )
     if kind not in KINDS:
         close = nearest(kind, KINDS)
         hint = f" (did you mean {close!r}?)" if close else ""

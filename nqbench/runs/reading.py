@@ -196,10 +196,13 @@ def read_records(path: Path) -> RecordFile:
 
 def _parse(file: Path, number: int, line: bytes) -> Record:
     try:
-        return Record.from_json(json.loads(line))
+        data = json.loads(line)
+        if not isinstance(data, dict):
+            raise TypeError("not a JSON object")
+        return Record.from_json(data)
     except StoreError as error:
         raise StoreError(f"{file}:{number}: {error}; nothing was changed") from None
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise StoreError(
             f"{file}:{number}: not a record ({error}); nothing was changed: move that line out of"
             " the file to resume with the others, its measurement is then made again"

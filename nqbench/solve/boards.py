@@ -6,7 +6,7 @@ boards in the order of the searches, so a CPU can check the boards of a GPU.
 
 from __future__ import annotations
 
-import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -125,10 +125,13 @@ def check_target(path: Path, *, force: bool) -> None:
         raise StudyError(f"--out {path}: a set of boards is an .npz file; name it {path}.npz")
     if not path.absolute().parent.is_dir():
         raise StudyError(f"--out {path}: there is no folder {path.parent}; make it first")
-    if not os.access(path.absolute().parent, os.W_OK):
+    try:
+        with tempfile.TemporaryFile(dir=path.absolute().parent):
+            pass
+    except OSError as error:
         raise StudyError(
-            f"--out {path}: folder {path.parent} may not be written to; choose another"
-        )
+            f"--out {path} cannot be written: {error.strerror}; choose another folder"
+        ) from error
     if path.exists() and not force:
         raise StudyError(f"--out {path} exists; name another file, or replace it with --force")
 

@@ -64,7 +64,8 @@ def test_other_specs_get_their_full_form(short: str, full: str) -> None:
         ("cuda:first", "numbered, e.g. cuda:0"),
         ("cpu:2", "nothing can follow 'cpu'"),
         ("auto:1", "nothing can follow 'auto'"),
-        ("replay:x", "no device is called"),
+        ("replay:x", "`nqbench report RUN`"),
+        ("replay", "no longer a device"),
         ("sim:sm_99", "'sm_99'"),
     ],
 )

@@ -141,7 +141,7 @@ def test_a_reader_tells_what_it_leaves_out(run: Path, command: str) -> None:
 
 LINES: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "garbage": (b"\x00\xff\xfe not JSON", ("not a record", "move that line out")),
-    "a number": (b"17", ("not a record", "move that line out")),
+    "a number": (b"17", ("not a record (not a JSON object)", "move that line out")),
     "nested": (b"[" * 10**5, ("not a record", "move that line out")),
     "no key": (b'{"round": 1}', ("lacks key", "nothing was changed")),
     "newer": (b'{"version": 99}', ("newer than this nqbench reads", "update nqbench")),

@@ -95,6 +95,7 @@ def test_the_command_writes_and_keeps(tmp_path: Path) -> None:
         (["10000000", "--count", "1000000"], "bytes of memory"),
         (["8", "--out", "set.txt"], "name it set.txt.npz"),
         (["8", "--out", "nowhere/set.npz"], "there is no folder nowhere"),
+        (["8", "--out", "/proc/set.npz"], "/proc/set.npz cannot be written"),
     ],
 )
 def test_what_cannot_be_is_a_sentence(words: list[str], sentence: str) -> None:

@@ -29,7 +29,7 @@ CEILINGS: Final[Mapping[str, tuple[str, Kind, str]]] = {
     "logic": ("32-bit logic", "integer", "integer_operations"),
 }
 """By operation of the workload ``ceilings``: name, what it bounds, what of its work counts."""
-STUDY: Final = "configs/ceilings.yaml"
+STUDY: Final = "ceilings"
 FOLDER: Final = "ceilings"
 """Name of that study, and so of its run's folder beside those of other studies."""
 

@@ -49,8 +49,6 @@ def print_fitting(
         table.add_column(escape(name), no_wrap=index == 0, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell, style=(colours or {}).get(cell, "")) for cell in row))
-    if caption:
-        table.caption = escape(caption)
     least, most = _measured(names, rows)
     unbound = out.options.update(width=UNBOUND_WIDTH)
     around = Measurement.get(out, unbound, table).maximum - sum(most)  # padding and lines
@@ -61,6 +59,8 @@ def print_fitting(
         lines = max(most[i] / width for i, width in enumerate(widths) if width)
         if lines <= MAX_LINES or not out.is_terminal:
             out.print(table)
+            if caption:
+                say(caption, out)
             return
     if table.title:
         out.print(table.title)

@@ -59,7 +59,7 @@ def load_model(name: str = DEFAULT_MODEL) -> Model:
     if path.parent == _FOLDER and name not in model_names():
         raise DeviceUnavailable(
             f"no simulator model is called {name!r}; {suggestion(name, model_names())}"
-            " A model of your own is the path of a .yaml file"
+            " (a model of your own is the path of a .yaml file)"
         )
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
