@@ -5,7 +5,7 @@
 ``compare``    runs, levels of a factor, and devices against each other
 ``limits``     what a GPU can do at most, rooflines, bottlenecks
 ``claims``     verdicts on what papers say
-``findings``   the most telling sentences about a run
+``findings``   the most important findings about a run, in sentences
 
 Each of them imports only those above it. Nothing heavy is loaded here.
 """

@@ -1,4 +1,4 @@
-"""The findings that matter in sentences, each with its basis.
+"""The most important findings in sentences, each with its basis.
 
 A sentence is made only where the interval allows it. The most extreme of several estimates has to
 clear an interval widened for that choice (Bonferroni).
@@ -30,9 +30,9 @@ from nqbench.errors import AnalysisError
 from nqbench.point import PART
 
 WANTED: Final = 3
-"""Findings that are shown: as many as can be read at a glance."""
+"""Number of findings shown: as many as can be read at a glance."""
 
-COUNTERS_TOLD: Final = (
+REPORTED_COUNTERS: Final = (
     "lane_efficiency",
     "bank_conflicts",
     "warp_instructions",
@@ -42,16 +42,16 @@ COUNTERS_TOLD: Final = (
 traffic. One sentence each, because no single one is the cost."""
 
 NEARLY_ALL: Final = 0.01
-"""Ratio of counts below which a percentage that is gone reads better than the ratio."""
+"""Below this ratio of counts, the percentage that is gone reads better than the ratio."""
 
 NO_CHANGE: Final = ("system", "seed")
-"""Factors that do not change a kernel: a name for many changes at once, and chance."""
+"""Factors that do not change a kernel: a system is many changes at once, a seed is chance."""
 
 Maker = Callable[[Dataset, str, Quantity], str | None]
 
 
 def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
-    """The ``wanted`` most telling sentences about a run.
+    """The ``wanted`` most important findings about a run, in sentences.
 
     A run that supports none gets one sentence that says so.
     """
@@ -60,24 +60,24 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
     if not whole:  # parts are no alternatives to compare
         return [verdict_text(found) for found in bottlenecks(data)]
     data = replace(data, points=whole)
-    told: list[str] = []
+    sentences: list[str] = []
     for sentence in _candidates(data):
-        if sentence and sentence not in told:
-            told.append(sentence)
-        if len(told) == wanted:
-            return told
-    if not told:
+        if sentence and sentence not in sentences:
+            sentences.append(sentence)
+        if len(sentences) == wanted:
+            return sentences
+    if not sentences:
         ok = [p for p in data.points if p.ok]
         nothing = (
             "none of them is a kernel, and findings compare kernels only; the tables have the times"
             if ok and all(p.cpu for p in ok)
             else "none of their differences exceeds its interval"
         )
-        told.append(
+        sentences.append(
             f"No finding: of {len(data.points)} points {len(ok)} finished with the right answer,"
             f" and {nothing}."
         )
-    return told
+    return sentences
 
 
 def _candidates(data: Dataset) -> Iterable[str | None]:
@@ -85,20 +85,20 @@ def _candidates(data: Dataset) -> Iterable[str | None]:
     ranked = sorted(data.sweeps, key=lambda s: -_richness(data, s))
     if data.simulated:
         for sweep in ranked:
-            for name in COUNTERS_TOLD[:2]:
+            for name in REPORTED_COUNTERS[:2]:
                 yield _attempt(strongest_factor, data, sweep, quantity(name))
-            yield _attempt(telling_interaction, data, sweep, quantity("lane_efficiency"))
-            for name in COUNTERS_TOLD[2:]:
+            yield _attempt(strongest_interaction, data, sweep, quantity("lane_efficiency"))
+            for name in REPORTED_COUNTERS[2:]:
                 yield _attempt(strongest_factor, data, sweep, quantity(name))
-            for name in COUNTERS_TOLD:
+            for name in REPORTED_COUNTERS:
                 yield _attempt(extremes, data, sweep, quantity(name))
         return
     what = quantity("time")
-    for maker in (strongest_factor, extremes, telling_interaction):
+    for maker in (strongest_factor, extremes, strongest_interaction):
         for sweep in ranked[:1]:
             yield _attempt(maker, data, sweep, what)
     for sweep in ranked[1:]:
-        for maker in (extremes, strongest_factor, telling_interaction):
+        for maker in (extremes, strongest_factor, strongest_interaction):
             yield _attempt(maker, data, sweep, what)
 
 
@@ -118,11 +118,11 @@ def strongest_factor(data: Dataset, sweep: str, what: Quantity) -> str | None:
     """The factor with the largest main effect at the largest size that has it."""
     found = [e for e in effects(data, sweep, what) if e.factor not in NO_CHANGE]
     largest = max((e.n for e in found), default=0)
-    # What starts from 0 has no ratio; it only says that the base level lacks the mechanism.
+    # A count that starts from 0 has no ratio: the base level lacks the mechanism.
     here = [e for e in found if e.n == largest and math.isfinite(e.ratio.value)]
-    clear = [e for e in here if _tells(e.ratio, len(here))]
+    clear = [e for e in here if _is_clear(e.ratio, len(here))]
     if any(e.method == "totals" for e in here):
-        # Against a base that is nearly zero any growth looks huge; what removes it is the news.
+        # From nearly zero any growth looks huge; what removes the count is worth reporting.
         clear = [e for e in clear if e.ratio.value < 1]
     if not clear:
         return _no_effect(data, sweep, what, here)
@@ -162,22 +162,22 @@ def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
     gap = (
         point_ratio(worst, best, what) if what.better == "lower" else point_ratio(best, worst, what)
     )
-    if not _tells(gap, len(ranked)):
+    if not _is_clear(gap, len(ranked)):
         return None
     value = _value(best, what)
-    said = f"{describe(best, factors)} with {time(value) if what.unit == 's' else number(value)}"
+    winner = f"{describe(best, factors)} with {time(value) if what.unit == 's' else number(value)}"
     last = describe(worst, factors)
     basis = f"({_where(data, sweep, n)}; {interval_note(gap)})"
     many = f"{what.label} of {len(ranked)} points"
     if what.kind == "counter":  # of which none is the cost: no value of it is "best"
         if what.better == "higher":
-            return f"Highest {many}: {said}, {ratio(gap)} times the lowest ({last}) {basis}."
-        return f"Lowest {many}: {said}; the highest ({last}) is {ratio(gap)} times that {basis}."
+            return f"Highest {many}: {winner}, {ratio(gap)} times the lowest ({last}) {basis}."
+        return f"Lowest {many}: {winner}; the highest ({last}) is {ratio(gap)} times that {basis}."
     rank, runner_up = "worst", _runner_up(best, second, what, factors)
     if len(ranked) == 2:
         rank, runner_up = "other", ""
     return (
-        f"Best {many}: {said}, {ratio(gap)} times as fast as the {rank} ({last})"
+        f"Best {many}: {winner}, {ratio(gap)} times as fast as the {rank} ({last})"
         f"{runner_up}{_baseline(data, best, what)} {basis}."
     )
 
@@ -205,7 +205,7 @@ def _baseline(data: Dataset, best: PointResult, what: Quantity) -> str:
     )
 
 
-def telling_interaction(data: Dataset, sweep: str, what: Quantity) -> str | None:
+def strongest_interaction(data: Dataset, sweep: str, what: Quantity) -> str | None:
     """A reversal if there is one, else the strongest interaction, at the largest size."""
     factors = [f for f in swept_factors(data, sweep) if f not in NO_CHANGE]
     found = interactions(data, sweep, what, factors=factors)
@@ -214,7 +214,7 @@ def telling_interaction(data: Dataset, sweep: str, what: Quantity) -> str | None
         return None
     n = max(i.n for i in found)
     here = [i for i in found if i.n == n and _finite(i)]
-    clear = [i for i in here if _tells(i.ratio, len(here))]
+    clear = [i for i in here if _is_clear(i.ratio, len(here))]
     if not clear:
         return None
     reversals = [
@@ -240,8 +240,8 @@ def _strength(estimate: Estimate) -> float:
     return math.inf if estimate.value == 0 else abs(math.log(estimate.value))
 
 
-def _tells(estimate: Estimate, comparisons: int) -> bool:
-    """Whether a ratio is both clear and large enough to be worth telling."""
+def _is_clear(estimate: Estimate, comparisons: int) -> bool:
+    """Whether a ratio is both clear and large enough to report."""
     return estimate.differs_from(1, comparisons) and _large(estimate)
 
 
@@ -270,7 +270,7 @@ def _effect_basis(effect: Effect) -> str:
 
 
 def _elsewhere(best: Effect, others: Sequence[Effect]) -> str:
-    """What the same change does at the other sizes; unclear is not the same as opposite."""
+    """What the same change does at the other sizes; unclear is not opposite."""
     sizes: dict[str, list[str]] = {}
     for effect in others:
         if not effect.ratio.differs_from(1):

@@ -55,7 +55,7 @@ def interval_note(estimate: Estimate) -> str:
 
 
 def describe(point: PointResult, factors: tuple[str, ...]) -> str:
-    """A point by the levels that tell it from its neighbours."""
+    """A point by the levels that distinguish it from its neighbours."""
     words = [
         point.system if f == "system" else f"{f} {point.level(f)}"
         for f in factors

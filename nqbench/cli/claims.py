@@ -21,7 +21,7 @@ def claims(
     from nqbench.cli.show.claims import show_claims
     from nqbench.cli.show.console import note
     from nqbench.cli.show.outcome import note_incomplete
-    from nqbench.report.papers.recorded import claims_tables
+    from nqbench.report.papers.write import claims_tables
 
     if full:
         note("counting on large boards where the numbers are not cached yet: minutes, once")

@@ -68,7 +68,7 @@ def _check(
 def _from_records(papers: list[str], out: Path | None, full: bool) -> None:
     from nqbench.cli.show.claims import show_paper
     from nqbench.cli.show.console import note
-    from nqbench.report.papers.recorded import never_run, report_recorded
+    from nqbench.report.papers.write import never_run, report_recorded
 
     for report in report_recorded(papers, out, full=full):
         show_paper(report)
@@ -80,8 +80,8 @@ def _reproduce(name: str, device: str, out: Path | None, budget: str | None, ful
     """Reproduce one paper; the exit code is that of ``run``."""
     from nqbench.cli.show.claims import show_paper
     from nqbench.papers import paper_folder
-    from nqbench.report import default_out, write_report
-    from nqbench.report.papers.recorded import report_paper
+    from nqbench.report.papers.write import report_paper
+    from nqbench.report.writer import default_out, write_report
     from nqbench.study import load_study
 
     budget_s = budget_seconds(budget)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Final, Literal
 
 from nqbench.analysis.compare.devices import RankCorrelation
@@ -13,20 +14,37 @@ from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import Compared, Comparison, Section
 from nqbench.analysis.compare.statistics import ALPHA
 from nqbench.analysis.data.estimate import CONFIDENCE
-from nqbench.analysis.data.quantities import CPU_TIME
+from nqbench.analysis.data.quantities import CPU_TIME, Quantity
 from nqbench.analysis.wording import number
 from nqbench.analysis.wording import ratio as ratio_text
 from nqbench.errors import AnalysisError
 from nqbench.report import table
-from nqbench.report.figures.comparison import ON_CPU, file_part, ratios
-from nqbench.report.figures.style import Drawing, styled
+from nqbench.report.exporters import exporter
+from nqbench.report.figures.axes import ratio_axis
+from nqbench.report.figures.style import GREY, Drawing, dots, finish, legend, new_figure, styled
 from nqbench.report.page import FIGURE_FORMATS, Bullets, Page
 from nqbench.report.table import Column, Source, Table, joint, slug, tabulate
 
 QUIET: Final = ("same", "equal")
 """Verdicts that a reader in a hurry may skip."""
 INLINE_ROWS: Final = 60
-"""Rows up to which a table stands on the page; longer ones are linked."""
+"""Tables with more rows are linked, not shown on the page."""
+
+ON_CPU: Final = "CPU time: whole programs on the CPU, independent of the GPU"
+MAX_ROWS: Final = 60
+"""More rows than this are no longer legible on one page; the largest changes are shown."""
+_ROW_IN: Final = 0.17
+MAX_NAME: Final = 60
+"""Characters of a run's name in the subtitle: two of them fill a line."""
+LOOKS: Final = {
+    "faster": ("#0072B2", "<"),
+    "slower": ("#D55E00", ">"),
+    "same": ("#009E73", "o"),
+    "unclear": (GREY, "D"),
+    "equal": ("#009E73", "o"),
+    "differs": ("#CC79A7", "s"),
+}
+"""Colour and marker by verdict; either one identifies it."""
 
 
 def tables_of(findings: Findings) -> list[Table]:
@@ -46,36 +64,33 @@ def tables_of(findings: Findings) -> list[Table]:
 
 def rendered(findings: Findings, form: str) -> str:
     """Every table in one format, one after the other. Raises ``StudyError`` for an unknown one."""
-    from nqbench.report.exporters import exporter
-
-    chosen = exporter(form)
-    return "\n".join(chosen.render(table) for table in tables_of(findings))
+    return "\n".join(map(exporter(form), tables_of(findings)))
 
 
 def sentences(findings: Findings) -> list[str]:
-    """What came out, in words: one sentence per comparison and quantity, then the reversals."""
-    said = []
+    """The results in words: one sentence per comparison and quantity, then the reversals."""
+    found = []
     for comparison in findings.comparisons:
         for section in comparison.sections:
             counts = ", ".join(f"{n} {_plural(v, n)}" for v, n in section.counts.items() if n)
             mean = ""
             if section.overall is not None:
                 mean = f"; geometric mean of the ratios {ratio_text(section.overall)}"
-            said.append(
+            found.append(
                 f"{comparison.names[1]} against {comparison.names[0]}, {section.quantity.label}"
                 f" of {len(section.rows)} points: {counts}{mean}."
             )
         if comparison.missing:
             first, many = comparison.missing[0], comparison.unmatched
-            said.append(
+            found.append(
                 f"{many} point{'s' if many > 1 else ''} could not be compared with"
                 f" {comparison.names[1]}; e.g. {first.label} (in {first.where}): {first.reason}."
             )
-    said += _told_ranks(findings.ranks)
-    said += [reversal.sentence() for reversal in findings.reversals]
+    found += _rank_sentences(findings.ranks)
+    found += [reversal.sentence() for reversal in findings.reversals]
     if findings.several_devices and not findings.reversals:
-        said.append("No optimization clearly helps on one device and hurts on another.")
-    return said
+        found.append("No optimization clearly helps on one device and hurts on another.")
+    return found
 
 
 def _plural(verdict: str, count: int) -> str:
@@ -89,7 +104,7 @@ def changed(findings: Findings) -> list[tuple[Comparison, Compared]]:
 
 
 def point_label(comparison: Comparison, row: Compared) -> str:
-    """A pair of points in words, with what tells it from the others."""
+    """A pair of points in words that distinguish it from the others."""
     return labels([r.pair.first for r in comparison.rows])[row.pair.first]
 
 
@@ -112,7 +127,7 @@ def write_comparison(
 ) -> list[Path]:
     """Write everything; the page ``compare.md`` comes first in the returned paths.
 
-    Raises ``StudyError`` for an unknown format and ``StoreError`` where the folder refuses.
+    Raises ``StudyError`` for an unknown format, ``StoreError`` if the folder cannot be written.
     """
     page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS)
     page.heading("Comparison", 1)
@@ -146,7 +161,7 @@ def _size(row: Compared) -> float:
     return abs(math.log(value)) if 0 < value < math.inf else math.inf
 
 
-def _told_ranks(ranks: Sequence[RankCorrelation]) -> list[str]:
+def _rank_sentences(ranks: Sequence[RankCorrelation]) -> list[str]:
     """Of each sweep and quantity the largest size."""
     largest = {(r.names, r.of, r.quantity.name): r for r in sorted(ranks, key=lambda r: r.n)}
     return [
@@ -213,9 +228,8 @@ def _p_text(row: Compared) -> str:
 def _meaning(comparison: Comparison, section: Section) -> tuple[str, ...]:
     if section.quantity.kind == "counter":
         return ("Counts compare exactly; ratio: compared over reference",)
-    host = (ON_CPU,) if section.quantity == CPU_TIME else ()
     return (
-        *host,
+        *((ON_CPU,) if section.quantity == CPU_TIME else ()),
         f"ratio: compared over reference, below 1 is faster; brackets: {CONFIDENCE:.0%} interval",
         f"same: the interval lies within {comparison.margin:.3g} of 1; verdicts keep the"
         f" false-discovery rate over all points at {ALPHA:.0%} (Benjamini-Hochberg)",
@@ -266,3 +280,46 @@ def _reversals(findings: Findings) -> Table:
     )
     notes = ("Changes that clearly help on one device and clearly hurt on the other",)
     return Table("reversals", "Effects that reverse", columns, rows, _all(findings), notes)
+
+
+def ratios(comparison: Comparison, section: Section, source: Source, which: str = "") -> Drawing:
+    """One dot per point, the largest change on top. Raises ``AnalysisError`` without a ratio."""
+    usable = [row for row in section.rows if 0 < row.ratio.value < math.inf]
+    if not usable:
+        raise AnalysisError(f"no point has a ratio of {section.quantity.label} that can be drawn")
+    ranked = sorted(usable, key=lambda row: -abs(math.log(row.ratio.value)))[:MAX_ROWS]
+    names = labels([row.pair.first for row in section.rows])
+    figure = new_figure(1.3 + _ROW_IN * max(len(ranked), 4))
+    ax = figure.subplots()
+    shown = [b for row in ranked for b in (row.ratio.value, row.ratio.low, row.ratio.high) if b]
+    ratio_axis(ax, shown)
+    if section.quantity.kind == "time":
+        low, high = 1 / (1 + comparison.margin), 1 + comparison.margin
+        ax.axvspan(low, high, color="#009E73", alpha=0.12, linewidth=0)
+    for verdict, (colour, marker) in LOOKS.items():
+        rows = [(y, row.ratio) for y, row in enumerate(ranked) if row.verdict == verdict]
+        if rows:
+            dots(ax, rows, colour, marker, markersize=4.5, linewidth=1, label=verdict)
+    ax.set_yticks(range(len(ranked)), [names[row.pair.first] for row in ranked], fontsize=6.5)
+    ax.set_ylim(len(ranked) - 0.5, -0.5)
+    ax.set_xlabel(f"{section.quantity.label}, compared / reference")
+    legend(figure, ax)
+    cut = f" (of {len(usable)}, the largest changes)" if len(ranked) < len(usable) else ""
+    subtitle = f"{len(ranked)} points{cut}"
+    if section.quantity.kind == "time":
+        subtitle += f"; whiskers: {CONFIDENCE:.0%} interval; band: margin {comparison.margin:.1%}"
+    sides = " against ".join(
+        shorten(n, MAX_NAME, placeholder="...") for n in comparison.names[::-1]
+    )
+    if section.quantity == CPU_TIME:
+        subtitle += f"\n{ON_CPU}"
+    subtitle += f"\n{sides}"
+    name = slug("ratios", which, file_part(section.quantity))
+    title = f"Ratio of {section.quantity.label} per point"
+    alt = f"Dot plot of the ratios of {len(ranked)} points."
+    return finish(figure, name, title, source, alt=alt, subtitle=subtitle)
+
+
+def file_part(what: Quantity) -> str:
+    """A quantity as part of a file name; times of CPU programs get separate files."""
+    return CPU_TIME.label if what == CPU_TIME else what.name

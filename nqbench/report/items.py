@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import Quantity, quantity
-from nqbench.analysis.factorial.design import swept_factors, telling_factors
+from nqbench.analysis.factorial.design import distinct_factors, swept_factors
 from nqbench.errors import AnalysisError, StoreError
 from nqbench.study.report_items import OPTIONS, ReportItem
 
@@ -16,11 +16,11 @@ DEFAULT_ITEMS: Final = (
     ReportItem("table", "resources"),
     ReportItem("table", "skipped"),
 )
-"""What is written for a study without a report list: everything that needs no choice."""
+"""The report of a study without a report list: the items that need no options."""
 
 
 def items_of(data: Dataset) -> list[ReportItem]:
-    """The report list of the run's study. Raises ``StoreError`` for one that no study gives."""
+    """The report list of the run's study. Raises ``StoreError`` for a damaged one."""
     given = data.study.get("report") or ()
     try:
         return [_item(entry) for entry in given] or list(DEFAULT_ITEMS)
@@ -42,14 +42,14 @@ def _item(entry: Mapping[str, Any]) -> ReportItem:
 
 
 def title_of(item: ReportItem, default: str) -> str:
-    """The title that the study gives, else one that names the value asked for."""
+    """The study's title, else the default with the requested quantity."""
     return item.title or (f"{default}: {quantity(item.value).label}" if item.value else default)
 
 
 def sizes_of(
     item: ReportItem, sweep: str, drawable: Sequence[PointResult], what: Quantity
 ) -> list[int]:
-    """Sizes that a figure of one board shows: all that the item asks for, else the largest.
+    """The sizes that get a figure: all that the item asks for, else the largest.
 
     Raises ``AnalysisError`` where no point of the sweep can be drawn.
     """
@@ -60,7 +60,7 @@ def sizes_of(
 
 
 def sweep_of(data: Dataset, item: ReportItem) -> str:
-    """The one sweep an item is made from. Raises ``AnalysisError`` where that is not clear."""
+    """The one sweep of an item. Raises ``AnalysisError`` if that is ambiguous."""
     if item.of is not None:
         if item.of in data.sweeps:
             return item.of
@@ -74,17 +74,17 @@ def sweep_of(data: Dataset, item: ReportItem) -> str:
 
 
 def sweeps_of(data: Dataset, item: ReportItem) -> tuple[str, ...]:
-    """The sweeps of an item that may be about all of them."""
+    """The sweep that an item names, else all sweeps."""
     return (sweep_of(data, item),) if item.of is not None else data.sweeps
 
 
 def columns_of(data: Dataset, sweep: str) -> tuple[str, ...]:
     """Factors that distinguish the points of a sweep, ``system`` first if there is one.
 
-    The swept ones, and where they do not suffice (for points on the CPU, which have no effects)
-    others that vary.
+    The swept factors, and others that vary if those are not enough (for points on the CPU, which
+    have no effects).
     """
     factors = swept_factors(data, sweep)
     if "system" not in factors and any(p.system for p in data.select(sweep)):
         factors = ("system", *factors)
-    return telling_factors(data, sweep, factors)
+    return distinct_factors(data, sweep, factors)

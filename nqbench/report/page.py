@@ -1,4 +1,4 @@
-"""Pages: what a report shows, one thing after the other, beside the files it links.
+"""Pages: what a report shows, in order, with links to its files.
 
 A page is a list of blocks. :func:`markdown` and :func:`html` write the same blocks; every report
 (of runs, of a comparison, of a paper) is built with one :class:`Page`.
@@ -16,20 +16,18 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from nqbench.errors import FolderRefused, StoreError, StudyError
-from nqbench.report.exporters import exporter
-from nqbench.report.exporters.html import environment
-from nqbench.report.exporters.markdown import body, code, escape
+from nqbench.report.exporters import body, code, escape, exporter, templates
 from nqbench.report.figures.style import Drawing, save
 from nqbench.report.table import Source, Table
 from nqbench.system.files import DISK_ERRORS, replacing
 
 FORMATS: Final = ("md", "csv", "tex")
-"""What tables are written in unless something else is asked for."""
+"""The default formats of tables."""
 FIGURE_FORMATS: Final = ("svg", "pdf", "png")
 _SHOWN_FIRST: Final = (".svg", ".png")
 """What a browser shows."""
 LINKED: Final = re.compile(r"\(<((?:table|figure)-[^<>/]+)>\)")
-"""A file of ours in the page's own folder, as pages link it."""
+"""A link of a page to a table or figure in its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The formats of a table or figure with links relative to the page, after ``text``."""
+    """Links to the formats of a table or figure, relative to the page, after ``text``."""
 
     kind: ClassVar[str] = "links"
     links: tuple[tuple[str, str], ...]
@@ -120,14 +118,14 @@ def _markdown(block: Block) -> str:
 
 
 def html(blocks: Sequence[Block]) -> str:
-    """The blocks as one HTML page without any other file than the pictures."""
+    """The blocks as one HTML page; only pictures are separate files."""
     title = next((block.text for block in blocks if isinstance(block, Heading)), "Report")
-    return environment().get_template("report.html").render(title=title, blocks=blocks)
+    return templates().get_template("report.html").render(title=title, blocks=blocks)
 
 
 @dataclass(slots=True)
 class Folder:
-    """Writes files of one folder, each at once or not at all; gives no name twice."""
+    """Writes the files of one folder, each atomically; never uses a name twice."""
 
     path: Path
     written: list[Path] = field(default_factory=list)
@@ -144,10 +142,10 @@ class Folder:
         return self.put(name, lambda path: _write_text(path, text))
 
     def page(self, name: str, text: str) -> Path:
-        """Write the page that links the other files, last.
+        """Write the page that links the other files; call it last.
 
-        What the page of this name linked before, and nobody wrote now in any format, is removed:
-        else a table that is not made any more would stay beside the new ones, with old numbers.
+        Files that the earlier page linked and that were not written again are removed: a table that
+        is no longer made would otherwise remain, with old numbers.
         """
         old = self.path / name
         with _folder_errors(self.path):
@@ -177,7 +175,7 @@ def unused(wanted: str, taken: set[str]) -> str:
 
 @contextmanager
 def _folder_errors(path: Path) -> Iterator[None]:
-    """Turn an error of the file system into one sentence."""
+    """Turn file-system errors into one sentence."""
     try:
         yield
     except OSError as error:
@@ -194,10 +192,10 @@ def _write_text(path: Path, text: str) -> None:
 
 
 class Page:
-    """A page under way, and the folder of the files it links.
+    """A page that is being built, and the folders of the files it links.
 
-    ``inline_rows`` are the rows up to which a table stands on the page itself; longer ones are
-    linked only. Raises ``StudyError`` for an unknown format, before anything is written.
+    Tables of more than ``inline_rows`` rows are linked, not shown. Raises ``StudyError`` for an
+    unknown format, before anything is written.
     """
 
     def __init__(
@@ -208,12 +206,12 @@ class Page:
         *,
         inline_rows: int | None = None,
     ) -> None:
-        self._exporters = [exporter(name) for name in formats]
+        self._exporters = {name: exporter(name) for name in formats}
         for name in figure_formats:
             if name not in FIGURE_FORMATS:
                 known = ", ".join(FIGURE_FORMATS)
                 raise StudyError(f"no figure format is called {name!r}; known: {known}")
-        self._formats, self._figure_formats = formats, figure_formats
+        self._figure_formats = figure_formats
         self._inline_rows = inline_rows
         self._out = Folder(out)
         self._folders = [self._out]
@@ -222,7 +220,7 @@ class Page:
         self.blocks: list[Block] = []
 
     def enter(self, name: str) -> None:
-        """What follows is written into an own folder within that of the page."""
+        """Write what follows into a subfolder of the page's folder."""
         chosen = unused(name, self._inner)
         self._inner.add(chosen)
         self._folders.append(Folder(self._out.path / chosen))
@@ -242,7 +240,10 @@ class Page:
         folder = self._folders[-1]
         name = folder.name("-".join(part for part in (f"table-{table.name}", suffix) if part))
         labelled = self._labelled(table)
-        files = [folder.text(name + e.suffix, e.render(labelled)) for e in self._exporters]
+        files = [
+            folder.text(f"{name}.{form}", render(labelled))
+            for form, render in self._exporters.items()
+        ]
         self.heading(table.title, level)
         if inline and (self._inline_rows is None or len(table.rows) <= self._inline_rows):
             self.blocks.append(Shown(table))
@@ -256,9 +257,9 @@ class Page:
         return replace(table, name=table.name + label.removeprefix(table.label))
 
     def drawing(self, drawing: Drawing, source: Source, *, level: int = 2, of: str = "") -> None:
-        """Write a figure in every format, show it and link its files; ``of`` ends its heading.
+        """Write a figure in every format, show it and link its files; its heading ends with ``of``.
 
-        At level 0 it is shown alone.
+        Level 0 shows it without heading and links.
         """
         files = self._save(drawing, source)
         if level:
@@ -288,16 +289,16 @@ class Page:
 
     @property
     def files(self) -> list[Path]:
-        """What was written so far, the page itself excepted."""
+        """The files written so far, without the page itself."""
         return [path for folder in self._folders for path in folder.written]
 
     def write(self, name: str) -> list[Path]:
-        """Write ``NAME.md``, and ``NAME.html`` where that format is asked for.
+        """Write ``NAME.md``, and ``NAME.html`` if that format was requested.
 
-        Returns every file, the page first. Raises ``StoreError`` where the folder refuses.
+        Returns every file, the page first. Raises ``StoreError`` if the folder cannot be written.
         """
         files = self.files
         pages = [self._out.page(f"{name}.md", markdown(self.blocks))]
-        if "html" in self._formats:
+        if "html" in self._exporters:
             pages.append(self._out.text(f"{name}.html", html(self.blocks)))
         return [*pages, *files]

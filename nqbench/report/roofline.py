@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.observed import observe
-from nqbench.analysis.limits.ceilings import FOLDER, Ceilings, ceilings_of
+from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.limits.ceilings import FOLDER, Ceiling, Ceilings, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.errors import StudyError
-from nqbench.report.figures.roofline import roofline as draw
-from nqbench.report.figures.style import styled
+from nqbench.report.figures.axes import short
+from nqbench.report.figures.style import (
+    COLOURS,
+    GREY,
+    MARKERS,
+    Drawing,
+    finish,
+    new_figure,
+    series_style,
+    styled,
+)
 from nqbench.report.page import FORMATS, Page
 from nqbench.report.table import Column, Source, Table, source_of, tabulate
 from nqbench.report.tables.common import level_fields
 from nqbench.report.writer import default_out
 from nqbench.runs.reading import MANIFEST
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 UNITS: Final = {
     "bytes": ("GB/s", 1e-9),
@@ -45,6 +59,18 @@ SIMULATED_NOTE: Final = (
     " as if there were no cache: `memory, if uncached` holds only for accesses that reach device"
     " memory; above 100%, a cache has served them"
 )
+
+DECADES: Final = 0.6
+"""Room left and right of the points and the ridges, in powers of ten."""
+MAX_NAMES: Final = 12
+"""Entries of the legend that fit next to the panel."""
+MARKS: Final = (4.0, 7.5)
+"""Marker sizes, in points, of the smallest and the largest N."""
+FEW: Final = 2.5
+"""With fewer powers of ten on an axis, ticks at these alone are too few to read values."""
+APART: Final = 1.4
+"""Lines closer than this factor leave no room for two labels: they share one."""
+OPERATIONS: Final = Quantity("operations", "operations", (), "counter")
 
 
 def ceilings_table(ceilings: Ceilings, source: Source) -> Table:
@@ -107,12 +133,12 @@ def write_roofline(
     out: Path | None = None,
     formats: Sequence[str] = (),
 ) -> Rooflines:
-    """Write the roofline of runs of one GPU, by default beside the report of the first.
+    """Write the roofline of runs of one GPU, by default next to the report of the first.
 
-    ``ceilings`` is the run of the ceilings on that GPU, by default the one beside the first run;
+    ``ceilings`` is the run of the ceilings on that GPU, by default the one next to the first run;
     ``counters`` are simulated runs of the same points. Raises ``StudyError`` where there is no run
     of the ceilings and for an unknown format, ``AnalysisError`` where no kernel has both a time and
-    known operations, ``StoreError`` where a folder refuses.
+    known operations, ``StoreError`` for a folder that cannot be used.
     """
     observed = [observe(path) for path in runs]
     roof = load_dataset(ceilings or _ceilings_beside(runs[0]))
@@ -125,7 +151,7 @@ def write_roofline(
         left_out += without
     source = source_of(observed[0].data)
     tables = (
-        # The ceilings stand beside many runs: each such table has a label of its own.
+        # One run of the ceilings serves many runs: each of their tables needs its own label.
         ceilings_table(highest, replace(source_of(roof), run=source.run)),
         roofline_table(points, left_out, source),
     )
@@ -144,6 +170,120 @@ def _ceilings_beside(run: Path) -> Path:
     if not (found / MANIFEST).exists():
         raise StudyError(
             f"there is no run of the ceilings at {found}; make one on the same GPU with"
-            " `nqbench run ceilings`, or name it with --ceilings"
+            " `nqbench run ceilings`, or give it with --ceilings"
         )
     return found
+
+
+def draw(ceilings: Ceilings, points: Sequence[RoofPoint], source: Source) -> Drawing:
+    """One panel: the ceilings as lines, the kernels as marks, filled where FP32 dominates."""
+    shown = [p for p in points if 0 < p.intensity < math.inf]
+    figure = new_figure(4.6)
+    ax = figure.subplots()
+    low, high = _span(ceilings, shown)
+    _roofs(ax, ceilings, low, high)
+    systems = list(dict.fromkeys(p.system for p in shown))
+    sizes = sorted({p.n for p in shown})
+    for index, system in enumerate(systems):
+        own = [p for p in shown if p.system == system]
+        colour = series_style(index).colour
+        marker = MARKERS[index // len(COLOURS) % len(MARKERS)]
+        for place, point in enumerate(own):
+            ax.plot(
+                [point.intensity],
+                [point.per_s(point.operations)],
+                marker=marker,
+                linestyle="none",
+                markersize=_mark(sizes, point.n),
+                color=colour,
+                markerfacecolor=colour if point.operations == "float" else "white",
+                label=system if place == 0 and index < MAX_NAMES else None,
+                zorder=3,
+            )
+    _axes(ax, _powers([p.per_s(p.operations) for p in shown], ceilings))
+    ax.set_xlim(low, high)
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7)
+    title = f"Roofline of {ceilings.device}"
+    who = ", ".join(dict.fromkeys(p.counted_by for p in shown)) or "none"
+    subtitle = f"filled: FP32 operations dominate; open: integer; counted by {who}"
+    if any(p.counted_by == SIMULATED for p in shown):
+        subtitle += " (not machine code, no caches)"
+    if len(sizes) > 1:
+        subtitle += f"; larger marks: larger N ({', '.join(f'{n:,}' for n in sizes)})"
+    alt = f"{len(shown)} kernels under {len(ceilings.found)} measured ceilings."
+    return finish(figure, "roofline", title, source, alt=alt, subtitle=subtitle)
+
+
+def _span(ceilings: Ceilings, points: Sequence[RoofPoint]) -> tuple[float, float]:
+    """Limits of the axis of intensities: all kernels, and where the roofs bend."""
+    bandwidth = ceilings.best("bytes").per_s.value
+    bends = [c.per_s.value / bandwidth for c in ceilings.found.values() if c.kind != "bytes"]
+    values = [*bends, *(p.intensity for p in points)]
+    return min(values) / 10**DECADES, max(values) * 10**DECADES
+
+
+def _roofs(ax: Axes, ceilings: Ceilings, low: float, high: float) -> None:
+    """Slanted lines for bytes, level ones for operations, each with its name and number."""
+    level = [c for c in ceilings.found.values() if c.kind != "bytes"]
+    slanted = [c for c in ceilings.found.values() if c.kind == "bytes"]
+    top = max(c.per_s.value for c in level)
+    for ceiling in slanted:
+        rate = ceiling.per_s.value
+        end = min(high, top / rate)
+        style = "-" if ceiling.operation == "copy" else "--"
+        name = f"{ceiling.name}:\n{rate * 1e-9:,.0f} GB/s"
+        ends = ([low, end], [low * rate, end * rate])
+        ax.plot(*ends, color=GREY, linestyle=style, linewidth=1.2, label=name)
+    steepest = max(c.per_s.value for c in slanted)
+    named: list[list[Ceiling]] = []
+    for ceiling in sorted(level, key=lambda c: -c.per_s.value):
+        rate = ceiling.per_s.value
+        colour = COLOURS[0] if ceiling.kind == "float" else COLOURS[1]
+        ax.plot([rate / steepest, high], [rate, rate], color=colour, linewidth=1.2)
+        if named and rate > named[-1][-1].per_s.value / APART:
+            named[-1].append(ceiling)
+        else:
+            named.append([ceiling])
+    for group in named:
+        one = {c.kind for c in group} == {group[0].kind}
+        colour = COLOURS[0] if group[0].kind == "float" else COLOURS[1]
+        names = ", ".join(f"{c.name}: {c.per_s.value * 1e-12:.3g}" for c in group)
+        ax.annotate(
+            f"{names} Top/s",
+            (high, group[0].per_s.value),
+            xytext=(-4, 2),
+            textcoords="offset points",
+            fontsize=6.5,
+            color=colour if one else GREY,
+            ha="right",
+            va="bottom",
+        )
+
+
+def _mark(sizes: Sequence[int], n: int) -> float:
+    """Marker size in points: the larger N, the larger."""
+    low, high = MARKS
+    return high if len(sizes) == 1 else low + (high - low) * sizes.index(n) / (len(sizes) - 1)
+
+
+def _powers(values: Sequence[float], ceilings: Ceilings) -> float:
+    """Powers of ten between the slowest kernel and the highest roof."""
+    top = max(c.per_s.value for c in ceilings.found.values() if c.kind != "bytes")
+    return math.log10(top / min(values, default=top))
+
+
+def _axes(ax: Axes, powers: float) -> None:
+    """Logarithmic, with plain numbers as ticks; twos and fives where powers of ten are few."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    if powers < FEW:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: short(v, OPERATIONS)))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_minor_formatter(NullFormatter())
+    ax.set_xlabel("operations per byte")
+    ax.set_ylabel("operations per second")
+    ax.grid(visible=True, which="major", linewidth=0.4)

@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 Cell = str | int | float | Estimate | None
 """``None`` is an empty cell: nothing was measured, which is not zero."""
 EMPTY: Final = "\u2013"
-"""A dash: nothing is known here, which is not zero."""
+"""How an empty cell is shown."""
 WIDE: Final = 0.1
 """Half-width above which an interval is visibly lopsided and ``±`` would hide that."""
 PROVENANCE: Final = ("run_device", "provenance", "command")
@@ -37,9 +37,8 @@ def slug(*parts: str) -> str:
 class Column:
     """A column: its heading, its unit, what it holds.
 
-    ``kind``  ``text``, ``number`` (plain), ``time`` (seconds), or ``ratio``
-    ``spread`` whether its cells are estimates whose bounds belong into columns of their own
-              where the format holds data
+    ``kind``    ``text``, ``number`` (plain), ``time`` (seconds), or ``ratio``
+    ``spread``  its cells are estimates; data formats put the bounds into separate columns
     """
 
     name: str
@@ -63,10 +62,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where numbers come from: every table and figure names it.
+    """Where numbers come from; every table and figure shows it.
 
-    ``provenance`` says whether they were measured, simulated or made up, ``run`` names the study,
-    so that tables of several runs keep labels of their own.
+    ``provenance`` says whether they were measured, simulated or are synthetic; ``run`` is the name
+    of the study, which keeps the labels of tables of several runs distinct.
     """
 
     device: str
@@ -78,15 +77,15 @@ class Source:
         return f"{self.device}, {self.provenance}"
 
 
-def source_of(data: Dataset, *, host: bool = False) -> Source:
+def source_of(data: Dataset, *, cpu: bool = False) -> Source:
     """Device, provenance and command of a run, or of its CPU baselines."""
-    if host:
+    if cpu:
         return Source(data.cpu, data.cpu_provenance, data.command, data.name)
     return Source(data.device, data.provenance, data.command, data.name)
 
 
 def joint(sources: Sequence[Source], command: str = "") -> Source:
-    """Several sources together, each word once; all their commands unless one is given."""
+    """Several sources as one, without repetitions; ``command`` replaces all their commands."""
     return Source(
         (" and " if command else "; ").join(dict.fromkeys(s.device for s in sources)),
         "; ".join(dict.fromkeys(s.provenance for s in sources)),
@@ -118,15 +117,15 @@ class Table:
 
     @property
     def label(self) -> str:
-        """A name that no table of another run or device has."""
+        """A name that is unique among the tables of all runs and devices."""
         return slug(self.source.run, self.source.device, self.name)
 
     @property
     def data_headings(self) -> list[str]:
-        """Headings in a data format, those of the provenance last.
+        """Headings in a data format, the provenance last.
 
-        No two are equal, since readers look columns up by name: of two factors and quantities
-        that are called alike the second is ``..._2``.
+        They are distinct, because programs look columns up by name: the second of two columns with
+        one name becomes ``..._2``.
         """
         heads: list[str] = []
         for head in (*(h for c in self.columns for h in c.data_headings), *PROVENANCE):
@@ -147,10 +146,14 @@ class Table:
             yield [*(text for cell, column in cells for text in _data(cell, column)), *source]
 
 
+Field = tuple[Column, Callable[[Item], Cell]]
+"""A column, and the function that takes its cell from the item of a row."""
+
+
 def tabulate(
-    items: Iterable[Item], *fields: tuple[Column, Callable[[Item], Cell]]
+    items: Iterable[Item], *fields: Field[Item]
 ) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
-    """Columns and rows of a table from its fields: each column beside what fills it."""
+    """Columns and rows of a table: a row per item, a column per field."""
     columns = tuple(column for column, _ in fields)
     return columns, tuple(tuple(cell(item) for _, cell in fields) for item in items)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset
@@ -19,14 +19,13 @@ from nqbench.report.table import slug, source_of
 from nqbench.report.tables import TABLES
 from nqbench.study.report_items import ReportItem
 
-Builder = TypeVar("Builder")
 INLINE_ROWS: Final = 30
-"""Rows up to which a table stands on the page; longer ones are linked only."""
+"""Tables with more rows are linked, not shown on the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was written, the page first, and what came out, in sentences.
+    """The files written, the page first, and the findings in sentences.
 
     ``not_made`` has a sentence for each table or figure that could not be made.
     """
@@ -46,25 +45,25 @@ def write_report(
 
     With ``html`` among ``formats`` there is a ``report.html`` too. Several runs get a folder each:
     different devices never share a table or an axis. Raises ``StoreError`` (a run cannot be read,
-    the folder cannot be written) and ``StudyError`` (an unknown format); what a run lacks the data
-    for becomes a sentence on the page.
+    the folder cannot be written) and ``StudyError`` (an unknown format). An item whose data are
+    missing becomes a sentence on the page.
     """
     page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS)
     if not runs:
         raise StudyError("a report needs at least one run folder")
     not_made: list[str] = []
-    said: list[str] = []
+    found: list[str] = []
     for run in runs:
         data = load_dataset(run)
         if len(runs) > 1:
             page.enter(slug(data.name, data.device))
-        told = findings(data)
-        said += told
-        not_made += _section(data, page, told)
-    return Report(tuple(page.write("report")), tuple(not_made), tuple(said))
+        sentences = findings(data)
+        found += sentences
+        not_made += _section(data, page, sentences)
+    return Report(tuple(page.write("report")), tuple(not_made), tuple(found))
 
 
-def _section(data: Dataset, page: Page, told: Sequence[str]) -> list[str]:
+def _section(data: Dataset, page: Page, sentences: Sequence[str]) -> list[str]:
     """One run on the page. Returns a sentence for each item that could not be made."""
     page.heading(f"{data.name}: {data.device}", 1)
     about = str(data.study.get("about") or "").strip()
@@ -73,7 +72,7 @@ def _section(data: Dataset, page: Page, told: Sequence[str]) -> list[str]:
     ok = sum(p.ok for p in data.points)
     page.add(Origin(source_of(data), f"{ok} of {len(data.points)} points ok"))
     page.heading("Findings")
-    page.add(Bullets(tuple(told)))
+    page.add(Bullets(tuple(sentences)))
     not_made = []
     for item in items_of(data):
         try:
@@ -87,34 +86,27 @@ def _section(data: Dataset, page: Page, told: Sequence[str]) -> list[str]:
     return not_made
 
 
-def make(data: Dataset, item: ReportItem) -> list[Any]:
-    """The tables or figures of an item. Raises ``AnalysisError`` where data are missing."""
-    prepared = prepare(data, item)
-    if item.form == "table":
-        return prepared
-    with styled():
-        return [draw() for draw in prepared]
-
-
 def prepare(data: Dataset, item: ReportItem) -> list[Any]:
-    """The tables of an item, or functions that draw its figures. Raises as :func:`make`."""
-    if item.form == "table":
-        return list(_builder(TABLES, item)(data, item))
-    return list(_builder(FIGURES, item)(data, item))
+    """The tables of an item, or the functions that draw its figures.
+
+    Raises ``AnalysisError`` where data are missing.
+    """
+    known: Mapping[str, Callable[..., list[Any]]] = TABLES if item.form == "table" else FIGURES
+    if item.name not in known:
+        raise AnalysisError(f"no {item.form} is called {item.name!r}; known: {', '.join(known)}")
+    return known[item.name](data, item)
 
 
 def _write(data: Dataset, item: ReportItem, page: Page) -> None:
-    for made in make(data, item):
-        if item.form == "table":
-            page.table(made, size=f"{made.size}: ")
-        else:
-            page.drawing(made, source_of(data))
-
-
-def _builder(known: Mapping[str, Builder], item: ReportItem) -> Builder:
-    if item.name not in known:
-        raise AnalysisError(f"no {item.form} is called {item.name!r}; known: {', '.join(known)}")
-    return known[item.name]
+    prepared = prepare(data, item)
+    if item.form == "table":
+        for table in prepared:
+            page.table(table, size=f"{table.size}: ")
+        return
+    with styled():
+        drawings = [draw() for draw in prepared]
+    for drawing in drawings:
+        page.drawing(drawing, source_of(data))
 
 
 def _hint(data: Dataset, item: ReportItem) -> str:

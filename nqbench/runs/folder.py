@@ -151,7 +151,7 @@ class RunWriter:
             raise self._unwritten(error) from error
 
     def close(self) -> None:
-        """Close the file and give the folder free. Raises ``StoreError`` if the disk refuses."""
+        """Close the file and release the folder. Raises ``StoreError`` for a disk error."""
         descriptor, self._descriptor = self._descriptor, None
         try:
             if descriptor is not None:

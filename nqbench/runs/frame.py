@@ -17,7 +17,7 @@ A factor that is called like another column of the table (``order``, ``status``,
 the column ``factor_NAME``. A derived number that is called like any of them is left out.
 
 A measurement without a time, and every wrong or failed one, keeps its row with NaN values. Rows of
-an earlier version of a point (another key) and measurements that were made again are left out.
+an earlier version of a point (another key) and repeated measurements are left out.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def load(runs: Path | str | Sequence[Path | str]) -> pd.DataFrame:
     """One or several runs as one table, a row per measurement; see :mod:`nqbench.runs.frame`.
 
     ``attrs["manifest"]`` is the run's manifest; for a list of runs ``attrs["manifests"]`` has those
-    of all, by what the column ``run`` says. ``attrs["messages"]`` tells what was left out. Raises
+    of all, by what the column ``run`` says. ``attrs["messages"]`` says what was left out. Raises
     ``StoreError``.
     """
     if isinstance(runs, Path | str):

@@ -1,4 +1,4 @@
-"""The files of a run folder, as they are read: whatever is damaged in them is said, never guessed.
+"""Reading the files of a run folder: damage is reported, never guessed around.
 
 ``manifest.json`` says what was to be measured, where, and with what; ``records.jsonl`` holds one
 :class:`~nqbench.record.Record` per line.
@@ -93,7 +93,7 @@ class RecordFile:
             return ""
         return (
             f"the last line of {RECORDS} is torn (a run was killed while writing it):"
-            f" {len(self.records)} complete records are kept, that measurement is made again"
+            f" {len(self.records)} complete records are kept, that measurement is repeated"
         )
 
 
@@ -121,7 +121,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         )
     fault = fault_of(ManifestJson, data) or _sizes_fault(data["points"])
     if fault:
-        raise StoreError(f"{file} is not a whole manifest: it {fault}; {_remedy(path)}")
+        raise StoreError(f"{file} is not a complete manifest: it {fault}; {_remedy(path)}")
     return dict(data)
 
 
@@ -131,7 +131,7 @@ def _no_number(word: str) -> None:
 
 
 def _remedy(path: Path) -> str:
-    """What can be done about a damaged manifest, and what is safe meanwhile."""
+    """How to repair a damaged manifest, and what is safe."""
     try:
         kept = (path / RECORDS).read_bytes().count(b"\n")
     except OSError:
@@ -151,9 +151,9 @@ def _sizes_fault(points: Sequence[Mapping[str, Any]]) -> str:
 
 
 def incomplete(path: Path) -> str:
-    """What a reader should know of a run whose records end too early; empty if nothing is torn.
+    """A warning about a run whose records end too early; empty if they are complete.
 
-    Looks at the end of the file alone. Says nothing of what is not a run folder.
+    Looks only at the end of the file. Also empty if it is not a run folder.
     """
     if not (path / MANIFEST).is_file():
         return ""
@@ -205,7 +205,7 @@ def _parse(file: Path, number: int, line: bytes) -> Record:
     except (ValueError, TypeError, RecursionError) as error:
         raise StoreError(
             f"{file}:{number}: not a record ({error}); nothing was changed: move that line out of"
-            " the file to resume with the others, its measurement is then made again"
+            " the file to resume with the others, its measurement is then repeated"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Self-test on a device: one run in which every point stands twice.
+"""Self-test on a device: one run that contains every point twice.
 
 What differs between the two is chance, so that every ``faster`` and ``slower`` is a false one. The
 pairs are compared within the run (paired by round), and between halves of its rounds as if they
@@ -52,7 +52,7 @@ def study() -> Study:
 
 
 def times(spec: str) -> None:
-    """Raise ``StudyError`` for a device that counts: said before 48 points are run for nothing."""
+    """Raise ``StudyError`` for a device that counts, before 48 points are run for nothing."""
     if spec.partition(":")[0] == "sim":
         raise StudyError(f"{spec} {UNTIMED}")
 
@@ -90,7 +90,8 @@ def run_self_test(
 def judge_run(run: Path) -> SelfTest:
     """What a run of the A/A study says.
 
-    Raises ``AnalysisError`` for another study's run or one without a pair, ``StoreError`` for none.
+    Raises ``AnalysisError`` for another study's run or one without a pair, ``StoreError`` if it is
+    not a run.
     """
     data = load_dataset(run)
     if (data.name, data.sweeps) != (study().name, SIDES):
@@ -113,7 +114,7 @@ def judge_run(run: Path) -> SelfTest:
 
 
 def _findings(device: str, design: str, equal: list[Trial], longer: list[Trial]) -> list[Finding]:
-    """Rates of one design; nothing where there are too few rounds for it."""
+    """Rates of one design; none if there are too few rounds for it."""
     equal = [t for t in equal if t.row.ratio.bounded]
     if not equal:
         return []

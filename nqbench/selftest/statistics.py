@@ -1,7 +1,7 @@
-"""Self-test of the statistics: does ``compare`` keep its word?
+"""Self-test of the statistics: are the verdicts of ``compare`` as reliable as stated?
 
 On the test device, whose truth is known, identical code is compared with itself thousands of times
-under several kinds of noise. What is counted goes through the code that users' runs go through.
+under several kinds of noise. The trials run through the same code as users' runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nqbench.errors import StudyError
 from nqbench.selftest.trials import SCENARIOS, Outcome, Scenario, Trial, run_scenario
 
 TRIALS: Final = 4000
-"""The nominal 5% is then known to +-0.7%: enough to tell 5% from the limit."""
+"""The nominal 5% is then known to +-0.7%: enough to distinguish 5% from the limit."""
 MAX_FALSE: Final = 0.065
 """Limit of the Clopper-Pearson upper bound of the rate of false calls (nominal: 5%)."""
 COVERAGE_NORMAL: Final = (0.93, 0.97)
@@ -90,11 +90,12 @@ def self_test(
 ) -> SelfTest:
     """Run every scenario on the test device, in several processes if asked for.
 
-    ``progress`` hears the name of each when it is done. Raises ``StudyError`` for too few trials.
+    ``progress`` is called with the name of each when it is done. Raises ``StudyError`` for too few
+    trials.
     """
     if trials < MIN_TRIALS:
         raise StudyError(
-            f"--trials {trials} is too few: with less than {MIN_TRIALS} no rate can be told"
+            f"--trials {trials} is too few: with less than {MIN_TRIALS} no rate differs clearly"
             f" from its limit; {TRIALS} are the default"
         )
     # Two seeds each: a scenario has two runs.
@@ -106,7 +107,7 @@ def self_test(
             progress(scenario.name)
             found += findings
     notes = (
-        f"faster and slower as said by compare at a margin of {DEFAULT_MARGIN:.0%}; p <= {ALPHA:g}"
+        f"faster and slower: as compare says at a margin of {DEFAULT_MARGIN:.0%}; p <= {ALPHA:g}"
         " counts every interval that excludes 1, also those within the margin",
         "paired: both kernels in one run; welch: in two runs",
     )
@@ -169,7 +170,7 @@ def right(trial: Trial) -> bool:
 
 
 def _point_coverage(outcome: Outcome) -> Finding:
-    """How often the interval of one point holds what its rounds scatter around."""
+    """How often the interval of one point contains what its rounds scatter around."""
     estimates = [t.row.first for t in outcome.paired]
     # The truth is the mean over all trials: its own error is less than a sixtieth of an interval.
     truth = math.exp(float(np.mean([math.log(e.value) for e in estimates])))

@@ -1,8 +1,8 @@
 """Trials of the statistics: the same kernel against itself on the test device.
 
-A trial is what a user would have: a run in which a kernel stands twice (``a`` and ``b``), and a
+A trial is what a user would have: a run that contains a kernel twice (``a`` and ``b``), and a
 second run of the same. Measurements are sampled from the test device by the sampling policy of real
-runs, become records, a table, points, and go through ``compare`` like anybody's.
+runs, become records, a table, points, and go through ``compare`` like those of any run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nqbench.record import Record
 ROUNDS: Final = 5
 """The default of studies."""
 CHUNK: Final = 500
-"""Trials whose records are held at once: about 40 MB."""
+"""Trials whose records are in memory at once: about 40 MB."""
 N: Final = 8
 """Size at which the test device takes its base time."""
 NOISE: Final = FakeModel(noise=0.004, round=0.004, block=0.004)
@@ -71,7 +71,7 @@ SCENARIOS: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """What ``compare`` said of one pair, and the truth."""
+    """The verdict of ``compare`` on one pair, and the truth."""
 
     truth: float
     row: Compared

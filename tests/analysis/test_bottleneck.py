@@ -67,7 +67,7 @@ def test_the_reason_tells_overlap_from_other_waits() -> None:
     overlap = bottlenecks(data_of({"full": 1.0, "math_only": 0.5, "memory_only": 0.5}))[0]
     waiting = bottlenecks(data_of({"full": 1.0, "math_only": 0.2, "memory_only": 0.3}))[0]
     assert "overlap little" in overlap.judged.reason
-    assert "something that is in neither" in waiting.judged.reason
+    assert "waits for something else" in waiting.judged.reason
     assert waiting.both is not None
     assert waiting.both.value == pytest.approx(0.5, rel=0.01)
 

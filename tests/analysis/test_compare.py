@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 
 from nqbench.analysis.compare.devices import rank_correlations, reversals
-from nqbench.analysis.compare.match import labels, telling
+from nqbench.analysis.compare.match import distinguishing, labels
 from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs, judge
 from nqbench.analysis.compare.statistics import (
@@ -196,7 +196,7 @@ def test_labels_leave_out_what_follows() -> None:
     builder = Builder()
     for memory, allocation in (("global", "-"), ("shared", "static")):
         builder.time("s", {"n": 15, "memory": memory, "allocation": allocation}, 0.1)
-    assert telling(builder.data().points) == ("memory",)
+    assert distinguishing(builder.data().points) == ("memory",)
 
 
 def test_points_that_only_their_sweep_tells_apart_are_called_by_it() -> None:

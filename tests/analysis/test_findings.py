@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nqbench.analysis.data.quantities import quantity
-from nqbench.analysis.findings import COUNTERS_TOLD, extremes, findings
+from nqbench.analysis.findings import REPORTED_COUNTERS, extremes, findings
 from tests.builders import H100, MINI, SYSTEMS, Builder, ablation, factorial, truth_s
 
 
@@ -164,7 +164,7 @@ def test_an_effect_that_is_lost_in_noise_is_not_called_opposite() -> None:
 
 def test_of_a_counter_no_value_is_called_the_best() -> None:
     data = ablation(MINI).data()
-    texts = [extremes(data, s, quantity(c)) for s in data.sweeps for c in COUNTERS_TOLD]
+    texts = [extremes(data, s, quantity(c)) for s in data.sweeps for c in REPORTED_COUNTERS]
     said = [text for text in texts if text]
     assert said
     for text in said:

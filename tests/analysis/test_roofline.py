@@ -23,9 +23,8 @@ from nqbench.errors import AnalysisError, NqbenchError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.measure.runner import run_study
 from nqbench.point import Level, Point
-from nqbench.report.figures.roofline import roofline as draw
 from nqbench.report.figures.style import styled
-from nqbench.report.roofline import ceilings_table, roofline_table
+from nqbench.report.roofline import ceilings_table, draw, roofline_table
 from nqbench.report.table import Source
 from nqbench.study import Measure
 from tests.builders import interval

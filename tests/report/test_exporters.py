@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.errors import StudyError
-from nqbench.report.exporters import EXPORTERS, exporter
-from nqbench.report.exporters.latex import LONG, escape
+from nqbench.report.exporters import EXPORTERS, LONG, exporter, latex_escape
 from nqbench.report.table import Cell, Column, Source, Table
 
 SOURCE = Source("H100 (cuda:0)", "measured, 5 rounds", "nqbench run 'a|b.yaml'", "ablation")
@@ -42,14 +41,14 @@ ROWS: tuple[tuple[Cell, ...], ...] = (
 
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_every_format_names_device_provenance_and_command(name: str) -> None:
-    text = exporter(name).render(table(*ROWS))
+    text = exporter(name)(table(*ROWS))
     assert "H100 (cuda:0)" in text
     assert "measured, 5 rounds" in text
     assert re.search(r"nqbench run .{1,8}a.{1,15}b\.yaml", text)
 
 
 def test_csv_gives_back_every_digit_and_the_bounds() -> None:
-    first, second, third = csv.DictReader(io.StringIO(exporter("csv").render(table(*ROWS))))
+    first, second, third = csv.DictReader(io.StringIO(exporter("csv")(table(*ROWS))))
     assert float(first["time_s"]) == 0.0123456
     assert (float(first["time_s_low"]), float(first["time_s_high"])) == (0.0123, 0.0124)
     assert first["count"] == "1234567"
@@ -65,7 +64,7 @@ def test_csv_gives_back_every_digit_and_the_bounds() -> None:
     st.floats(allow_nan=False, allow_infinity=False),
 )
 def test_csv_round_trips_any_text_and_number(text: str, value: float) -> None:
-    rendered = exporter("csv").render(table((text, None, None, value)))
+    rendered = exporter("csv")(table((text, None, None, value)))
     (row,) = csv.DictReader(io.StringIO(rendered))
     assert (row["what"], float(row["count"])) == (text, value)
 
@@ -75,7 +74,7 @@ def unescaped(text: str, character: str) -> int:
 
 
 def test_latex_escapes_what_it_must() -> None:
-    escaped = escape(NASTY)
+    escaped = latex_escape(NASTY)
     for character in "%_#&$":
         assert unescaped(escaped, character) == 0
         assert f"\\{character}" in escaped
@@ -86,7 +85,7 @@ def test_latex_escapes_what_it_must() -> None:
 def test_a_reader_by_name_loses_no_column() -> None:
     columns = tuple(Column(name) for name in ("device", "command", "a b", "a_b"))
     own = Table("t", "T", columns, (("mine", "made", "1", "2"),), SOURCE)
-    (row,) = csv.DictReader(io.StringIO(exporter("csv").render(own)))
+    (row,) = csv.DictReader(io.StringIO(exporter("csv")(own)))
     assert (row["device"], row["run_device"]) == ("mine", "H100 (cuda:0)")
     assert (row["command"], row["command_2"]) == ("made", "nqbench run 'a|b.yaml'")
     assert (row["a_b"], row["a_b_2"], row["provenance"]) == ("1", "2", "measured, 5 rounds")
@@ -94,14 +93,14 @@ def test_a_reader_by_name_loses_no_column() -> None:
 
 def test_latex_labels_tell_runs_and_devices_apart() -> None:
     sources = [SOURCE, replace(SOURCE, run="quick"), replace(SOURCE, device="H200 (cuda:0)")]
-    texts = [exporter("tex").render(replace(table(*ROWS), source=s)) for s in sources]
+    texts = [exporter("tex")(replace(table(*ROWS), source=s)) for s in sources]
     labels = [re.findall(r"label\{(tab:[a-z0-9.:-]+)\}", text) for text in texts]
     assert labels[0] == ["tab:ablation-h100-cuda-0-t"]
     assert len({str(label) for label in labels}) == len(sources)
 
 
 def test_latex_uses_booktabs_and_has_as_many_cells_as_columns() -> None:
-    text = exporter("tex").render(table(*ROWS))
+    text = exporter("tex")(table(*ROWS))
     for rule in (r"\toprule", r"\midrule", r"\bottomrule"):
         assert text.count(rule) == 1
     inside = text.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
@@ -112,7 +111,7 @@ def test_latex_uses_booktabs_and_has_as_many_cells_as_columns() -> None:
 
 def test_latex_sets_long_tables_over_pages() -> None:
     rows = [("x", None, None, i) for i in range(LONG + 1)]
-    text = exporter("tex").render(table(*rows))
+    text = exporter("tex")(table(*rows))
     assert r"\begin{longtable}" in text
     assert r"\begin{table}" not in text
 
@@ -135,14 +134,14 @@ class Cells(HTMLParser):
 
 def test_html_escapes_what_it_shows() -> None:
     parser = Cells()
-    parser.feed(exporter("html").render(table(*ROWS, title="<script>title</script>")))
+    parser.feed(exporter("html")(table(*ROWS, title="<script>title</script>")))
     assert "script" not in parser.tags
     assert len(parser.cells) == 12
     assert parser.cells[4].strip() == NASTY
 
 
 def test_markdown_keeps_its_columns_whatever_a_cell_holds() -> None:
-    lines = exporter("md").render(table(*ROWS)).splitlines()
+    lines = exporter("md")(table(*ROWS)).splitlines()
     rows = [line for line in lines if line.startswith("|")]
     assert len(rows) == 2 + len(ROWS)
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5}

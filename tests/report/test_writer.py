@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from nqbench.errors import FolderRefused, StoreError, StudyError
-from nqbench.report import default_out, write_report
 from nqbench.report.items import items_of
 from nqbench.report.page import Folder
+from nqbench.report.writer import default_out, write_report
 from tests.builders import H100, MINI, Builder, ablation, factorial
 
 Serve = Callable[..., list[Path]]

@@ -116,7 +116,7 @@ def test_a_torn_line_is_told_and_measured_again(run: Path) -> None:
     os.truncate(file, file.stat().st_size - 9)
     code, out, error = call(*run_words(run))
     assert (code, "Traceback" in error) == (0, False)
-    assert "5 complete records are kept, that measurement is made again" in out + error
+    assert "5 complete records are kept, that measurement is repeated" in out + error
     assert len(read_records(run / "r").records) == BLOCKS
     assert (run / "r" / TORN).stat().st_size > 0
 

@@ -3,9 +3,9 @@
 A claim compares points that were measured round by round. Resampling whole rounds keeps what a
 round does to all of them together.
 
-With few rounds a plain bootstrap varies too little: it would tell two equal systems apart in 25% of
-runs of three rounds and 16% of runs of five (4,000 simulated runs each), where 5% is meant. So the
-spread of the resamples is widened by the factor between Student's t and the normal quantile
+With few rounds a plain bootstrap varies too little: it would call two equal systems different in
+25% of runs of three rounds and 16% of runs of five (4,000 simulated runs each), where 5% is meant.
+So the spread of the resamples is widened by the factor between Student's t and the normal quantile
 (``widening``). That brings both to 5 to 6%, the error of a t test, and makes intervals agree with
 those of the tables.
 """
@@ -97,8 +97,8 @@ def resampled(logs: Column, weights: NDArray[np.float64], rounds: int) -> Column
 def widening(rounds: int) -> float:
     """How much wider resamples of ``rounds`` rounds have to spread for intervals that cover.
 
-    The standard deviation of resampled means is too small by sqrt((rounds - 1) / rounds), and its
-    normal quantile stands where Student's belongs.
+    The standard deviation of resampled means is too small by sqrt((rounds - 1) / rounds), and it is
+    used with the normal quantile instead of Student's.
     """
     from scipy.special import ndtri
 

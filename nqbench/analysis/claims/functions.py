@@ -89,7 +89,7 @@ class Values:
             "logical_cores": here.logical_cores if here else 0,
         }
 
-    def time(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> float:  # noqa: N803 (the language's name)
+    def time(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> float:
         """Kernel seconds of the main configuration."""
         return self._one(TIME, system, N, hw, levels)
 
@@ -97,7 +97,7 @@ class Values:
         self,
         system: str,
         name: str,
-        N: int | None = None,  # noqa: N803 (the language's name)
+        N: int | None = None,
         hw: str = "",
         config: str = "",
         **levels: Any,
@@ -105,12 +105,12 @@ class Values:
         """Seconds of a phase of a configuration (``fastest``, or the main one)."""
         return self._one(quantity(name), system, N, hw, levels, config)
 
-    def times(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> list[float]:  # noqa: N803 (the language's name)
+    def times(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> list[float]:
         """Kernel seconds of every configuration that was timed."""
         _, columns = self._all(system, N, hw, levels)
         return [float(column[self.at]) for column in columns]
 
-    def best(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> float:  # noqa: N803 (the language's name)
+    def best(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> float:
         """Kernel seconds of the configuration that is fastest over all rounds.
 
         Picking it anew in each resample would take the minimum of many noisy values, a biased one.
@@ -119,12 +119,7 @@ class Values:
         return float(min(columns, key=lambda column: column[0])[self.at])
 
     def argbest(
-        self,
-        system: str,
-        factor: str,
-        N: int | None = None,  # noqa: N803 (the language's name)
-        hw: str = "",
-        **levels: Any,
+        self, system: str, factor: str, N: int | None = None, hw: str = "", **levels: Any
     ) -> Any:
         """The level of a factor in the fastest configuration (``auto`` is not a level)."""
         every = zip(*self._all(system, N, hw, levels), strict=True)
@@ -139,12 +134,7 @@ class Values:
         return points[int(np.argmin([column[self.at] for column in columns]))].level(factor)
 
     def recorded(
-        self,
-        system: str,
-        name: str,
-        N: int | None = None,  # noqa: N803 (the language's name)
-        hw: str = "",
-        **levels: Any,
+        self, system: str, name: str, N: int | None = None, hw: str = "", **levels: Any
     ) -> list[float]:
         """A number that every finished configuration recorded (``found``, ``evaluations``, ...)."""
         _, data = self._data(hw)
@@ -174,7 +164,7 @@ class Values:
         times = [self.time(system) for system in systems]
         return all(a < b for a, b in pairwise(times))
 
-    def fails(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> bool:  # noqa: N803 (the language's name)
+    def fails(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> bool:
         """Whether the system ends with an error or a wrong answer."""
         _, data = self._data(hw)
         points = configurations(data, self.paper.system(system), N or self.n, levels)
@@ -187,7 +177,7 @@ class Values:
         self,
         system: str,
         name: str,
-        N: int | None = None,  # noqa: N803 (the language's name)
+        N: int | None = None,
         hw: str = "",
         config: str = "",
         kernel: str = "",
@@ -277,30 +267,27 @@ class Values:
 
 
 def counter_of(run: Observed, point: PointResult, name: str) -> float:
-    """A counter or resource of a point. Raises :class:`NotMeasured` where it was not counted."""
+    """A counter or resource of a point. Raises :class:`NotMeasured` if it was not counted."""
+    value: float | None
     if is_counter(name):
         estimate = point.estimate(quantity(name))
-        if estimate is not None:
-            return estimate.value
-        found = profile_value(run, point, name)
-        if found is not None:
-            return found
-        raise NotMeasured(
+        value = profile_value(run, point, name) if estimate is None else estimate.value
+        missing = (
             f"{name} is counted in the simulator"
             f" (nqbench reproduce {paper_of(run.data, point.system)} --device sim)"
             " or by Nsight Compute (`counters: ncu` under `measure` in the study)"
         )
-    if plain_name(name)[0] in PROFILER_COUNTERS:
-        found = profile_value(run, point, name)
-        if found is not None:
-            return found
-        raise NotMeasured(
+    elif plain_name(name)[0] in PROFILER_COUNTERS:
+        value = profile_value(run, point, name)
+        missing = (
             f"{name} is counted by Nsight Compute alone (`counters: ncu` under `measure` in the"
             " study, on a GPU)"
         )
-    value = point.detail(name)
+    else:
+        value = point.detail(name)
+        missing = f"the run has no {name} of {point.system} N={point.n}"
     if value is None:
-        raise NotMeasured(f"the run has no {name} of {point.system} N={point.n}")
+        raise NotMeasured(missing)
     return float(value)
 
 

@@ -36,7 +36,7 @@ ENUMERATED: Final = "enumerated on the CPU"
 class SizeVerdict:
     """What came out at one size.
 
-    ``value``   an estimate (bounds: the middle 95% of the resamples), or text for what is no number
+    ``value``   an estimate (bounds: the middle 95% of the resamples), or text if it is not a number
     ``share``   share of the resamples in which the claim is true; ``None`` without a verdict
     ``paper``   the paper's value at this size, as printed
     ``command`` what would measure it, where it was not
@@ -72,8 +72,8 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
     """The verdict on every claim of a paper: one per run, or one for counts that need no run.
 
     Claims that compare devices are judged once, over all runs (over those with times, if it is
-    times that they compare). A simulated run beside a measured one has no verdict on claims that it
-    cannot judge. ``full`` lets counts walk large trees, which takes minutes once.
+    times that they compare). With a measured run present, a simulated one has no verdict on claims
+    that it cannot judge. ``full`` lets counts walk large trees, which takes minutes once.
     """
     runs = [in_times_of(paper, run) for run in runs]
     own = {i: Resamples.of([run.data]) for i, run in enumerate(runs)}
@@ -100,7 +100,7 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
 
 
 def _worth_a_row(verdicts: list[Verdict]) -> list[Verdict]:
-    """Without those of simulated runs that say nothing, where a GPU's run stands beside them."""
+    """Leave out simulated runs' ``not measured`` if there is a verdict from a GPU's run."""
     if all(verdict.simulated for verdict in verdicts):
         return verdicts
     return [v for v in verdicts if not (v.simulated and v.word == "not measured")]
@@ -190,7 +190,7 @@ def _absent(form: _Form, values: Values) -> str:
 def _simulated(
     claim: Claim, form: _Form, values: Values, run: Observed, asked: tuple[SizeVerdict, ...]
 ) -> tuple[tuple[SizeVerdict, ...], str]:
-    """What a simulated run counted at its largest size, where it has none of the paper's."""
+    """What a simulated run counted at its largest size, if it has none of the paper's."""
     if "counter" not in form.names or form.names & OF_TIME:
         return asked, ""
     for n in reversed(run.sizes):
@@ -211,8 +211,8 @@ def _size(claim: Claim, form: _Form, values: Values, n: int) -> SizeVerdict:
             value = evaluate(form.expr, values.functions, values.names)
             results.append((value, _true(form, values, value)))
     except NotMeasured as error:
-        said, command = error.what, error.command
-        return SizeVerdict(n, "not measured", paper=paper, reason=said, command=command)
+        what, command = error.what, error.command
+        return SizeVerdict(n, "not measured", paper=paper, reason=what, command=command)
     except StudyError as error:
         return SizeVerdict(n, "not measured", paper=paper, reason=error.message)
     finally:
@@ -271,8 +271,8 @@ def _combine(found: Sequence[SizeVerdict]) -> tuple[Word, str]:
     reasons = "; ".join(dict.fromkeys([*(s.reason for s in lacking if s.reason), *commands]))
     if "fails" in words:
         failed = [str(s.n) for s in found if s.word == "fails"]
-        told = f"fails at N={', '.join(failed)}" if len(found) > 1 else ""
-        return "fails", told
+        sizes = f"fails at N={', '.join(failed)}" if len(found) > 1 else ""
+        return "fails", sizes
     if not words or words == {"not measured"}:
         return "not measured", reasons or "no size to judge"
     if lacking:
@@ -286,5 +286,5 @@ def _combine(found: Sequence[SizeVerdict]) -> tuple[Word, str]:
 
 
 def _contradiction(claim: Claim) -> str:
-    """The paper's own numbers may contradict its sentence: where to read about it."""
+    """The caveat to read where the paper's own numbers contradict its sentence."""
     return f"see caveat {claim.caveat}" if claim.caveat else ""

@@ -4,7 +4,7 @@ one hurt on another?
 Two kinds of change are looked at: a factor's main effect in a sweep, and the step from one version
 of a paper's system to the next. A change reverses where its ratio lies clearly below 1 on one
 device and clearly above on another: intervals exclude 1 after correction for the number of changes,
-and both ratios are worth telling.
+and both ratios are large enough to report.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from nqbench.analysis.factorial.effects import NOTEWORTHY, effects
 from nqbench.analysis.wording import does
 from nqbench.errors import AnalysisError
 
-FEWEST_RANKED: Final = 4
-"""With fewer points a rank correlation takes a handful of values and says nothing."""
-EXACT_RANKED: Final = 8
+MIN_RANKED: Final = 4
+"""With fewer points a rank correlation has only a handful of possible values."""
+MAX_EXACT_RANKED: Final = 8
 """Points up to which all their orders (40,320) are looked at for a p value."""
 ROUNDING: Final = 1e-9
 """Sums of ranks are multiples of a quarter: what differs by less is equal."""
@@ -66,10 +66,10 @@ class Reversal:
 
     def sentence(self) -> str:
         """The reversal in words."""
-        said = [
+        directions = [
             f"{does(r, self.quantity)} on {n}" for r, n in zip(self.ratios, self.names, strict=True)
         ]
-        return f"{self.change}: {said[0]}, but {said[1]} (N={self.n})."
+        return f"{self.change}: {directions[0]}, but {directions[1]} (N={self.n})."
 
 
 Change = tuple[str, int]
@@ -102,7 +102,7 @@ def _rank(
     names: tuple[str, str], what: Quantity, of: str, n: int, both: Sequence[tuple[float, float]]
 ) -> RankCorrelation | None:
     ones, twos = [b[0] for b in both], [b[1] for b in both]
-    if len(both) < FEWEST_RANKED or len(set(ones)) == 1 or len(set(twos)) == 1:
+    if len(both) < MIN_RANKED or len(set(ones)) == 1 or len(set(twos)) == 1:
         return None
     from scipy.stats import kendalltau, spearmanr
 
@@ -128,7 +128,7 @@ def _spearman_p(ones: Sequence[float], twos: Sequence[float], by_t: float) -> fl
     import numpy as np
     from scipy.stats import rankdata
 
-    if len(ones) > EXACT_RANKED:
+    if len(ones) > MAX_EXACT_RANKED:
         return max(by_t, 2 / math.factorial(len(ones)))
     one, two = rankdata(ones), rankdata(twos)
     centred = one - one.mean()
@@ -197,7 +197,7 @@ def _consecutive(data: Dataset, present: Sequence[str]) -> list[tuple[str, str]]
 
 
 def _clear(changes: Sequence[tuple[Change, Estimate]]) -> dict[Change, Estimate]:
-    """Changes that are sure, corrected for their number, and large enough to tell."""
+    """Changes that are significant, corrected for their number, and large enough to report."""
     p_values = adjusted([_p_of_one(ratio) for _, ratio in changes])
     return {
         change: ratio

@@ -14,7 +14,7 @@ Identity = tuple[tuple[str, str], ...]
 SHOWN: Final = 8
 """Levels that a sentence lists before it says how many more there are."""
 LEFT_OUT: Final = ("skipped", "unfinished", "throttled")
-"""Statuses of points without a value that are no failure of the code."""
+"""Statuses of points without a value that do not mean that the code failed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matching:
-    """Pairs in the order of the first side, what is left over, and what to know about it."""
+    """Pairs in the order of the first side, points that have none, and remarks."""
 
     pairs: tuple[Matched, ...]
     missing: tuple[Missing, ...]
@@ -90,33 +90,33 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
 
 def label(point: PointResult, factors: Sequence[str] = ()) -> str:
     """A point in words: system or sweep, size, and the factors asked for."""
-    told = [f"{f}={point.level(f)}" for f in factors if point.level(f) != INAPPLICABLE]
-    return " ".join([point.system or point.sweep, f"N={point.n}", *told])
+    levels = [f"{f}={point.level(f)}" for f in factors if point.level(f) != INAPPLICABLE]
+    return " ".join([point.system or point.sweep, f"N={point.n}", *levels])
 
 
 def labels(points: Sequence[PointResult]) -> dict[PointResult, str]:
-    """Each point in words that tell it from the others, by its sweep where nothing else does."""
-    told = telling(points)
-    plain = {point: label(point, told) for point in points}
+    """Each point in words that distinguish it from the others, by its sweep if need be."""
+    shown = distinguishing(points)
+    plain = {point: label(point, shown) for point in points}
     often = Counter(plain.values())
     return {p: f"{text} ({p.sweep})" if often[text] > 1 else text for p, text in plain.items()}
 
 
-def telling(points: Sequence[PointResult]) -> tuple[str, ...]:
-    """Factors that tell points of the same system (or sweep) and size apart.
+def distinguishing(points: Sequence[PointResult]) -> tuple[str, ...]:
+    """Factors that distinguish points of the same system (or sweep) and size.
 
-    A factor that follows an earlier one (the allocation of a memory) would tell nothing more.
+    A factor that follows an earlier one (the allocation of a memory) adds nothing.
     """
     groups: dict[tuple[str, int], list[PointResult]] = {}
     for point in points:
         groups.setdefault((point.system or point.sweep, point.n), []).append(point)
     names = dict.fromkeys(f for p in points for f in p.levels)
-    told: list[str] = []
+    found: list[str] = []
     for f in names:
         varies = any(len({p.level(f) for p in group}) > 1 for group in groups.values())
-        if varies and not any(_determines(g, f, points) for g in told):
-            told.append(f)
-    return tuple(told)
+        if varies and not any(_determines(g, f, points) for g in found):
+            found.append(f)
+    return tuple(found)
 
 
 def _match(
@@ -125,7 +125,7 @@ def _match(
     names: tuple[str, str],
     notes: tuple[str, ...],
 ) -> Matching:
-    told = telling([*sides[0], *sides[1]])
+    shown = distinguishing([*sides[0], *sides[1]])
     groups = [_group(points, factors) for points in sides]
     pairs: list[Matched] = []
     missing: list[Missing] = []
@@ -133,14 +133,14 @@ def _match(
         here = [group.get(identity, []) for group in groups]
         for first, second in _pair_up(*here):
             if first is not None and second is not None:
-                missing += _unfinished(first, second, names, told)
+                missing += _unfinished(first, second, names, shown)
                 if first.ok and second.ok:
                     pairs.append(Matched(first, second))
                 continue
             point, where = (first, names[1]) if first is not None else (second, names[0])
             assert point is not None
             reason = "several points share these factors" if all(here) else "no such point"
-            missing.append(Missing(label(point, told), where, reason))
+            missing.append(Missing(label(point, shown), where, reason))
     return Matching(tuple(pairs), tuple(missing), notes)
 
 
@@ -162,12 +162,12 @@ def _pair_up(
 
 
 def _unfinished(
-    first: PointResult, second: PointResult, names: tuple[str, str], told: Sequence[str]
+    first: PointResult, second: PointResult, names: tuple[str, str], shown: Sequence[str]
 ) -> list[Missing]:
-    """What is wrong with the points of a pair; the same on both sides is said once."""
+    """What is wrong with the points of a pair, once if it is the same on both sides."""
     broke = first.ok and second.status not in LEFT_OUT
     found = [
-        Missing(label(p, told), name, f"{p.status}: {p.reason}" if p.reason else p.status, broke)
+        Missing(label(p, shown), name, f"{p.status}: {p.reason}" if p.reason else p.status, broke)
         for p, name in zip((first, second), names, strict=True)
         if not p.ok
     ]

@@ -43,8 +43,8 @@ class Findings:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know about the numbers, each sentence once."""
-        said = dict.fromkeys(note for c in self.comparisons for note in c.notes)
-        return tuple(said)
+        notes = dict.fromkeys(note for c in self.comparisons for note in c.notes)
+        return tuple(notes)
 
     def table(self) -> pd.DataFrame:
         """One row per comparison, quantity and point.
@@ -88,10 +88,10 @@ def compare_datasets(
 ) -> Findings:
     """Compare runs with the first of them, or, with ``by``, levels of a factor within one run.
 
-    ``names`` call the runs where their devices do not tell them apart; ``by`` is written
+    ``names`` name the runs if their devices are not all different; ``by`` is written
     ``FACTOR=REFERENCE,LEVEL...``; differences up to ``margin`` (a ratio minus 1) count as the same.
-    Raises ``StudyError`` for a request that makes no sense, ``AnalysisError`` for runs that cannot
-    be compared.
+    Raises ``StudyError`` for an invalid request, ``AnalysisError`` for runs that cannot be
+    compared.
     """
     if by is not None:
         if len(runs) != 1:
@@ -116,7 +116,7 @@ def compare_datasets(
 
 
 def run_names(runs: Sequence[Dataset], names: Sequence[str]) -> list[str]:
-    """What to call each run: its device where that tells the runs apart, else its own name."""
+    """What to call each run: its device if all devices differ, else its own name."""
     devices = [run.device_short for run in runs]
     if len(set(devices)) == len(devices):
         return devices
@@ -126,7 +126,7 @@ def run_names(runs: Sequence[Dataset], names: Sequence[str]) -> list[str]:
 def _with_devices(
     runs: Sequence[Dataset], names: Sequence[str], found: tuple[Comparison, ...], command: str
 ) -> Findings:
-    """Add what several devices say about each other."""
+    """Add the comparison of several devices with each other."""
     if len({run.device for run in runs}) < 2:
         return Findings(found, (), (), command, several_devices=False)
     # Ranks and reversals are of what GPUs do; their CPUs may differ too.

@@ -163,8 +163,8 @@ def _workload(data: Dataset) -> str:
 def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[Verdict, float]]:
     """Verdict and corrected p of each contrast, corrected for all of them together.
 
-    ``same`` goes first: a difference that is sure but lies within the margin is one that the user
-    has called irrelevant.
+    ``same`` goes first: a significant difference within the margin is one that the user has called
+    irrelevant.
     """
     check_margin(margin)
     different = adjusted([c.p_different() for c in contrasts])
@@ -217,7 +217,7 @@ def _quantities(
         return [quantity(value)]
     shown = list(sides[0].quantities())
     if sides[0].simulated and any(p.first.timed for p in pairs):
-        shown.append(TIME)  # baselines on the CPU, timed beside a simulated run
+        shown.append(TIME)  # baselines on the CPU, timed also in a simulated run
     return shown
 
 

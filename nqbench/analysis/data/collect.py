@@ -62,10 +62,10 @@ def _levels(factors: Row) -> dict[str, Level]:
 
 
 def _point(planned: Row, rows: Sequence[Row], manifest: Row) -> PointResult:
-    """Decide what a point's measurements amount to.
+    """The result of a point from its measurements.
 
-    One wrong answer condemns the point: its other measurements cannot be trusted either. Throttled
-    ones do not count.
+    One wrong answer disqualifies the point, because its other measurements cannot be trusted
+    either. Throttled ones do not count.
     """
     levels = _levels(planned["factors"])
     system = str(planned.get("system") or "")
@@ -101,7 +101,7 @@ def _cpu_systems(manifest: Row) -> frozenset[str]:
     try:
         return get(str(manifest["study"].get("workload", "counting"))).cpu_systems
     except StudyError:
-        return frozenset()  # somebody's own workload: its records say where they ran
+        return frozenset()  # a user's own workload: its records say where they ran
 
 
 def _verdict(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
@@ -125,7 +125,8 @@ def _verdict(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
         return "throttled", str(rows[-1].get("reason") or "every measurement was throttled")
     if any(r["round"] > 0 and r["value_s"] == 0 for r in rows):
         return "unfinished", (
-            "its measurements took 0 s: shorter than the clock can tell; give the kernel more work"
+            "its measurements took 0 s: shorter than the clock can resolve;"
+            " give the kernel more work"
         )
     return "unfinished", "verified, but no measurement was timed; run the study again to resume"
 
@@ -135,7 +136,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _complete(row: Mapping[str, Any], timed: bool) -> bool:
-    """Whether a measurement says something: a time after round 0, or counters."""
+    """Whether a measurement counts: it has a time after round 0, or counters."""
     if timed:
         return row["round"] > 0 and (row["value_s"] or 0) > 0
     return not missing(row.get("warp_instructions"))

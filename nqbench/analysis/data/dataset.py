@@ -20,15 +20,15 @@ from nqbench.workloads import launch_factors
 
 Level = int | float | str
 INAPPLICABLE: Final = "-"
-"""Level of a factor that says nothing about a system (padding of registers, a pool without one)."""
+"""Level of a factor that does not apply to a system (the padding of registers)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointResult:
-    """One point with what came back for it.
+    """One point with its results.
 
     ``levels``  every factor that applies, ``n`` excluded
-    ``cpu``     the point ran on the CPU: a baseline, timed also beside a simulated run
+    ``cpu``     the point ran on the CPU: a baseline, timed also in a simulated run
     ``timed``   its measurements carry times (a simulated kernel's carry counters only)
     ``status``  a word of ``vocabulary.STATUSES``, or ``unfinished`` (verified or planned only)
     ``measurements``  those that count, by round, as rows; empty unless ``status`` is ``ok``
@@ -141,7 +141,7 @@ class Dataset:
 
     @property
     def cpu_provenance(self) -> str:
-        """Baselines are always measured, also beside a simulated run."""
+        """Baselines are always measured, also in a simulated run."""
         return f"measured, {self.rounds} round{'' if self.rounds == 1 else 's'}"
 
     @property
@@ -164,7 +164,7 @@ class Dataset:
 
     @cached_property
     def launch(self) -> tuple[str, ...]:
-        """Factors that the name of a system leaves open: the launch, the input, what is counted."""
+        """Factors that a system's name leaves open: the launch, the input, what is counted."""
         return launch_factors(str(self.study.get("workload", "")))
 
     @property
@@ -215,7 +215,7 @@ class Dataset:
 
 
 def missing(value: Any) -> bool:
-    """Whether a cell of a frame says nothing."""
+    """Whether a cell of a frame is empty."""
     return value is None or (isinstance(value, float) and math.isnan(value)) or value == ""
 
 

@@ -1,5 +1,5 @@
 """Runs as claims and papers' pages see them: the points, what instrumented kernels and profilers
-counted, which paper's device it is, and whose time the paper prints."""
+counted, which paper's device it is, and which time the paper reports."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """One run. No time comes from ``probes`` (instrumented kernels) and ``profiles`` (a profiler's
-    launches): they are the rows of a run's frame that hold counters only.
+    """One run. ``probes`` (instrumented kernels) and ``profiles`` (a profiler's launches) are rows
+    of the run's frame that have counters only, never times.
     """
 
     path: Path
@@ -54,7 +54,7 @@ class Observed:
         return sorted(kernels or {p.n for p in self.data.points})
 
     def hardware(self, paper: Paper) -> str:
-        """The paper's name of the device if it is one of the paper's, else a word of its own."""
+        """The paper's id of the device if it is one of the paper's, else a word for it."""
         own = _word(self.data.device)
         for device in paper.hardware:
             if device.kind == "gpu" and _word(device.name) in own:
@@ -98,7 +98,7 @@ def timed_runs(runs: Sequence[Observed]) -> list[Observed]:
 
 
 def papers_of(runs: Sequence[Observed], asked: str | None) -> list[Paper]:
-    """The papers that runs are about: the one asked for, else those whose studies they are.
+    """The papers that runs are about: the one asked for, else those of their studies.
 
     Raises ``StudyError`` for an unknown paper, or a run of no paper's study.
     """
@@ -169,21 +169,18 @@ def in_times_of(paper: Paper, run: Observed) -> Observed:
     """
     if paper.timed != "total":
         return run
-    points = tuple(_whole(point) for point in run.data.points)
-    return replace(run, data=replace(run.data, points=points))
+    points = [
+        point if point.cpu or not point.timed else replace(point, measurements=_totals(point))
+        for point in run.data.points
+    ]
+    return replace(run, data=replace(run.data, points=tuple(points)))
+
+
+def _totals(point: PointResult) -> dict[int, Mapping[str, Any]]:
+    measured = point.measurements.items()
+    return {round_: {**row, "value_s": row.get("total_s", math.nan)} for round_, row in measured}
 
 
 def time_of(paper: Paper) -> Quantity:
-    """What the times of a paper's page are, in words and unit."""
+    """The quantity behind the times on a paper's page."""
     return TOTAL if paper.timed == "total" else TIME
-
-
-def _whole(point: PointResult) -> PointResult:
-    if point.cpu or not point.timed:
-        return point
-    measurements = {round_: _with_total(row) for round_, row in point.measurements.items()}
-    return replace(point, measurements=measurements)
-
-
-def _with_total(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**row, "value_s": row.get("total_s", math.nan)}

@@ -56,7 +56,7 @@ def probed(point: PointResult) -> bool:
 
 
 def finished(points: Sequence[PointResult], data: Dataset) -> list[PointResult]:
-    """Those that came to an end. Raises :class:`NotMeasured` with the first reason if none did."""
+    """The finished points. Raises :class:`NotMeasured` with the first reason if there is none."""
     ok = [p for p in points if p.ok]
     if not ok:
         one = points[0]
@@ -80,10 +80,10 @@ def main_point(
     first = [p for p in found if p.sweep == found[0].sweep]
     if len(first) > 1:
         names = dict.fromkeys((*data.launch, *(name for p in first for name in p.levels)))
-        told = [f for f in names if len({p.level(f) for p in first}) > 1]
+        varied = [f for f in names if len({p.level(f) for p in first}) > 1]
         raise NotMeasured(
             f"{described(system, n, levels or {})} has {len(first)} configurations in sweep"
-            f" {first[0].sweep}: say which {', '.join(told) or 'one'}, or take best(...)"
+            f" {first[0].sweep}: say which {', '.join(varied) or 'one'}, or take best(...)"
         )
     return finished(first, data)[0]
 
@@ -132,10 +132,10 @@ def paper_of(data: Dataset, system: str) -> str:
 
 
 def remedy(data: Dataset, system: str, n: int) -> str:
-    """The command that measures what a run lacks; empty where no paper's study is known to.
+    """The command that measures what a run lacks; empty if no paper's study is known to do it.
 
-    It is the run's own where its study may have the point: another study, or the simulator's
-    smaller boards, would lack it again.
+    It is the run's own if its study may have the point; another study, or the simulator's smaller
+    boards, would lack it again.
     """
     paper = paper_of(data, system)
     if data.name in paper_names() and (not data.simulated or any(p.n == n for p in data.points)):
@@ -145,8 +145,8 @@ def remedy(data: Dataset, system: str, n: int) -> str:
 
 def described(system: str, n: int, levels: Mapping[str, object]) -> str:
     """A point in words."""
-    told = "".join(f" {name}={level}" for name, level in levels.items())
-    return f"{system} N={n}{told}"
+    words = "".join(f" {name}={level}" for name, level in levels.items())
+    return f"{system} N={n}{words}"
 
 
 def launch_text(data: Dataset, point: PointResult) -> str:

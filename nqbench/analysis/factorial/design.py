@@ -27,8 +27,8 @@ def swept_factors(data: Dataset, sweep: str | None) -> tuple[str, ...]:
     return tuple(f for f in varying if f in chosen)
 
 
-def telling_factors(data: Dataset, sweep: str | None, given: tuple[str, ...]) -> tuple[str, ...]:
-    """``given``, and as many of the other factors that vary as tell the points apart (on the CPU
+def distinct_factors(data: Dataset, sweep: str | None, given: tuple[str, ...]) -> tuple[str, ...]:
+    """``given``, and as many of the other factors that vary as distinguish the points (on the CPU
     too); those that the study lists come first."""
     points = data.select(sweep)
     varying = _varying(points)
@@ -41,7 +41,7 @@ def telling_factors(data: Dataset, sweep: str | None, given: tuple[str, ...]) ->
 
 
 def _kinds(points: Sequence[PointResult], factors: Sequence[str]) -> int:
-    """How many points the factors and the size tell apart."""
+    """How many points the factors and the size distinguish."""
     return len({(p.n, *(p.level(f) for f in factors)) for p in points})
 
 

@@ -21,11 +21,11 @@ from nqbench.analysis.factorial.design import swept_factors
 from nqbench.errors import AnalysisError
 
 MATCHED_SHARE: Final = 0.5
-"""Below this share of matched pairs, pairs would speak for a corner of the design only: a model of
+"""Below this share of matched pairs, pairs would represent only a corner of the design: a model of
 all main effects is fitted to every combination instead, and the table says so."""
 
 NOTEWORTHY: Final = 1.02
-"""Smallest ratio worth telling: that exact counts differ by parts per million is of no use."""
+"""Smallest ratio worth reporting: exact counts may differ by a few parts per million."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _reverses(before: Estimate, after: Estimate) -> bool:
 def main_effect(
     table: Cells, factor: str, base: Level, level: Level, what: Quantity, n: int
 ) -> Effect:
-    """One main effect. Raises ``AnalysisError`` where nothing tells the two levels apart."""
+    """One main effect. Raises ``AnalysisError`` if the two levels cannot be separated."""
     pairs = table.pairs((factor, base, level))
     column = table.factors.index(factor)
     most = max(sum(lv[column] == side for lv in table.levels) for side in (base, level))

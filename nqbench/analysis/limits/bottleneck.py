@@ -1,14 +1,14 @@
 """What limits a kernel, judged from the times of its variants (Brodtkorb et al., section 6.5).
 
 The variants without memory accesses (``math_only``) and without arithmetic (``memory_only``) are
-compared with the whole kernel, paired by round. Memory accesses and arithmetic overlap on a GPU:
-with good overlap the whole takes about as long as the slower variant, without any as long as both
-together.
+compared with the full kernel, paired by round. Memory accesses and arithmetic overlap on a GPU:
+with good overlap the full kernel takes about as long as the slower variant, without any as long as
+both together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -24,15 +24,16 @@ from nqbench.workloads.base import VARIANTS, Variant
 Word = Literal["memory bound", "arithmetic bound", "balanced", "latency bound", "unclear"]
 
 NEAR: Final = 0.8
-"""A variant that takes at least this share of the whole's time is what limits the whole: speeding
-up the rest could gain a fifth at most. The paper prints no number."""
+"""A variant that takes at least this share of the full kernel's time is what limits the kernel:
+speeding up the rest could gain a fifth at most. The paper prints no number."""
 BEYOND: Final = 1.1
-"""A variant that takes longer than the whole by more than this does not represent a part of it:
-leaving something out has changed the rest (its order of accesses, its unrolling, its clocks)."""
+"""A variant that takes longer than the full kernel by more than this does not represent a part of
+it: leaving something out has changed the rest (its order of accesses, its unrolling, its
+clocks)."""
 
 EMPTY_S: Final = 3e-6
-"""What an empty kernel takes between two events (3.1 us on an H100). It is in the times of the
-whole and of each variant, so that the variants of a short kernel seem nearer to the whole."""
+"""What an empty kernel takes between two events (3.1 us on an H100). It is in the times of the full
+kernel and of each variant, so that the variants of a short kernel seem closer to it."""
 SHORT_S: Final = 10 * EMPTY_S
 """Below this it is over a tenth of the time, and the verdict says so."""
 
@@ -50,9 +51,9 @@ class Bottleneck:
     """One kernel with its variants.
 
     ``points``  the points of the variants that were measured
-    ``math``, ``memory``, ``both``  time over that of the whole: of a variant, of both one after
-                the other; ``None`` where one has no time
-    ``matched`` whether all variants ran at the occupancy of the whole
+    ``math``, ``memory``, ``both``  time over that of the full kernel: of one variant, or the sum
+                of both; ``None`` if one has no time
+    ``matched`` whether all variants ran at the occupancy of the full kernel
     """
 
     system: str
@@ -67,7 +68,7 @@ class Bottleneck:
 
     @property
     def total(self) -> Estimate | None:
-        """Time of the whole."""
+        """Time of the full kernel."""
         return self.points["full"].estimate(TIME)
 
 
@@ -83,13 +84,13 @@ def bottlenecks(data: Dataset) -> list[Bottleneck]:
             rest = tuple(sorted((k, str(v)) for k, v in point.levels.items() if k != PART))
             place = (point.sweep, point.system, point.n, rest)
             groups.setdefault(place, {})[part] = point
-    whole = [points for points in groups.values() if "full" in points]
-    if not whole:
+    full = [points for points in groups.values() if "full" in points]
+    if not full:
         raise AnalysisError(
             f"run {data.name!r} has no variants of a kernel; `nqbench bottleneck SYSTEM` measures"
             " them"
         )
-    return [_bottleneck(points) for points in whole]
+    return [_bottleneck(points) for points in full]
 
 
 def verdict_text(found: Bottleneck) -> str:
@@ -100,7 +101,8 @@ def verdict_text(found: Bottleneck) -> str:
 def _bottleneck(points: Mapping[Variant, PointResult]) -> Bottleneck:
     full = points["full"]
     times = {part: point.values(TIME) for part, point in points.items() if point.ok}
-    math, memory, both = (_ratio(times, parts) for parts in (*_SINGLE, _BOTH))
+    math, memory = _ratio(times, "math_only"), _ratio(times, "memory_only")
+    both = _ratio(times, "math_only", "memory_only")
     matched = all(point.detail("occupancy_matched") in (None, 1) for point in points.values())
     return Bottleneck(
         system=full.system or full.sweep,
@@ -115,14 +117,8 @@ def _bottleneck(points: Mapping[Variant, PointResult]) -> Bottleneck:
     )
 
 
-_SINGLE: Final[tuple[tuple[Variant, ...], ...]] = (("math_only",), ("memory_only",))
-_BOTH: Final[tuple[Variant, ...]] = ("math_only", "memory_only")
-
-
-def _ratio(
-    times: Mapping[Variant, Mapping[int, float]], parts: Sequence[Variant]
-) -> Estimate | None:
-    """Time of variants, one after the other, over that of the whole; paired by round."""
+def _ratio(times: Mapping[Variant, Mapping[int, float]], *parts: Variant) -> Estimate | None:
+    """Summed time of variants over that of the full kernel; paired by round."""
     if not all(times.get(part) for part in ("full", *parts)):
         return None
     rounds = set.intersection(*(set(times[part]) for part in ("full", *parts)))
@@ -163,34 +159,31 @@ def _missing(points: Mapping[Variant, PointResult]) -> Iterator[str]:
 def judge(math: Estimate, memory: Estimate, both: Estimate) -> Judged:
     """The verdict on a kernel from the shares of its time that its variants take.
 
-    A share counts as near the whole, or as clearly below it, only with its whole interval.
+    A share counts as close to 1, or as clearly below it, only with its whole interval.
     """
-    told = f"without memory {_share(math)} of the time, without arithmetic {_share(memory)}"
+    parts = f"without memory {_share(math)} of the time, without arithmetic {_share(memory)}"
     if not (math.bounded and memory.bounded):
-        return Judged("unclear", f"{told}; one round gives no interval: measure more rounds")
+        return Judged("unclear", f"{parts}; one round gives no interval: measure more rounds")
     for name, part in (("arithmetic", math), ("memory", memory)):
         assert part.low is not None
         if part.low > BEYOND:
-            return Judged("unclear", f"{told}: the {name} alone takes longer than the whole")
+            return Judged("unclear", f"{parts}: the {name} alone exceeds the full kernel")
     sides = _near(math), _near(memory)
     if None in sides:
         unsure = "arithmetic" if sides[0] is None else "memory"
-        return Judged("unclear", f"{told}: the interval of {unsure} contains the limit {NEAR:.0%}")
-    if sides == (True, True):
-        return Judged("balanced", told)
-    if sides == (False, True):
-        return Judged("memory bound", told)
-    if sides == (True, False):
-        return Judged("arithmetic bound", told)
-    # Below the whole even one after the other: dependences between the two, or barriers.
+        return Judged("unclear", f"{parts}: the interval of {unsure} contains the limit {NEAR:.0%}")
+    if any(sides):
+        bound: Word = "arithmetic bound" if sides[0] else "memory bound"
+        return Judged("balanced" if all(sides) else bound, parts)
+    # Shorter than the full kernel even added up: dependences between the two, or barriers.
     waits = "they overlap little"
     if both.high is not None and both.high < NEAR:
-        waits = "even one after the other they take less: it waits for something that is in neither"
-    return Judged("latency bound", f"{told}, together {_share(both)}: {waits}")
+        waits = "even added up they take less: it waits for something else"
+    return Judged("latency bound", f"{parts}, together {_share(both)}: {waits}")
 
 
 def _near(part: Estimate) -> bool | None:
-    """Whether it takes about as long as the whole; ``None`` if the interval leaves that open."""
+    """Whether it takes about as long as the full kernel; ``None`` if that is open."""
     assert part.low is not None
     assert part.high is not None
     if part.low >= NEAR:

@@ -1,5 +1,5 @@
-"""What a GPU can do at most: as measured by a run of ``configs/ceilings.yaml``, and by its maker's
-figures with the clock that a run recorded."""
+"""Peak rates of a GPU: measured by a run of ``configs/ceilings.yaml``, or from data sheets with the
+clock that a run recorded."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ CEILINGS: Final[Mapping[str, tuple[str, Kind, str]]] = {
 """By operation of the workload ``ceilings``: name, what it bounds, what of its work counts."""
 STUDY: Final = "ceilings"
 FOLDER: Final = "ceilings"
-"""Name of that study, and so of its run's folder beside those of other studies."""
+"""Name of that study, and of the folder of its run next to other runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The most of something per second: bytes or operations. A fused multiply-add is two."""
+    """A peak rate: bytes or operations per second. A fused multiply-add is two operations."""
 
     operation: str
     name: str
@@ -52,7 +52,7 @@ class Ceilings:
     found: Mapping[str, Ceiling]
 
     def best(self, kind: Kind) -> Ceiling:
-        """The bound of a kind: of bytes that of the copy. Raises ``AnalysisError`` without one."""
+        """The highest of a kind; for bytes the copy's. Raises ``AnalysisError`` without one."""
         known = [c for c in self.found.values() if c.kind == kind and c.operation != "read"]
         if not known:
             raise AnalysisError(
@@ -87,7 +87,7 @@ def ceilings_of(data: Dataset) -> Ceilings:
 
 
 def ceilings_beside(run: Path, device: str) -> Ceilings | None:
-    """Those measured on ``device`` in the folder beside that of ``run``; ``None`` without them."""
+    """The ceilings of ``device`` from the run next to ``run``; ``None`` without one."""
     folder = run.resolve().parent / FOLDER
     if not (folder / MANIFEST).exists():
         return None
@@ -103,7 +103,7 @@ Programming Guide, throughput of native arithmetic instructions); a fused one is
 INT_PER_CLOCK: Final[Mapping[str, int]] = MappingProxyType(
     dict.fromkeys(("7.5", "8.0", "8.6", "8.9", "9.0"), 64)
 )
-"""32-bit integer additions, likewise."""
+"""32-bit integer additions per clock and multiprocessor."""
 ROOTS_PER_CLOCK: Final = 16
 """Approximate reciprocal square roots per clock and multiprocessor, on all of them. A correctly
 rounded root takes such a one and several instructions more."""
@@ -156,16 +156,16 @@ def roots_per_s(data: Dataset) -> float | None:
     return ROOTS_PER_CLOCK * clocks if clocks else None
 
 
-def flops_per_s(data: Dataset) -> float | None:
-    """Single-precision operations per second, a fused multiply-add counted as two."""
-    instructions = fp32_per_s(data)
-    return 2 * instructions if instructions else None
-
-
 def ideal_instruction_byte_ratio(data: Dataset) -> float | None:
     """Instructions of threads issued per byte of device memory with both at their limits."""
     clocks, moved = clocks_per_s(data), bytes_per_s(data)
     return ISSUED_PER_CLOCK * clocks / moved if clocks and moved else None
+
+
+def flops_per_s(data: Dataset) -> float | None:
+    """Single-precision operations per second; a fused multiply-add counts as two."""
+    instructions = fp32_per_s(data)
+    return 2 * instructions if instructions else None
 
 
 def _peak_gflops(data: Dataset) -> float | None:

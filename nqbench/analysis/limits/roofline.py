@@ -1,4 +1,4 @@
-"""Rooflines: what kernels do per second and per byte, under what their GPU can do at most.
+"""Rooflines: operations of kernels per second and per byte, under the ceilings of their GPU.
 
 Times come from a run on a GPU, ceilings from a run of ``configs/ceilings.yaml`` on the same GPU.
 Operations and bytes come from a profiler, or from a simulated run of the same points. A kernel
@@ -39,7 +39,7 @@ class RoofPoint:
     ``time``    seconds, of a program's kernel all its launches together
     ``work``    bytes and operations by kind; ``counted_by`` who counted them, ``bytes_of`` where
                 the bytes went
-    ``limits``  least seconds by kind; ``limit`` the largest of them, ``share`` it over the time
+    ``limits``  minimum seconds by kind; ``limit`` the largest of them, ``share`` it over the time
     """
 
     system: str
@@ -54,27 +54,28 @@ class RoofPoint:
 
     @property
     def limit(self) -> Kind:
-        """What bounds it at its work: the largest of the least times."""
+        """What bounds the kernel: the kind of work with the longest minimum time."""
         return max(self.limits, key=lambda kind: self.limits[kind])
 
     @property
     def sure(self) -> bool:
-        """Whether the limit is one: bytes that a cache may have served are only at most one."""
+        """Whether the limit is certain: bytes that a cache may have served are only an upper
+        bound."""
         return self.limit != "bytes" or self.bytes_of == DEVICE_MEMORY
 
     @property
     def share(self) -> float:
-        """Least time over the time taken: 1 is at the roof."""
+        """Minimum time over the time taken: 1 is at the roof."""
         return self.limits[self.limit] / self.time.value
 
     @property
     def operations(self) -> Kind:
-        """Which operations weigh more against their ceiling."""
+        """The kind of operations that is closer to its ceiling."""
         return "float" if self.limits["float"] > self.limits["integer"] else "integer"
 
     @property
     def intensity(self) -> float:
-        """The weightier operations per byte; infinite without any byte."""
+        """Operations of that kind per byte; infinite without bytes."""
         nbytes = self.work["bytes"]
         return self.work[self.operations] / nbytes if nbytes else float("inf")
 
@@ -128,16 +129,16 @@ def roof_points(
             f"no timed kernel of run {run.data.name!r} has known operations: measure with"
             " `counters: ncu`, or name a simulated run of the same points with --counters"
         )
-    return found, _told(left_out, found)
+    return found, _without_work(left_out, found)
 
 
-def _told(left_out: Sequence[PointResult], found: Sequence[RoofPoint]) -> list[str]:
-    """Systems and sizes without any kernel under the roof, each once, and how many others."""
+def _without_work(left_out: Sequence[PointResult], found: Sequence[RoofPoint]) -> list[str]:
+    """Systems and sizes without a kernel under the roof, each once, and how many others."""
     shown = {(point.system, point.n) for point in found}
     own = [(point.system or point.sweep, point.n) for point in left_out]
-    told = [f"{name} at N = {n}" for name, n in dict.fromkeys(own) if (name, n) not in shown]
+    systems = [f"{name} at N = {n}" for name, n in dict.fromkeys(own) if (name, n) not in shown]
     others = sum(one in shown for one in own)
-    return [*told, f"{others} other configurations of those above"] if others else told
+    return [*systems, f"{others} other configurations of those above"] if others else systems
 
 
 def _main_kernel(point: PointResult) -> tuple[str, Estimate | None]:
@@ -189,11 +190,11 @@ def _counted(
     simulated: Sequence[Dataset],
 ) -> RoofPoint | None:
     """By the simulator: off-chip sectors, as if there were no cache."""
-    twin = next((t for data in simulated for t in data.points if _same(point, t)), None)
-    if twin is None:
+    counted = next((t for data in simulated for t in data.points if _same(point, t)), None)
+    if counted is None:
         return None
     names = ("global_sectors", "local_sectors", "float_operations", "integer_operations")
-    values = [twin.detail(_of(name, kernel)) for name in names]
+    values = [counted.detail(_of(name, kernel)) for name in names]
     if any(missing(value) for value in values):
         return None
     global_, local, floats, integers = map(float, values)

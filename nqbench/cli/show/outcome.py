@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nqbench.measure.events import RunOutcome
-    from nqbench.report import Report
+    from nqbench.report.writer import Report
 
 
 def show_outcome(outcome: RunOutcome) -> None:

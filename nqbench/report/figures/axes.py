@@ -47,7 +47,7 @@ def digits(value: float, *, keep_zeros: bool = False) -> str:
 
 
 def is_wide(values: Sequence[float]) -> bool:
-    """Whether positive values lie so far apart that their axis is logarithmic."""
+    """Whether positive values span so much that their axis is logarithmic."""
     positive = [v for v in values if v > 0]
     return bool(positive) and max(positive) / min(positive) > WIDE
 
@@ -62,8 +62,8 @@ def value_axis(
 ) -> None:
     """Scale, limits, ticks and label of the axis that shows a quantity.
 
-    A logarithmic axis cannot show zero: where zeros occur beside other values the axis is linear
-    below the smallest of them and logarithmic above.
+    A logarithmic axis cannot show zero: with zeros among the values the axis is linear below the
+    smallest other value and logarithmic above.
     """
     from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
@@ -88,7 +88,7 @@ def value_axis(
     elif log and len(positive) < len(values):
         floor = 10 ** math.floor(math.log10(min(positive)))
         decades = math.log10(max(positive) / floor)
-        # The linear part keeps zero and its label apart from the smallest power.
+        # The linear part separates zero and its label from the smallest power.
         set_scale("symlog", linthresh=floor, linscale=max(0.5, 0.25 * decades))
         set_limits(-0.3 * floor, max(positive) * 2.5)
         axis.set_minor_locator(NullLocator())
@@ -127,7 +127,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def axis_label(what: Quantity) -> str:
-    """Name of a quantity with which direction is good."""
+    """The name of a quantity, and which direction is better."""
     good = f" ({what.better} is better)" if what.kind == "time" and what.better else ""
     return f"{what.label}{good}"
 

@@ -34,7 +34,7 @@ PER_ROW: Final = 6
 
 
 def bottleneck(data: Dataset, item: ReportItem) -> list[Draw]:
-    """Three bars for each kernel, as shares of the whole's time.
+    """Three bars for each kernel, relative to the time of the full kernel.
 
     Raises ``AnalysisError`` where nothing was timed.
     """
@@ -56,14 +56,14 @@ def _bars(data: Dataset, item: ReportItem, drawn: list[Bottleneck]) -> Drawing:
     legend(figure, axes[0])
     title = item.title or "Bottleneck analysis"
     subtitle = "time of the math-only, memory-only and full variants, relative to the full kernel"
-    told = "; ".join(f"{b.system} at N = {b.n}: {b.judged.word}" for b in drawn)
-    alt = f"Bars of {len(drawn)} kernels: {told}."
+    verdicts = "; ".join(f"{b.system} at N = {b.n}: {b.judged.word}" for b in drawn)
+    alt = f"Bars of {len(drawn)} kernels: {verdicts}."
     source = source_of(data)
     return finish(figure, "bottleneck", title, source, alt=alt, subtitle=subtitle)
 
 
 def _rows(drawn: list[Bottleneck]) -> list[list[Bottleneck]]:
-    """Groups of a row each: one row if all fit, else rows of one size, as long as each other."""
+    """The kernels of each row: one row if all fit, else rows of equal length, each of one size."""
     if len(drawn) <= PER_ROW:
         return [drawn]
     rows = []

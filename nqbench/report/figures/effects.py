@@ -18,12 +18,12 @@ from nqbench.report.figures.style import (
     GREY,
     Draw,
     Drawing,
+    dots,
     finish,
     grid_shape,
     legend,
     new_figure,
     series_style,
-    whiskers,
 )
 from nqbench.report.items import sweep_of, title_of
 from nqbench.report.table import slug, source_of
@@ -154,19 +154,10 @@ def _draw(
     for i, n in enumerate(sizes):
         style = series_style(i)
         offset = 0.75 * ((i + 0.5) / len(sizes) - 0.5)
-        here = [r for r in part if r.n == n]
-        plain = [r for r in here if 0 < r.ratio.value < math.inf]
-        ax.errorbar(
-            [r.ratio.value for r in plain],
-            [rows.index(r.row) + offset for r in plain],
-            xerr=whiskers([r.ratio for r in plain]),
-            fmt=style.marker,
-            color=style.colour,
-            markersize=4.2,
-            capsize=2,
-            elinewidth=1,
-            label=f"N={n}",
-        )
+        here = [r for r in part if r.n == n and 0 < r.ratio.value < math.inf]
+        plain = [(rows.index(r.row) + offset, r.ratio) for r in here]
+        look: dict[str, Any] = {"markersize": 4.2, "capsize": 2, "elinewidth": 1}
+        dots(ax, plain, style.colour, style.marker, label=f"N={n}", **look)
     _extremes(ax, part, rows, low, high)
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_yticks(range(len(rows)), rows if with_labels else [""] * len(rows))
@@ -176,19 +167,19 @@ def _draw(
 def _extremes(
     ax: Axes, part: Sequence[_Ratio], rows: Sequence[str], low: float, high: float
 ) -> None:
-    """Ratios that no logarithmic axis holds, said in words at its edge.
+    """Ratios that a logarithmic axis cannot show, as words at its edge.
 
-    Once per row, with the sizes where it is so, unless it is so at all sizes of the row.
+    Once per row, with the sizes it applies to unless it applies to all.
     """
-    said: dict[tuple[str, str], list[int]] = {}
+    noted: dict[tuple[str, str], list[int]] = {}
     for r in part:
         value = r.ratio.value
         if 0 < value < math.inf:
             continue
         text = {0.0: "◂ to 0", math.inf: "from 0 ▸"}.get(value, "0 \u00f7 0")
-        said.setdefault((r.row, text), []).append(r.n)
+        noted.setdefault((r.row, text), []).append(r.n)
     places = {"◂ to 0": (low, "left"), "from 0 ▸": (high, "right"), "0 \u00f7 0": (1.0, "center")}
-    for (row, text), sizes in said.items():
+    for (row, text), sizes in noted.items():
         if len(sizes) < sum(r.row == row for r in part):
             text = f"{text} at N={', '.join(map(str, sizes))}"
         place, align = places[text.partition(" at ")[0]]

@@ -1,4 +1,4 @@
-"""A quantity against one factor, a line per series, with reference lines for what lacks it.
+"""A quantity against one factor, a line per series; points without the factor are level lines.
 
 Kernels and CPU programs are never on one figure; a sweep of the latter alone has its own.
 """
@@ -19,10 +19,10 @@ from nqbench.report.figures.style import (
     Drawing,
     finish,
     grid_shape,
+    interval_curve,
     legend,
     new_figure,
     series_style,
-    whiskers,
 )
 from nqbench.report.items import columns_of, sweep_of
 from nqbench.report.table import slug, source_of
@@ -40,9 +40,9 @@ def line(data: Dataset, item: ReportItem) -> list[Draw]:
     sweep = sweep_of(data, item)
     if not item.x:
         raise AnalysisError("a line figure needs a factor along its axis: give x")
-    host = all(p.cpu for p in data.select(sweep, item.n))
-    shown = (CPU_TIME,) if host and not item.value else data.quantities(item.value)
-    points = [p for p in data.select(sweep, item.n, cpu=host) if p.ok and p.values(shown[0])]
+    cpu = all(p.cpu for p in data.select(sweep, item.n))
+    shown = (CPU_TIME,) if cpu and not item.value else data.quantities(item.value)
+    points = [p for p in data.select(sweep, item.n, cpu=cpu) if p.ok and p.values(shown[0])]
     if not any(p.level(item.x) != INAPPLICABLE for p in points):
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a level of {item.x}")
     sizes = sorted({p.n for p in points if p.level(item.x) != INAPPLICABLE})
@@ -64,7 +64,7 @@ def _lines(
     points: Sequence[PointResult],
     panels: Sequence[tuple[Quantity, int, str]],
 ) -> Drawing:
-    x, sweep, host = str(item.x), points[0].sweep, points[0].cpu
+    x, sweep, cpu = str(item.x), points[0].sweep, points[0].cpu
     rows, columns = grid_shape(len(panels))
     figure = new_figure(0.9 + rows * (2.3 if len(panels) > 1 else 3.2))
     flat = list(figure.subplots(rows, columns, squeeze=False).flat)
@@ -83,7 +83,7 @@ def _lines(
     legend(figure, flat[0], columns=3)
     bounded = any((e := p.estimate(shown[0])) is not None and e.bounded for p in points)
     notes = [f"N={panels[-1][1]}" if len(panels) == 1 or len(shown) > 1 else ""]
-    if series and series != "system":  # names of systems tell what they are, levels do not
+    if series and series != "system":  # names of systems explain themselves, levels do not
         notes.append(f"a line for each {series}")
     notes.append(f"whiskers: 95% interval over {data.rounds} rounds" if bounded else "")
     subtitle = "; ".join(note for note in notes if note)
@@ -91,7 +91,7 @@ def _lines(
     title = item.title or f"{subject[0].upper()}{subject[1:]} against {x}"
     alt = f"Lines of {', '.join(w.label for w in shown)} against {x}."
     name = slug("line", sweep, item.value or "")
-    source = source_of(data, host=host)
+    source = source_of(data, cpu=cpu)
     return finish(figure, name, title, source, alt=alt, subtitle=subtitle)
 
 
@@ -143,7 +143,7 @@ def _bounds(points: Sequence[PointResult], what: Quantity) -> list[float]:
 
 
 def _places(ticks: Sequence[Level]) -> dict[Level, float]:
-    """Numbers stand at their value, names side by side."""
+    """Numbers are placed at their value, names side by side."""
     if all(isinstance(t, int | float) for t in ticks):
         return {t: float(t) for t in ticks}
     return {t: float(i) for i, t in enumerate(ticks)}
@@ -159,16 +159,7 @@ def _series(
 ) -> None:
     style = series_style(index)
     along = sorted(((place[v], e) for v, e in values if v in place), key=lambda t: t[0])
-    if along:
-        ax.errorbar(
-            [at for at, _ in along],
-            [e.value for _, e in along],
-            yerr=whiskers([e for _, e in along]),
-            capsize=2,
-            elinewidth=1,
-            label=name or None,
-            **style.keywords,
-        )
+    interval_curve(ax, dict(along), {**style.keywords, "elinewidth": 1}, name or None)
     for level, estimate in values:
         if level != INAPPLICABLE:
             continue

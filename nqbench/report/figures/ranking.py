@@ -1,4 +1,4 @@
-"""Every point of a factorial, sorted, with its levels as a matrix of dots beside it."""
+"""Every point of a factorial, sorted, next to its levels as a matrix of dots."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
-from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.design import swept_factors
 from nqbench.report.figures.axes import axis_label, value_axis
@@ -19,9 +18,9 @@ from nqbench.report.figures.style import (
     WIDTH_IN,
     Draw,
     Drawing,
+    dots,
     finish,
     new_figure,
-    whiskers,
 )
 from nqbench.report.items import columns_of, sizes_of, sweep_of, title_of
 from nqbench.report.table import slug, source_of
@@ -172,24 +171,16 @@ def _look(points: Sequence[PointResult], factor: str, level: Level) -> tuple[str
 
 
 def _values(ax: Axes, points: Sequence[PointResult], what: Quantity, coloured: str) -> None:
-    estimates: list[tuple[int, PointResult, Estimate]] = [
-        (y, p, e) for y, p in enumerate(points) if (e := p.estimate(what)) is not None
-    ]
+    found = {y: e for y, p in enumerate(points) if (e := p.estimate(what)) is not None}
     groups = _levels(points, coloured) if coloured else [INAPPLICABLE]
     for level in groups:
-        here = [t for t in estimates if not coloured or t[1].level(coloured) == level]
+        here = [
+            (y, e) for y, e in found.items() if not coloured or points[y].level(coloured) == level
+        ]
         colour, marker = _look(points, coloured, level) if coloured else (COLOURS[0], MARKERS[0])
-        ax.errorbar(
-            [e.value for _, _, e in here],
-            [y for y, _, _ in here],
-            xerr=whiskers([e for _, _, e in here]),
-            fmt=marker,
-            color=colour,
-            markersize=4.5,
-            capsize=1.5,
-            elinewidth=0.9,
-        )
-    value_axis(ax, "x", [e.value for _, _, e in estimates], what)
+        look = {"markersize": 4.5, "capsize": 1.5, "elinewidth": 0.9}
+        dots(ax, here, colour, marker, **look)
+    value_axis(ax, "x", [e.value for e in found.values()], what)
     ax.tick_params(axis="x", labelrotation=90 if len(points) and what.kind == "counter" else 0)
     ax.tick_params(axis="y", length=0, labelleft=False)
     ax.axhline(0, color=GREY, linewidth=0.5, linestyle=":", zorder=0)

@@ -1,7 +1,7 @@
 """A quantity against N, a panel per family of systems, with the CPU baselines.
 
 Times of a measured run and those of the CPU share a logarithmic axis. Counters of a simulated run
-stand in rows of their own, and the CPU's times in a panel of their own.
+get a row each, and the CPU's times a separate panel.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult, point_ratio
-from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.axes import axis_label, is_wide, sizes_axis, value_axis
@@ -22,9 +21,9 @@ from nqbench.report.figures.style import (
     Draw,
     Drawing,
     finish,
+    interval_curve,
     new_figure,
     series_style,
-    whiskers,
 )
 from nqbench.report.items import columns_of, sweep_of, title_of
 from nqbench.report.table import slug, source_of
@@ -45,16 +44,16 @@ def scaling(data: Dataset, item: ReportItem) -> list[Draw]:
     """One figure; a column per family (the part of a system's name before its dot)."""
     sweep = sweep_of(data, item)
     points = [p for p in data.select(sweep, item.n) if p.ok and p.measurements]
-    hosts = [p for p in points if p.cpu]
+    on_cpu = [p for p in points if p.cpu]
     if item.value:
         shown: tuple[Quantity, ...] = (quantity(item.value),)
     else:
         shown = tuple(quantity(c) for c in COUNTERS) if data.simulated else (TIME,)
     kernels = [p for p in points if not p.cpu and any(p.values(what) for what in shown)]
-    if not kernels and not hosts:
+    if not kernels and not on_cpu:
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a {shown[0].label}")
     series = item.series or _default_series(data, sweep)
-    families, baselines = _families(kernels, series), _by_name(hosts, "system")
+    families, baselines = _families(kernels, series), _by_name(on_cpu, "system")
     title = title_of(item, f"{'Counters' if data.simulated else 'Time'} against N, sweep {sweep}")
     name = slug("scaling", sweep, item.value or "")
     if data.simulated:
@@ -101,10 +100,10 @@ def _measured(
     title: str,
     what: Quantity,
     families: Mapping[str, Series],
-    hosts: Series,
+    baselines: Series,
 ) -> Drawing:
     columns: dict[str, Series] = dict(families) or {"CPU": {}}
-    first_host = max(len(MARKERS) - 2, *(len(group) for group in columns.values()))
+    first_baseline = max(len(MARKERS) - 2, *(len(group) for group in columns.values()))
     compared = bool(families)
     figure = new_figure(7.0 if compared else 5.0)
     rows = 2 if compared else 1
@@ -113,15 +112,15 @@ def _measured(
     )
     axes = grid[0]
     values = _values([s for f in columns.values() for s in f.values()], what)
-    values += _values(list(hosts.values()), what)
+    values += _values(list(baselines.values()), what)
     for ax, (family, group) in zip(axes, columns.items(), strict=True):
         for other, rest in columns.items():
             if other != family:
                 _context(ax, rest, what)
         _lines(ax, group, what, 0)
-        _lines(ax, hosts, what, first_host, dark=True)
+        _lines(ax, baselines, what, first_baseline, dark=True)
         ax.set_title(family or data.name)
-        _sizes(ax, [*group.values(), *hosts.values()])
+        _sizes(ax, [*group.values(), *baselines.values()])
     for ax, bottom in zip(axes, grid[-1], strict=True):
         bottom.set_xlabel("N")
         handles, labels = ax.get_legend_handles_labels()
@@ -131,18 +130,18 @@ def _measured(
     value_axis(axes[0], "y", values, what, log=True)
     axes[0].set_ylabel(axis_label(what))
     notes = ["the other families in grey"] if len(columns) > 1 else []
-    if hosts:
-        notes.append(_where(hosts))
+    if baselines:
+        notes.append(_where(baselines))
     subtitle = "; ".join(notes)
     alt = f"{what.label} against N for {', '.join(families) or 'the CPU baselines'}."
     return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
 
 
-def _where(hosts: Series) -> str:
-    """What the lines of CPU systems show, beside those of kernels."""
-    if all(name.startswith("cpu.") for name in hosts):
+def _where(baselines: Series) -> str:
+    """What the lines of CPU systems show, as opposed to those of kernels."""
+    if all(name.startswith("cpu.") for name in baselines):
         return "cpu.* on the CPU, timed as a whole; kernels: the kernel alone"
-    return f"on the CPU, timed as a whole: {', '.join(hosts)}"
+    return f"on the CPU, timed as a whole: {', '.join(baselines)}"
 
 
 def _relative(axes: Sequence[Axes], columns: Mapping[str, Series], what: Quantity) -> None:
@@ -156,12 +155,12 @@ def _relative(axes: Sequence[Axes], columns: Mapping[str, Series], what: Quantit
     shown = [1.0]
     for ax, group in zip(axes, columns.values(), strict=True):
         for i, points in enumerate(group.values()):
-            ratios = [(p.n, point_ratio(p, fastest[p.n], what)) for p in points if p.values(what)]
-            shown += [ratio.value for _, ratio in ratios]
-            _curve(ax, ratios, dict(series_style(i).keywords), "")
+            ratios = {p.n: point_ratio(p, fastest[p.n], what) for p in points if p.values(what)}
+            shown += [ratio.value for ratio in ratios.values()]
+            interval_curve(ax, ratios, {**series_style(i).keywords, "elinewidth": 1}, "")
         _sizes(ax, list(group.values()))
         ax.axhline(1, color="#333333", linewidth=0.9, zorder=1)
-    if is_wide(shown):  # else all that is nearly the fastest lies on one line
+    if is_wide(shown):  # a linear axis shows small differences better
         value_axis(axes[0], "y", shown, TIMES_FASTEST, log=True)
     axes[0].set_ylabel(TIMES_FASTEST.label)
 
@@ -172,11 +171,11 @@ def _simulated(
     title: str,
     shown: Sequence[Quantity],
     families: Mapping[str, Series],
-    hosts: Series,
+    baselines: Series,
 ) -> Drawing:
     """Counters in rows, families in columns; the last column holds the CPU and the legends."""
     lines, columns = len(shown), len(families)
-    cells = max(lines, columns + 2 * bool(hosts))
+    cells = max(lines, columns + 2 * bool(baselines))
     figure = new_figure(0.9 + 1.75 * cells)
     grid = figure.subplots(cells, columns + 1, squeeze=False)
     for i, what in enumerate(shown):
@@ -198,9 +197,9 @@ def _simulated(
         for ax in row[:columns]:
             ax.set_axis_off()
     side = [row[columns] for row in grid]
-    if hosts:
+    if baselines:
         panel = side.pop(0)
-        _host_panel(panel, hosts)
+        _cpu_panel(panel, baselines)
         handles, labels = panel.get_legend_handles_labels()
         # Not in the panel, whose lines it would cover.
         side.pop(0).legend(
@@ -210,19 +209,19 @@ def _simulated(
         column = list(families).index(family)
         handles, labels = grid[0][column].get_legend_handles_labels()
         ax.legend(handles, labels, loc="upper left", title=family or None, alignment="left")
-    for row in grid[bool(hosts) :]:
+    for row in grid[bool(baselines) :]:
         row[columns].set_axis_off()
     subtitle = "Counters are exact; none of them alone is the cost"
-    if hosts:
+    if baselines:
         subtitle += f"; the CPU panel shows measured times of {data.cpu}"
     alt = f"{', '.join(w.label for w in shown)} against N for {', '.join(families)}."
     return finish(figure, name, title, source_of(data), alt=alt, subtitle=subtitle)
 
 
-def _host_panel(ax: Axes, hosts: Series) -> None:
-    _lines(ax, hosts, TIME, 0, dark=True)
-    value_axis(ax, "y", _values(list(hosts.values()), TIME), TIME, log=True)
-    _sizes(ax, list(hosts.values()))
+def _cpu_panel(ax: Axes, baselines: Series) -> None:
+    _lines(ax, baselines, TIME, 0, dark=True)
+    value_axis(ax, "y", _values(list(baselines.values()), TIME), TIME, log=True)
+    _sizes(ax, list(baselines.values()))
     ax.set_title("CPU time, measured")
     ax.set_xlabel("N")
 
@@ -238,27 +237,11 @@ def _value(point: PointResult, what: Quantity) -> float:
 
 def _lines(ax: Axes, group: Series, what: Quantity, first: int, *, dark: bool = False) -> None:
     for i, (label, points) in enumerate(group.items()):
-        found = [(p.n, e) for p in points if (e := p.estimate(what)) is not None]
-        keywords = dict(series_style(first + i).keywords)
+        found = {p.n: e for p in points if (e := p.estimate(what)) is not None}
+        look = {**series_style(first + i).keywords, "elinewidth": 1}
         if dark:
-            keywords |= {"color": "black", "markerfacecolor": "white"}
-        _curve(ax, found, keywords, label)
-
-
-def _curve(
-    ax: Axes, found: Sequence[tuple[int, Estimate]], keywords: dict[str, Any], label: str
-) -> None:
-    if not found:
-        return
-    ax.errorbar(
-        [n for n, _ in found],
-        [e.value for _, e in found],
-        yerr=whiskers([e for _, e in found]),
-        capsize=2,
-        elinewidth=1,
-        label=label,
-        **keywords,
-    )
+            look |= {"color": "black", "markerfacecolor": "white"}
+        interval_curve(ax, found, look, label)
 
 
 def _context(ax: Axes, group: Series, what: Quantity) -> None:

@@ -1,4 +1,4 @@
-"""What all figures share: one style sheet, series that differ in more than colour, the footer."""
+"""What all figures share: the style sheet, series that differ in more than colour, the footer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HATCH: Final = "////"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawing:
-    """A finished figure: file name, title, a sentence for those who cannot see it."""
+    """A finished figure: file name, title, alt text."""
 
     name: str
     title: str
@@ -45,7 +45,7 @@ Draw = Callable[[], Drawing]
 
 @dataclass(frozen=True, slots=True)
 class SeriesStyle:
-    """Colour, marker and line of a series: any one of marker and line tells it in grey."""
+    """Colour, marker and line of a series; marker and line identify it even without colour."""
 
     colour: str
     marker: str
@@ -77,7 +77,7 @@ def styled() -> Iterator[None]:
 
 
 def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
-    """An empty figure with room for title and footer; drawn without any window system."""
+    """An empty figure with room for title and footer; it needs no window system."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -121,19 +121,19 @@ def save(drawing: Drawing, path: Path, source: Source) -> None:
         ".png": {"Software": "nqbench", "Description": about},
     }
     metadata = by_suffix[path.suffix] | {"Title": drawing.title}
-    with styled():  # what numbers the parts of an SVG belongs to the look too
+    with styled():  # the style also sets how the elements of an SVG are numbered
         if path.suffix != ".svg":
             drawing.figure.savefig(path, metadata=metadata)
             return
         text = io.StringIO()
         drawing.figure.savefig(text, format="svg", metadata=metadata)
-    # Where the font is missing a reader shall fall back on one of the same width.
+    # Viewers without the font should fall back to one of the same width.
     svg = text.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
     path.write_text(svg, encoding="utf-8")
 
 
 def legend(figure: Figure, ax: Axes, *, columns: int = 6) -> None:
-    """The series of a panel, in the head of the figure, where no data can be covered."""
+    """The series of a panel, at the top of the figure, where they cover no data."""
     handles, labels = ax.get_legend_handles_labels()
     if len(labels) < 2:
         return
@@ -157,7 +157,7 @@ def grid_shape(panels: int, most: int = 3) -> tuple[int, int]:
 def panels(
     count: int, head_in: float, row_in: float, most: int = 3, **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of small multiples and its panels, row by row; places left over stay empty.
+    """A figure of small multiples and its panels, row by row; unused places stay empty.
 
     ``options`` are those of ``Figure.subplots``.
     """
@@ -170,7 +170,7 @@ def panels(
 
 
 def whiskers(estimates: Sequence[Estimate]) -> list[list[float]] | None:
-    """Distances below and above for ``errorbar``; ``None`` where there is no interval."""
+    """Distances below and above for ``errorbar``; ``None`` without any interval."""
     if not any(e.bounded for e in estimates):
         return None
     low = [e.value - (e.value if e.low is None else e.low) for e in estimates]
@@ -179,10 +179,29 @@ def whiskers(estimates: Sequence[Estimate]) -> list[list[float]] | None:
 
 
 def interval_curve(
-    ax: Axes, found: Mapping[int, Estimate], look: Mapping[str, Any], label: str
+    ax: Axes, found: Mapping[Any, Estimate], look: Mapping[str, Any], label: str | None
 ) -> None:
-    """A curve of estimates with their intervals over whole numbers; nothing where there is none."""
+    """A curve of estimates with their intervals by place on the x axis; nothing if there is none.
+
+    ``look`` are keywords of ``Axes.errorbar``.
+    """
     if found:
         values = list(found.values())
         heights = [e.value for e in values]
-        ax.errorbar(list(found), heights, yerr=whiskers(values), capsize=2, label=label, **look)
+        shown = {"capsize": 2, **look}
+        ax.errorbar(list(found), heights, yerr=whiskers(values), label=label, **shown)
+
+
+def dots(
+    ax: Axes, found: Sequence[tuple[float, Estimate]], colour: str, marker: str, **look: Any
+) -> None:
+    """Estimates as dots with horizontal intervals, each at its height on the y axis."""
+    values = [e for _, e in found]
+    ax.errorbar(
+        [e.value for e in values],
+        [y for y, _ in found],
+        xerr=whiskers(values),
+        fmt=marker,
+        color=colour,
+        **look,
+    )

@@ -1,4 +1,4 @@
-"""Simulated annealing: how long searches take over many seeds, and what evaluation takes of it."""
+"""Simulated annealing: how long searches take over many seeds, and the share of evaluation."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from nqbench.report.figures.style import (
     new_figure,
     panels,
     series_style,
-    whiskers,
 )
-from nqbench.report.papers.common import finished, refuse, reproduced, share, timed_on
+from nqbench.report.papers.common import finished, measured, refuse, reproduced, share, timed_on
 from nqbench.report.table import Cell, Column, Source, Table, slug
 
 if TYPE_CHECKING:
@@ -43,15 +42,15 @@ SEARCHES: Final = (
 )
 """Systems that search, each with the way it proposes moves."""
 SPREAD: Final = 0.012
-"""Runs with different seeds stand side by side, by this part of N: their times are much alike."""
+"""Seeds are drawn side by side, offset by this part of N, because their times are similar."""
 
 FULL: Final = 100.0
-"""Percent. The evaluations are timed in a walk of their own, so that noise may bring more."""
+"""Percent. Evaluations are timed in a separate walk, so noise may push their share above it."""
 HEADROOM: Final = 1.04
 
 
 MIN_SEEDS: Final = 2
-"""Seeds from which on there is a distribution."""
+"""The fewest seeds that make a distribution."""
 QUARTILES: Final = (0, 25, 50, 75, 100)
 
 
@@ -59,7 +58,7 @@ QUARTILES: Final = (0, 25, 50, 75, 100)
 class Search:
     """One run of a search. ``whole_s`` is predicted where ``cut`` says it was cut short.
 
-    ``found`` and ``evaluations`` are those of the whole walk, which is known also where it was cut.
+    ``found`` and ``evaluations`` are those of the whole walk, which is known even if it was cut.
     """
 
     n: int
@@ -78,8 +77,7 @@ def annealing(
     _paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
 ) -> list[Drawing]:
     """Time of a whole search against N: every seed a mark, medians joined by lines."""
-    ours = [(run, searches_of(run)) for run in runs]
-    ours = [(run, found) for run, found in ours if found]
+    ours = [(run, found) for run in runs if (found := searches_of(run))]
     if not ours:
         refuse(runs[0], SEARCHES[0][0], "no time of a search")
     drawing, axes = panels(len(ours), 1.6, 4.0, most=2)
@@ -185,13 +183,9 @@ def evaluation_share(
     for i, (run, system) in enumerate((run, system) for run in runs for system in systems):
         points = (p for p in run.data.points if p.system == system)
         shares = {p.n: part for p in points if (part := share(p, quantity("evaluation"), FULL))}
-        values = [shares[n] for n in sorted(shares)]
-        if values:
-            heights = [v.value for v in values]
-            label = f"{system.partition('.')[2]}, {run.name if i % 2 else run.data.cpu} (measured)"
-            look: dict[str, Any] = dict(series_style(i).keywords) | {"capsize": 2}
-            ax.errorbar(sorted(shares), heights, yerr=whiskers(values), label=label, **look)
-            top = max(top, *(v.high or v.value for v in values))
+        label = f"{system.partition('.')[2]}, {run.name if i % 2 else run.data.cpu} (measured)"
+        measured(ax, dict(sorted(shares.items())), label, i)
+        top = max([top, *(v.high or v.value for v in shares.values())])
     if not top:
         refuse(runs[0], systems[0], "no search that times its evaluation separately")
     for known in (k for k in figure.known if k.n and k.value):
@@ -256,10 +250,10 @@ def quartiles(paper: Paper, table: PaperTable, run: Observed) -> Table:
 def distribution(
     _paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
 ) -> list[Drawing]:
-    """Times of all seeds at one size beside the whole walks of the paper's two searches, and how
-    they spread about their own median: one figure per run.
+    """Times of all seeds at one size with the paper's two searches, and their spread about the
+    median: one figure per run.
 
-    The size is the largest with several seeds. Raises ``AnalysisError`` where there is none.
+    The size is the largest with several seeds. Raises ``AnalysisError`` without one.
     """
     drawings = []
     for run in runs:
@@ -324,7 +318,7 @@ def _strip(ax: Axes, here: Found, known: Sequence[Known]) -> None:
 
 
 def _spread(ax: Axes, here: Found) -> None:
-    """Empirical distributions of the times, each over its own median."""
+    """Empirical distributions of the times, each relative to its median."""
     for key, own in here.items():
         if len(own) < MIN_SEEDS:
             continue

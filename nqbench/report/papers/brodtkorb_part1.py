@@ -5,13 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.claims.functions import first_counted
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, quantity
-from nqbench.analysis.data.select import NotMeasured, main_point, no_time
+from nqbench.analysis.data.select import NotMeasured, no_time
 from nqbench.analysis.limits.ceilings import fp32_per_s, roots_per_s
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
@@ -28,7 +28,7 @@ from nqbench.report.figures.style import (
     panels,
     whiskers,
 )
-from nqbench.report.papers.common import finished, short
+from nqbench.report.papers.common import finished, short, timed_point
 from nqbench.report.table import Source, slug
 from nqbench.study.report_items import ReportItem
 from nqbench.vocabulary import of_kernel
@@ -79,11 +79,11 @@ def phases(
 
 
 def shown_systems(paper: Paper, runs: Sequence[Observed]) -> list[str]:
-    """The paper's versions for a GPU in its order, then ours."""
+    """The paper's GPU versions in its order, then ours."""
     own = [s.system for s in paper.systems if s.system]
     points = [p for run in runs for p in run.data.points if p.system]
-    hosts = {p.system for p in points if p.cpu}
-    kernels = dict.fromkeys(p.system for p in points if p.system not in hosts)
+    on_cpu = {p.system for p in points if p.cpu}
+    kernels = dict.fromkeys(p.system for p in points if p.system not in on_cpu)
     return [s for s in own if s in kernels] + [s for s in kernels if s not in own]
 
 
@@ -111,15 +111,7 @@ def timed_panels(
 
 def points_at(run: Observed, systems: Sequence[str], n: int) -> dict[str, PointResult]:
     """The timed main configuration of each system at a size."""
-    found = {}
-    for system in systems:
-        try:
-            point = main_point(run.data, system, n)
-        except NotMeasured:
-            continue
-        if point.estimate(TIME) is not None:
-            found[system] = point
-    return found
+    return {system: p for system in systems if (p := timed_point(run.data, system, n))}
 
 
 def version(system: str) -> str:
@@ -140,12 +132,12 @@ def shares_s(point: PointResult) -> dict[str, float]:
 
 def _published_phases(figure: PaperFigure) -> dict[int, dict[str, dict[str, float]]]:
     """Seconds of whole searches by size, system and part: times per launch by iterations."""
-    told: dict[tuple[int, str], dict[str, float]] = {}
+    published: dict[tuple[int, str], dict[str, float]] = {}
     for known in figure.known:
         if known.n is not None and known.value is not None:
-            told.setdefault((known.n, known.system), {})[known.role] = known.value
+            published.setdefault((known.n, known.system), {})[known.role] = known.value
     found: dict[int, dict[str, dict[str, float]]] = {}
-    for (n, system), values in told.items():
+    for (n, system), values in published.items():
         iterations = values.pop("iterations", None)
         if iterations and values:
             parts = {name: iterations * value for name, value in values.items()}
@@ -169,8 +161,7 @@ def _known_panel(
                    hatch=HATCH)  # fmt: skip
             bottom += value
         ax.text(x, bottom, time_text(bottom, 3), ha="center", va="bottom", fontsize=7)
-    ax.set_xticks(range(len(systems)), [version(s) for s in systems], fontsize=7)
-    ax.set_xlim(-0.6, len(systems) - 0.4)
+    _names(ax, systems, fontsize=7)
 
 
 def _phase_panel(ax: Axes, points: Mapping[str, PointResult], systems: Sequence[str]) -> None:
@@ -192,8 +183,7 @@ def _phase_panel(ax: Axes, points: Mapping[str, PointResult], systems: Sequence[
         highest.append(above)
     value_axis(ax, "y", highest, TIME, log=False)
     ax.set_ylabel("time of a search")
-    ax.set_xticks(range(len(systems)), [version(s) for s in systems], fontsize=6.5)
-    ax.set_xlim(-0.6, len(systems) - 0.4)
+    _names(ax, systems, fontsize=6.5)
 
 
 def versions(
@@ -219,14 +209,14 @@ def versions(
 
 
 def moves_per_s(point: PointResult, phase: str = "") -> float | None:
-    """Moves looked at per second of the search, or of one of its phases."""
+    """Moves evaluated per second of the search, or of one of its phases."""
     moves = point.detail("moves_evaluated")
     time = point.estimate(quantity(phase) if phase else TIME)
     return float(moves) / time.value if moves is not None and time and time.value > 0 else None
 
 
 def limit_moves_per_s(data: Dataset, point: PointResult) -> float | None:
-    """What the device could evaluate at most: by operations, or by square roots."""
+    """The moves per second that the device's operations and square roots allow."""
     bounds = []
     for names, peak in (
         (("fp32_instructions_per_move", "operations_per_move"), fp32_per_s(data)),
@@ -282,10 +272,7 @@ def _plain(value: float) -> str:
 
 
 def parts(
-    paper: Paper,  # noqa: ARG001 (all drawings are called alike)
-    figure: PaperFigure,
-    runs: Sequence[Observed],
-    source: Source,  # noqa: ARG001 (each run is its own source)
+    _paper: Paper, figure: PaperFigure, runs: Sequence[Observed], _source: Source
 ) -> list[Drawing]:
     """Bars Math, Memory and Total of every kernel with variants; a figure per run.
 
@@ -401,16 +388,13 @@ def _percent(ax: Axes, read: Read, name: str, systems: Sequence[str]) -> None:
     ax.set_ylim(0, 110)
 
 
-def _names(ax: Axes, systems: Sequence[str]) -> None:
-    ax.set_xticks(range(len(systems)), [version(s) for s in systems])
+def _names(ax: Axes, systems: Sequence[str], **look: Any) -> None:
+    ax.set_xticks(range(len(systems)), [version(s) for s in systems], **look)
     ax.set_xlim(-0.6, len(systems) - 0.4)
 
 
 def mapping(
-    paper: Paper,  # noqa: ARG001 (all drawings are called alike)
-    figure: PaperFigure,
-    runs: Sequence[Observed],  # noqa: ARG001
-    source: Source,
+    _paper: Paper, figure: PaperFigure, _runs: Sequence[Observed], source: Source
 ) -> list[Drawing]:
     """The triangle of moves and the rectangle it becomes, for each size of the figure."""
     drawing = new_figure(1.2 + 2.4 * len(figure.n))
@@ -427,7 +411,7 @@ def mapping(
 
 
 def numbered(n: int) -> list[tuple[int, int, int, int, bool]]:
-    """Of each move: row and column in the rectangle, x, y, and whether it was folded there."""
+    """For each move: row and column in the rectangle, x, y, and whether it was folded there."""
     from nqbench.workloads.local_search.mapping import RECTANGLE, moves_of, positions
 
     m = n - 1

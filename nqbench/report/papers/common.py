@@ -1,6 +1,6 @@
-"""What the pages of papers share: points beside printed cells, titles, curves with published ones.
+"""What the pages of papers share: printed and measured cells, titles, curves.
 
-A published curve is hollow, ours is filled; both stand in one panel or in panels of their own.
+A published curve is hollow, a measured one filled.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from nqbench.analysis.data.select import (
     check_timed,
     launch_text,
     main_point,
-    no_time,
 )
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable, Ratio, Series
 from nqbench.report.figures.style import (
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 QUOTIENT_DIGITS: Final = 3
-"""Digits of a quotient of printed numbers: no printed time has more that are sure."""
+"""Digits of a quotient of printed numbers; no printed time has more significant ones."""
 TUNED: Final = ("cpu_threads",)
 """Systems of which the paper shows the best configuration."""
 COMPARE_RATIOS: Final = (
@@ -56,7 +55,7 @@ def cpu_name(run: Observed) -> str:
 
 
 def timed_on(run: Observed, points: Iterable[PointResult]) -> str:
-    """Whose times these are, for a title: the CPU's name where none is a GPU's."""
+    """The device behind times, for a title: the CPU if no point ran on the GPU."""
     return cpu_name(run) if all(point.cpu for point in points) else run.name
 
 
@@ -70,7 +69,7 @@ def finished(
     ours: bool = False,
     name: str = "",
 ) -> list[Drawing]:
-    """The figure with its title; ``ours`` are figures that the paper does not have."""
+    """The figure with its title; ``ours`` marks a figure that the paper does not have."""
     title = f"Figure {figure.number}: {figure.title}"
     title = figure.title[0].upper() + figure.title[1:] if ours else title
     name = name or slug("paper", figure.id)
@@ -89,15 +88,15 @@ def reproduced(
     after: str = "",
     source: Source | None = None,
 ) -> Table:
-    """The table of a paper made again, each note once and none that is empty.
+    """A reproduced table of a paper; empty and repeated notes are dropped.
 
-    Its title gives the paper's ``number`` for it and may say more ``after`` the paper's own words.
+    Its title has the paper's ``number`` and words for it, and ends with ``after``.
     """
     place = f"table {table.number}" if number is None else number
     title = f"{paper.title}{f', {place}' if place else ''}: {table.title}{after}"
-    told = tuple(dict.fromkeys(note for note in notes if note))
+    kept = tuple(dict.fromkeys(note for note in notes if note))
     source = source or source_of(run.data)
-    return Table(slug("paper", table.id), title, tuple(columns), tuple(rows), source, told)
+    return Table(slug("paper", table.id), title, tuple(columns), tuple(rows), source, kept)
 
 
 # Curves.
@@ -119,7 +118,7 @@ def measured(ax: Axes, found: Mapping[int, Estimate], label: str, index: int, **
 
 
 def ratio_line(ax: Axes, value: float = 1.0) -> None:
-    """The line of a ratio that means no difference."""
+    """A line at the ratio that means no difference."""
     ax.axhline(value, color="#333333", linewidth=0.9)
 
 
@@ -129,7 +128,7 @@ def plain_ticks(ax: Axes) -> None:
 
 
 def span(found: Estimate) -> tuple[float, float]:
-    """What an axis has to hold of a value: all of its interval."""
+    """The bounds that an axis has to show of a value: all of its interval."""
     low = found.value if found.low is None else found.low
     return low, found.value if found.high is None else found.high
 
@@ -137,12 +136,16 @@ def span(found: Estimate) -> tuple[float, float]:
 # Points.
 
 
-def chosen(data: Dataset, system: str, n: int) -> PointResult:
-    """The configuration of a system that stands for it. Raises ``NotMeasured``."""
-    point = best_point(data, system, n) if short(system) in TUNED else main_point(data, system, n)
-    if point.estimate(TIME) is None:
-        raise NotMeasured(no_time(data))
-    return point
+def timed_point(
+    data: Dataset, system: str, n: int, levels: Mapping[str, object] | None = None
+) -> PointResult | None:
+    """The configuration of a system that a paper's page shows; ``None`` if it has no time."""
+    choose = best_point if short(system) in TUNED else main_point
+    try:
+        point = choose(data, system, n, levels)
+    except NotMeasured:
+        return None
+    return point if point.values(TIME) else None
 
 
 def sizes_of(data: Dataset, system: str) -> list[int]:
@@ -151,20 +154,15 @@ def sizes_of(data: Dataset, system: str) -> list[int]:
 
 
 def found_points(data: Dataset, system: str, sizes: Sequence[int] = ()) -> dict[int, PointResult]:
-    """The timed points of a system by size; empty where there is none."""
-    found = {}
-    for n in sizes or sizes_of(data, system):
-        try:
-            found[n] = chosen(data, system, n)
-        except NotMeasured:
-            continue
-    return found
+    """The timed points of a system by size; empty if it has none."""
+    every = sizes or sizes_of(data, system)
+    return {n: point for n in every if (point := timed_point(data, system, n))}
 
 
 def refuse(run: Observed, system: str, what: str) -> NoReturn:
-    """Say why a run has nothing to show of a system, else that it lacks ``what``.
+    """Raise ``NotMeasured`` with the reason why a run has no times of a system, else ``what``.
 
-    Raises ``NotMeasured``: a simulated run has no times, and a point that was skipped its reason.
+    A simulated run has no times; a skipped point has its own reason.
     """
     sizes = sizes_of(run.data, system)
     if sizes:
@@ -177,7 +175,7 @@ def refuse(run: Observed, system: str, what: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What stands beside a printed cell. Empty texts: the paper has none."""
+    """A printed cell and what was measured for it. Empty texts: the paper prints none."""
 
     series: Series
     n: int
@@ -191,7 +189,7 @@ class Beside:
 
 @dataclass(eq=False)
 class Reader:
-    """Makes the cells of one paper from one run; ``commands`` measure what the run lacks."""
+    """Makes the cells of one paper from one run; ``commands`` would measure missing ones."""
 
     paper: Paper
     data: Dataset
@@ -217,7 +215,7 @@ class Reader:
         return Beside(series, n, printed, ratio, here, own, launch, missing)
 
     def point(self, series: Series, n: int) -> PointResult:
-        """The point that a series speaks about. Raises :class:`NotMeasured`."""
+        """The point that a series is about. Raises :class:`NotMeasured`."""
         check_timed(self.data, series.system)
         choose = best_point if series.choose == "best" else main_point
         return choose(self.data, series.system, n, series.levels)

@@ -42,10 +42,10 @@ def bars(
     n = figure.n[0]
     versions = [s for s in paper.systems if s.system.startswith(paper.id)]
     names = [s.id.replace("_", "\n") for s in versions]
-    ours = [(run, _measured(run, [s.system for s in versions], n)) for run in runs]
-    ours = [(run, found) for run, found in ours if found]
+    systems = [s.system for s in versions]
+    ours = [(run, found) for run in runs if (found := _measured(run, systems, n))]
     if not ours:
-        # The reason is that of the first run: it is asked again so that it can say it.
+        # Raises the first run's reason.
         best_point(runs[0].data, versions[0].system, n)
     drawing, axes = panels(len(figure.hardware) + len(ours), 1.0, 2.5)
     for ax, device in zip(axes, figure.hardware, strict=False):
@@ -170,7 +170,7 @@ def _best_row(paper: Paper, data: Dataset, system: str, n: int) -> tuple[Cell, .
 
 def published_speedups(paper: Paper, system: str, n: int) -> str:
     """Quotients of the printed times over the base version, by device."""
-    told = []
+    quotients = []
     for figure in paper.figures:
         known = {(k.system, k.hardware): k.value for k in figure.known if n in figure.n}
         for device in figure.hardware:
@@ -178,5 +178,5 @@ def published_speedups(paper: Paper, system: str, n: int) -> str:
             if base and own and system != paper.system(_BASE):
                 # As a person rounds: the float nearest to 14.7 / 12.0 lies below 1.225.
                 quotient = Decimal(str(base)) / Decimal(str(own))
-                told.append(f"{quotient.quantize(Decimal('0.01'), ROUND_HALF_UP)} ({device})")
-    return ", ".join(told)
+                quotients.append(f"{quotient.quantize(Decimal('0.01'), ROUND_HALF_UP)} ({device})")
+    return ", ".join(quotients)

@@ -16,7 +16,6 @@ from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.data.select import (
     NotMeasured,
     launch_text,
-    main_point,
     timed_points,
     timed_s,
 )
@@ -31,7 +30,6 @@ from nqbench.report.figures.style import (
 )
 from nqbench.report.papers.common import (
     COMPARE_RATIOS,
-    chosen,
     cpu_name,
     finished,
     found_points,
@@ -45,6 +43,7 @@ from nqbench.report.papers.common import (
     short,
     sizes_of,
     timed_on,
+    timed_point,
 )
 from nqbench.report.table import Cell, Column, Source, Table
 from nqbench.report.tables.common import interval_note
@@ -57,7 +56,7 @@ BASELINE: Final = "cpu_serial"
 """What every speed-up of the paper refers to."""
 COARSE: Final = "gpu_coarse"
 OWN: Final = ("fitness.cpu_histogram", "fitness.histogram")
-"""Systems that the paper does not have, drawn beside its own."""
+"""Systems that the paper does not have, drawn with its own."""
 THIN: Final[Mapping[str, Any]] = {"linewidth": 0.8, "alpha": 0.75}
 """Published points are many: their lines are thin."""
 SMALL: Final = 4
@@ -127,9 +126,9 @@ def speedups(
     sizes_axis(ax)
     ax.set_ylabel("speed-up over one thread (higher is better)")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=6.5)
-    hosts = ", ".join(dict.fromkeys(run.data.cpu for run in runs))
+    cpus = ", ".join(dict.fromkeys(run.data.cpu for run in runs))
     alt = "Speed-up of the schemes over one thread against N, published and measured."
-    subtitle = f"hollow: published, against its Xeon E7-4820 v4; ours against one core of {hosts}"
+    subtitle = f"hollow: published, against its Xeon E7-4820 v4; ours against one core of {cpus}"
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
 
@@ -144,12 +143,10 @@ def boards(
     for i, run in enumerate(runs):
         found = {}
         for n in run.sizes:
-            try:
-                pair = [main_point(run.data, system, n, {"board": b}) for b in ("random", "valid")]
-            except NotMeasured:
-                continue
-            if all(p.values(TIME) for p in pair):
-                found[n] = point_ratio(pair[0], pair[1], TIME)
+            rand = timed_point(run.data, system, n, {"board": "random"})
+            valid = timed_point(run.data, system, n, {"board": "valid"})
+            if rand and valid:
+                found[n] = point_ratio(rand, valid, TIME)
         measured(ax, found, f"{run.name} (measured)", i, markersize=SMALL)
         shown += [b for r in found.values() for b in (r.value, r.low, r.high) if b]
     if len(shown) == 1:
@@ -278,19 +275,16 @@ def _published_over_coarse(
         if row.n in coarse and row.seconds > 0 and coarse[row.n] > 0:
             own = found.setdefault(row.n, {})
             own[row.levels["threshold"]] = Estimate(row.seconds / coarse[row.n])
-    told = {n: f for n, f in found.items() if len(f) > 1 and max(e.value for e in f.values()) > 1}
-    return dict(sorted(told.items())[-MAX_CURVES:])
+    kept = {n: f for n, f in found.items() if len(f) > 1 and max(e.value for e in f.values()) > 1}
+    return dict(sorted(kept.items())[-MAX_CURVES:])
 
 
 def _over_coarse(run: Observed, system: str, coarse: str) -> dict[int, dict[int, Estimate]]:
     found = {}
     for n in sizes_of(run.data, system):
         points = by_level(run, system, n, "threshold")
-        try:
-            base = chosen(run.data, coarse, n)
-        except NotMeasured:
-            continue
-        if len(points) > 1:
+        base = timed_point(run.data, coarse, n)
+        if base and len(points) > 1:
             found[n] = {t: point_ratio(p, base, TIME) for t, p in points.items()}
     return found
 
@@ -398,11 +392,8 @@ def threshold_table(paper: Paper, table: PaperTable, run: Observed) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for n in sizes_of(data, system):
         ours = by_level(run, system, n, "threshold")
-        try:
-            base = chosen(data, paper.system(COARSE), n)
-        except NotMeasured:
-            continue
-        if len(ours) < 2:
+        base = timed_point(data, paper.system(COARSE), n)
+        if base is None or len(ours) < 2:
             continue
         theirs = {row.levels["threshold"]: row.seconds for row in theirs_all.rows if row.n == n}
         for level in sorted({*ours, *theirs}):

@@ -1,8 +1,8 @@
-"""The histogram beside the coarse scheme, and how near each scheme comes to its device's limits.
+"""The histogram scheme and the coarse one, and how close each comes to its device's limits.
 
 Bytes and operations are those that the workload states (docs/fitness.md), summed over the threads,
-whoever serves them. The limits are measured ones where a run of ``configs/ceilings.yaml`` lies
-beside the run, else the maker's figures.
+whether caches or memory serve them. The limits are measured if a run of ``configs/ceilings.yaml``
+is next to the run, else taken from data sheets.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from nqbench.analysis.data.dataset import PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
-from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.analysis.limits.ceilings import bytes_per_s, ceilings_beside, integers_per_s
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.axes import sizes_axis, value_axis
-from nqbench.report.figures.style import Drawing, new_figure, series_style, whiskers
+from nqbench.report.figures.style import Drawing, interval_curve, new_figure, series_style
 from nqbench.report.papers.common import (
     finished,
     found_points,
@@ -27,6 +26,7 @@ from nqbench.report.papers.common import (
     refuse,
     reproduced,
     sizes_of,
+    timed_point,
 )
 from nqbench.report.papers.fitness_schemes import COARSE
 from nqbench.report.table import Cell, Column, Source, Table
@@ -43,8 +43,8 @@ KERNEL: Final = quantity("kernel")
 FULL: Final = 100.0
 """Percent."""
 CEILINGS_OF: Final = {MOVED[0]: "copy", MOVED[1]: "logic"}
-"""The measured ceiling of each. Of integer instructions those of which no two are fused into one:
-three of a pair's four operations are no additions with three operands."""
+"""The ceiling of each. For integers that of logic instructions, which do not fuse two operations:
+of a pair's four operations, three are not additions with three operands."""
 
 
 BATCHES: Final = "batch"
@@ -100,14 +100,11 @@ def _times(
 ) -> list[float]:
     """Lines of the kernels and of the whole calls; the seconds shown."""
     shown: list[float] = []
-    for what, style, told in ((KERNEL, "-", "the kernels"), (TIME, ":", "the whole call")):
+    for what, style, part in ((KERNEL, "-", "the kernels"), (TIME, ":", "the whole call")):
         found = _estimates(points, what)
-        heights = [e.value for e in found.values()]
-        if found:
-            line = {**look, "linestyle": style}
-            bars = whiskers(list(found.values()))
-            ax.errorbar(list(found), heights, yerr=bars, label=f"{name}: {told}", **line)
-            shown += heights
+        curve = {**look, "linestyle": style, "capsize": None}
+        interval_curve(ax, found, curve, f"{name}: {part}")
+        shown += [e.value for e in found.values()]
     return shown
 
 
@@ -131,16 +128,16 @@ def _shares(
 
 
 def peaks(run: Observed) -> dict[str, float]:
-    """Bytes and integer operations per second that a GPU can do at most, as far as known.
+    """Peak bytes and integer operations per second of a GPU, as far as known.
 
-    Measured where the ceilings of that GPU lie beside the run, else its maker's figures.
+    Measured if a run of the ceilings of that GPU is next to the run, else from data sheets.
     """
     found = {MOVED[0]: bytes_per_s(run.data), MOVED[1]: integers_per_s(run.data)}
     return measured_peaks(run) or {name: value for name, value in found.items() if value}
 
 
 def measured_peaks(run: Observed) -> dict[str, float]:
-    """Those of ``peaks`` out of measured ceilings; empty unless all of them were measured."""
+    """The peaks out of measured ceilings; empty unless all of them were measured."""
     measured = ceilings_beside(run.path, run.data.device)
     if measured is None or not set(CEILINGS_OF.values()) <= set(measured.found):
         return {}
@@ -148,7 +145,7 @@ def measured_peaks(run: Observed) -> dict[str, float]:
 
 
 def _rates(points: Mapping[int, PointResult], what: str, kernel: Quantity) -> dict[int, float]:
-    """What the kernels did per second, by N."""
+    """The rate of the kernels per second, by N."""
     found = {}
     for n, point in points.items():
         done, value = point.detail(what), point.estimate(kernel)
@@ -213,23 +210,16 @@ def _points(
             for n in sorted({*table.n, max(found)} & set(found)):
                 batch = found[n].level(BATCHES)
                 many = f", {batch} boards" if isinstance(batch, int) and batch > 1 else ""
-                told = "".join(f", {k} {v}" for k, v in series.levels.items() if v != "1")
-                yield f"{system}{many}{told}", n, found[n]
+                levels = "".join(f", {k} {v}" for k, v in series.levels.items() if v != "1")
+                yield f"{system}{many}{levels}", n, found[n]
 
 
 def _found(run: Observed, system: str, levels: Mapping[str, str]) -> dict[int, PointResult]:
-    """The points of a system by size; those of the levels given, where several stand equal."""
+    """The timed points of a system by size, with the given levels if there are any."""
     if not levels:
         return found_points(run.data, system)
-    found = {}
-    for n in sizes_of(run.data, system):
-        try:
-            point = main_point(run.data, system, n, levels)
-        except NotMeasured:
-            continue
-        if point.values(TIME):
-            found[n] = point
-    return found
+    sizes = sizes_of(run.data, system)
+    return {n: p for n in sizes if (p := timed_point(run.data, system, n, levels))}
 
 
 def _amount(point: PointResult, name: str) -> float | None:

@@ -1,8 +1,8 @@
-"""The tables of papers made again: every printed cell with the fresh one beside it.
+"""Reproduced tables of papers: every printed cell with the fresh number next to it.
 
-Speed-ups stand beside speed-ups. A second of the paper's device and one of ours are shown, never
-divided: years and processes lie between them. The tables of one paper alone, and all figures, are
-in the module of that paper; :data:`TABLES` and :data:`FIGURES` list them.
+Speed-ups are compared with speed-ups. Times on the paper's device and on ours are shown, never
+divided: the devices are generations apart. What belongs to one paper, and all figures, is in the
+module of that paper; :data:`TABLES` and :data:`FIGURES` list everything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nqbench.report.papers import (
     zhang2011,
 )
 from nqbench.report.papers.common import COMPARE_RATIOS, Beside, Reader, cpu_name, reproduced
-from nqbench.report.table import Cell, Column, Source, Table
+from nqbench.report.table import Cell, Column, Field, Source, Table, tabulate
 from nqbench.report.tables.common import interval_note
 
 ENUMERATED: Final = "counted by enumeration"
@@ -35,12 +35,12 @@ MakeTable = Callable[[Paper, PaperTable, Observed], Table]
 
 
 def reproduced_table(paper: Paper, table: PaperTable, run: Observed) -> Table:
-    """The table made again. Raises ``AnalysisError`` with what the run lacks for it."""
+    """The reproduced table. Raises ``AnalysisError`` with what the run lacks for it."""
     return TABLES[table.twin](paper, table, run)
 
 
 def series(paper: Paper, table: PaperTable, run: Observed) -> Table:
-    """Every printed number beside ours, every printed quotient beside ours."""
+    """Every printed number and quotient with ours."""
     reader = Reader(paper, run.data)
     cells = [reader.cell(table, series, n) for series in table.series for n in table.sizes]
     if all(cell.here is None and cell.ratio is None for cell in cells):
@@ -51,30 +51,29 @@ def series(paper: Paper, table: PaperTable, run: Observed) -> Table:
     ratios = any(s.ratio for s in table.series)
     own = any(s.quantity != "ratio" for s in table.series)
     form = next((s.ratio.form for s in table.series if s.ratio), "speedup")
-    columns = [Column("series"), Column("N")]
+    quotient = _RATIO_NAMES[form]
+    fields: list[Field[Beside]] = [
+        (Column("series"), lambda cell: cell.series.label),
+        (Column("N"), lambda cell: str(cell.n)),
+    ]
     if own:
-        columns.append(Column("paper", "text", table.unit))
-        columns.append(Column("here", "number") if counted else Column("here", "time", spread=True))
+        here = Column("here", "number") if counted else Column("here", "time", spread=True)
+        fields.append((Column("paper", unit=table.unit), lambda cell: cell.printed))
+        fields.append((here, lambda cell: cell.here))
     if ratios:
-        columns.append(Column(f"{_RATIO_NAMES[form]}, paper", "text"))
-        columns.append(Column(f"{_RATIO_NAMES[form]}, here", "ratio", spread=True))
+        here = Column(f"{quotient}, here", "ratio", spread=True)
+        fields.append((Column(f"{quotient}, paper"), lambda cell: cell.printed_ratio))
+        fields.append((here, lambda cell: cell.ratio))
     if not counted:
-        columns.append(Column("configuration here"))
-    rows = [_row(cell, own=own, ratios=ratios, launch=not counted) for cell in cells]
+        fields.append((Column("configuration here"), _launch))
+    columns, rows = tabulate(cells, *fields)
     source = Source("CPU", ENUMERATED, run.data.command, run.data.name) if counted else None
     notes = _notes(paper, table, cells, reader, run)
     return reproduced(paper, table, run, columns, rows, notes, source=source)
 
 
-def _row(cell: Beside, *, own: bool, ratios: bool, launch: bool) -> tuple[Cell, ...]:
-    row: list[Cell] = [cell.series.label, str(cell.n)]
-    if own:
-        row += [cell.printed, cell.here]
-    if ratios:
-        row += [cell.printed_ratio, cell.ratio]
-    if launch:
-        row.append(cell.launch if cell.here or cell.ratio else "not measured")
-    return tuple(row)
+def _launch(cell: Beside) -> str:
+    return cell.launch if cell.here or cell.ratio else "not measured"
 
 
 def _notes(
@@ -178,4 +177,4 @@ FIGURES: Final[dict[str, DrawFigure]] = {
 }
 """Likewise. A figure is drawn within ``style.styled()``."""
 OF_TIMES: Final = ("bars", "pool", "kernels", "speedup")
-"""Figures of kernel times: simulated runs are neither in them nor in their source line."""
+"""Figures of kernel times: neither they nor their source lines include simulated runs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from nqbench.analysis.claims.functions import first_counted
@@ -17,13 +18,14 @@ from nqbench.papers.schema import Counterpart, Paper, PaperTable, Series
 from nqbench.report.papers.brodtkorb_part1 import (
     EVALUATION,
     PHASES,
+    moves_per_s,
     points_at,
     shares_s,
     shown_systems,
     untimed,
 )
-from nqbench.report.papers.common import reproduced
-from nqbench.report.table import Cell, Column, Table
+from nqbench.report.papers.common import reproduced, timed_point
+from nqbench.report.table import Cell, Column, Table, tabulate
 from nqbench.report.tables.common import interval_note
 from nqbench.vocabulary import of_kernel
 
@@ -31,11 +33,11 @@ VERSIONS: tuple[str, str] = ("gpu_v1", "gpu_v8")
 """The paper's first and last: what speed-ups refer to."""
 ITERATIONS = "iterations"
 _NAMES = "NAMES"
-"""Stands for the names of counters in a reason that several share."""
+"""Placeholder for the names of the counters that share a reason."""
 BASE: Final = VERSIONS[-1]
-"""The paper's last version: the only one of it that works at all sizes."""
+"""The paper's last version, the only one that works at all sizes."""
 GIVEN: Final = ("fp32_instructions_per_move", "roots_per_move", "bytes_per_move")
-"""What a move takes by the algorithm, as every point states it (docs/local-search.md)."""
+"""Work per move by the algorithm, as every point states it (docs/local-search.md)."""
 GIGA: Final = 1e9
 NOTES: Final = (
     "instructions, square roots and requested bytes are counts of the algorithm; device memory: as"
@@ -71,7 +73,7 @@ def counters(paper: Paper, table: PaperTable, run: Observed) -> Table:
                 missing.setdefault(error.what.replace(own, _NAMES), {})[part.counter] = None
         rows.append((*row, part.counter.replace("_", " "), part.note))
     if all(cell is None for row in rows for cell in row[2:-2:2]):
-        raise AnalysisError("; ".join(_told(missing)))
+        raise AnalysisError("; ".join(_reasons(missing)))
     pairs = [c for s in table.series for c in (Column(f"{s.label}, paper"),
              Column(f"{s.label}, here", "number"))]  # fmt: skip
     columns = (Column("counter"), *pairs, Column("here it is"), Column("difference"))
@@ -79,12 +81,12 @@ def counters(paper: Paper, table: PaperTable, run: Observed) -> Table:
     if n not in table.sizes:
         notes.append(f"the paper has N={', '.join(map(str, table.sizes))}: compare no totals")
     notes.append(f"on the paper: {table.note}")
-    notes += [f"not measured: {reason}" for reason in _told(missing)]
+    notes += [f"not measured: {reason}" for reason in _reasons(missing)]
     return reproduced(paper, table, run, columns, rows, notes)
 
 
-def _told(missing: Mapping[str, Iterable[str]]) -> list[str]:
-    """Reasons, each with the names of all that it is the reason for."""
+def _reasons(missing: Mapping[str, Iterable[str]]) -> list[str]:
+    """Reasons, each with the names of all counters that it applies to."""
     return [reason.replace(_NAMES, ", ".join(names)) for reason, names in missing.items()]
 
 
@@ -110,25 +112,38 @@ def searches(paper: Paper, table: PaperTable, run: Observed) -> Table:
     """
     data = run.data
     printed = {(paper.system(str(row[0])), int(str(row[1]))): str(row[2]) for row in table.rows}
-    rows, missing = [], dict[str, None]()
+    points, missing = [], dict[str, None]()
     for n in sorted({p.n for p in data.points}):
         for system in dict.fromkeys(p.system for p in data.points if p.n == n):
             try:
-                point = main_point(data, system, n)
+                points.append(main_point(data, system, n))
             except NotMeasured as error:
                 missing[error.what] = None
-                continue
-            if point.estimate(TIME) is not None:
-                rows.append(_search(paper, data, point, printed.get((system, n), "")))
-    if not rows:
+    points = [p for p in points if p.values(TIME)]
+    if not points:
         raise AnalysisError(next(iter(missing), "the run timed no search"))
-    columns = (
-        *(Column("system"), Column("N", "number"), Column("iteration limit", "number")),
-        *(Column("paper, whole search", unit=table.unit), Column("here", "time", spread=True)),
-        *(Column(label, "time") for _, label, _ in PHASES),
-        *(Column("evaluations", "number"), Column("moves per second", "number")),
-        *(Column(f"{name} / this", "ratio", spread=True) for name in VERSIONS),
-        Column("final length", "number"),
+    versions = {name: paper.system(name) for name in VERSIONS}
+    columns, rows = tabulate(
+        points,
+        (Column("system"), lambda p: p.system),
+        (Column("N", "number"), lambda p: p.n),
+        (Column("iteration limit", "number"), lambda p: int(p.level(ITERATIONS))),
+        (
+            Column("paper, whole search", unit=table.unit),
+            lambda p: printed.get((p.system, p.n), ""),
+        ),
+        (Column("here", "time", spread=True), lambda p: p.estimate(TIME)),
+        *(
+            (Column(label, "time"), lambda p, name=name: shares_s(p)[name] or None)
+            for name, label, _ in PHASES
+        ),
+        (Column("evaluations", "number"), lambda p: p.detail("evaluations")),
+        (Column("moves per second", "number"), moves_per_s),
+        *(
+            (Column(f"{name} / this", "ratio", spread=True), partial(_speedup, data, system))
+            for name, system in versions.items()
+        ),
+        (Column("final length", "number"), lambda p: p.detail("final_length")),
     )
     notes = (
         "times from the paper and times measured here are not comparable",
@@ -142,26 +157,8 @@ def searches(paper: Paper, table: PaperTable, run: Observed) -> Table:
     return reproduced(paper, table, run, columns, rows, notes, number="")
 
 
-def _main(data: Dataset, system: str, n: int) -> PointResult | None:
-    try:
-        return main_point(data, system, n)
-    except NotMeasured:
-        return None
-
-
-def _search(paper: Paper, data: Dataset, point: PointResult, printed: str) -> tuple[Cell, ...]:
-    evaluations = point.detail("evaluations")
-    time = point.estimate(TIME)
-    assert time is not None  # timed points only
-    moves = point.detail("moves_evaluated")
-    return (
-        *(point.system, point.n, int(point.level(ITERATIONS)), printed, time),
-        *(seconds or None for seconds in shares_s(point).values()),
-        None if evaluations is None else int(evaluations),
-        None if moves is None else float(moves) / time.value,
-        *(_gain(_main(data, paper.system(name), point.n), point, TIME) for name in VERSIONS),
-        point.detail("final_length"),
-    )
+def _speedup(data: Dataset, base: str, point: PointResult) -> Estimate | None:
+    return _gain(timed_point(data, base, point.n), point, TIME)
 
 
 def against_limits(paper: Paper, table: PaperTable, run: Observed) -> Table:

@@ -1,8 +1,8 @@
 """Verdicts on a paper's claims: as tables, and as a forest plot of those on a ratio.
 
-In the plot each measured interval stands against the paper's value. A difference is not a ratio:
-what is negative, or may be, has no place on a logarithmic axis, and a positive one would be read as
-a factor. Such claims keep their row and are told in words there.
+The plot shows each measured interval with the paper's value. A difference is not a ratio: it may be
+negative, which a logarithmic axis cannot show, and a positive one would be read as a factor. Such
+claims keep their row, with their value in words.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nqbench.errors import AnalysisError
 from nqbench.papers.formula import parse
 from nqbench.papers.schema import Claim, Paper
 from nqbench.report.figures.axes import ratio_axis
-from nqbench.report.figures.style import GREY, Drawing, finish, legend, new_figure, whiskers
+from nqbench.report.figures.style import GREY, Drawing, dots, finish, legend, new_figure
 from nqbench.report.table import Column, Source, Table, slug, tabulate
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _value(value: Estimate) -> str:
 
 
 def paper_text(verdict: Verdict) -> str:
-    """The paper's value, by size where it goes by size."""
+    """The paper's value, by size if it depends on the size."""
     value = verdict.claim.paper_value
     if isinstance(value, str):
         return value
@@ -125,14 +125,14 @@ def paper_text(verdict: Verdict) -> str:
 
 
 KINDS: Final = ("ratio", "share", "invariance", "bound", "crossover")
-"""Kinds of claims whose value is a ratio; optima and counts have scales of their own."""
+"""Kinds of claims whose value is a ratio; optima and counts are not."""
 LOOKS: Final = {
     "holds": ("#009E73", "o"),
     "fails": ("#D55E00", "X"),
     "unclear": ("#E69F00", "s"),
     "not measured": (GREY, "d"),
 }
-"""Colour and marker by verdict: either tells it."""
+"""Colour and marker by verdict; either one identifies it."""
 _ROW_IN: Final = 0.155
 
 
@@ -160,7 +160,7 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
     low, _ = ratio_axis(ax, _draw(ax, drawn, places) + _draw_published(ax, published))
     for _, size in rows:
         if size not in drawn:
-            _tell(ax, size, low, places[id(size)])
+            _write_value(ax, size, low, places[id(size)])
     labels = [f"{v.claim.id}{'' if s.n is None else f'  N={s.n}'}" for v, s in reversed(rows)]
     ax.set_yticks(range(len(rows)), labels, fontsize=6.5)
     ax.set_ylim(-0.8, len(rows) - 0.2)
@@ -171,7 +171,7 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
     subtitle = f"{device}: bars span the central 95% of the bootstrap resamples"
     if len({row for _, row in published}) < len(published):
         subtitle += "; one published value for each of the paper's devices"
-    alt = f"{len(drawn)} measured ratios with intervals beside the published values."
+    alt = f"{len(drawn)} measured ratios with intervals and the published values."
     name = slug("paper", "claims", device)
     return [finish(figure, name, title, source, alt=alt, subtitle=subtitle)]
 
@@ -180,21 +180,14 @@ def _draw(ax: Axes, sizes: Sequence[SizeVerdict], places: Mapping[int, float]) -
     """Dots with intervals by verdict; all numbers shown."""
     shown: list[float] = []
     for word, (colour, marker) in LOOKS.items():
-        mine = [size for size in sizes if size.word == word]
-        values = [s.value for s in mine if isinstance(s.value, Estimate)]
-        if not mine:
-            continue
-        ax.errorbar(
-            [v.value for v in values],
-            [places[id(s)] for s in mine],
-            xerr=whiskers(values),
-            fmt=marker,
-            color=colour,
-            markersize=4,
-            capsize=2,
-            label=word,
-        )
-        shown += [b for v in values for b in (v.value, v.low, v.high) if b]
+        found = [
+            (places[id(size)], size.value)
+            for size in sizes
+            if size.word == word and isinstance(size.value, Estimate)
+        ]
+        if found:
+            dots(ax, found, colour, marker, markersize=4, capsize=2, label=word)
+        shown += [b for _, e in found for b in (e.value, e.low, e.high) if b]
     return shown
 
 
@@ -208,8 +201,8 @@ def _draw_published(ax: Axes, published: Sequence[tuple[float, float]]) -> list[
     return values
 
 
-def _tell(ax: Axes, size: SizeVerdict, left: float, place: float) -> None:
-    """What stands on no axis of ratios, in words at the left end of its row."""
+def _write_value(ax: Axes, size: SizeVerdict, left: float, place: float) -> None:
+    """A value that is not a ratio, in words at the left end of its row."""
     assert isinstance(size.value, Estimate)
     value = size.value
     known = value.low is not None and value.high is not None
@@ -234,7 +227,7 @@ def _is_ratio(claim: Claim, size: SizeVerdict) -> bool:
 
 def _comparable(verdict: Verdict) -> bool:
     """Ratios, and shares that the paper gives a number for: others may be millionths, and would
-    press all the rest against 1."""
+    squeeze all the rest together."""
     claim = verdict.claim
     return claim.kind in KINDS and not (claim.kind == "share" and not claim.paper_value)
 
@@ -242,9 +235,9 @@ def _comparable(verdict: Verdict) -> bool:
 def _numbers(paper: Paper, claim: Claim, size: SizeVerdict) -> list[float]:
     """The paper's positive values at this size: one, or one for each of its devices."""
     devices = {device.id for device in paper.hardware}
-    told = claim.paper_value
-    by_device = isinstance(told, dict) and devices.issuperset(told)
-    texts = list(told.values()) if isinstance(told, dict) and by_device else [size.paper]
+    value = claim.paper_value
+    by_device = isinstance(value, dict) and devices.issuperset(value)
+    texts = list(value.values()) if isinstance(value, dict) and by_device else [size.paper]
     found = []
     for text in texts:
         with contextlib.suppress(ValueError):

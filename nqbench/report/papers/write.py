@@ -1,29 +1,35 @@
-"""Writes a paper's tables, figures and verdicts, and ``paper.md`` that ties them together."""
+"""Writes a paper's tables, figures and verdicts, and ``paper.md`` that ties them together.
+
+From given runs, or from every recorded run there is. Nothing is measured here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from nqbench.analysis.claims.judge import Verdict, judge
-from nqbench.analysis.data.observed import Observed, in_times_of, timed_runs
-from nqbench.errors import AnalysisError
+from nqbench.analysis.claims.judge import ENUMERATED, Verdict, judge
+from nqbench.analysis.data.observed import Observed, in_times_of, observe, papers_of, timed_runs
+from nqbench.errors import AnalysisError, StudyError
+from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
 from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers.reproduced import FIGURES, OF_TIMES, reproduced_table
 from nqbench.report.papers.verdicts import claims_table, details_table, forest
-from nqbench.report.table import Source, joint, slug, source_of
+from nqbench.report.table import Source, Table, joint, slug, source_of
+from nqbench.report.writer import default_out
+from nqbench.runs.layout import KINDS, PLOTS, RESULTS, recorded_runs
 
 PAGE: Final = "paper"
 
 
 @dataclass(frozen=True, slots=True)
 class PaperReport:
-    """What was written: files (the page first) and the verdicts."""
+    """The files written, the page first, and the verdicts."""
 
     paths: tuple[Path, ...]
     verdicts: tuple[Verdict, ...]
@@ -42,7 +48,7 @@ def write_paper(
 
     Tables are made once per run, figures and verdicts over all of them. What the runs lack becomes
     a sentence on the page, which names what is missing and the command that would measure it.
-    Raises ``StudyError`` for an unknown format and ``StoreError`` where the folder refuses.
+    Raises ``StudyError`` for an unknown format, ``StoreError`` if the folder cannot be written.
     """
     runs = [in_times_of(paper, run) for run in runs]
     page = _PaperPage(out, formats, figure_formats)
@@ -94,7 +100,7 @@ def _tables(page: _PaperPage, paper: Paper, runs: Sequence[Observed]) -> None:
                 own = reproduced_table(paper, table, run)
                 content = (own.title, own.rows, own.notes)
                 measured = own.source.device == source_of(run.data).device
-                if content in made and not measured:  # as printed or counted: it stands above
+                if content in made and not measured:  # as printed or counted: shown above
                     page.above.append(f"table {table.number}: {table.title}")
                     continue
                 made.add(content)
@@ -114,7 +120,7 @@ def _cited(paper: Paper) -> str:
 
 
 class _PaperPage(Page):
-    """A page whose sections say at their end what could not be made."""
+    """A page that lists at the end of each section what could not be made."""
 
     def __init__(self, out: Path, formats: Sequence[str], figure_formats: Sequence[str]) -> None:
         super().__init__(out, formats, figure_formats)
@@ -122,7 +128,7 @@ class _PaperPage(Page):
         self.above: list[str] = []
 
     def section(self, text: str) -> None:
-        """A section; what was not made in the one before is said at its end."""
+        """Start a section; the one before ends with what was not made."""
         for reason, names in self._missing.items():
             self.add(Paragraph(f"Not made ({'; '.join(names)}): {reason}."))
         self._missing.clear()
@@ -133,8 +139,82 @@ class _PaperPage(Page):
 
     @contextmanager
     def attempt(self, name: str) -> Iterator[None]:
-        """Write one thing, or say on the page why it is not there."""
+        """Write a table or figure, or explain on the page why it is missing."""
         try:
             yield
         except AnalysisError as error:
             self._missing.setdefault(str(error), []).append(name)
+
+
+def claims_tables(runs: Sequence[Path], paper: str | None, *, full: bool = False) -> list[Table]:
+    """The verdict tables of runs: one for each paper that they are about.
+
+    ``full`` lets deterministic counts walk large trees. Raises ``StudyError`` (no paper's run,
+    unknown paper, runs that have nothing of the paper asked for) and ``StoreError`` (not a run).
+    """
+    observed = [observe(run) for run in runs]
+    found = []
+    for one in papers_of(observed, paper):
+        mine = observed if paper else [r for r in observed if r.data.name == one.id]
+        verdicts = judge(one, mine, full=full)
+        table = claims_table(one, verdicts, joint_source(mine))
+        foreign = [note for run in mine if (note := _of_another_study(one, run))]
+        if len(foreign) == len(mine) and not any(map(_rests_on_a_run, verdicts)):
+            raise StudyError("; ".join(foreign))
+        found.append(replace(table, notes=(*foreign, *table.notes)))
+    return found
+
+
+def _rests_on_a_run(verdict: Verdict) -> bool:
+    return verdict.device != ENUMERATED and verdict.word != "not measured"
+
+
+def _of_another_study(paper: Paper, run: Observed) -> str:
+    """How much of a paper a run of another study covers; empty for the paper's own run."""
+    if run.data.name == paper.id:
+        return ""
+    named = {paper.system(system.id) for system in paper.systems if system.system}
+    there = len(named & {point.system for point in run.data.points})
+    many = "all" if there == len(named) else there or "none"
+    return (
+        f"{run.path} is a run of study '{run.data.name}' and has {many} of the"
+        f" {len(named)} systems that {paper.id} names; `nqbench reproduce {paper.id}`"
+        " measures them as the paper did"
+    )
+
+
+def report_paper(
+    name: str, runs: Sequence[Path], out: Path | None, *, full: bool = False
+) -> PaperReport:
+    """Write a paper's tables, figures and verdicts from runs, by default next to their reports."""
+    observed = [observe(run) for run in runs]
+    return write_paper(load_paper(name), observed, out or default_out(runs[0]), full=full)
+
+
+def report_recorded(
+    names: Sequence[str], out: Path | None = None, *, full: bool = False
+) -> list[PaperReport]:
+    """Write papers from every run of them under ``results``.
+
+    ``out`` is for one paper; if it has runs of both kinds, each kind gets a folder there. Papers
+    without a run are left out. Raises ``StudyError`` if no paper has one.
+    """
+    reports = []
+    for name in names:
+        kinds = {kind: runs for kind in KINDS if (runs := recorded_runs(name, kind))}
+        for kind, runs in kinds.items():
+            folder = PLOTS / kind / "papers" / name
+            if out is not None:
+                folder = out / kind if len(kinds) > 1 else out
+            reports.append(report_paper(name, runs, folder, full=full))
+    if not reports:
+        raise StudyError(
+            f"there is no run of {', '.join(names)} under {RESULTS}; `nqbench reproduce {names[0]}`"
+            " makes one"
+        )
+    return reports
+
+
+def never_run(names: Sequence[str]) -> list[str]:
+    """Papers without a run under ``results``."""
+    return [name for name in names if not any(recorded_runs(name, kind) for kind in KINDS)]

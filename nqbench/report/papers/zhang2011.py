@@ -57,8 +57,8 @@ def kernels(
         for s in t.series
         if s.quantity == "time"
     }
-    ours = [(run, _times(paper, run, series, figure.n)) for run in runs]
-    ours = [(run, found) for run, found in ours if any(found.values())]
+    times_of = [(run, _times(paper, run, series, figure.n)) for run in runs]
+    ours = [(run, found) for run, found in times_of if any(found.values())]
     if not ours:
         _refuse(paper, runs, series[0], figure.n[0])
     drawing, axes = panels(len(ours) + 1, 1.2, 3.4)
@@ -108,8 +108,8 @@ def speedup(
     ax.set_xlabel("N")
     ax.set_ylabel("speed-up over one CPU core (higher is better)")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=7)
-    hosts = ", ".join(dict.fromkeys(run.data.cpu for run in runs))
-    subtitle = f"hollow: published, against its 2.93 GHz Core i3; ours against one core of {hosts}"
+    cpus = ", ".join(dict.fromkeys(run.data.cpu for run in runs))
+    subtitle = f"hollow: published, against its 2.93 GHz Core i3; ours against one core of {cpus}"
     alt = "Speed-up of the GPU over one CPU core against N, published and measured."
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)
 
@@ -117,7 +117,7 @@ def speedup(
 def pool(
     paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
 ) -> list[Drawing]:
-    """Time against pool size: ours in seconds, and everything relative to the kernel without."""
+    """Time against pool size: ours in seconds, and all relative to the kernel without a pool."""
     from matplotlib.ticker import NullLocator
 
     n = figure.n[0]
@@ -131,13 +131,13 @@ def pool(
         base = best_point(run.data, reference.system, n, {"block_size": POOL_BLOCK})
         points = timed_points(run.data, pooled, n, {"block_size": POOL_BLOCK})
         points = [p for p in points if isinstance(p.level("pool_size"), int)]
-        # Devices of like speed lie on each other: the larger mark shows beneath the smaller.
+        # Devices of similar speed overlap: the larger marker shows beneath the smaller.
         size, name = max(3, 8 - 3 * i), run.name
         times = {_pool_size(p): p.estimate(TIME) for p in points}
         measured(left, {k: v for k, v in sorted(times.items()) if v}, name, i, markersize=size)
         base_s = base.estimate(TIME)
         assert base_s is not None  # best_point takes timed points only
-        # Dashes of one device in the gaps of the others: they may lie on each other too.
+        # The dashes of one device fall into the gaps of the others, which may overlap too.
         dashes = (3 * i, (2, 3 * len(timed) - 2))
         label = f"{name}, no pool"
         colour = series_style(i).colour
@@ -170,7 +170,8 @@ def pool(
 def _published_pool(
     paper: Paper, figure: PaperFigure, ax: Axes, n: int, relative: Sequence[float]
 ) -> None:
-    """What the text says of pool sizes, and the time of table 7, whose pool size is not stated."""
+    """What the text says about pool sizes, and the time of table 7, whose pool size is not
+    stated."""
     top = max(relative) * 1.12
     look: dict[str, Any] = {"color": GREY, "markerfacecolor": "white", "linestyle": ""}
     for marker, pays, words in (("v", True, "worthwhile"), ("^", False, "not worthwhile")):
@@ -205,9 +206,9 @@ def _times(
 
 
 def _refuse(paper: Paper, runs: Sequence[Observed], series: Series, n: int) -> None:
-    """Let the first run say why it has nothing to draw."""
+    """Raise the first run's reason for having nothing to draw."""
     Reader(paper, runs[0].data).point(series, n)
-    raise NotMeasured("the runs hold nothing to draw", runs[0].data.command)
+    raise NotMeasured("the runs have nothing to draw", runs[0].data.command)
 
 
 def _timed(runs: Sequence[Observed]) -> list[Observed]:
@@ -233,7 +234,7 @@ def divergence(paper: Paper, table: PaperTable, run: Observed) -> Table:
     """Share of divergent branches of each kernel, in percent.
 
     A simulated run has smaller boards than the paper: its largest one that was counted is taken.
-    Raises ``AnalysisError`` where the run counted nothing of the kind.
+    Raises ``AnalysisError`` if the run counted none of these.
     """
     values = Values(paper, (run,), Resamples.of([run.data]))
     sizes = list(reversed(run.sizes)) if run.data.simulated else list(table.sizes)
@@ -242,8 +243,8 @@ def divergence(paper: Paper, table: PaperTable, run: Observed) -> Table:
     for series, cells in zip(table.series, table.rows, strict=True):
         branches, n = _first(values, sizes, series.system, _branches, reasons)
         split, at = _first(values, sizes, series.system, _split, reasons)
-        told = [f"N={size}" for size in dict.fromkeys((n, at)) if size is not None]
-        rows.append((series.label, str(cells[1]), branches, split, ", ".join(told)))
+        where = [f"N={size}" for size in dict.fromkeys((n, at)) if size is not None]
+        rows.append((series.label, str(cells[1]), branches, split, ", ".join(where)))
     if all(row[2] is None and row[3] is None for row in rows):
         raise AnalysisError("; ".join(reasons))
     columns = (

@@ -1,4 +1,4 @@
-"""Tables: one builder per file, found by the name that studies use."""
+"""Tables: found by the name that studies use."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from nqbench.analysis.data.dataset import Dataset
 from nqbench.report.table import Table
 from nqbench.report.tables.bottleneck import bottleneck
 from nqbench.report.tables.effects import effects, interactions
-from nqbench.report.tables.resources import resources
-from nqbench.report.tables.results import results, skipped
-from nqbench.report.tables.systems import systems
+from nqbench.report.tables.results import resources, results, skipped, systems
 from nqbench.study.report_items import ReportItem
 
 TableBuilder = Callable[[Dataset, ReportItem], list[Table]]

@@ -9,7 +9,7 @@ from nqbench.analysis.data.quantities import quantity
 from nqbench.analysis.limits.bottleneck import BEYOND, NEAR, Bottleneck, bottlenecks
 from nqbench.point import PART
 from nqbench.report.table import Column, Table, source_of, tabulate
-from nqbench.report.tables.common import interval_note, level_fields, plain, varied_levels
+from nqbench.report.tables.common import interval_note, level_fields, plain
 from nqbench.study.report_items import ReportItem
 from nqbench.workloads.base import VARIANTS
 
@@ -76,20 +76,25 @@ def _occupancies(found: Bottleneck) -> str:
 
 
 def _counted(data: Dataset, found: list[Bottleneck], title: str) -> Table:
-    shown = [(b, variant) for b in found for variant in VARIANTS if variant in b.points]
-    factors = varied_levels(found)
-    rows = (
-        (
-            b.system,
-            *(str(b.levels.get(name, "-")) for name in factors),
-            *(b.n, variant),
-            *(plain(b.points[variant].detail(name)) for name in COUNTED),
-        )
-        for b, variant in shown
+    columns, rows = tabulate(
+        [(b, variant) for b in found for variant in VARIANTS if variant in b.points],
+        (Column("system"), lambda row: row[0].system),
+        *(
+            (column, lambda row, level=level: level(row[0]))
+            for column, level in level_fields(found)
+        ),
+        (Column("N", "number"), lambda row: row[0].n),
+        (Column(PART), lambda row: row[1]),
+        *(
+            (
+                Column(quantity(name).label, "number"),
+                lambda row, name=name: plain(row[0].points[row[1]].detail(name)),
+            )
+            for name in COUNTED
+        ),
     )
-    columns = (
-        *(Column("system"), *map(Column, factors), Column("N", "number"), Column(PART)),
-        *(Column(quantity(name).label, "number") for name in COUNTED),
+    notes = (
+        METHOD,
+        "These are counters, not times: only a run on a GPU shows what limits a kernel",
     )
-    notes = (METHOD, "These are counters, not times: only a GPU can tell what limits a kernel")
-    return Table("bottleneck", title, columns, tuple(rows), source_of(data), notes)
+    return Table("bottleneck", title, columns, rows, source_of(data), notes)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Level, PointResult
 from nqbench.analysis.data.estimate import CONFIDENCE
 from nqbench.analysis.data.quantities import Quantity
-from nqbench.report.table import Cell, Column
+from nqbench.report.table import Cell, Column, Field
 
 _CPU_FAMILY = "cpu."
 CPU_NOTE = (
@@ -24,25 +25,32 @@ EXACT_NOTE = (
 )
 
 
-def value_column(what: Quantity) -> Column:
-    """The column of a quantity."""
-    if what.kind == "time":
-        return Column(what.label, "time", spread=True)
-    return Column(what.label, "number")
+def factor_fields(factors: Sequence[str]) -> list[Field[PointResult]]:
+    """A column per factor with the levels of points."""
+    return [(Column(name), partial(_level, factor=name)) for name in factors]
 
 
-def level_columns(factors: Sequence[str]) -> list[Column]:
-    """One column per factor."""
-    return [Column(f, "text") for f in factors]
+def value_fields(shown: Sequence[Quantity]) -> list[Field[PointResult]]:
+    """A column per quantity with the values of points, times with their intervals."""
+    fields: list[Field[PointResult]] = []
+    for what in shown:
+        timed = what.kind == "time"
+        column = Column(what.label, "time" if timed else "number", spread=timed)
+        fields.append((column, partial(PointResult.estimate, what=what)))
+    return fields
 
 
-def level_cells(point: PointResult, factors: Sequence[str]) -> list[Cell]:
+def level_cells(point: PointResult, factors: Sequence[str]) -> tuple[Cell, ...]:
     """Levels of a point as text; a factor that does not apply is ``-``."""
-    return [str(point.level(f)) if point.level(f) != INAPPLICABLE else "-" for f in factors]
+    return tuple(_level(point, name) for name in factors)
 
 
-def host_notes(points: Sequence[PointResult]) -> list[str]:
-    """Where the baselines ran; nothing without any."""
+def _level(point: PointResult, factor: str) -> str:
+    return str(point.level(factor)) if point.level(factor) != INAPPLICABLE else "-"
+
+
+def cpu_notes(points: Sequence[PointResult]) -> list[str]:
+    """A note on where the baselines ran; none without baselines."""
     names = list(dict.fromkeys(p.system for p in points if p.cpu and p.ok))
     if not names:
         return []
@@ -56,9 +64,9 @@ def host_notes(points: Sequence[PointResult]) -> list[str]:
 
 
 def program_notes(points: Sequence[PointResult]) -> list[str]:
-    """What the times of programs are; nothing without any."""
-    told = any(not p.cpu and p.timed and p.detail("other_s") is not None for p in points)
-    return [PROGRAM_NOTE] if told else []
+    """A note on the times of programs; none without programs."""
+    programs = any(not p.cpu and p.timed and p.detail("other_s") is not None for p in points)
+    return [PROGRAM_NOTE] if programs else []
 
 
 def interval_note(simulated: bool, rounds: int) -> str:
@@ -109,10 +117,10 @@ def varied_levels(rows: Sequence[Labelled]) -> list[str]:
     return [name for name in names if any(len(s) > 1 for k, s in seen.items() if k[2] == name)]
 
 
-def level_fields(rows: Sequence[Labelled]) -> list[tuple[Column, Callable[[Labelled], Cell]]]:
-    """The columns of those factors, with what fills them."""
-    return [(Column(name), _level(name)) for name in varied_levels(rows)]
+def level_fields(rows: Sequence[Labelled]) -> list[Field[Labelled]]:
+    """A column for each of those factors, with the levels of rows."""
+    return [(Column(name), partial(_own_level, name=name)) for name in varied_levels(rows)]
 
 
-def _level(name: str) -> Callable[[Labelled], Cell]:
-    return lambda row: str(row.levels.get(name, "-"))
+def _own_level(row: Labelled, name: str) -> str:
+    return str(row.levels.get(name, "-"))

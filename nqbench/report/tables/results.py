@@ -1,4 +1,5 @@
-"""Every point with its value, its interval and its status."""
+"""Tables of points: each with its value and status, systems side by side, the kernels' resources,
+and what did not run."""
 
 from __future__ import annotations
 
@@ -7,24 +8,39 @@ from typing import Final
 
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import combine
-from nqbench.analysis.data.quantities import CPU_TIME, Quantity, quantity
+from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
 from nqbench.analysis.wording import describe
 from nqbench.errors import AnalysisError
-from nqbench.report.items import columns_of, sweeps_of, title_of
-from nqbench.report.table import Cell, Column, Table, slug, source_of
+from nqbench.report.items import columns_of, sweep_of, sweeps_of, title_of
+from nqbench.report.table import Cell, Column, Table, slug, source_of, tabulate
 from nqbench.report.tables.common import (
-    host_notes,
+    cpu_notes,
+    factor_fields,
     interval_note,
     level_cells,
-    level_columns,
+    plain,
     program_notes,
-    value_column,
+    value_fields,
 )
 from nqbench.study.report_items import ReportItem
 
 _PHASES: Final = (
     *("split", "allocate", "transfer", "evaluation", "apply", "reduce", "free", "other", "total"),
 )
+_RESOURCES: Final = {
+    "registers": Column("registers per thread", "number"),
+    "stack_bytes": Column("stack per thread", "number", "B"),
+    "spill_bytes": Column("spills per thread", "number", "B"),
+    "static_shared_bytes": Column("static shared per block", "number", "B"),
+    "dynamic_shared_bytes": Column("dynamic shared per block", "number", "B"),
+    "shared_bytes": Column("shared per block", "number", "B"),
+    "occupancy": Column("theoretical occupancy", "number"),
+    "limiter": Column("occupancy limit"),
+    "threads": Column("threads", "number"),
+    "blocks": Column("blocks", "number"),
+    "jobs": Column("jobs", "number"),
+}
+_COMPILER: Final = ("registers", "stack_bytes", "spill_bytes", "occupancy")
 
 
 def results(data: Dataset, item: ReportItem) -> list[Table]:
@@ -33,81 +49,149 @@ def results(data: Dataset, item: ReportItem) -> list[Table]:
     for sweep in sweeps_of(data, item):
         points = data.select(sweep, item.n)
         if data.simulated:
-            tables += _table(data, item, sweep, [p for p in points if not p.cpu], "")
-            tables += _table(data, item, sweep, [p for p in points if p.cpu], "cpu")
+            tables += _results(data, item, sweep, [p for p in points if not p.cpu], "")
+            tables += _results(data, item, sweep, [p for p in points if p.cpu], "cpu")
         else:
-            tables += _table(data, item, sweep, points, "")
+            tables += _results(data, item, sweep, points, "")
     if not tables:
         raise AnalysisError("the run has no points of the sizes asked for")
     return tables
 
 
-def _table(
+def _results(
     data: Dataset, item: ReportItem, sweep: str, points: Sequence[PointResult], part: str
 ) -> list[Table]:
     if not points:
         return []
-    factors = columns_of(data, sweep)
     timed = part == "cpu" or not data.simulated
-    shown = _shown(data, item, part)
-    columns = [*level_columns(factors), Column("N", "number"), *map(value_column, shown)]
     phases = [quantity(name) for name in _PHASES] if timed and not item.value else []
     phases = [p for p in phases if any(s > 0 for one in points for s in one.values(p).values())]
-    columns += [Column(phase.label, "time") for phase in phases]
-    if timed:
-        columns += [Column("rounds", "number"), Column("samples", "number")]
-    columns.append(Column("status"))
-    rows = [_row(p, factors, shown, phases, timed) for p in points]
+    columns, rows = tabulate(
+        points,
+        *factor_fields(columns_of(data, sweep)),
+        (Column("N", "number"), lambda p: p.n),
+        *value_fields((CPU_TIME,) if part else data.quantities(item.value)),
+        *((Column(one.label, "time"), lambda p, one=one: _phase(p, one)) for one in phases),
+        *([(Column("rounds", "number"), lambda p: len(p.measurements) or None)] if timed else []),
+        *([(Column("samples", "number"), _samples)] if timed else []),
+        (Column("status"), lambda p: p.status),
+    )
     title = title_of(item, f"Results of sweep {sweep}")
-    notes = [interval_note(not timed, data.rounds)]
-    notes += host_notes(points) + program_notes(points)
+    notes = [interval_note(not timed, data.rounds), *cpu_notes(points), *program_notes(points)]
     if any(not p.ok for p in points):
         notes.append("Points that are not ok have no value: they are never plotted or compared")
-    name = slug("results", sweep, part)
     heading = f"{title}: CPU baselines, measured times" if part else title
-    source = source_of(data, host=bool(part))
-    return [Table(name, heading, tuple(columns), tuple(rows), source, tuple(notes))]
+    source = source_of(data, cpu=bool(part))
+    return [Table(slug("results", sweep, part), heading, columns, rows, source, tuple(notes))]
 
 
-def _shown(data: Dataset, item: ReportItem, part: str) -> tuple[Quantity, ...]:
-    return (CPU_TIME,) if part else data.quantities(item.value)
+def _phase(point: PointResult, phase: Quantity) -> float | None:
+    values = [v for v in point.values(phase).values() if v > 0]
+    return combine(values).value if values else None
 
 
-def _row(
-    point: PointResult,
-    factors: Sequence[str],
-    shown: Sequence[Quantity],
-    phases: Sequence[Quantity],
-    timed: bool,
-) -> tuple[Cell, ...]:
-    cells: list[Cell] = [*level_cells(point, factors), point.n]
-    cells += [point.estimate(what) for what in shown]
-    for phase in phases:
-        values = [v for v in point.values(phase).values() if v > 0]
-        cells.append(combine(values).value if values else None)
-    if timed:
-        samples = [int(row.get("samples") or 0) for row in point.measurements.values()]
-        cells += [len(point.measurements) or None, sum(samples) or None]
-    return (*cells, point.status)
+def _samples(point: PointResult) -> int | None:
+    return sum(int(row.get("samples") or 0) for row in point.measurements.values()) or None
+
+
+def systems(data: Dataset, item: ReportItem) -> list[Table]:
+    """Times with a column per N; counters with a column each and a row per N."""
+    sweep = sweep_of(data, item)
+    points = data.select(sweep, item.n)
+    if not any(p.ok for p in points):
+        raise AnalysisError(f"sweep {sweep!r} has no finished point")
+    kernels = [p for p in points if not p.cpu]
+    baselines = [p for p in points if p.cpu]
+    if not data.simulated:
+        return [_by_size(data, item, sweep, [*kernels, *baselines])]
+    tables = [_by_counter(data, item, sweep, kernels)] if kernels else []
+    if any(p.ok for p in baselines):
+        tables.append(_by_size(data, item, sweep, baselines))
+    return tables
+
+
+def _by_size(data: Dataset, item: ReportItem, sweep: str, points: Sequence[PointResult]) -> Table:
+    factors = columns_of(data, sweep)
+    baselines = data.simulated  # in a simulated run only CPU baselines have times
+    what = CPU_TIME if baselines else quantity(item.value) if item.value else TIME
+    sizes = sorted({p.n for p in points})
+    rows: dict[tuple[Cell, ...], dict[int, Cell]] = {}
+    for point in points:
+        value = point.estimate(what) if point.ok else point.status
+        rows.setdefault(level_cells(point, factors), {})[point.n] = value
+    columns = (*map(Column, factors), *(Column(f"N={n}", "time", spread=True) for n in sizes))
+    cells = tuple((*key, *(found.get(n) for n in sizes)) for key, found in rows.items())
+    interval = f"{what.label}; {interval_note(False, data.rounds)}"
+    notes = (interval, *cpu_notes(points), *program_notes(points))
+    name = slug("systems", sweep, item.value or "", "cpu" if baselines else "")
+    title = title_of(item, f"Systems of sweep {sweep}")
+    heading = f"{title}: CPU baselines, measured times" if baselines else title
+    return Table(name, heading, columns, cells, source_of(data, cpu=baselines), notes)
+
+
+def _by_counter(
+    data: Dataset, item: ReportItem, sweep: str, points: Sequence[PointResult]
+) -> Table:
+    columns, rows = tabulate(
+        points,
+        *factor_fields(columns_of(data, sweep)),
+        (Column("N", "number"), lambda p: p.n),
+        *value_fields(data.quantities(item.value)),
+        (Column("status"), lambda p: p.status),
+    )
+    name = slug("systems", sweep, item.value or "")
+    title = title_of(item, f"Systems of sweep {sweep}")
+    return Table(name, title, columns, rows, source_of(data), (interval_note(True, 0),))
+
+
+def resources(data: Dataset, item: ReportItem) -> list[Table]:
+    """One table per sweep; sizes that share every number share a row."""
+    tables = [t for sweep in sweeps_of(data, item) if (t := _resources(data, item, sweep))]
+    if not tables:
+        raise AnalysisError(
+            f"{data.device} recorded no registers or occupancy; `nqbench static` lists them for"
+            " any architecture, without a GPU"
+        )
+    return tables
+
+
+def _resources(data: Dataset, item: ReportItem, sweep: str) -> Table | None:
+    points = [p for p in data.select(sweep, item.n, cpu=False) if p.ok]
+    if not any(p.detail(name) is not None for p in points for name in _COMPILER):
+        return None
+    factors = columns_of(data, sweep)
+    shown = [name for name in _RESOURCES if name not in factors]  # a level has its column already
+    present = [name for name in shown if any(p.detail(name) is not None for p in points)]
+    rows: dict[tuple[tuple[Cell, ...], tuple[Cell, ...]], list[int]] = {}
+    for point in points:
+        found = tuple(plain(point.detail(name)) for name in present)
+        rows.setdefault((level_cells(point, factors), found), []).append(point.n)
+    cells = tuple(
+        (*levels, ", ".join(map(str, sizes)), *found) for (levels, found), sizes in rows.items()
+    )
+    columns = (*map(Column, factors), Column("N"), *(_RESOURCES[name] for name in present))
+    notes = ("Registers come from the compiled cubin; occupancy is theoretical, not achieved",)
+    title = item.title or f"Resources of the kernels of sweep {sweep}"
+    return Table(slug("resources", sweep), title, columns, cells, source_of(data), notes)
 
 
 def skipped(data: Dataset, item: ReportItem) -> list[Table]:
     """Every point without a value, and every point that lost measurements."""
-    rows = []
-    for sweep in sweeps_of(data, item):
-        factors = columns_of(data, sweep)
-        for point in data.select(sweep, item.n):
-            if not point.ok or point.reason:
-                what = describe(point, factors)
-                rows.append((sweep, what, point.n, point.status, point.reason))
-    columns = (
-        Column("sweep"),
-        Column("point"),
-        Column("N", "number"),
-        Column("status"),
-        Column("reason"),
+    found = [
+        (sweep, columns_of(data, sweep), point)
+        for sweep in sweeps_of(data, item)
+        for point in data.select(sweep, item.n)
+        if not point.ok or point.reason
+    ]
+    columns, rows = tabulate(
+        found,
+        (Column("sweep"), lambda one: one[0]),
+        (Column("point"), lambda one: describe(one[2], one[1])),
+        (Column("N", "number"), lambda one: one[2].n),
+        (Column("status"), lambda one: one[2].status),
+        (Column("reason"), lambda one: one[2].reason),
     )
     note = f"{len(rows)} of {len(data.points)} points" if rows else "Every planned point ran"
     title = item.title or "What did not run, and why"
     name = slug("skipped", item.of or "")
-    return [Table(name, title, columns, tuple(rows), source_of(data), (note,))]
+    return [Table(name, title, columns, rows, source_of(data), (note,))]

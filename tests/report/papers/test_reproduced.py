@@ -1,4 +1,4 @@
-"""Tables made again: the printed cells, the fresh ones, and quotients with quotients."""
+"""Reproduced tables: the printed cells, the fresh ones, and quotients with quotients."""
 
 from __future__ import annotations
 

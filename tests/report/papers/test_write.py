@@ -19,10 +19,9 @@ from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import Drawing, styled
-from nqbench.report.papers import write_paper
 from nqbench.report.papers.reproduced import FIGURES
 from nqbench.report.papers.verdicts import claims_table, details_table, forest
-from nqbench.report.papers.write import joint_source
+from nqbench.report.papers.write import joint_source, write_paper
 from nqbench.report.table import Source
 from tests.builders import Builder
 from tests.papers.runs import device, fitness, zhang

@@ -1,0 +1,164 @@
+"""Tables as Markdown, CSV, LaTeX and HTML.
+
+A new format is a function from a table to the text of its file, and a line in :data:`EXPORTERS`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from nqbench.errors import StudyError
+from nqbench.report.table import Table
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_SPECIAL = re.compile(r"([\\|`*_<>\[\]])")
+
+
+def markdown(table: Table) -> str:
+    """GitHub Markdown with right-aligned numbers: heading, source, table, notes."""
+    return f"# {escape(table.title)}\n\n{body(table)}\n"
+
+
+def body(table: Table) -> str:
+    """The Markdown of a table without its heading."""
+    lines = [f"{escape(str(table.source))}. Made by {code(table.source.command)}.", ""]
+    lines.append("| " + " | ".join(escape(c.heading) for c in table.columns) + " |")
+    lines.append("|" + "|".join("---" if c.kind == "text" else "---:" for c in table.columns) + "|")
+    lines += ["| " + " | ".join(escape(cell) for cell in row) + " |" for row in table.texts()]
+    if table.notes:
+        lines += ["", *(f"- {escape(note)}" for note in table.notes)]
+    return "\n".join(lines)
+
+
+def escape(text: str) -> str:
+    """Make text safe inside a cell or a sentence of Markdown."""
+    return _SPECIAL.sub(r"\\\1", text).replace("\n", " ")
+
+
+def code(text: str) -> str:
+    """A command as inline code of Markdown, even if it contains back-ticks or pipes."""
+    fence = "``" if "`" in text else "`"
+    return f"{fence}{text}{fence}".replace("\n", " ")
+
+
+def comma_separated(table: Table) -> str:
+    """RFC 4180 with a header line of distinct names; all digits, bounds in columns of their own.
+
+    CSV has no comments that every reader skips, so the device, the provenance and the command are
+    the last three columns of every row.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.data_headings)
+    writer.writerows(table.data())
+    return out.getvalue()
+
+
+_LATEX_ESCAPES: Final = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
+    '"': r"\textquotedbl{}",
+    "±": r"$\pm$",
+    "\u00d7": r"$\times$",
+    "µ": r"\textmu{}",
+    "\u2013": "--",
+    "→": r"$\rightarrow$",
+    "\n": " ",
+}
+LONG: Final = 40
+"""Rows above which a table no longer fits a page and is set as ``longtable``."""
+
+
+def latex_escape(text: str) -> str:
+    """Make text safe in a LaTeX document."""
+    return "".join(_LATEX_ESCAPES.get(character, character) for character in text)
+
+
+def latex(table: Table) -> str:
+    """A ``table`` or ``longtable`` with booktabs rules, to be read with ``\\input``.
+
+    It needs the packages booktabs, longtable and textcomp.
+    """
+    spec = "".join("l" if c.kind == "text" else "r" for c in table.columns)
+    head = " & ".join(latex_escape(c.heading) for c in table.columns) + r" \\"
+    rows = [" & ".join(latex_escape(cell) for cell in row) + r" \\" for row in table.texts()]
+    caption = f"{latex_escape(table.title)}. {latex_escape(str(table.source))}."
+    caption = rf"\caption{{{caption}}}\label{{tab:{table.label}}}"
+    rules = [r"\toprule", head, r"\midrule"]
+    made = rf"Made by \texttt{{{latex_escape(table.source.command)}}}."
+    notes = [rf"{note}\par" for note in (*map(latex_escape, table.notes), made)]
+    small = r"\par\smallskip\footnotesize"
+    if len(rows) > LONG:
+        lines = [
+            rf"\begin{{longtable}}{{{spec}}}",
+            rf"{caption} \\",
+            *(*rules, r"\endhead", *rows, r"\bottomrule", r"\end{longtable}"),
+            *("{" + small, *notes, "}"),
+        ]
+    else:
+        lines = [
+            *(r"\begin{table}", r"\centering", caption),
+            rf"\begin{{tabular}}{{{spec}}}",
+            *(*rules, *rows, r"\bottomrule", r"\end{tabular}"),
+            *(small, *notes, r"\end{table}"),
+        ]
+    command = table.source.command.replace("\n", " ")
+    return "\n".join([f"% made by: {command}", *lines]) + "\n"
+
+
+@cache
+def templates() -> Environment:
+    """The templates of reports; everything put into them is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("nqbench.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def html(table: Table) -> str:
+    """A complete page with one table; jinja2 escapes everything in it."""
+    page = templates().get_template("table.html")
+    return page.render(title=table.title, table=table, rows=list(table.texts()))
+
+
+EXPORTERS: Final[dict[str, Callable[[Table], str]]] = {
+    "md": markdown,
+    "csv": comma_separated,
+    "tex": latex,
+    "html": html,
+}
+"""By the format's name, which is also the ending of its files."""
+
+
+def exporter(name: str) -> Callable[[Table], str]:
+    """Look a format up. Raises ``StudyError`` for an unknown one."""
+    try:
+        return EXPORTERS[name]
+    except KeyError:
+        known = ", ".join(EXPORTERS)
+        raise StudyError(f"no table format is called {name!r}; known: {known}") from None
