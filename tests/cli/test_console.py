@@ -10,8 +10,10 @@ from rich.table import Table
 
 from nqbench.cli.show import progress
 from nqbench.cli.show.console import say
+from nqbench.cli.show.points import show_points
 from nqbench.cli.show.progress import PlainListener, RichListener
 from nqbench.cli.show.tables import print_fitting
+from nqbench.point import Point
 
 NAMES = ["system", "memory", "layout", "assignment", "block_size"]
 ROWS = [
@@ -86,6 +88,18 @@ def test_sentences_break_between_words(width: int) -> None:
     assert " ".join(lines).replace("* ", "").split() == text.split()
     say(text, pipe)
     assert written(pipe) == f"{text}\n"
+
+
+def test_a_factor_called_jobs_keeps_its_levels(capsys: pytest.CaptureFixture[str]) -> None:
+    points = [
+        Point("s", "a", "own", None, {"n": 8, "jobs": level}, {"jobs": 256})
+        for level in ("few", "many")
+    ]
+    show_points(points, None)
+    out = capsys.readouterr().out
+    assert "few" in out
+    assert "many" in out
+    assert "256" not in out
 
 
 def test_a_table_gives_narrow_columns_what_they_need() -> None:

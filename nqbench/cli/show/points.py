@@ -34,7 +34,8 @@ def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
     fixed = ", ".join(f"{k}={text(v)}" for k, v in first.items() if k in same and v != "-")
     columns = {"system": [p.system or "" for p in points]}
     columns |= {name: [text(p.factors.get(name, "-")) for p in points] for name in _shown(points)}
-    columns["jobs"] = [str(p.derived.get("jobs", "")) for p in points]
+    if "jobs" not in first:  # a workload may have a factor of that name
+        columns["jobs"] = [str(p.derived.get("jobs", "")) for p in points]
     columns["skipped because"] = [p.skip for p in points]
     used = {name: cells for name, cells in columns.items() if any(cells)}
     title = f"{sweep}: {len(points)} point{'' if len(points) == 1 else 's'}"
