@@ -19,7 +19,6 @@ from nqbench.report.papers.write import joint_source
 from nqbench.study import expand, load_study
 from tests.papers.runs import complete_run
 
-GPU = DeviceFacts("NVIDIA H100", "cuda", (9, 0), 132, shared_per_block_optin=232448)
 OLD_CARDS = "cannot run kernels"
 ALLOWED = {
     "brodtkorb_part1": {},

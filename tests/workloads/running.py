@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nqbench.devices.base import Device, Launch
+from nqbench.devices.registry import open_device
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Outputs, Plan
 from nqbench.point import Level
@@ -21,7 +22,17 @@ GPU = DeviceFacts(
     shared_per_multiprocessor=233_472,
     memory_bytes=2**32,
 )
+CUDA = replace(GPU, kind="cuda", memory_bytes=80 * 2**30)
 CPU = DeviceFacts(name="test CPU", kind="cpu", compute_capability=(0, 0), multiprocessors=0)
+
+
+SIM = open_device("sim:mini")
+
+
+def counted(plan: Plan) -> dict[str, int | float]:
+    """What the simulator counts of one launch."""
+    with SIM.prepare(plan) as prepared:
+        return dict(prepared.launch().counters or {})
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -11,9 +10,8 @@ from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.vocabulary import COUNTERS, PHASES
 from nqbench.workloads import get, names, phases, probe_counters
 from nqbench.workloads.base import NOT_APPLICABLE, Workload
-from tests.workloads.running import CPU, GPU
+from tests.workloads.running import CPU, CUDA
 
-CUDA = replace(GPU, kind="cuda", memory_bytes=80 * 2**30)
 WORKLOADS = [get(name) for name in names()]
 SYSTEMS = [(workload, system) for workload in WORKLOADS for system in workload.systems]
 SIZE = 64

@@ -7,14 +7,13 @@ import re
 import pytest
 
 from nqbench.compiler.compile import compile_ptx
-from nqbench.devices.registry import open_device
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.base import VARIANTS, Variant
 from nqbench.workloads.ceilings import OPERATIONS, WORKLOAD
+from tests.workloads.running import SIM, counted
 
-SIM = open_device("sim:mini")
 N = 4096
 
 
@@ -22,11 +21,6 @@ def plan_of(operation: str, steps: int, part: Variant = "full", n: int = N) -> K
     given: dict[str, Level] = {"n": n, "operation": operation, "steps": steps, "block_size": 96}
     factors = WORKLOAD.resolve(given, None, SIM.facts).factors
     return WORKLOAD.variant(WORKLOAD.plan(factors, None, SIM.facts), part)
-
-
-def counted(plan: KernelPlan) -> dict[str, int | float]:
-    with SIM.prepare(plan) as prepared:
-        return dict(prepared.launch().counters or {})
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

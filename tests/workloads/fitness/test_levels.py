@@ -19,9 +19,7 @@ from nqbench.workloads.fitness import levels as fitness_levels
 from nqbench.workloads.fitness.boards import random_board
 from nqbench.workloads.fitness.gpu import pair_list
 from tests.workloads.fitness.running import OWN, PAPER
-from tests.workloads.running import CPU, GPU
-
-CUDA = replace(GPU, kind="cuda", memory_bytes=80 * 2**30)
+from tests.workloads.running import CPU, CUDA, GPU
 
 
 def resolve(

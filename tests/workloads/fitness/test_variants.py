@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from nqbench.compiler.compile import compile_ptx
-from nqbench.devices.registry import open_device
 from nqbench.errors import InfeasibleError
 from nqbench.plan import KernelPlan
 from nqbench.workloads.base import VARIANTS, Variant
 from nqbench.workloads.fitness import WORKLOAD
+from tests.workloads.running import SIM, counted
 
-SIM = open_device("sim:mini")
 PAIRWISE = ("gpu_fine1", "gpu_fine2", "gpu_coarse")
 N = 96
 
@@ -22,11 +21,6 @@ N = 96
 def part(system: str, part: Variant, /, n: int = N, **more: Any) -> KernelPlan:
     factors = WORKLOAD.resolve({"n": n, **more}, system, SIM.facts).factors
     return WORKLOAD.variant(WORKLOAD.plan(factors, system, SIM.facts), part)
-
-
-def counted(plan: KernelPlan) -> dict[str, int | float]:
-    with SIM.prepare(plan) as prepared:
-        return dict(prepared.launch().counters or {})
 
 
 CASES: list[tuple[str, dict[str, Any]]] = [
