@@ -58,8 +58,11 @@ def get(name: str) -> Workload:
 
 def launch_factors(name: str) -> tuple[str, ...]:
     """Factors that the name of a system leaves open, in the order of the workload, and those of the
-    measurement. For a workload that is not installed here only the latter are known."""
-    factors = get(name).factors.values() if name in names() else ()
+    measurement. For a workload that cannot be loaded here only the latter are known."""
+    try:
+        factors = tuple(get(name).factors.values())
+    except StudyError:
+        factors = ()
     return (*(factor.name for factor in factors if factor.launch), *MEASURING)
 
 

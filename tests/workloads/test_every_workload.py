@@ -7,8 +7,9 @@ import re
 import pytest
 
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.point import MEASURING
 from nqbench.vocabulary import COUNTERS, PHASES
-from nqbench.workloads import get, names, phases, probe_counters
+from nqbench.workloads import get, launch_factors, names, phases, probe_counters
 from nqbench.workloads.base import NOT_APPLICABLE, Workload
 from tests.workloads.running import CPU, CUDA
 
@@ -77,3 +78,16 @@ def test_its_words_have_one_meaning(workload: Workload) -> None:
             factor = workload.factors[name]
             if isinstance(level, str) and level not in (NOT_APPLICABLE, "auto"):
                 assert level in factor.levels, (name, level)
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("ceilings", ("block_size",)),
+        ("tests.toys:TOY", ("block_size",)),
+        ("gone:AWAY", ()),
+        ("", ()),
+    ],
+)
+def test_launch_factors_of_any_workload_that_can_be_loaded(name: str, own: tuple[str, ...]) -> None:
+    assert launch_factors(name) == (*own, *MEASURING)
