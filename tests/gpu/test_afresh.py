@@ -95,5 +95,5 @@ def test_a_session_that_ends_early_leaves_no_process(tmp_path: Path) -> None:
     ]
     reports = [json.loads(line) for line in lines]
     assert reports
-    # Its set-up may have been reported before the session ended; its 30 seconds were not waited for.
+    # Its set-up may be reported before the session ends; its call takes 30 seconds.
     assert not any("test_slow" in r["nodeid"] and r["when"] == "call" for r in reports)
