@@ -23,9 +23,8 @@ from nqbench.runs.frame import load
 from nqbench.study import Measure
 from nqbench.system.machine import cpu_count
 from nqbench.workloads import get
-from tests.measure.slow import slow_point
 from tests.measure.test_runner import QUICK, measure, sizes
-from tests.measure.toy import TOY, Recorder, ToyStudy, point
+from tests.measure.toy import TOY, Recorder, ToyStudy, point, slow_point
 
 FACTS = DeviceFacts("d", "cuda", (9, 0), 4)
 

@@ -97,7 +97,23 @@ class Toy(Workload):
         return float(4**n)
 
 
-TOY = Toy()
+class Slow(Toy):
+    """Takes forever to make the plan of size 13, for limits of time."""
+
+    name = "tests.measure.toy:SLOW"
+
+    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+        if factors["n"] == 13:
+            time.sleep(600)
+        return super().plan(factors, system, device)
+
+
+TOY, SLOW = Toy(), Slow()
+
+
+def slow_point(n: int) -> Point:
+    """One point of the slow workload."""
+    return Point("toy", "sizes", Slow.name, None, {"n": n}, {"jobs": 1})
 
 
 def point(n: int, *, system: str | None = None, skip: str = "", **factors: Level) -> Point:
