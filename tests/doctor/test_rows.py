@@ -45,6 +45,14 @@ def driver(error: int, count: int = 0, nvml: Answer = NO_NVML) -> Row:
             "scipy>=1.12",
             "make setup",
         ),
+        (
+            software.packages(
+                Answer({"unmet": ["tbb>=2021.6", "nvidia-nvjitlink>=13"], "count": 9})
+            ),
+            "warning",
+            "tbb>=2021.6",
+            "make setup",
+        ),
         (software.packages(Answer({"unmet": [], "count": 17})), "ok", "17 requirements", ""),
         (software.packages(Answer(failure="no packaging")), "warning", "no packaging", "make"),
         (software.pycuda(BROKEN, STARTS), "missing", "cuFoo", "make setup"),
