@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import Budget
@@ -49,22 +49,18 @@ def run_study(
     listener: Listener | None = None,
     command: Sequence[str] = (),
     isolate: bool = True,
-    expand: Expand | None = None,
+    expand: Expand,
 ) -> RunOutcome:
     """Measure ``study`` on a device into the run folder ``out``; resumes where a run stopped.
 
     ``fresh`` starts over (the old records are moved aside); ``budget_s`` limits the whole run;
     ``isolate=False`` works in this process, for tests of the overhead; ``expand`` makes the
-    points (default: ``nqbench.study.expand``). Ctrl-C ends the run, keeps what was measured and
+    points, as ``nqbench.study.expand`` does. Ctrl-C ends the run, keeps what was measured and
     sets ``interrupted``. Raises ``StudyError``, ``DeviceUnavailable`` or ``StoreError`` before
     anything is run, and ``DeviceError`` if the device is lost for good.
     """
     started = time.monotonic()
     listener = listener or Listener()
-    if expand is None:
-        from nqbench.study import expand as expand_study
-
-        expand = cast(Expand, expand_study)
     _look_first(out, fresh)
     workers: Workers = WorkerPool(device_spec) if isolate else InProcess(device_spec)
     worker_start_s = time.monotonic() - started

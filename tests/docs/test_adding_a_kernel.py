@@ -58,7 +58,9 @@ def test_its_own_test_passes(installed: Path) -> None:
 def test_its_study_runs_and_tells_what_the_bound_does(installed: Path) -> None:
     study = installed / "study.yaml"
     study.write_text(STUDIES[1], encoding="utf-8")
-    outcome = run_study(load_study(study), "sim:mini", installed / "run", isolate=False)
+    outcome = run_study(
+        load_study(study), "sim:mini", installed / "run", isolate=False, expand=expand
+    )
     assert outcome.counts == {"ok": 8}
     table = load(installed / "run")
     assert (table["answer"] == table["expected"]).all()

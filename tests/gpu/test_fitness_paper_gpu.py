@@ -16,7 +16,7 @@ from nqbench.papers import load_paper, paper_folder
 from nqbench.report.figures.style import styled
 from nqbench.report.papers.reproduced import FIGURES, reproduced_table
 from nqbench.report.papers.write import joint_source
-from nqbench.study import load_study
+from nqbench.study import expand, load_study
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -51,7 +51,7 @@ def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Observe
     file.write_text(yaml.safe_dump(study, sort_keys=False), encoding="utf-8")
     loaded = load_study(file)
     loaded = dataclasses.replace(loaded, measure=dataclasses.replace(loaded.measure, samples=5))
-    outcome = run_study(loaded, "cuda:0", folder / "run")
+    outcome = run_study(loaded, "cuda:0", folder / "run", expand=expand)
     assert not [r.reason for r in outcome.failures]
     return observe(outcome.path)
 

@@ -17,7 +17,7 @@ from nqbench.report.figures.style import styled
 from nqbench.report.papers.brodtkorb_part1 import points_at, shares_s, shown_systems
 from nqbench.report.papers.reproduced import FIGURES, reproduced_table
 from nqbench.report.papers.write import joint_source
-from nqbench.study import load_study
+from nqbench.study import expand, load_study
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -50,7 +50,7 @@ def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Observe
     file.write_text(yaml.safe_dump(study, sort_keys=False), encoding="utf-8")
     loaded = load_study(file)
     loaded = dataclasses.replace(loaded, measure=dataclasses.replace(loaded.measure, samples=5))
-    outcome = run_study(loaded, "cuda:0", folder / "run")
+    outcome = run_study(loaded, "cuda:0", folder / "run", expand=expand)
     failed = {(r.point["system"], r.point["factors"]["n"], r.status) for r in outcome.failures}
     versions = [f"{PAPER}.gpu_v{i}" for i in range(1, 8)]
     assert failed == {(s, 10_000, "wrong") for s in [*versions, f"{PAPER}.cpu_mapped"]}

@@ -22,7 +22,7 @@ from nqbench.plan import KernelPlan
 from nqbench.point import Point, labels
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.frame import load
-from nqbench.study import Measure, load_study
+from nqbench.study import Measure, expand, load_study
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import get, probe_counters
 from tests.measure.toy import Recorder, ToyStudy, point
@@ -45,7 +45,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study in the simulator, with real workers."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "study.yaml").write_text(STUDY)
-    outcome = run_study(load_study(folder / "study.yaml"), "sim:mini", folder / "run")
+    outcome = run_study(
+        load_study(folder / "study.yaml"), "sim:mini", folder / "run", expand=expand
+    )
     assert outcome.counts == {"ok": 8}
     return folder / "run"
 
