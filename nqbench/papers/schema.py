@@ -36,18 +36,15 @@ class _Part(BaseModel):
 
 
 class Work(_Part):
-    """Where the paper was published, as far as it is known.
-
-    If the title is unknown, ``title`` is the paper's subject, ``authors`` is empty, and ``note``
-    says so.
-    """
+    """Where the paper was published."""
 
     title: str
     original_title: str = ""
-    authors: list[str] = []
+    authors: list[str] = Field(min_length=1)
     affiliation: str = ""
-    venue: str = ""
-    year: int | None = None
+    venue: str
+    year: int
+    url: str = ""
     note: str = ""
 
 

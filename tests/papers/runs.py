@@ -57,7 +57,7 @@ def tiny_paper(*claims: Mapping[str, Any]) -> Paper:
         {
             "schema": "nqbench-paper/2",
             "id": "zhang2011",
-            "source": {"title": "A paper", "authors": ["Somebody"]},
+            "source": {"title": "A paper", "authors": ["Somebody"], "venue": "Proc.", "year": 2010},
             "hardware": [
                 {"id": key, "kind": "gpu", "name": name, "role": "r"} for key, name in cards
             ],

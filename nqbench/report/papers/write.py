@@ -113,10 +113,9 @@ def joint_source(runs: Sequence[Observed]) -> Source:
 
 
 def _cited(paper: Paper) -> str:
-    where = ", ".join(str(part) for part in (paper.source.venue, paper.source.year) if part)
-    if not paper.source.authors:
-        return paper.source.note[:1].upper() + paper.source.note[1:]
-    return f"{', '.join(paper.source.authors)}{f': {where}' if where else ''}"
+    of = paper.source
+    cited = f"{', '.join(of.authors)}: {of.venue}, {of.year}"
+    return f"{cited}. {of.url}" if of.url else cited
 
 
 class _PaperPage(Page):
