@@ -8,7 +8,7 @@ from typing import Final
 
 from nqbench.errors import StudyError
 from nqbench.papers.formula import DEVICE, DEVICE_NUMBERS, OF_SYSTEM, OF_SYSTEMS, Formula, parse
-from nqbench.papers.schema import FROM_DATA, Claim, Paper, PaperTable, Series
+from nqbench.papers.schema import FROM_DATA, Claim, Effect, Paper, PaperTable, Series
 from nqbench.point import PART
 from nqbench.study.yaml_marks import Key, KeyPath, Source
 from nqbench.system.suggest import suggestion
@@ -18,12 +18,19 @@ from nqbench.workloads import get, names, phases
 OWN_QUANTITIES: Final = ("time", "ratio", "jobs", "iterations", "cycles", "divergence", "counter")
 RESOURCES: Final = ("registers", "static_shared_bytes", "dynamic_shared_bytes")
 """What compiler and launch report about a kernel, in addition to the counters."""
+_LISTS: Final = (
+    *("hardware", "systems", "tables", "figures"),
+    *("claims", "effects", "caveats", "data"),
+)
+"""Keys of lists whose entries have an ``id``."""
+RATIOS: Final = ("ratio", "invariance")
+"""Kinds of claims whose value says how many times as fast something is."""
 _OTHER_ARGUMENTS: Final = ("hw", "N", "config", "stat", "system", "kernel", "least", PART)
 
 
 def check(paper: Paper, source: Source) -> None:
     """Names of systems, devices, series, phases and factors; formulas. Raises ``StudyError``."""
-    for part in ("hardware", "systems", "tables", "figures", "claims", "caveats", "data"):
+    for part in _LISTS:
         seen: set[str] = set()
         for i, item in enumerate(getattr(paper, part)):
             if item.id in seen:
@@ -37,6 +44,13 @@ def _known(source: Source, absence: str, name: str, known: Collection[str], path
     """Raise ``StudyError`` with a suggestion unless ``name`` is among ``known``."""
     if name not in known:
         raise source.error(f"{absence} '{name}'; {suggestion(name, known)}", path)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) > 0
+    except ValueError:
+        return False
 
 
 class _Check:
@@ -78,6 +92,8 @@ class _Check:
                     self.system(known.system, ("figures", i, "known", j))
         for i, claim in enumerate(self.paper.claims):
             self.claim(claim, ("claims", i))
+        for i, effect in enumerate(self.paper.effects):
+            self.effect(effect, ("effects", i))
 
     def system(self, name: str, path: KeyPath) -> None:
         """A system of nqbench, or the short name of one of this paper's."""
@@ -152,12 +168,41 @@ class _Check:
             texts |= {("today", "expr"): claim.today.expr, ("today", "expect"): claim.today.expect}
         for where, text in texts.items():
             if text:
-                at = (*path, *where)
-                try:
-                    formula = parse(text)
-                except StudyError as error:
-                    raise self.source.error(f"claim {claim.id}: {error.message}", at) from error
-                self.calls(formula, at)
+                self.formula(f"claim {claim.id}", text, (*path, *where))
+
+    def effect(self, effect: Effect, path: KeyPath) -> None:
+        """A row of the matrix: its claim or formula, and its printed values."""
+        if bool(effect.claim) == bool(effect.expr):
+            said = f"effect {effect.id} needs either a claim or an expr"
+            raise self.source.error(said, path)
+        if effect.expr:
+            self.formula(f"effect {effect.id}", effect.expr, (*path, "expr"))
+        else:
+            self.ratio(effect, path)
+        self.devices(effect.published, path, "published")
+        for n in effect.n:
+            for device, value in self.paper.printed(effect, n).items():
+                if not _is_number(value):
+                    said = f"effect {effect.id}: '{value}' of {device} is not a number"
+                    raise self.source.error(said, (*path, "published"))
+
+    def ratio(self, effect: Effect, path: KeyPath) -> None:
+        """The claim of an effect: about a ratio, and about the sizes of the effect."""
+        ratios = {c.id: c for c in self.paper.claims if c.kind in RATIOS}
+        absence = f"there is no claim on a ratio (kind {' or '.join(RATIOS)})"
+        _known(self.source, absence, effect.claim, ratios, (*path, "claim"))
+        sizes = ratios[effect.claim].n
+        if foreign := [str(n) for n in effect.n if sizes and n not in sizes]:
+            said = f"claim {effect.claim} says nothing about N={', '.join(foreign)}"
+            raise self.source.error(said, (*path, "n"))
+
+    def formula(self, whose: str, text: str, path: KeyPath) -> None:
+        """A formula, and the names in it."""
+        try:
+            formula = parse(text)
+        except StudyError as error:
+            raise self.source.error(f"{whose}: {error.message}", path) from error
+        self.calls(formula, path)
 
     def calls(self, formula: Formula, path: KeyPath) -> None:
         """Systems, phases and factors that a formula names literally."""

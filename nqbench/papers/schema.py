@@ -119,6 +119,22 @@ class Claim(_Part):
         return ", ".join(f"{key}: {value}" for key, value in self.paper_value.items())
 
 
+class Effect(_Part):
+    """A row of the matrix of effects: how many times as fast a change makes a program.
+
+    ``claim``      the claim whose formula and printed values it shows; or ``expr``, a formula
+    ``n``          sizes, a row for each
+    ``published``  what the paper gives, by device; text, as printed; added to that of the claim
+    """
+
+    id: str
+    label: str
+    n: list[int]
+    claim: str = ""
+    expr: str = ""
+    published: Words = {}
+
+
 class Parameter(_Part):
     """A parameter of the paper's experiments."""
 
@@ -360,6 +376,7 @@ class Paper(_Part):
     tables: list[PaperTable]
     figures: list[PaperFigure]
     claims: list[Claim]
+    effects: list[Effect] = []
     parameters: list[Parameter]
     checks: list[Check]
     caveats: list[Caveat]
@@ -387,6 +404,22 @@ class Paper(_Part):
     def device(self, name: str) -> Hardware:
         """A device by id."""
         return {h.id: h for h in self.hardware}[name]
+
+    def claim(self, name: str) -> Claim:
+        """A claim by id. ``KeyError`` for an unknown one (the loader has checked all uses)."""
+        return {claim.id: claim for claim in self.claims}[name]
+
+    def printed(self, effect: Effect, n: int) -> Words:
+        """What the paper gives for an effect at a size, by device; empty where it gives nothing."""
+        if not effect.claim:
+            return effect.published
+        claim = self.claim(effect.claim)
+        cards = [name for name in claim.hardware if self.device(name).kind == "gpu"]
+        value = claim.paper_value
+        if isinstance(value, dict) and set(value) <= {h.id for h in self.hardware}:
+            return value | effect.published
+        at_n = claim.published(n)
+        return (dict.fromkeys(cards[:1], at_n) if at_n else {}) | effect.published
 
     def caveat(self, name: str) -> str:
         """Text of a caveat; empty if there is none of that name."""

@@ -77,6 +77,31 @@ def test_printed_speedups_are_quotients_of_printed_times() -> None:
     assert checked == 30 + 10
 
 
+QUOTIENTS = (
+    ("feinbube2010", "all_in_shared", "gf8600m_gs", "14.7", "25.2"),
+    ("feinbube2010", "all_in_shared", "nvs295", "16.4", "38.2"),
+    ("feinbube2010", "all_steps", "gtx275", "2.9", "1.1"),
+    ("feinbube2010", "all_steps", "gtx295", "3.3", "1.6"),
+    ("feinbube2010", "all_steps", "gf8600m_gs", "14.7", "12.0"),
+    ("feinbube2010", "all_steps", "nvs295", "16.4", "17.2"),
+    ("tanaka2011", "finer_tasks", "gtx560ti", "227.9136", "156.3656"),
+    ("fitness_schemes", "list_of_pairs", "k80", "6.0", "559.0"),
+    ("fitness_schemes", "computed_pairs", "k80", "6.0", "5071.0"),
+    ("fitness_schemes", "dynamic_parallelism", "k80", "2.8582", "77"),
+)
+
+
+@pytest.mark.parametrize(("name", "effect", "device", "above", "below"), QUOTIENTS)
+def test_published_effects_are_quotients_of_published_times(
+    name: str, effect: str, device: str, above: str, below: str
+) -> None:
+    paper = load_paper(name)
+    row = next(e for e in paper.effects if e.id == effect)
+    printed = paper.printed(row, row.n[0])[device]
+    low, high = quotient_bounds(above, below)
+    assert low - half_unit(printed) <= float(printed) <= high + half_unit(printed)
+
+
 def test_the_column_that_does_not_follow_is_the_one_of_the_caveat() -> None:
     paper = load_paper("tanaka2011")
     assert "GTX560" in paper.caveat("table6_gtx560")
@@ -141,6 +166,18 @@ MISTAKES = (
     (ZHANG, "id: zhang2011\n", "id: zhang2011\nid: zhang2012\n", "'id' is given twice"),
     (ZHANG, "systems:\n", "systems: [\n", "not valid YAML"),
     (ZHANG, "  kind: bound\n", "  kind: bond\n", "not 'bond'; did you mean 'bound'?"),
+    (ZHANG, "claim: irrc_speedup}", "claim: irc_speedup}", "did you mean 'irrc_speedup'"),
+    (ZHANG, "claim: irrc_speedup}", "claim: job_counts}", "no claim on a ratio"),
+    (ZHANG, "n: [18], claim: irrc_speedup}", "n: [14], claim: irrc_speedup}",
+     "claim irrc_speedup says nothing about N=14"),
+    (ZHANG, "claim: irrc_speedup}", "published: {gtx480: 1.34}}",
+     "effect tail_check needs either a claim or an expr"),
+    (ZHANG, "claim: irrc_speedup}", "claim: irrc_speedup, published: {gtx48: 1}}",
+     "no hardware 'gtx48'; did you mean 'gtx480'"),
+    (ZHANG, "claim: irrc_speedup}", "claim: irrc_speedup, published: {gtx480: much}}",
+     "effect tail_check: 'much' of gtx480 is not a number"),
+    (ZHANG, "- {id: tail_check", "- {id: larger_l1", "two entries of effects are called"),
+    (SEARCH, "expr: time(\"gpu_v2\") / t", "expr: tyme(\"gpu_v2\") / t", "effect v3: "),
     (SEARCH, "label: Registers/Thread, counter", "label: Register, counter", "table_1 has no row"),
     (SEARCH, "counter: duration_ns", "counter: duration_us", "did you mean 'duration_ns'"),
     (SEARCH, '"peak_gflops_single")\',', '"peak_gflop")\',', "a device has no number"),
