@@ -177,7 +177,7 @@ MISTAKES = (
     (ZHANG, "claim: irrc_speedup}", "claim: irrc_speedup, published: {gtx480: much}}",
      "effect tail_check: 'much' of gtx480 is not a number"),
     (ZHANG, "- {id: tail_check", "- {id: larger_l1", "two entries of effects are called"),
-    (SEARCH, "expr: time(\"gpu_v2\") / t", "expr: tyme(\"gpu_v2\") / t", "effect v3: "),
+    (SEARCH, 'time("gpu_v2") / time("gpu_v3")', 'tyme("gpu_v2") / 2', "effect v3: "),
     (SEARCH, "label: Registers/Thread, counter", "label: Register, counter", "table_1 has no row"),
     (SEARCH, "counter: duration_ns", "counter: duration_us", "did you mean 'duration_ns'"),
     (SEARCH, '"peak_gflops_single")\',', '"peak_gflop")\',', "a device has no number"),
