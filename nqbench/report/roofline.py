@@ -62,6 +62,8 @@ SIMULATED_NOTE: Final = (
 
 DECADES: Final = 0.6
 """Room left and right of the points and the ridges, in powers of ten."""
+ROOF: Final = "#333333"
+"""Roofs have no colour: colours are the systems'."""
 MAX_NAMES: Final = 12
 """Entries of the legend that fit next to the panel."""
 MARKS: Final = (4.0, 7.5)
@@ -238,15 +240,13 @@ def _roofs(ax: Axes, ceilings: Ceilings, low: float, high: float) -> None:
     named: list[list[Ceiling]] = []
     for ceiling in sorted(level, key=lambda c: -c.per_s.value):
         rate = ceiling.per_s.value
-        colour = COLOURS[0] if ceiling.kind == "float" else COLOURS[1]
-        ax.plot([rate / steepest, high], [rate, rate], color=colour, linewidth=1.2)
+        style = "-" if ceiling.kind == "float" else ":"
+        ax.plot([rate / steepest, high], [rate, rate], color=ROOF, linestyle=style, linewidth=1.2)
         if named and rate > named[-1][-1].per_s.value / APART:
             named[-1].append(ceiling)
         else:
             named.append([ceiling])
     for group in named:
-        one = {c.kind for c in group} == {group[0].kind}
-        colour = COLOURS[0] if group[0].kind == "float" else COLOURS[1]
         names = ", ".join(f"{c.name}: {c.per_s.value * 1e-12:.3g}" for c in group)
         ax.annotate(
             f"{names} Top/s",
@@ -254,7 +254,7 @@ def _roofs(ax: Axes, ceilings: Ceilings, low: float, high: float) -> None:
             xytext=(-4, 2),
             textcoords="offset points",
             fontsize=6.5,
-            color=colour if one else GREY,
+            color=ROOF,
             ha="right",
             va="bottom",
         )

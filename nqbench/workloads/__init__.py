@@ -24,6 +24,7 @@ __all__ = [
     "names",
     "phases",
     "probe_counters",
+    "program_name",
     "with_systems",
 ]
 
@@ -64,6 +65,14 @@ def launch_factors(name: str) -> tuple[str, ...]:
     except StudyError:
         factors = ()
     return (*(factor.name for factor in factors if factor.launch), *MEASURING)
+
+
+def program_name(name: str) -> str:
+    """What a workload calls one run of its programs; ``run`` if it cannot be loaded here."""
+    try:
+        return get(name).program
+    except StudyError:
+        return Workload.program
 
 
 def with_systems() -> list[Workload]:

@@ -15,10 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures import FIGURES, axes
 from nqbench.report.figures.axes import digits, short
+from nqbench.report.figures.effects import _draw as draw_effects
+from nqbench.report.figures.effects import _Ratio as Ratio
 from nqbench.report.figures.ranking import MAX_ROWS
 from nqbench.report.figures.style import (
     COLOURS,
@@ -248,6 +251,36 @@ def test_line_has_a_reference_for_what_lacks_the_factor(measured: Dataset) -> No
     assert labels == ["zhang2011.low_divergence (no pool_size)", "zhang2011.pool_distributed"]
 
 
+def test_a_line_is_broken_where_a_level_was_left_out() -> None:
+    builder = Builder(H100)
+    for n, depths in ((15, (3, 4, 5, 6)), (16, (4, 6)), (17, (5, 6))):
+        for depth in depths:
+            builder.time("s", {"n": n, "depth": depth}, 2.0**-depth)
+    (drawing,) = draw(builder.data(), "line", of="s", x="depth")
+    pieces = [[list(_line(c).get_xdata()) for c in ax.containers] for ax in drawing.figure.axes]
+    assert pieces[:3] == [[[3, 4, 5, 6]], [[4], [6]], [[5, 6]]]
+    ticks = [t.get_text() for t in drawing.figure.axes[1].get_xticklabels()]
+    assert ticks == ["4", "5", "6"]
+    assert any("broken at a depth" in t.get_text() for t in drawing.figure.texts)
+
+
+@pytest.mark.parametrize(
+    ("workload", "program", "words"),
+    [
+        ("local_search", True, "time of a search (lower is better)"),
+        ("fitness", True, "time of a call (lower is better)"),
+        ("no.such:thing", True, "time of a run (lower is better)"),
+        ("counting", False, "kernel time (lower is better)"),
+    ],
+)
+def test_an_axis_says_what_was_timed(workload: str, program: bool, words: str) -> None:
+    builder = Builder(H100, workload=workload)
+    for depth in (3, 4):
+        builder.time("s", {"n": 15, "depth": depth}, 1.0, other_s=0.1 if program else None)
+    (drawing,) = draw(builder.data(), "line", of="s", x="depth")
+    assert drawing.figure.axes[0].get_ylabel() == words
+
+
 def test_panels_of_one_quantity_have_axes_of_one_kind() -> None:
     builder = Builder(H100)
     for n, depths in ((15, (3, 4, 5, 6)), (16, (5, 6))):
@@ -290,6 +323,17 @@ def test_effects_to_zero_are_said_in_words(simulated: Dataset) -> None:
     assert any("to 0" in t for t in texts)
     assert any("from 0" in t for t in texts)
     assert "interactions" in crossed.name
+
+
+def test_words_in_a_row_of_effects_leave_its_marks_free() -> None:
+    marked = [Ratio("row", n, Estimate(value)) for n, value in ((10, 0.9), (12, 0.0), (13, 1.1))]
+    figure = new_figure(3)
+    ax = figure.subplots()
+    draw_effects(ax, marked, with_labels=True)
+    (word,) = [t for t in ax.texts if "to 0" in t.get_text()]
+    assert word.get_text() == "◂ to 0 at N=12"
+    heights = [y for line in ax.containers for y in _line(line).get_ydata()]
+    assert min(abs(word.get_position()[1] - y) for y in heights) > 0.2
 
 
 def test_a_dollar_in_a_title_is_a_dollar(measured: Dataset, tmp_path: Path) -> None:

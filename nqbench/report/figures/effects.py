@@ -13,7 +13,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial import effects as factorial
 from nqbench.errors import AnalysisError
-from nqbench.report.figures.axes import ratio_axis
+from nqbench.report.figures.axes import ratio_axis, timed_as
 from nqbench.report.figures.style import (
     GREY,
     Draw,
@@ -47,7 +47,7 @@ class _Ratio:
 def effects(data: Dataset, item: ReportItem) -> list[Draw]:
     """Main effects and interactions: side by side for one quantity, two figures for several."""
     sweep = sweep_of(data, item)
-    shown = data.quantities(item.value)
+    shown = timed_as(data, data.quantities(item.value), data.select(sweep, item.n))
     mains = {what: _mains(data, sweep, what, item) for what in shown}
     crossed = {what: found for what in shown if (found := _crossed(data, sweep, what, item))}
     title = title_of(item, f"Effects of sweep {sweep}")
@@ -153,7 +153,7 @@ def _draw(
     low, high = ratio_axis(ax, bounds)
     for i, n in enumerate(sizes):
         style = series_style(i)
-        offset = 0.75 * ((i + 0.5) / len(sizes) - 0.5)
+        offset = _offset(i, len(sizes))
         here = [r for r in part if r.n == n and 0 < r.ratio.value < math.inf]
         plain = [(rows.index(r.row) + offset, r.ratio) for r in here]
         look: dict[str, Any] = {"markersize": 4.2, "capsize": 2, "elinewidth": 1}
@@ -169,8 +169,10 @@ def _extremes(
 ) -> None:
     """Ratios that a logarithmic axis cannot show, as words at its edge.
 
-    Once per row, with the sizes it applies to unless it applies to all.
+    Once per row, with the sizes it applies to unless it applies to all, and at the height of the
+    first of these: the marks of the others stand at their own heights.
     """
+    every = sorted({r.n for r in part})
     noted: dict[tuple[str, str], list[int]] = {}
     for r in part:
         value = r.ratio.value
@@ -183,9 +185,16 @@ def _extremes(
         if len(sizes) < sum(r.row == row for r in part):
             text = f"{text} at N={', '.join(map(str, sizes))}"
         place, align = places[text.partition(" at ")[0]]
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        keywords: dict[str, Any] = {"ha": align, "va": "center", "fontsize": 7, "bbox": box}
-        ax.text(place, rows.index(row), text, color=GREY, **keywords)
+        alone = len(sizes) == len(every)
+        height = rows.index(row) + (0 if alone else _offset(every.index(sizes[0]), len(every)))
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}
+        keywords: dict[str, Any] = {"ha": align, "va": "center", "bbox": box, "zorder": 1.5}
+        ax.text(place, height, text, color=GREY, fontsize=7 if alone else 6, **keywords)
+
+
+def _offset(index: int, sizes: int) -> float:
+    """Height of a size within a row, from its middle."""
+    return 0.75 * ((index + 0.5) / sizes - 0.5)
 
 
 def _whisker_note(part: Sequence[_Ratio]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.figures.axes import WIDE, digits, short
+from nqbench.report.figures.axes import WIDE, digits, short, timed_as
 from nqbench.report.figures.style import GREY, HATCH, Draw, Drawing, finish, new_figure
 from nqbench.report.items import sizes_of, sweep_of
 from nqbench.report.table import slug, source_of
@@ -37,6 +37,7 @@ def heatmap(data: Dataset, item: ReportItem) -> list[Draw]:
     shown = data.quantities(item.value)
     fit = [p for p in points if p.ok and any(p.values(what) for what in shown)]
     wanted = sizes_of(item, sweep, fit, shown[0])
+    shown = timed_as(data, shown, fit)
     figures: list[Draw] = []
     for n in wanted:
         here = [p for p in points if p.n == n]

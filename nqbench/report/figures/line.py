@@ -5,7 +5,7 @@ Kernels and CPU programs are never on one figure; a sweep of the latter alone ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +13,7 @@ from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointRes
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.figures.axes import axis_label, is_wide, value_axis
+from nqbench.report.figures.axes import axis_label, is_wide, timed_as, value_axis
 from nqbench.report.figures.style import (
     Draw,
     Drawing,
@@ -43,6 +43,7 @@ def line(data: Dataset, item: ReportItem) -> list[Draw]:
     cpu = all(p.cpu for p in data.select(sweep, item.n))
     shown = (CPU_TIME,) if cpu and not item.value else data.quantities(item.value)
     points = [p for p in data.select(sweep, item.n, cpu=cpu) if p.ok and p.values(shown[0])]
+    shown = timed_as(data, shown, points)
     if not any(p.level(item.x) != INAPPLICABLE for p in points):
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a level of {item.x}")
     sizes = sorted({p.n for p in points if p.level(item.x) != INAPPLICABLE})
@@ -65,6 +66,7 @@ def _lines(
     panels: Sequence[tuple[Quantity, int, str]],
 ) -> Drawing:
     x, sweep, cpu = str(item.x), points[0].sweep, points[0].cpu
+    asked = _asked(data.select(sweep, cpu=cpu), x, series)
     rows, columns = grid_shape(len(panels))
     figure = new_figure(0.9 + rows * (2.3 if len(panels) > 1 else 3.2))
     flat = list(figure.subplots(rows, columns, squeeze=False).flat)
@@ -72,8 +74,9 @@ def _lines(
     # Panels of one quantity are read side by side: all logarithmic, or none.
     wide = any(is_wide(_bounds(part, shown[0])) for part in parts)
     log = True if len(shown) == 1 and wide else None
+    gaps = False
     for i, (ax, here, (what, _, head)) in enumerate(zip(flat, parts, panels, strict=False)):
-        _panel(ax, data, sweep, here, x, series, what, log=log)
+        gaps |= _panel(ax, data, sweep, here, x, series, what, asked, log=log)
         ax.set_title(head if len(panels) > 1 else "")
         ax.set_ylabel(axis_label(what) if len(shown) == 1 and i % columns == 0 else "")
         if i + columns >= len(panels):
@@ -86,6 +89,7 @@ def _lines(
     if series and series != "system":  # names of systems explain themselves, levels do not
         notes.append(f"a line for each {series}")
     notes.append(f"whiskers: 95% interval over {data.rounds} rounds" if bounded else "")
+    notes.append(f"a line is broken at a {x} that was left out or did not finish" if gaps else "")
     subtitle = "; ".join(note for note in notes if note)
     subject = shown[0].label if len(shown) == 1 else "counters"
     title = item.title or f"{subject[0].upper()}{subject[1:]} against {x}"
@@ -93,6 +97,16 @@ def _lines(
     name = slug("line", sweep, item.value or "")
     source = source_of(data, cpu=cpu)
     return finish(figure, name, title, source, alt=alt, subtitle=subtitle)
+
+
+def _asked(points: Sequence[PointResult], x: str, series: str | None) -> dict[Level, set[Level]]:
+    """The levels of ``x`` that each line has at any size, finished or not: where one is missing at
+    a size, the line is broken there."""
+    found: dict[Level, set[Level]] = {}
+    for point in points:
+        if point.level(x) != INAPPLICABLE:
+            found.setdefault(point.level(series) if series else "", set()).add(point.level(x))
+    return found
 
 
 def _check_distinct(points: Sequence[PointResult], x: str, series: str | None) -> None:
@@ -122,19 +136,32 @@ def _panel(
     x: str,
     series: str | None,
     what: Quantity,
+    asked: Mapping[Level, set[Level]],
     *,
     log: bool | None,
-) -> None:
+) -> bool:
+    """Draw one panel; whether a line of it is broken."""
     found = [(p, e) for p in points if (e := p.estimate(what)) is not None]
-    order = [v for v in data.order(sweep, x) if v in {p.level(x) for p, _ in found}]
-    ticks = [v for v in order if v != INAPPLICABLE]
-    place = _places(ticks)
+    drawn = {p.level(x) for p, _ in found}
+    ticks = [v for v in data.order(sweep, x) if v in drawn and v != INAPPLICABLE]
+    ticks = _between(data.order(sweep, x), ticks, set().union(*asked.values()))
+    place, broken = _places(ticks), False
     names = data.order(sweep, series) if series else [""]
     for i, name in enumerate(names):
         mine = [(p, e) for p, e in found if not series or p.level(series) == name]
-        _series(ax, [(p.level(x), e) for p, e in mine], place, i, str(name), x)
+        values = [(p.level(x), e) for p, e in mine]
+        broken |= _series(ax, values, place, asked.get(name, set()), i, str(name), x)
     _x_axis(ax, ticks, place)
     value_axis(ax, "y", _bounds(points, what), what, log=log)
+    return broken
+
+
+def _between(order: Sequence[Level], drawn: Sequence[Level], asked: set[Level]) -> list[Level]:
+    """The levels from the first to the last one drawn, those left out between them included."""
+    if not drawn:
+        return []
+    first, last = order.index(drawn[0]), order.index(drawn[-1])
+    return [v for v in order[first : last + 1] if v in asked]
 
 
 def _bounds(points: Sequence[PointResult], what: Quantity) -> list[float]:
@@ -153,13 +180,23 @@ def _series(
     ax: Axes,
     values: Sequence[tuple[Level, Estimate]],
     place: dict[Level, float],
+    asked: set[Level],
     index: int,
     name: str,
     x: str,
-) -> None:
-    style = series_style(index)
-    along = sorted(((place[v], e) for v, e in values if v in place), key=lambda t: t[0])
-    interval_curve(ax, dict(along), {**style.keywords, "elinewidth": 1}, name or None)
+) -> bool:
+    """Draw one line, in pieces where a level is missing; whether it has several."""
+    style, known = series_style(index), dict(values)
+    pieces: list[dict[float, Estimate]] = [{}]
+    for level in sorted(place, key=lambda v: place[v]):
+        if level in known:
+            pieces[-1][place[level]] = known[level]
+        elif level in asked:
+            pieces.append({})
+    pieces = [piece for piece in pieces if piece]
+    for i, piece in enumerate(pieces):
+        label = name if name and i == 0 else None
+        interval_curve(ax, piece, {**style.keywords, "elinewidth": 1}, label)
     for level, estimate in values:
         if level != INAPPLICABLE:
             continue
@@ -167,6 +204,7 @@ def _series(
         ax.axhline(estimate.value, label=f"{name} (no {x})".strip(), **keywords)
         if estimate.low is not None and estimate.high is not None:
             ax.axhspan(estimate.low, estimate.high, color=style.colour, alpha=0.15, lw=0)
+    return len(pieces) > 1
 
 
 def _x_axis(ax: Axes, ticks: Sequence[Level], place: dict[Level, float]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.design import swept_factors
-from nqbench.report.figures.axes import axis_label, value_axis
+from nqbench.report.figures.axes import axis_label, timed_as, value_axis
 from nqbench.report.figures.style import (
     COLOURS,
     GREY,
@@ -59,6 +59,7 @@ def ranking(data: Dataset, item: ReportItem) -> list[Draw]:
     shown = data.quantities(item.value)
     points = [p for p in data.select(sweep, item.n, cpu=False) if p.ok and p.values(shown[0])]
     wanted = sizes_of(item, sweep, points, shown[0])
+    shown = timed_as(data, shown, points)
     return [
         partial(_one, data, item, sweep, shown, [p for p in points if p.n == n], n) for n in wanted
     ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult, point_ratio
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.errors import AnalysisError
-from nqbench.report.figures.axes import axis_label, is_wide, sizes_axis, value_axis
+from nqbench.report.figures.axes import axis_label, is_wide, sizes_axis, timed_as, value_axis
 from nqbench.report.figures.style import (
     GREY,
     MARKERS,
@@ -36,7 +36,7 @@ COUNTERS: Final = ("warp_instructions", "lane_efficiency", "bank_conflicts", "of
 """Counters shown against N: a row each, so fewer than in other figures."""
 LINEAR_SPAN: Final = 20
 """Sizes further apart than this factor are drawn on a logarithmic axis."""
-TIMES_FASTEST: Final = Quantity("ratio", "times the fastest kernel", (), "counter")
+TIMES_FASTEST: Final = Quantity("ratio", "times the fastest on the GPU", (), "counter")
 Series = Mapping[str, Sequence[PointResult]]
 
 
@@ -50,6 +50,7 @@ def scaling(data: Dataset, item: ReportItem) -> list[Draw]:
     else:
         shown = tuple(quantity(c) for c in COUNTERS) if data.simulated else (TIME,)
     kernels = [p for p in points if not p.cpu and any(p.values(what) for what in shown)]
+    shown = timed_as(data, shown, kernels)
     if not kernels and not on_cpu:
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a {shown[0].label}")
     series = item.series or _default_series(data, sweep)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -63,10 +63,14 @@ def cpu_notes(points: Sequence[PointResult]) -> list[str]:
     ]
 
 
+def is_program(points: Iterable[PointResult]) -> bool:
+    """Whether points on the GPU were timed as whole programs: several launches with copies."""
+    return any(not p.cpu and p.timed and p.detail("other_s") is not None for p in points)
+
+
 def program_notes(points: Sequence[PointResult]) -> list[str]:
     """A note on the times of programs; none without programs."""
-    programs = any(not p.cpu and p.timed and p.detail("other_s") is not None for p in points)
-    return [PROGRAM_NOTE] if programs else []
+    return [PROGRAM_NOTE] if is_program(points) else []
 
 
 def interval_note(simulated: bool, rounds: int) -> str:
