@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nqbench.cli.options import Full, Runs
+from nqbench.cli.options import CpuBaseline, Full, Runs
 
 
 def claims(
@@ -15,6 +15,7 @@ def claims(
         str | None,
         typer.Option("--paper", help="Judge this paper's claims; default: the papers of the runs."),
     ] = None,
+    cpu: CpuBaseline = None,
     full: Full = False,
 ) -> None:
     """Judge every claim of a paper by recorded runs (exit code 0 whatever the verdicts)."""
@@ -26,5 +27,5 @@ def claims(
     if full:
         note("counting on large boards where the numbers are not cached yet: minutes, once")
     note_incomplete(runs)
-    for table in claims_tables(runs, paper, full=full):
+    for table in claims_tables(runs, paper, full=full, cpu=cpu):
         show_claims(table)

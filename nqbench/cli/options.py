@@ -39,6 +39,12 @@ Full = Annotated[
         "--full", help="Compute deterministic counts of large boards too (minutes, once)."
     ),
 ]
+CpuBaseline = Annotated[
+    Path | None,
+    typer.Option(
+        "--cpu", metavar="RUN", help="Take the times of CPU programs from this run, for all sizes."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 

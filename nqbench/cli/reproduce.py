@@ -9,7 +9,7 @@ import typer
 
 from nqbench.cli import measuring
 from nqbench.cli.exit_codes import EXIT_INTERRUPTED, exit_code
-from nqbench.cli.options import Budget, Device, Full, budget_seconds
+from nqbench.cli.options import Budget, CpuBaseline, Device, Full, budget_seconds
 
 
 def reproduce(
@@ -22,6 +22,7 @@ def reproduce(
     recorded: Annotated[
         bool, typer.Option("--recorded", help="Run nothing: use every run under results/.")
     ] = False,
+    cpu: CpuBaseline = None,
     full: Full = False,
 ) -> None:
     """Run a paper's experiments again; write its tables, figures and verdicts."""
@@ -33,12 +34,12 @@ def reproduce(
     for name in papers:
         paper_folder(name)  # report a wrong name before anything is run
     if recorded:
-        _from_records(papers, out, full)
+        _from_records(papers, out, full, cpu)
         return
     worst, left_out = 0, 0
     for name in papers:
         try:
-            worst = max(worst, _reproduce(name, device, out, budget, full))
+            worst = max(worst, _reproduce(name, device, out, budget, full, cpu))
         except NothingRuns as error:
             left_out += 1
             if left_out == len(papers):
@@ -65,18 +66,20 @@ def _check(
         raise StudyError(f"--recorded runs nothing, so {given} has no effect; drop one of them")
 
 
-def _from_records(papers: list[str], out: Path | None, full: bool) -> None:
+def _from_records(papers: list[str], out: Path | None, full: bool, cpu: Path | None) -> None:
     from nqbench.cli.show.claims import show_paper
     from nqbench.cli.show.console import note
     from nqbench.report.papers.write import never_run, report_recorded
 
-    for report in report_recorded(papers, out, full=full):
+    for report in report_recorded(papers, out, full=full, cpu=cpu):
         show_paper(report)
     for name in never_run(papers):
         note(f"there is no run of {name} here: `nqbench reproduce {name}` makes one")
 
 
-def _reproduce(name: str, device: str, out: Path | None, budget: str | None, full: bool) -> int:
+def _reproduce(
+    name: str, device: str, out: Path | None, budget: str | None, full: bool, cpu: Path | None
+) -> int:
     """Reproduce one paper; the exit code is that of ``run``."""
     from nqbench.cli.show.claims import show_paper
     from nqbench.papers import paper_folder
@@ -90,5 +93,5 @@ def _reproduce(name: str, device: str, out: Path | None, budget: str | None, ful
     if outcome.counts.get("ok", 0):
         # The study's own tables, next to the paper's.
         write_report([outcome.path], out or default_out(outcome.path))
-        show_paper(report_paper(name, [outcome.path], out, full=full))
+        show_paper(report_paper(name, [outcome.path], out, full=full, cpu=cpu))
     return exit_code(outcome)

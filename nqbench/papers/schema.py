@@ -31,6 +31,9 @@ Kind = Literal[
 ]
 
 
+SizeAs = Literal["gain", "value", "none"]
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -76,13 +79,15 @@ class PaperSystem(_Part):
 class Today(_Part):
     """A claim about certain devices, in a form that can be tested on others.
 
-    ``devices``  number of different devices whose runs it needs
+    ``devices``  number of compute capabilities whose runs it needs
+    ``n``        its sizes, if they are not those of the claim
     """
 
     expr: str
     expect: str
     devices: int = 1
     note: str = ""
+    n: list[int] | None = None
 
 
 class Claim(_Part):
@@ -90,6 +95,10 @@ class Claim(_Part):
 
     ``n``  sizes that it applies to; empty: every size measured
     ``paper_value``  what the paper gives, by N, device or named part; text, as printed
+    ``unit``  of value and ``paper_value``; empty for a ratio or a plain count
+    ``size``  how our number is set against the printed one: the ``gain`` over 1 (ratios, if not
+              said), the ``value`` itself, or ``none`` (all others)
+    ``compute_capability``  of the devices that the sentence is about, where it names them
     """
 
     id: str
@@ -104,8 +113,24 @@ class Claim(_Part):
     paper_value: str | Words = ""
     value_origin: Literal["printed", "from_table", "qualitative"]
     architecture_dependent: bool
+    unit: str = ""
+    size: SizeAs | None = None
+    compute_capability: str | list[str] = []
     note: str = ""
     caveat: str = ""
+
+    @property
+    def size_as(self) -> SizeAs:
+        """How the printed size is compared."""
+        if self.size is not None:
+            return self.size
+        return "gain" if self.kind == "ratio" and self.today is None else "none"
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """Compute capabilities that the sentence is about; none: of any device."""
+        named = self.compute_capability
+        return (named,) if isinstance(named, str) else tuple(named)
 
     def published(self, n: int | None) -> str:
         """The paper's value at a size; all of its values where they are not listed by size."""

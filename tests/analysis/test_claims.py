@@ -10,8 +10,9 @@ import pytest
 from nqbench.analysis.claims import functions
 from nqbench.analysis.claims.bootstrap import RESAMPLES, Resamples, resampled
 from nqbench.analysis.claims.judge import FAILS, HOLDS, Verdict, judge
+from nqbench.analysis.data.dataset import point_ratio
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import TOTAL, Observed, in_times_of, time_of
+from nqbench.analysis.data.observed import TOTAL, Observed, in_times_of, time_of, with_baseline
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.errors import AnalysisError
@@ -195,10 +196,17 @@ def test_truth_values_and_lists() -> None:
     assert verdict(claim, run).word == "holds"
     backwards = claim | {"expr": f"rank({', '.join(reversed(order.split(', ')))})"}
     assert verdict(backwards, run).word == "fails"
+    assert verdict(claim, run).sizes[0].value == "yes (in 100% of the resamples)"
     listed = 'times("pool_distributed", block_size=32)'
     found = verdict({"expr": listed, "expect": "max(value) > 1.5 * min(value)"}, run)
     assert found.word == "holds"
-    assert str(found.sizes[0].value).startswith("[")
+    assert str(found.sizes[0].value).count(", ") == 7
+    named = '[time(s) < time("naive_l1_48k") for s in ("naive_l1_16k", "shared_conflict")]'
+    found = verdict({"expr": named, "expect": "value == [1 < 0, 0 < 1]"}, run)
+    assert (found.word, found.sizes[0].value) == (
+        "holds",
+        "naive_l1_16k no, shared_conflict yes",
+    )
 
 
 def test_the_best_configuration() -> None:
@@ -225,10 +233,15 @@ def test_the_best_time_is_that_of_one_configuration() -> None:
     assert interval(other.sizes[0].value)[2] < high
 
 
+def of(dev: dict[str, Any], major: int, minor: int) -> dict[str, Any]:
+    """The device with a compute capability."""
+    return dev | {"facts": {**dev["facts"], "compute_capability": [major, minor]}}
+
+
 def test_a_claim_between_devices_takes_several_runs() -> None:
     slow = dict(STEPS) | {"shared_no_conflict": 4.0}
-    one = zhang(dev=device("NVIDIA H100")).observed("zhang2011")
-    other = zhang(dev=device("NVIDIA H200"), steps=slow).observed("zhang2011")
+    one = zhang(dev=of(device("NVIDIA H100"), 9, 0)).observed("zhang2011")
+    other = zhang(dev=of(device("NVIDIA B200"), 10, 0), steps=slow).observed("zhang2011")
     effect = 'time("shared_conflict", hw=d) / time("shared_no_conflict", hw=d)'
     today = {
         "expr": f"[{effect} for d in devices]",
@@ -237,8 +250,10 @@ def test_a_claim_between_devices_takes_several_runs() -> None:
     }
     claim = {"expr": "0", "expect": "value", "today": today}
     assert verdict(claim, one, other).word == "holds"
-    assert "give runs of 2" in verdict(claim, one).reason
-    same = zhang(dev=device("NVIDIA B200")).observed("zhang2011")
+    assert "it compares 2 generations" in verdict(claim, one).reason
+    hopper = zhang(dev=of(device("NVIDIA H200"), 9, 0), steps=slow).observed("zhang2011")
+    assert "compute capability 9.0 alone" in verdict(claim, one, hopper).reason
+    same = zhang(dev=of(device("NVIDIA B200"), 10, 0)).observed("zhang2011")
     assert verdict(claim, one, same).word == "fails"
     # A simulated run beside them has no times: it neither spoils the verdict nor makes up a pair.
     builder, own = Builder(MINI), levels(12, memory="shared")
@@ -246,8 +261,8 @@ def test_a_claim_between_devices_takes_several_runs() -> None:
     counted = builder.observed("zhang2011")
     for runs in ((one, other, counted), (counted, one, other)):
         found = verdict(claim, *runs)
-        assert (found.word, found.device) == ("holds", "NVIDIA H100 (cuda:0); NVIDIA H200 (cuda:0)")
-    assert "give runs of 2" in verdict(claim, one, counted).reason
+        assert (found.word, found.device) == ("holds", "NVIDIA H100 (cuda:0); NVIDIA B200 (cuda:0)")
+    assert "it compares 2 generations" in verdict(claim, one, counted).reason
 
 
 def test_the_simulator_does_not_judge_times_but_counters() -> None:
@@ -377,3 +392,137 @@ def test_a_block_without_a_total_has_no_time_of_the_paper() -> None:
 def test_the_papers_say_which() -> None:
     assert {time_of(load_paper(name)) for name in ("tanaka2011", "feinbube2010")} == {TOTAL}
     assert time_of(load_paper("zhang2011")) == TIME
+
+
+@pytest.mark.parametrize(
+    ("measured", "printed", "claim", "word", "size", "share"),
+    [
+        (1.013, "1.19", {}, "holds", "weaker", 0.013 / 0.19),
+        (1.77, "7", {}, "holds", "weaker", 0.77 / 6),
+        (1.19, "1.19", {}, "holds", "as large", 1.0),
+        (1.50, "1.19", {}, "holds", "stronger", 0.50 / 0.19),
+        (1.09, "1.19", {"size": "value"}, "holds", "as large", 1.09 / 1.19),
+        (1.04, "1.05", {}, "holds", "as large", 0.8),  # printed 1.045 to 1.055 when rounded
+        (1.19, "1.19", {"size": "none"}, "holds", "", None),
+        (1.19, "about a fifth", {}, "holds", "", None),
+        (1.19, "1.00", {}, "holds", "", None),  # printed as no effect
+        (0.90, "0.90", {"expect": "value < 1"}, "holds", "as large", 1.0),
+        (0.95, "0.83", {"expect": "value < 1"}, "holds", "weaker", 0.05 / 0.17),
+        (0.90, "1.19", {}, "fails", "", -0.10 / 0.19),
+        (2.00, {"gtx275": "1.5", "gtx480": "2.5"}, {}, "holds", "as large", 1.0),
+        (1.20, {"gtx275": "1.5", "gtx480": "2.5"}, {}, "holds", "weaker", 0.2 / 0.5),
+        (4.00, {"gtx275": "1.5", "gtx480": "2.5"}, {}, "holds", "stronger", 3 / 1.5),
+        (1.08, {"15": "1.08", "16": "1.16"}, {}, "holds", "as large", 1.0),
+    ],
+)
+def test_the_second_word(
+    measured: float,
+    printed: Any,
+    claim: dict[str, Any],
+    word: str,
+    size: str,
+    share: float | None,
+) -> None:
+    asked = {"expr": RATIO, "expect": "value > 1", "paper_value": printed} | claim
+    found = verdict(asked, two(measured, 1.0, noise=1e-6))
+    effect = found.sizes[0].effect
+    assert (found.word, found.size) == (word, size)
+    assert (effect.value if effect else None) == (share and pytest.approx(share, rel=1e-3))
+
+
+def test_a_size_is_unclear_where_the_interval_straddles_a_limit() -> None:
+    run = fixed([1.10, 1.20, 1.12], [1.0, 1.0, 1.0])
+    asked = {"expr": RATIO, "expect": "value > 1", "paper_value": "1.19"}
+    assert (verdict(asked, run).word, verdict(asked, run).size) == ("holds", "size unclear")
+
+
+def test_sizes_that_differ_are_mixed() -> None:
+    steps = {"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}
+    run = zhang(steps=steps, sizes=(15, 16), noise=1e-6).observed("zhang2011")
+    asked = {"expr": RATIO, "expect": "value > 1", "n": ["15", "16"]}
+    found = verdict(asked | {"paper_value": {"15": "1.2", "16": "3"}}, run)
+    assert (found.word, found.size) == ("holds", "mixed sizes")
+    assert [size.size for size in found.sizes] == ["as large", "weaker"]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "claim", "word"),
+    [
+        ([1.002, 0.998, 1.001], {}, "no effect"),
+        ([1.002, 0.998, 1.001], {"expect": "value < 1"}, "no effect"),
+        ([1.002, 0.998, 1.001], {"expect": "value > 1.001"}, "unclear"),  # not about an effect
+        ([1.002, 0.998, 1.001], {"kind": "share"}, "unclear"),
+        ([1.02, 0.98, 1.01], {}, "unclear"),
+        ([1.005, 1.004, 1.006], {}, "holds"),
+    ],
+)
+def test_no_effect_is_shown_not_assumed(
+    rounds: list[float], claim: dict[str, Any], word: str
+) -> None:
+    asked = {"expr": RATIO, "expect": "value > 1"} | claim
+    assert verdict(asked, fixed(rounds, [1.0] * 3)).word == word
+
+
+def test_no_effect_at_one_size_contradicts_an_effect_at_every_size() -> None:
+    builder = zhang(steps={"naive_l1_16k": 1.2, "naive_l1_48k": 1.2}, sizes=(15, 16), noise=1e-4)
+    for row in builder.rows:
+        if row["n"] == 16 and row["system"] == "zhang2011.naive_l1_48k" and row["round"]:
+            row["value_s"] = row["value_s"] / 1.2
+    asked = {"expr": RATIO, "expect": "value > 1", "n": ["15", "16"]}
+    builder_rows = [r for r in builder.rows if r["n"] == 15 and r["round"]]
+    for row, value in zip(builder_rows, [1.001, 0.999] * len(builder_rows), strict=False):
+        row["value_s"] = value
+    found = verdict(asked, builder.observed("zhang2011"))
+    assert [size.word for size in found.sizes] == ["no effect", "holds"]
+    assert (found.word, found.reason) == ("fails", "no effect at N=15 (within 1% of 1)")
+
+
+@pytest.mark.parametrize(
+    ("best", "word"), [(64, "unclear"), (128, "fails"), (256, "holds"), (512, "unclear")]
+)
+def test_an_optimum_at_the_edge_of_the_sweep_refutes_nothing(best: int, word: str) -> None:
+    builder = Builder()
+    for size in (64, 128, 256, 512):
+        took_s = 1.0 if size == best else 2.0
+        builder.time("sizes", levels(15, block_size=size), took_s, "zhang2011.low_divergence")
+    asked = {"kind": "optimum", "expect": "value == 256"}
+    asked["expr"] = 'argbest("low_divergence", "block_size")'
+    found = verdict(asked, builder.observed("zhang2011"))
+    assert found.word == word
+    assert ("at the edge of the sweep" in found.reason) == (word == "unclear")
+
+
+def of_capability(name: str, major: int, minor: int, first_s: float) -> Observed:
+    return two(first_s, 1.0, dev=of(device(name), major, minor))
+
+
+def test_a_claim_about_another_architecture_says_what_it_was_asked_of() -> None:
+    hopper, turing = of_capability("NVIDIA H100", 9, 0, 1.2), of_capability("Tesla T4", 7, 5, 0.8)
+    asked = {"expr": RATIO, "expect": "value > 1", "compute_capability": ["7.5", "2.0"]}
+    found = judge(tiny_paper(asked), [hopper, turing])
+    assert [(v.word, v.asked_of) for v in found] == [
+        ("holds", "compute capability 9.0"),
+        ("fails", ""),
+    ]
+
+
+def test_a_baseline_stands_in_the_place_of_the_runs_own_cpu_times() -> None:
+    """GPU 1, 1.1 and 0.9 s; the run's own CPU 5 s at N=15, the baseline's 100 s, once, and N=16."""
+    builder = Builder(rounds=3)
+    for n in (15, 16):
+        builder.time("all", levels(n), 1.0, "zhang2011.low_divergence")
+    rows(builder, "low_divergence", [1.0, 1.1, 0.9, 1.0, 1.1, 0.9])
+    builder.time("all", levels(15), 5.0, "cpu.somers")
+    base = Builder(rounds=1, noise=0.0)
+    for n in (15, 16):
+        base.time("somers", levels(n), 100.0, "cpu.somers")
+    run = with_baseline(builder.observed("zhang2011"), base.observed("zhang2011"))
+    asked = {"expr": 'time("cpu.somers") / time("low_divergence")', "expect": "value > 90"}
+    found = verdict(asked | {"n": ["15", "16"]}, run)
+    low, value, high = interval(found.sizes[0].value)
+    assert value == pytest.approx(100 / (1.1 * 0.9) ** (1 / 3))
+    assert low < value < high  # the spread of the GPU's rounds
+    points = {p.system: p for p in run.data.points if p.n == 15}
+    ratio = point_ratio(points["cpu.somers"], points["zhang2011.low_divergence"], TIME)
+    assert ratio.value == pytest.approx(value)
+    assert ratio.rounds == 3

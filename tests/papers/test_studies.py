@@ -22,7 +22,7 @@ from tests.papers.runs import complete_run
 OLD_CARDS = "cannot run kernels"
 ALLOWED = {
     "brodtkorb_part1": {},
-    "feinbube2010": {"contrary_effects": "give runs of 2"},
+    "feinbube2010": {"contrary_effects": "it compares 2 generations"},
     "fitness_schemes": {},
     "tanaka2011": {"device_ranking": OLD_CARDS, "extrapolation_27": "nothing to judge"},
     "zhang2011": {"other_application": "without a test"},

@@ -47,7 +47,8 @@ class Values:
     """What a claim may read. ``at`` is the resample that the functions answer for; 0: all rounds.
 
     ``run`` is the index of the run in question among ``runs``; ``n`` the size (``N``); ``full``
-    lets counts walk trees for minutes; ``notes`` collects where values come from.
+    lets counts walk trees for minutes; ``notes`` collects where values come from, ``edges`` the
+    optima that lie at the edge of their sweep.
     """
 
     paper: Paper
@@ -58,6 +59,7 @@ class Values:
     at: int = 0
     full: bool = False
     notes: dict[str, None] = field(default_factory=dict)
+    edges: dict[str, None] = field(default_factory=dict)
     _kept: dict[Any, Any] = field(default_factory=dict)
 
     @property
@@ -131,7 +133,11 @@ class Values:
                 f" {factor} only",
                 self._data(hw)[1].command,
             )
-        return points[int(np.argmin([column[self.at] for column in columns]))].level(factor)
+        best = points[int(np.argmin([column[self.at] for column in columns]))].level(factor)
+        numbers = {v for p in points if not isinstance(v := p.level(factor), str)}
+        if self.at == 0 and numbers and best in (edges := (min(numbers), max(numbers))):
+            self.edges[f"best {factor} {best} of {edges[0]} to {edges[1]}"] = None
+        return best
 
     def recorded(
         self, system: str, name: str, N: int | None = None, hw: str = "", **levels: Any
@@ -181,11 +187,13 @@ class Values:
         hw: str = "",
         config: str = "",
         kernel: str = "",
+        probe: str = "iterations",
         **levels: Any,
     ) -> float:
         """A counter or resource of a configuration (``fastest``, ``highest_occupancy``, main).
 
-        ``kernel`` is one of a program's; ``system`` may be ``device``, for numbers of its maker.
+        ``kernel`` is one of a program's; ``probe`` is what an instrumented kernel counted
+        (``iterations`` or ``clocks``); ``system`` may be ``device``, for numbers of its maker.
         """
         index, data = self._data(hw)
         if system == DEVICE:
@@ -194,7 +202,7 @@ class Values:
             name = of_kernel(name, kernel)
         full, n = self.paper.system(system), N or self.n
         if name in probe_counters():
-            found = probe_value(self.runs[index], full, n, name, levels.get("depth"))
+            found = probe_value(self.runs[index], full, n, name, levels.get("depth"), probe)
             if found is None:
                 raise NotMeasured(
                     f"no instrumented kernel counted {name} for {described(full, n, levels)}",

@@ -32,6 +32,7 @@ class PointResult:
     ``timed``   its measurements carry times (a simulated kernel's carry counters only)
     ``status``  a word of ``vocabulary.STATUSES``, or ``unfinished`` (verified or planned only)
     ``measurements``  those that count, by round, as rows; empty unless ``status`` is ``ok``
+    ``borrowed``  from a baseline's run: its rounds are not those of the points beside it
     """
 
     sweep: str
@@ -43,6 +44,7 @@ class PointResult:
     status: str
     reason: str
     measurements: Mapping[int, Mapping[str, Any]]
+    borrowed: bool = False
 
     @property
     def ok(self) -> bool:
@@ -222,9 +224,15 @@ def missing(value: Any) -> bool:
 def point_ratio(one: PointResult, two: PointResult, what: Quantity) -> Estimate:
     """Value of ``one`` over that of ``two``, paired by round.
 
-    Without a common round the ratio of the two values has no interval. Both must have a value.
+    A borrowed value is a constant: the interval is that of the other one's rounds. Without a common
+    round the ratio of the two values has no interval. Both must have a value.
     """
     first, second = one.values(what), two.values(what)
+    if one.borrowed != two.borrowed:
+        if one.borrowed:
+            first = dict.fromkeys(second, combine(list(first.values())).value)
+        else:
+            second = dict.fromkeys(first, combine(list(second.values())).value)
     shared = sorted(set(first) & set(second))
     exact = what.kind == "counter"
     if shared:

@@ -29,13 +29,20 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class Observed:
     """One run. ``probes`` (instrumented kernels) and ``profiles`` (a profiler's launches) are rows
-    of the run's frame that have counters only, never times.
+    of the run's frame that have counters only, never times; ``baseline`` is the run whose CPU
+    programs stand in the place of its own.
     """
 
     path: Path
     data: Dataset
     probes: tuple[Mapping[str, Any], ...] = ()
     profiles: tuple[Mapping[str, Any], ...] = ()
+    baseline: Observed | None = None
+
+    @property
+    def cpu(self) -> str:
+        """The CPU that its CPU programs were timed on, for people."""
+        return (self.baseline or self).data.cpu
 
     @property
     def device_id(self) -> str:
@@ -46,6 +53,12 @@ class Observed:
     def name(self) -> str:
         """The device's name alone, for a legend."""
         return self.data.device.removesuffix(f" ({self.data.spec})")
+
+    @property
+    def compute_capability(self) -> str:
+        """Compute capability of the GPU or of the simulator's model, ``9.0``."""
+        facts = self.data.manifest.get("device", {}).get("facts") or {}
+        return ".".join(map(str, facts.get("compute_capability") or ("unknown",)))
 
     @property
     def sizes(self) -> list[int]:
@@ -92,6 +105,25 @@ def observed(manifest: Mapping[str, Any], records: Iterable[Record], path: Path)
     return Observed(path, collect(manifest, records), tuple(probes), tuple(profiles))
 
 
+def with_baseline(run: Observed, baseline: Observed | None) -> Observed:
+    """The run with the CPU programs of another one in the place of its own.
+
+    The sequential program takes most of an hour at the papers' largest boards, so it is measured
+    once, on one computer, and all GPUs are compared with that. Every size comes from the baseline:
+    speed-ups over two different CPUs would not be comparable from size to size.
+    """
+    if baseline is None:
+        return run
+    theirs = [replace(p, borrowed=True) for p in baseline.data.points if p.cpu and p.ok]
+    systems = {p.system for p in theirs}
+    if not systems & {p.system for p in run.data.points}:
+        return run
+    own = [p for p in run.data.points if not (p.cpu and p.system in systems)]
+    first = next(p.sweep for p in run.data.points if p.system in systems)
+    points = (*own, *(replace(p, sweep=first) for p in theirs))
+    return replace(run, data=replace(run.data, points=points), baseline=baseline)
+
+
 def timed_runs(runs: Sequence[Observed]) -> list[Observed]:
     """Those with times: the simulator counts and does not time."""
     return [run for run in runs if not run.data.simulated]
@@ -115,15 +147,22 @@ def papers_of(runs: Sequence[Observed], asked: str | None) -> list[Paper]:
 
 
 def probe_value(
-    run: Observed, system: str, n: int, name: str, depth: int | str | None = None
+    run: Observed,
+    system: str,
+    n: int,
+    name: str,
+    depth: int | str | None = None,
+    probe: str = "",
 ) -> float | None:
     """A counter of an instrumented kernel, or ``None`` if no such point was run.
 
     ``depth`` is a number, ``"own"`` for the paper's own split (what a job does depends on it), or
-    ``None`` for any.
+    ``None`` for any; ``probe`` the kind of instrument, where several count the same name.
     """
     for row in run.probes:
         if row.get("system") != system or int(row.get("n", 0)) != n or missing(row.get(name)):
+            continue
+        if probe and name.startswith("warp_utilization") and row.get("probe") != probe:
             continue
         wanted: Level | None = depth
         if depth == "own":

@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from nqbench.report.papers.write import PaperReport
     from nqbench.report.table import Table
 
-COLOURS: Final = {"holds": "green", "fails": "red", "unclear": "yellow", "not measured": "dim"}
-SHOWN: Final = ("claim", "verdict", "measured", "paper", "remark")
+COLOURS: Final = {
+    "holds": "green",
+    "fails": "red",
+    "no effect": "cyan",
+    "unclear": "yellow",
+    "not measured": "dim",
+}
+SHOWN: Final = ("claim", "verdict", "size", "measured", "paper", "remark")
 """Columns that fit a terminal; the statement and the device are in the written table."""
 
 
@@ -27,7 +33,9 @@ def show_claims(table: Table) -> None:
     say(table.title)
     say(str(table.source))
     devices = {row[names.index("device")] for row in table.rows} - {ENUMERATED}
-    shown = [*SHOWN[:2], *(("device",) if len(devices) > 1 else ()), *SHOWN[2:]]
+    asked = any(row[names.index("asked of")] for row in table.rows)
+    extra = [*["asked of"] * asked, *["device"] * (len(devices) > 1)]
+    shown = [*SHOWN[:3], *extra, *SHOWN[3:]]
     columns = [names.index(name) for name in shown]
     rows = [[row[i] for i in columns] for row in table.texts()]
     print_fitting(console(), RichTable(box=SIMPLE_HEAD), shown, rows, colours=COLOURS)

@@ -51,7 +51,7 @@ def short(system: str) -> str:
 
 def cpu_name(run: Observed) -> str:
     """The CPU of a run."""
-    return run.data.cpu.removesuffix(_CPU)
+    return run.cpu.removesuffix(_CPU)
 
 
 def timed_on(run: Observed, points: Iterable[PointResult]) -> str:

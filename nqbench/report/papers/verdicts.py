@@ -10,11 +10,12 @@ from __future__ import annotations
 import ast
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nqbench.analysis.claims.bootstrap import RESAMPLES
-from nqbench.analysis.claims.judge import SizeVerdict, Verdict
+from nqbench.analysis.claims.effect_size import SIZE_WORDS, STRONGER, WEAKER
+from nqbench.analysis.claims.judge import NO_EFFECT, WORDS, SizeVerdict, Verdict
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTALS
 from nqbench.analysis.wording import number, ratio
@@ -30,30 +31,35 @@ if TYPE_CHECKING:
 
 
 Value = TypeVar("Value")
-ORDER = ("holds", "fails", "unclear", "not measured")
 LONG = 100
 """Characters of a paper's value beyond which the table is hard to read."""
 
 
 def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> Table:
-    """One row per claim and device: verdict, measured value by size, the paper's, the reason."""
+    """One row per claim and device: both words, the measured value by size, the paper's, why."""
     columns, rows = tabulate(
         verdicts,
         (Column("claim"), lambda v: v.claim.id),
         (Column("statement"), lambda v: v.claim.statement),
         (Column("verdict"), lambda v: v.word),
+        (Column("size"), lambda v: v.size),
+        (Column("asked of"), lambda v: v.asked_of),
         (Column("device"), device_text),
+        (Column("tested"), lambda v: v.tested),
         (Column("measured"), measured_text),
         (Column("paper"), paper_text),
+        (Column("share of the effect"), effect_text),
         (Column("remark"), lambda v: v.reason),
     )
-    counts = ", ".join(f"{sum(v.word == w for v in verdicts)} {w}" for w in ORDER)
     notes = (
-        counts,
+        *_counted(verdicts),
         f"brackets: the central 95% of {RESAMPLES:,} joint bootstrap resamples of the rounds,"
         " widened by Student's t for few rounds; a claim holds if it is true in at least 97.5% of"
         " them, fails at 2.5% or fewer, and is unclear in between; over several sizes, all must"
-        " hold",
+        f" hold; no effect: a ratio whose interval lies within {NO_EFFECT:.0%} of 1",
+        "size: the measured share of the effect that the paper prints, (ours - 1) / (printed - 1)"
+        f" for ratios; {WEAKER} to {STRONGER} is as large, unclear where the interval straddles a"
+        " limit",
         "counts and counters are exact and judged directly",
         *((TOTALS,) if paper.timed == "total" else ()),
         *(
@@ -66,6 +72,46 @@ def claims_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> T
     return Table(slug("claims", paper.id), title, columns, rows, source, notes)
 
 
+def _counted(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """The verdicts in numbers, those asked of another architecture apart."""
+    for asked in dict.fromkeys(sorted(v.asked_of for v in verdicts)):
+        mine = [v for v in verdicts if v.asked_of == asked]
+        words = ", ".join(f"{n} {word}" for word in WORDS if (n := _many(mine, word)))
+        sizes = ", ".join(f"{n} {s}" for s in SIZE_WORDS if (n := sum(v.size == s for v in mine)))
+        which = f"asked of {asked}, of which the sentence does not speak: " if asked else ""
+        yield f"{which}{words}{f'; of those that hold: {sizes}' if sizes else ''}"
+
+
+def _many(verdicts: Sequence[Verdict], word: str) -> int:
+    return sum(v.word == word for v in verdicts)
+
+
+def counts_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> Table:
+    """Number of claims by device and both words; those asked of another architecture apart."""
+    groups = dict.fromkeys((device_text(v), v.asked_of) for v in verdicts)
+    found = {
+        group: [v for v in verdicts if (device_text(v), v.asked_of) == group] for group in groups
+    }
+    columns, rows = tabulate(
+        list(found.items()),
+        (Column("device"), lambda one: one[0][0]),
+        (Column("asked of"), lambda one: one[0][1]),
+        *((Column(word, "number"), _counter("word", word)) for word in WORDS),
+        *((Column(f"holds, {word}", "number"), _counter("size", word)) for word in SIZE_WORDS),
+        (Column("claims", "number"), lambda one: len(one[1])),
+    )
+    title = f"Verdicts on {paper.title}, counted"
+    notes = (
+        "asked of: the sentence is about another compute capability than the device's",
+        "not every claim that holds prints a size",
+    )
+    return Table(slug("claims", paper.id, "counted"), title, columns, rows, source, notes)
+
+
+def _counter(attribute: str, word: str) -> Callable[[tuple[object, Sequence[Verdict]]], int]:
+    return lambda one: sum(getattr(v, attribute) == word for v in one[1])
+
+
 def details_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> Table:
     """One row per claim, device and size, for a spreadsheet."""
     columns, rows = tabulate(
@@ -74,12 +120,18 @@ def details_table(paper: Paper, verdicts: Sequence[Verdict], source: Source) -> 
         (Column("device"), lambda one: device_text(one[0])),
         (Column("N"), lambda one: None if one[1].n is None else str(one[1].n)),
         (Column("verdict"), lambda one: one[1].word),
+        (Column("size"), lambda one: one[1].size),
+        (Column("asked of"), lambda one: one[0].asked_of),
         (Column("value", "ratio", spread=True), lambda one: _of(Estimate, one[1])),
         (Column("other value"), lambda one: _of(str, one[1])),
         (Column("share of resamples true", "number"), lambda one: one[1].share),
         (Column("paper"), lambda one: one[1].paper),
-        (Column("expr"), lambda one: one[0].claim.expr),
-        (Column("expect"), lambda one: one[0].claim.expect),
+        (Column("share of the effect", "ratio", spread=True), lambda one: one[1].effect),
+        (Column("unit"), lambda one: one[0].claim.unit),
+        (Column("formula tested"), lambda one: one[0].formula),
+        (Column("condition tested"), lambda one: one[0].tested),
+        (Column("formula of the paper"), lambda one: one[0].claim.expr),
+        (Column("condition of the paper"), lambda one: one[0].claim.expect),
         (Column("remark"), lambda one: one[1].reason),
     )
     title = f"Claims of {paper.title}, by size"
@@ -97,30 +149,52 @@ def device_text(verdict: Verdict) -> str:
 
 
 def measured_text(verdict: Verdict) -> str:
-    """The measured values, by size where there are several."""
-    sizes = verdict.sizes
-    return "; ".join(_measured(size, len(sizes)) for size in sizes if size.value)
+    """The measured values with their unit, by size where there are several."""
+    unit = verdict.claim.unit
+    return _by_size(verdict, lambda size: _value(size.value, unit) if size.value else "")
 
 
-def _measured(size: SizeVerdict, of: int) -> str:
-    value = size.value
-    text = _value(value) if isinstance(value, Estimate) else str(value)
-    return f"N={size.n}: {text}" if of > 1 and size.n is not None else text
+def effect_text(verdict: Verdict) -> str:
+    """The measured shares of the printed effect, with the second word where it varies."""
+    varies = verdict.size == "mixed sizes"
+
+    def text(size: SizeVerdict) -> str:
+        if size.effect is None:
+            return ""
+        return f"{_percent(size.effect)}{f' {size.size}' if varies and size.size else ''}"
+
+    return _by_size(verdict, text)
 
 
-def _value(value: Estimate) -> str:
-    """A ratio with its interval; a whole number that came out in every resample as such."""
-    if value.value.is_integer() and {value.low, value.high} <= {value.value, None}:
-        return number(value.value)
-    return ratio(value)
+def _by_size(verdict: Verdict, text_of: Callable[[SizeVerdict], str]) -> str:
+    texts = [(size.n, text) for size in verdict.sizes if (text := text_of(size))]
+    if len(verdict.sizes) == 1 or all(n is None for n, _ in texts):
+        return "; ".join(text for _, text in texts)
+    return "; ".join(f"N={n}: {text}" for n, text in texts)
+
+
+def _value(value: Estimate | str, unit: str) -> str:
+    """A value with its interval; a whole number that came out in every resample as such."""
+    if isinstance(value, str):
+        return value
+    whole = value.value.is_integer() and {value.low, value.high} <= {value.value, None}
+    text = number(value.value) if whole else ratio(value)
+    return f"{text} {unit}" if unit else text
+
+
+def _percent(share: Estimate) -> str:
+    bounds = [b for b in (share.low, share.high) if b is not None]
+    interval = f" [{', '.join(f'{100 * b:.0f}' for b in bounds)}]" if bounds else ""
+    return f"{100 * share.value:.0f}%{interval}"
 
 
 def paper_text(verdict: Verdict) -> str:
     """The paper's value, by size if it depends on the size."""
-    value = verdict.claim.paper_value
+    value, unit = verdict.claim.paper_value, verdict.claim.unit
+    after = f" {unit}" if unit else ""
     if isinstance(value, str):
-        return value
-    text = "; ".join(f"{f'N={k}' if k.isdigit() else k}: {v}" for k, v in value.items())
+        return f"{value}{after}" if value else ""
+    text = "; ".join(f"{f'N={k}' if k.isdigit() else k}: {v}" for k, v in value.items()) + after
     return text if len(text) <= LONG else f"{text[: LONG - 4]} ..."
 
 
@@ -129,6 +203,7 @@ KINDS: Final = ("ratio", "share", "invariance", "bound", "crossover")
 LOOKS: Final = {
     "holds": ("#009E73", "o"),
     "fails": ("#D55E00", "X"),
+    "no effect": ("#56B4E9", "P"),
     "unclear": ("#E69F00", "s"),
     "not measured": (GREY, "d"),
 }

@@ -12,19 +12,28 @@ from pathlib import Path
 from typing import Final
 
 from nqbench.analysis.claims.judge import ENUMERATED, Verdict, judge
-from nqbench.analysis.data.observed import Observed, in_times_of, observe, papers_of, timed_runs
+from nqbench.analysis.data.observed import (
+    Observed,
+    in_times_of,
+    observe,
+    papers_of,
+    timed_runs,
+    with_baseline,
+)
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import styled
 from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers.reproduced import FIGURES, OF_TIMES, reproduced_table
-from nqbench.report.papers.verdicts import claims_table, details_table, forest
+from nqbench.report.papers.verdicts import claims_table, counts_table, details_table, forest
 from nqbench.report.table import Source, Table, joint, slug, source_of
 from nqbench.report.writer import default_out
 from nqbench.runs.layout import KINDS, PLOTS, RESULTS, recorded_runs
 
 PAGE: Final = "paper"
+CPU_BASELINE: Final = "cpu_baseline"
+"""The study of the sequential program at the papers' sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +65,11 @@ def write_paper(
     verdicts = judge(paper, runs, full=full)
     page.heading(paper.title, 1)
     page.add(Paragraph(_cited(paper)))
-    page.add(Bullets(tuple(str(source_of(run.data)) for run in runs)))
+    baselines = {run.baseline.path: run.baseline for run in runs if run.baseline}
+    page.add(Bullets(tuple(str(source_of(run.data)) for run in (*runs, *baselines.values()))))
     page.section("Verdicts")
-    page.table(claims_table(paper, verdicts, source), level=3)
+    page.table(counts_table(paper, verdicts, source), level=3)
+    page.table(_with_cpu(claims_table(paper, verdicts, source), runs), level=3)
     page.table(details_table(paper, verdicts, source), level=3, inline=False)
     _figures(page, paper, runs, verdicts)
     _tables(page, paper, runs)
@@ -145,23 +156,37 @@ class _PaperPage(Page):
             self._missing.setdefault(str(error), []).append(name)
 
 
-def claims_tables(runs: Sequence[Path], paper: str | None, *, full: bool = False) -> list[Table]:
+def claims_tables(
+    runs: Sequence[Path], paper: str | None, *, full: bool = False, cpu: Path | None = None
+) -> list[Table]:
     """The verdict tables of runs: one for each paper that they are about.
 
-    ``full`` lets deterministic counts walk large trees. Raises ``StudyError`` (no paper's run,
-    unknown paper, runs that have nothing of the paper asked for) and ``StoreError`` (not a run).
+    ``cpu`` is a run whose CPU programs stand in the place of the runs' own. ``full`` lets
+    deterministic counts walk large trees. Raises ``StudyError`` (no paper's run, unknown paper,
+    runs that have nothing of the paper asked for) and ``StoreError`` (not a run).
     """
-    observed = [observe(run) for run in runs]
+    observed = _observed(runs, cpu)
     found = []
     for one in papers_of(observed, paper):
         mine = observed if paper else [r for r in observed if r.data.name == one.id]
         verdicts = judge(one, mine, full=full)
-        table = claims_table(one, verdicts, joint_source(mine))
+        table = _with_cpu(claims_table(one, verdicts, joint_source(mine)), mine)
         foreign = [note for run in mine if (note := _of_another_study(one, run))]
         if len(foreign) == len(mine) and not any(map(_rests_on_a_run, verdicts)):
             raise StudyError("; ".join(foreign))
         found.append(replace(table, notes=(*foreign, *table.notes)))
     return found
+
+
+def _with_cpu(table: Table, runs: Sequence[Observed]) -> Table:
+    """The table with a note on the run that the CPU programs' times come from."""
+    notes = {
+        f"CPU programs: {base.data.cpu}, {base.data.cpu_provenance}, for all devices"
+        f" ({base.data.command}); intervals of speed-ups are those of the GPU's rounds"
+        for run in runs
+        if (base := run.baseline)
+    }
+    return replace(table, notes=(*table.notes, *sorted(notes)))
 
 
 def _rests_on_a_run(verdict: Verdict) -> bool:
@@ -182,30 +207,55 @@ def _of_another_study(paper: Paper, run: Observed) -> str:
     )
 
 
+def _observed(runs: Sequence[Path], cpu: Path | None) -> list[Observed]:
+    """Runs, with the CPU programs of the run ``cpu``. Raises ``StudyError`` if it has none."""
+    baseline = observe(cpu) if cpu is not None else None
+    if baseline and not any(p.cpu and p.ok for p in baseline.data.points):
+        raise StudyError(
+            f"--cpu {cpu}: the run has no CPU program; `nqbench run cpu_baseline --device cpu`"
+            " measures one"
+        )
+    return [with_baseline(observe(run), baseline) for run in runs]
+
+
 def report_paper(
-    name: str, runs: Sequence[Path], out: Path | None, *, full: bool = False
+    name: str,
+    runs: Sequence[Path],
+    out: Path | None,
+    *,
+    full: bool = False,
+    cpu: Path | None = None,
 ) -> PaperReport:
-    """Write a paper's tables, figures and verdicts from runs, by default next to their reports."""
-    observed = [observe(run) for run in runs]
-    return write_paper(load_paper(name), observed, out or default_out(runs[0]), full=full)
+    """Write a paper's tables, figures and verdicts from runs, by default next to their reports.
+
+    ``cpu`` is a run whose CPU programs stand in the place of the runs' own.
+    """
+    found = _observed(runs, cpu)
+    return write_paper(load_paper(name), found, out or default_out(runs[0]), full=full)
 
 
 def report_recorded(
-    names: Sequence[str], out: Path | None = None, *, full: bool = False
+    names: Sequence[str],
+    out: Path | None = None,
+    *,
+    full: bool = False,
+    cpu: Path | None = None,
 ) -> list[PaperReport]:
     """Write papers from every run of them under ``results``.
 
-    ``out`` is for one paper; if it has runs of both kinds, each kind gets a folder there. Papers
-    without a run are left out. Raises ``StudyError`` if no paper has one.
+    ``cpu`` defaults to the recorded run of the study ``cpu_baseline``, if there is one. ``out`` is
+    for one paper; if it has runs of both kinds, each kind gets a folder there. Papers without a run
+    are left out. Raises ``StudyError`` if no paper has one.
     """
     reports = []
     for name in names:
         kinds = {kind: runs for kind in KINDS if (runs := recorded_runs(name, kind))}
         for kind, runs in kinds.items():
+            baseline = cpu or next(iter(recorded_runs(CPU_BASELINE, kind)), None)
             folder = PLOTS / kind / "papers" / name
             if out is not None:
                 folder = out / kind if len(kinds) > 1 else out
-            reports.append(report_paper(name, runs, folder, full=full))
+            reports.append(report_paper(name, runs, folder, full=full, cpu=baseline))
     if not reports:
         raise StudyError(
             f"there is no run of {', '.join(names)} under {RESULTS}; `nqbench reproduce {names[0]}`"

@@ -20,7 +20,7 @@ from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.papers.reproduced import FIGURES
-from nqbench.report.papers.verdicts import claims_table, details_table, forest
+from nqbench.report.papers.verdicts import claims_table, counts_table, details_table, forest
 from nqbench.report.papers.write import joint_source, write_paper
 from nqbench.report.table import Source
 from tests.builders import Builder
@@ -179,10 +179,14 @@ def test_forest_and_tables_of_verdicts() -> None:
     assert "irrc_speedup  N=17" in labels
     table = claims_table(paper, verdicts, source)
     assert len(table.rows) == len(verdicts)
-    assert table.notes[0].endswith("not measured")
-    rows = {row[0]: row for row in table.rows}
-    assert rows["irrc_speedup"][2] == "holds"
-    assert "N=17: 1.34" in str(rows["irrc_speedup"][5])
+    assert "not measured; of those that hold:" in table.notes[0]
+    names = [column.name for column in table.columns]
+    (row,) = (dict(zip(names, row, strict=True)) for row in table.rows if row[0] == "irrc_speedup")
+    assert (row["verdict"], row["tested"]) == ("holds", "value > 1")
+    assert "N=17: 1.34" in str(row["paper"])
+    counts = counts_table(paper, verdicts, source)
+    assert sum(int(str(line[-1])) for line in counts.rows) == len(verdicts)
+    assert all(sum(map(int, map(str, line[2:7]))) == line[-1] for line in counts.rows)
     sizes = details_table(paper, verdicts, source)
     assert sum(row[0] == "irrc_speedup" for row in sizes.rows) == 5
     with pytest.raises(AnalysisError, match="no claim"):
