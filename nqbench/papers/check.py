@@ -25,7 +25,11 @@ _LISTS: Final = (
 """Keys of lists whose entries have an ``id``."""
 RATIOS: Final = ("ratio", "invariance")
 """Kinds of claims whose value says how many times as fast something is."""
-_OTHER_ARGUMENTS: Final = ("hw", "N", "config", "stat", "system", "kernel", "least", PART)
+_OTHER_ARGUMENTS: Final = (
+    *("hw", "N", "config", "stat", "system", "kernel", "least", PART),
+    *("phase", "sweep", "skipped"),
+    *("compute_capability", "registers", "shared_bytes"),
+)
 
 
 def check(paper: Paper, source: Source) -> None:
@@ -221,6 +225,9 @@ class _Check:
             for name in systems:
                 if isinstance(name, str):
                     self.system(name, path)
-            if function == "phase" and len(words) > 1:
-                _known(self.source, "there is no phase", str(words[1]), phases(), path)
+            phase = words[1] if function == "phase" and len(words) > 1 else None
+            if isinstance(given.get("phase"), ast.Constant):
+                phase = given["phase"].value  # type: ignore[attr-defined]
+            if phase is not None:
+                _known(self.source, "there is no phase", str(phase), phases(), path)
             self.factor_names([k for k in given if k not in _OTHER_ARGUMENTS], path)

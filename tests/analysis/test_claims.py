@@ -19,7 +19,7 @@ from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
 from tests.builders import MINI, Builder, counters_of, interval
-from tests.papers.runs import SIZES, STEPS, device, levels, tiny_paper, zhang
+from tests.papers.runs import SIZES, STEPS, device, levels, tiny_paper, value_of, zhang
 
 RATIO = 'time("naive_l1_16k") / time("naive_l1_48k")'
 
@@ -236,6 +236,45 @@ def test_the_best_time_is_that_of_one_configuration() -> None:
 def of(dev: dict[str, Any], major: int, minor: int) -> dict[str, Any]:
     """The device with a compute capability."""
     return dev | {"facts": {**dev["facts"], "compute_capability": [major, minor]}}
+
+
+def of_configurations() -> Observed:
+    """Two timed configurations, one too slow to be timed, and the same point in another sweep."""
+    made = Builder(rounds=3, noise=0.0)
+    name = "zhang2011.naive_l1_16k"
+    for sweep, block, kernel_s, split_s in (
+        ("kernels", 32, 1.0, 5.0),
+        ("kernels", 64, 2.0, 0.0),
+        ("again", 32, 4.0, 0.0),
+    ):
+        total = {"split_s": split_s, "total_s": kernel_s + split_s}
+        own = levels(15, block_size=block)
+        made.time(sweep, own, kernel_s, name, **total, kernel_s=kernel_s)
+    made.fail("kernels", levels(15, block_size=1), "skipped", "one launch takes 9 s", name)
+    made.rows[-1]["first_launch_s"] = 9.0
+    return made.observed("zhang2011")
+
+
+@pytest.mark.parametrize(
+    ("expr", "value"),
+    [
+        ('best("naive_l1_16k")', 2.0),  # of totals
+        ('best("naive_l1_16k", phase="kernel")', 1.0),
+        ('max(times("naive_l1_16k", phase="kernel"))', 2.0),
+        ('max(times("naive_l1_16k", phase="kernel", skipped=1))', 9.0),
+        ('time("naive_l1_16k", block_size=32, sweep="again")', 4.0),
+        ('time("naive_l1_16k", block_size=32, sweep="kernels")', 6.0),
+    ],
+)
+def test_a_claim_says_which_part_of_a_run_it_means(expr: str, value: float) -> None:
+    paper = tiny_paper({"expr": expr, "expect": "value > 0"}).model_copy(update={"timed": "total"})
+    (found,) = judge(paper, [of_configurations()])
+    assert value_of(found) == pytest.approx(value)
+
+
+def test_a_sweep_that_does_not_exist_was_not_measured() -> None:
+    claim = {"expr": 'time("naive_l1_16k", sweep="nowhere")', "expect": "value > 0"}
+    assert "sweep=nowhere" in verdict(claim, of_configurations()).reason
 
 
 def test_a_claim_between_devices_takes_several_runs() -> None:

@@ -107,17 +107,36 @@ class Values:
         """Seconds of a phase of a configuration (``fastest``, or the main one)."""
         return self._one(quantity(name), system, N, hw, levels, config)
 
-    def times(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> list[float]:
-        """Kernel seconds of every configuration that was timed."""
-        _, columns = self._all(system, N, hw, levels)
-        return [float(column[self.at]) for column in columns]
+    def times(
+        self,
+        system: str,
+        N: int | None = None,
+        hw: str = "",
+        phase: str = "",
+        skipped: int = 0,
+        **levels: Any,
+    ) -> list[float]:
+        """Seconds (of a phase, if given) of every configuration that was timed.
 
-    def best(self, system: str, N: int | None = None, hw: str = "", **levels: Any) -> float:
-        """Kernel seconds of the configuration that is fastest over all rounds.
+        With ``skipped=1`` also kernel seconds of those too slow to be timed: of the launch that
+        verified them.
+        """
+        _, columns = self._all(system, N, hw, levels, phase)
+        found = [float(column[self.at]) for column in columns]
+        if skipped:
+            _, data = self._data(hw)
+            every = configurations(data, self.paper.system(system), N or self.n, levels)
+            found += [p.first_s for p in every if p.status == "skipped" and p.first_s is not None]
+        return found
+
+    def best(
+        self, system: str, N: int | None = None, hw: str = "", phase: str = "", **levels: Any
+    ) -> float:
+        """Seconds (of a phase, if given) of the configuration that is fastest over all rounds.
 
         Picking it anew in each resample would take the minimum of many noisy values, a biased one.
         """
-        _, columns = self._all(system, N, hw, levels)
+        _, columns = self._all(system, N, hw, levels, phase)
         return float(min(columns, key=lambda column: column[0])[self.at])
 
     def argbest(
@@ -261,15 +280,18 @@ class Values:
         return float(self._kept[key][self.at])
 
     def _all(
-        self, system: str, n: int | None, hw: str, levels: Mapping[str, Any]
+        self, system: str, n: int | None, hw: str, levels: Mapping[str, Any], phase: str = ""
     ) -> tuple[list[PointResult], list[Column]]:
         index, data = self._data(hw)
         full, size = self.paper.system(system), n or self.n
         check_timed(data, full)
-        key = ("all", index, full, size, tuple(sorted(levels.items())))
+        key = ("all", index, full, size, phase, tuple(sorted(levels.items())))
         if key not in self._kept:
-            points = timed_points(data, full, size, levels)
-            self._kept[key] = points, [self.resamples.values(index, p) for p in points]
+            what = quantity(phase) if phase else TIME
+            points = [p for p in timed_points(data, full, size, levels) if p.values(what)]
+            if not points:
+                raise NotMeasured(f"the run has no {what.label} of {full}")
+            self._kept[key] = points, [self.resamples.values(index, p, what) for p in points]
         found: tuple[list[PointResult], list[Column]] = self._kept[key]
         return found
 

@@ -33,6 +33,7 @@ class PointResult:
     ``status``  a word of ``vocabulary.STATUSES``, or ``unfinished`` (verified or planned only)
     ``measurements``  those that count, by round, as rows; empty unless ``status`` is ``ok``
     ``borrowed``  from a baseline's run: its rounds are not those of the points beside it
+    ``first_s`` kernel seconds of the launch that verified it, where that was recorded
     """
 
     sweep: str
@@ -45,6 +46,7 @@ class PointResult:
     reason: str
     measurements: Mapping[int, Mapping[str, Any]]
     borrowed: bool = False
+    first_s: float | None = None
 
     @property
     def ok(self) -> bool:

@@ -31,7 +31,8 @@ def configurations(
 
     Several sweeps may have the same point: the first one in the order of the study counts. Probed
     points are left out: their kernels do more than the system's. So are variants of a kernel,
-    unless ``levels`` asks for one. Raises :class:`NotMeasured` if there is none.
+    unless ``levels`` asks for one. A level of ``sweep`` is the name of the only sweep to look in.
+    Raises :class:`NotMeasured` if there is none.
     """
     wanted = {name: str(level) for name, level in (levels or {}).items()}
     found: dict[frozenset[tuple[str, object]], PointResult] = {}
@@ -40,7 +41,8 @@ def configurations(
             continue
         if (PART in point.levels) != (PART in wanted):
             continue
-        if all(str(point.level(name)) == level for name, level in wanted.items()):
+        own = {"sweep": point.sweep}
+        if all(str(own.get(name, point.level(name))) == level for name, level in wanted.items()):
             found.setdefault(frozenset(point.levels.items()), point)
     if not found:
         raise NotMeasured(

@@ -2,7 +2,8 @@
 
 :func:`count` is what claims of the papers call. Where the numbers come from:
 
-- *by formula or a short walk*, at any size: ``jobs``, ``tasks``, ``h2d_bytes``;
+- *by formula or a short walk*, at any size: ``jobs``, ``tasks``, ``h2d_bytes``, and
+  ``occupancy_percent`` of a launch on the papers' GPUs (:func:`occupancy_percent`);
 - *exact, by walking the whole tree* (``enumeration``): iterations, nodes, accesses, solutions.
   Computed on demand up to N = 16 (seconds); beyond only with ``full=True``: two minutes for N = 18
   on two cores, a factor of 8 per row, then from the disk.
@@ -253,8 +254,50 @@ def _divergence(request: Request) -> dict[str, float]:
     return sampled_divergence(request.split, request.loop, sample)
 
 
+@dataclass(frozen=True, slots=True)
+class Multiprocessor:
+    """What one multiprocessor holds at a time."""
+
+    blocks: int
+    warps: int
+    registers: int
+    shared_bytes: int
+
+
+OCCUPANCY: Final = "occupancy_percent"
+MULTIPROCESSORS: Final = MappingProxyType(
+    {
+        "1.1": Multiprocessor(8, 24, 8192, 16384),
+        "1.3": Multiprocessor(8, 32, 16384, 16384),
+    }
+)
+"""By compute capability (CUDA C Programming Guide 4, technical specifications)."""
+
+
+def occupancy_percent(
+    compute_capability: str, block_size: int, registers: int = 0, shared_bytes: int = 0
+) -> float:
+    """Most warps of one kernel that fit on a multiprocessor, percent of all that it can hold.
+
+    ``registers`` per thread and ``shared_bytes`` per block bind nothing where they are 0. They are
+    not rounded up to what the hardware allocates, so that the true occupancy may be lower.
+    """
+    if compute_capability not in MULTIPROCESSORS:
+        known = suggestion(compute_capability, MULTIPROCESSORS)
+        raise StudyError(f"limits of compute capability {compute_capability} are not known; {known}")
+    holds = MULTIPROCESSORS[compute_capability]
+    warps = -(-block_size // WARP)
+    blocks = min(
+        holds.blocks,
+        holds.warps // warps,
+        holds.registers // (registers * warps * WARP) if registers else holds.blocks,
+        holds.shared_bytes // shared_bytes if shared_bytes else holds.blocks,
+    )
+    return 100 * blocks * warps / holds.warps
+
+
 def count(name: str, **params: Any) -> Value:
-    """The deterministic count called ``name`` (a key of :data:`COUNTS`).
+    """The deterministic count called ``name`` (a key of :data:`COUNTS`, or ``occupancy_percent``).
 
     ``n`` (or ``N``)            board size, always needed
     ``system``                  named system, with or without its paper (``low_divergence``)
@@ -268,9 +311,12 @@ def count(name: str, **params: Any) -> Value:
     ``StudyError`` for a name, parameter, system or level that does not exist, ``InfeasibleError``
     for a depth out of range, ``AnalysisError`` for a tree too large to walk without ``full``.
     """
+    if name == OCCUPANCY:
+        launch = {key: value for key, value in params.items() if key not in ("N", "n", "full")}
+        return occupancy_percent(**launch)
     known = _ALIASES.get(name, name)
     if known not in COUNTS:
-        raise StudyError(f"no count is called {name!r}; {suggestion(name, COUNTS)}")
+        raise StudyError(f"no count is called {name!r}; {suggestion(name, [*COUNTS, OCCUPANCY])}")
     kind = COUNTS[known]
     return kind.value(_resolve(kind, {_ALIASES.get(key, key): v for key, v in params.items()}))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -219,6 +220,29 @@ def test_a_damaged_store_is_walked_again(own_cache: Path) -> None:
 def test_mistakes(name: str, params: dict[str, object], said: str) -> None:
     with pytest.raises(StudyError, match=said):
         count(name, **params)
+
+
+@pytest.mark.parametrize(
+    ("launch", "percent"),
+    [
+        (("1.1", 32), 100 * 8 / 24),  # eight blocks of a warp
+        (("1.1", 33), 100 * 16 / 24),
+        (("1.1", 256), 100),
+        (("1.1", 256, 11), 100 * 16 / 24),  # two blocks of 256 threads with 11 of 8192 registers
+        (("1.1", 32, 0, 5120), 100 * 3 / 24),  # N = 16, six rows on the CPU: 160 bytes per thread
+        (("1.1", 512, 0, 16385), 0),
+        (("1.3", 64), 100 * 16 / 32),
+    ],
+)
+def test_occupancy_of_the_papers_gpus(launch: tuple[Any, ...], percent: float) -> None:
+    names = ("compute_capability", "block_size", "registers", "shared_bytes")
+    given = dict(zip(names, launch, strict=False))
+    assert count("occupancy_percent", N=16, **given) == pytest.approx(percent)
+
+
+def test_limits_of_an_unknown_architecture() -> None:
+    with pytest.raises(StudyError, match=r"compute capability 1\.2 are not known"):
+        count("occupancy_percent", N=16, compute_capability="1.2", block_size=32)
 
 
 def test_a_depth_that_leaves_nothing_to_search_is_refused() -> None:
