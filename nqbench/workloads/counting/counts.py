@@ -284,7 +284,9 @@ def occupancy_percent(
     """
     if compute_capability not in MULTIPROCESSORS:
         known = suggestion(compute_capability, MULTIPROCESSORS)
-        raise StudyError(f"limits of compute capability {compute_capability} are not known; {known}")
+        raise StudyError(
+            f"limits of compute capability {compute_capability} are not known; {known}"
+        )
     holds = MULTIPROCESSORS[compute_capability]
     warps = -(-block_size // WARP)
     blocks = min(
