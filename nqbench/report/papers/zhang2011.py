@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 STATISTICS: Final = ("min", "max", "mean", "variance", "sd")
 """In the order of the paper's columns."""
+UTILIZATIONS: Final = {"clocks": "clock cycles", "iterations": "iterations"}
+"""By kind of instrument. Equation 1 of the paper is in clock cycles."""
 POOL_BLOCK = 32
 """Threads per block of the pool sweep: a pool of 64 jobs needs blocks smaller than that."""
 
@@ -311,9 +313,10 @@ def granularity(paper: Paper, table: PaperTable, run: Observed) -> Table:
     if all(cell is None for row in rows[1::2] for cell in row[1:]):
         raise AnalysisError(notes[-1])
     rows.append(_printed_utilization(paper, len(columns)))
-    own = _utilization(table.series[0].system, n, run, len(columns))
-    rows.append(own)
-    if own[1] is not None:
+    system = table.series[0].system
+    utilized = [_utilization(system, n, run, len(columns), probe) for probe in UTILIZATIONS]
+    rows += utilized
+    if any(row[1] is not None for row in utilized):
         notes.append("warp utilization: of all warps here, of 100 sampled warps in the paper")
     after = ", with warp utilization (equation 1)"
     return reproduced(paper, table, run, columns, rows, notes, after=after)
@@ -346,13 +349,17 @@ def _printed_utilization(paper: Paper, width: int) -> tuple[Cell, ...]:
     """The paper's utilization of sampled warps, from its text."""
     claim = next((c for c in paper.claims if c.id == "utilization"), None)
     printed = claim.paper_value if claim and isinstance(claim.paper_value, dict) else {}
-    cells: list[Cell] = ["Warp utilization, paper (%)", *(printed.get(s) for s in STATISTICS[:3])]
+    cells: list[Cell] = [
+        "Warp utilization in clock cycles, paper (%)",
+        *(printed.get(s) for s in STATISTICS[:3]),
+    ]
     return (*cells, *(None,) * (width - len(cells)))
 
 
-def _utilization(system: str, n: int, run: Observed, width: int) -> tuple[Cell, ...]:
+def _utilization(system: str, n: int, run: Observed, width: int, probe: str) -> tuple[Cell, ...]:
     """Warp utilization in percent in the columns of least, most and mean."""
-    found = [probe_value(run, system, n, f"warp_utilization_{s}", "own") for s in STATISTICS[:3]]
-    cells: list[Cell] = ["Warp utilization, here (%)"]
+    names = [f"warp_utilization_{s}" for s in STATISTICS[:3]]
+    found = [probe_value(run, system, n, name, "own", probe) for name in names]
+    cells: list[Cell] = [f"Warp utilization in {UTILIZATIONS[probe]}, here (%)"]
     cells += [None if value is None else 100 * value for value in found]
     return (*cells, *(None,) * (width - len(cells)))
