@@ -7,7 +7,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -62,6 +62,15 @@ def series_style(index: int) -> SeriesStyle:
     return SeriesStyle(
         COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)], LINES[index % len(LINES)]
     )
+
+
+def ordered_style(index: int, count: int) -> SeriesStyle:
+    """Style of level ``index`` of ``count`` levels in order: from dark to light; see
+    :func:`series_style` for markers and lines."""
+    import matplotlib as mpl
+
+    shade = mpl.colormaps["viridis"](0.9 * index / max(1, count - 1))
+    return replace(series_style(index), colour=mpl.colors.to_hex(shade))
 
 
 @contextmanager

@@ -25,7 +25,15 @@ from nqbench.report.figures.style import (
     panels,
     series_style,
 )
-from nqbench.report.papers.common import finished, measured, refuse, reproduced, share, timed_on
+from nqbench.report.papers.common import (
+    finished,
+    host,
+    measured,
+    refuse,
+    reproduced,
+    share,
+    timed_on,
+)
 from nqbench.report.table import Cell, Column, Source, Table, slug
 
 if TYPE_CHECKING:
@@ -183,7 +191,7 @@ def evaluation_share(
     for i, (run, system) in enumerate((run, system) for run in runs for system in systems):
         points = (p for p in run.data.points if p.system == system)
         shares = {p.n: part for p in points if (part := share(p, quantity("evaluation"), FULL))}
-        label = f"{system.partition('.')[2]}, {run.name if i % 2 else run.data.cpu} (measured)"
+        label = f"{system.partition('.')[2]}, {run.name if i % 2 else host(run, runs)} (measured)"
         measured(ax, dict(sorted(shares.items())), label, i)
         top = max([top, *(v.high or v.value for v in shares.values())])
     if not top:

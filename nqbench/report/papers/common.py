@@ -54,6 +54,11 @@ def cpu_name(run: Observed) -> str:
     return run.cpu.removesuffix(_CPU)
 
 
+def host(run: Observed, runs: Sequence[Observed]) -> str:
+    """The CPU of a run, told apart from those of other runs by the GPU beside it."""
+    return f"{cpu_name(run)}{f', host of {run.name}' if len(runs) > 1 else ''}"
+
+
 def timed_on(run: Observed, points: Iterable[PointResult]) -> str:
     """The device behind times, for a title: the CPU if no point ran on the GPU."""
     return cpu_name(run) if all(point.cpu for point in points) else run.name
@@ -146,6 +151,13 @@ def timed_point(
     except NotMeasured:
         return None
     return point if point.values(TIME) else None
+
+
+def speedup(base: PointResult | None, point: PointResult, what: Quantity) -> Estimate | None:
+    """How many times as fast as ``base``; ``None`` for the base itself and without both times."""
+    if base is None or base is point or not (base.values(what) and point.values(what)):
+        return None
+    return point_ratio(base, point, what)
 
 
 def sizes_of(data: Dataset, system: str) -> list[int]:

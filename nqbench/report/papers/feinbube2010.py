@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.data.dataset import Dataset, point_ratio
-from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed, time_of
-from nqbench.analysis.data.quantities import TIME, Quantity
+from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.observed import TOTALS, Observed, time_of
+from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.analysis.data.select import (
     NotMeasured,
     best_point,
@@ -20,9 +20,9 @@ from nqbench.analysis.data.select import (
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
-from nqbench.report.figures.axes import value_axis
-from nqbench.report.figures.style import COLOURS, GREY, HATCH, Drawing, panels, whiskers
-from nqbench.report.papers.common import finished, reproduced, short
+from nqbench.report.figures.axes import axis_label, value_axis
+from nqbench.report.figures.style import COLOURS, GREY, HATCH, Drawing, legend, panels, whiskers
+from nqbench.report.papers.common import finished, reproduced, share, short, speedup
 from nqbench.report.table import Cell, Column, Source, Table
 from nqbench.report.tables.common import interval_note
 
@@ -30,12 +30,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _BASE: Final = "base"
+KERNEL: Final = quantity("kernel")
+FULL: Final = 100.0
+"""Percent."""
+PARTS: Final = (
+    ("kernel", COLOURS[0]),
+    ("split on the CPU", COLOURS[4]),
+    ("transfers, reduction", "#bbbbbb"),
+)
+"""Parts of a total, from below, with their colours."""
 
 
 def bars(
     paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
 ) -> list[Drawing]:
-    """Figures 4 and 5: a bar per version, a panel per GPU, the published bars hatched.
+    """Figures 4 and 5: a bar per version, a panel per GPU, the published bars hatched, ours in
+    parts.
 
     Raises ``NotMeasured`` where no run has a version.
     """
@@ -47,7 +57,7 @@ def bars(
     if not ours:
         # Raises the first run's reason.
         best_point(runs[0].data, versions[0].system, n)
-    drawing, axes = panels(len(figure.hardware) + len(ours), 1.0, 2.5)
+    drawing, axes = panels(len(figure.hardware) + len(ours), 1.0, 2.5, most=2)
     for ax, device in zip(axes, figure.hardware, strict=False):
         known = {k.system: k.value for k in figure.known if k.hardware == device and k.value}
         name = paper.device(device).name
@@ -56,6 +66,8 @@ def bars(
         _own(ax, [found.get(s.system) for s in versions], run.name, time_of(paper))
     for ax in axes:
         ax.set_xticks(range(len(names)), names, fontsize=6.5)
+        ax.set_ylabel(axis_label(time_of(paper)))
+    legend(drawing, axes[-1])
     alt = f"Bars of the times of {len(names)} versions on {len(axes)} devices, N = {n}."
     subtitle = "hatched: published; question mark: no number in the paper. Each panel has its own"
     subtitle += (
@@ -64,17 +76,12 @@ def bars(
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
 
-def _measured(run: Observed, systems: Sequence[str], n: int) -> dict[str, tuple[Estimate, str]]:
+def _measured(run: Observed, systems: Sequence[str], n: int) -> dict[str, PointResult]:
     """The fastest configuration of each version that was timed."""
     found = {}
     for system in systems:
-        try:
-            point = best_point(run.data, system, n)
-        except NotMeasured:
-            continue
-        value = point.estimate(TIME)
-        assert value is not None  # best_point takes timed points only
-        found[system] = value, f"{point.level('depth')}\u00d7{point.level('block_size')}"
+        with suppress(NotMeasured):
+            found[system] = best_point(run.data, system, n)
     return found
 
 
@@ -90,24 +97,37 @@ def _published(ax: Axes, values: Sequence[float | None], name: str, what: Quanti
     ax.set_title(f"{name}\n(published)", fontsize=8)
 
 
-def _own(
-    ax: Axes, values: Sequence[tuple[Estimate, str] | None], name: str, what: Quantity
-) -> None:
-    found = [v[0] for v in values if v is not None]
+def _own(ax: Axes, points: Sequence[PointResult | None], name: str, what: Quantity) -> None:
+    found = [e for p in points if p and (e := p.estimate(TIME))]
     value_axis(ax, "y", [e.high or e.value for e in found], what, log=False)
-    for i, value in enumerate(values):
-        if value is None:
+    named = False
+    for i, point in enumerate(points):
+        estimate = point.estimate(TIME) if point else None
+        if point is None or estimate is None:
             ax.text(i, 0, "not run", ha="center", va="bottom", color=GREY, fontsize=6.5)
             continue
-        estimate, launch = value
-        ax.bar(i, estimate.value, width=0.7, color=COLOURS[0])
+        bottom = 0.0
+        for (label, colour), height in zip(PARTS, _parts_s(point, estimate.value), strict=True):
+            ax.bar(i, height, bottom=bottom, width=0.7, color=colour,
+                   label=None if named else label)  # fmt: skip
+            bottom += height
+        named = True
         ax.errorbar([i], [estimate.value], yerr=whiskers([estimate]), color="#222222", capsize=3)
         above = max(estimate.value, estimate.high or 0.0)  # clear of the whisker
         text = time_text(estimate.value, 3)
         ax.annotate(text, (i, above), (0, 1.5), textcoords="offset points", ha="center",
                     va="bottom", fontsize=7)  # fmt: skip
+        launch = f"{point.level('depth')}\u00d7{point.level('block_size')}"
         ax.text(i, 0, launch, ha="center", va="bottom", color="white", fontsize=7)
     ax.set_title(f"{name}\n(measured)", fontsize=8)
+
+
+def _parts_s(point: PointResult, whole_s: float) -> tuple[float, float, float]:
+    """Seconds of the kernel, of the split on the CPU, and of the rest of a total."""
+    kernel, split = (point.estimate(what) for what in (KERNEL, quantity("split")))
+    kernel_s = min(whole_s, kernel.value) if kernel else 0.0
+    split_s = min(whole_s - kernel_s, split.value) if split else 0.0
+    return kernel_s, split_s, whole_s - kernel_s - split_s
 
 
 def best(paper: Paper, table: PaperTable, run: Observed) -> Table:
@@ -125,20 +145,25 @@ def best(paper: Paper, table: PaperTable, run: Observed) -> Table:
     if not rows:
         raise AnalysisError(next(iter(missing)))
     columns = (
-        *(Column("version"), Column("N"), Column("depth", "number")),
-        *(Column("block size", "number"), Column("time", "time", spread=True)),
-        *(Column("occupancy", "number"), Column("highest occupancy", "number")),
-        *(
-            Column("slowest / best", "ratio"),
-            Column("timed", "number"),
-            Column("not run", "number"),
-        ),
-        *(Column("speed-up over base, paper"), Column("speed-up over base", "ratio", spread=True)),
-    )
+        *(Column("version"), Column("N"), Column("depth", "number", "rows")),
+        *(Column("block size", "number", "threads"), Column("total", "time", spread=True)),
+        Column("kernel", "time", spread=True),
+        Column("split on the CPU", "number", "% of total"),
+        Column("total: speed-up over base, paper"),
+        *(Column(f"{part}: speed-up over base", "ratio", spread=True)
+          for part in ("total", "kernel")),
+        *(Column("occupancy", "number", "%"), Column("highest occupancy", "number", "%")),
+        Column("total: slowest / best", "ratio"),
+        *(Column("timed", "number"), Column("not run", "number")),
+    )  # fmt: skip
     notes = [
         "the paper sweeps "
         + "; ".join(f"{row[0]} {', '.join(map(str, row[1]))}" for row in table.rows)
         + ", and does not say which configuration was best",
+        TOTALS,
+        "kernel: of the configuration with the fastest total; its speed-up shows what the split on"
+        " the CPU, the same for all versions, hides",
+        "occupancy: theoretical; timed, not run: numbers of configurations",
         interval_note(data.simulated, data.rounds),
         "the fastest configuration is picked from the same rounds that give its time, so it looks"
         " slightly too good",
@@ -155,16 +180,15 @@ def _best_row(paper: Paper, data: Dataset, system: str, n: int) -> tuple[Cell, .
     fractions = [float(o) for p in timed if (o := p.detail("occupancy")) is not None]
     base_name = paper.system(_BASE)
     base = min(timed_points(data, base_name, n), key=timed_s) if system != base_name else None
-    own = chosen.detail("occupancy")
+    own, split = chosen.detail("occupancy"), share(chosen, quantity("split"), FULL)
     return (
         *(short(system), str(n), chosen.level("depth"), chosen.level("block_size")),
-        chosen.estimate(TIME),
-        None if own is None else float(own),
-        max(fractions, default=None),
+        *(chosen.estimate(TIME), chosen.estimate(KERNEL), split.value if split else None),
+        published_speedups(paper, system, n),
+        *(speedup(base, chosen, what) for what in (TIME, KERNEL)),
+        *(None if f is None else FULL * float(f) for f in (own, max(fractions, default=None))),
         max(map(timed_s, timed)) / timed_s(chosen),
         *(len(timed), len(everyone) - len(timed)),
-        published_speedups(paper, system, n),
-        point_ratio(base, chosen, TIME) if base else None,
     )
 
 

@@ -7,6 +7,7 @@ series is the CSV file itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.dataset import PointResult, point_ratio
@@ -24,7 +25,10 @@ from nqbench.report.figures.axes import powers_axis, sizes_axis, value_axis
 from nqbench.report.figures.style import (
     GREY,
     Drawing,
+    SeriesStyle,
+    interval_curve,
     new_figure,
+    ordered_style,
     panels,
     series_style,
 )
@@ -33,6 +37,7 @@ from nqbench.report.papers.common import (
     cpu_name,
     finished,
     found_points,
+    host,
     measured,
     plain_ticks,
     published,
@@ -42,6 +47,7 @@ from nqbench.report.papers.common import (
     reproduced,
     short,
     sizes_of,
+    speedup,
     timed_on,
     timed_point,
 )
@@ -57,6 +63,8 @@ BASELINE: Final = "cpu_serial"
 COARSE: Final = "gpu_coarse"
 OWN: Final = ("fitness.cpu_histogram", "fitness.histogram")
 """Systems that the paper does not have, drawn with its own."""
+OWN_COLOURS: Final = ("#882255", "#999933")
+"""Theirs: the usual colours are those of the paper's seven."""
 THIN: Final[Mapping[str, Any]] = {"linewidth": 0.8, "alpha": 0.75}
 """Published points are many: their lines are thin."""
 SMALL: Final = 4
@@ -72,17 +80,19 @@ def times(
     """Seconds of every scheme against N: the published panel, then one per run."""
     systems, theirs, ours = _gather(paper, figure, runs)
     drawing, axes = panels(len(ours) + 1, 1.4, 3.6, most=2)
-    for i, system in enumerate(systems):
+    for system in systems:
         if theirs.get(system):
-            published(axes[0], theirs[system], short(system), i, **THIN)
+            look = {**style_of(systems, system).keywords, **THIN}
+            published(axes[0], theirs[system], short(system), **look)
     axes[0].set_title(f"published, {paper.series(figure.data).origin}", fontsize=8)
     _finish_panel(axes[0], [v for f in theirs.values() for v in f.values() if v > 0])
     for ax, (run, points) in zip(axes[1:], ours, strict=True):
         shown: list[float] = []
-        for i, system in enumerate(systems):
+        for system in systems:
             estimates = {n: p.estimate(TIME) for n, p in points.get(system, {}).items()}
             values = {n: e for n, e in estimates.items() if e is not None}
-            measured(ax, values, short(system), i, markersize=SMALL)
+            look = style_of(systems, system).keywords | {"markersize": SMALL}
+            interval_curve(ax, values, look, short(system))
             shown += [e.value for e in values.values()]
         _finish_panel(ax, shown)
         everyone = (p for found in points.values() for p in found.values())
@@ -97,38 +107,37 @@ def times(
 def speedups(
     paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
 ) -> list[Drawing]:
-    """Speed-up of every scheme over the single thread, published and ours on one axis."""
+    """Speed-up of every scheme over the single thread: a panel per run, the published curves in
+    each."""
     systems, theirs, ours = _gather(paper, figure, runs)
     base = paper.system(BASELINE)
-    drawing = new_figure(5.2)
-    ax = drawing.subplots()
+    drawing, axes = panels(len(ours), 1.8, 4.0, most=2, sharey=True)
     shown: list[float] = []
     bases = theirs.get(base, {})
-    for i, system in enumerate(systems):
-        seconds = theirs.get(system, {})
-        ratios = {n: bases[n] / s for n, s in seconds.items() if s > 0 and n in bases}
-        if system != base and ratios:
-            published(ax, ratios, f"{short(system)} (published)", i, **THIN)
-            shown += ratios.values()
-    for run, points in ours:
-        many = f", {run.name}" if len(ours) > 1 else ""
-        serial = points.get(base, {})
-        for i, system in enumerate(systems):
+    for ax, (run, points) in zip(axes, ours, strict=True):
+        for system in systems:
+            seconds = theirs.get(system, {})
+            ratios = {n: bases[n] / s for n, s in seconds.items() if s > 0 and n in bases}
+            look = style_of(systems, system).keywords
+            if system != base and ratios:
+                published(ax, ratios, f"{short(system)} (published)", **{**look, **THIN})
+                shown += ratios.values()
             own = points.get(system, {}) if system != base else {}
-            found = {n: point_ratio(serial[n], p, TIME) for n, p in own.items() if n in serial}
-            measured(ax, found, f"{short(system)} (here{many})", i, markersize=SMALL)
+            found = {n: r for n, p in own.items() if (r := speedup(points[base].get(n), p, TIME))}
+            interval_curve(ax, found, look | {"markersize": SMALL}, f"{short(system)} (here)")
             shown += [r.value for r in found.values()]
+        ratio_line(ax)
+        sizes_axis(ax)
+        ax.set_title(f"{run.name}, against one core of {cpu_name(run)}", fontsize=8)
     if not shown:
         refuse(runs[0], base, "no time of two schemes at one size")
-    value_axis(ax, "y", shown, TIME, log=True)
-    plain_ticks(ax)
-    ratio_line(ax)
-    sizes_axis(ax)
-    ax.set_ylabel("speed-up over one thread (higher is better)")
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=6.5)
-    cpus = ", ".join(dict.fromkeys(run.data.cpu for run in runs))
+    value_axis(axes[0], "y", shown, TIME, log=True)
+    plain_ticks(axes[0])
+    axes[0].set_ylabel("speed-up over one thread (higher is better)")
+    # Below: the curves need the width.
+    axes[0].legend(loc="upper left", bbox_to_anchor=(0, -0.14), fontsize=6.5, ncols=4)
     alt = "Speed-up of the schemes over one thread against N, published and measured."
-    subtitle = f"hollow: published, against its Xeon E7-4820 v4; ours against one core of {cpus}"
+    subtitle = "hollow: published, against one core of its Xeon E7-4820 v4"
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
 
@@ -186,7 +195,7 @@ def thread_curves(
             points = by_level(run, system, n, "threads")
             if n in serial:
                 found = {t: point_ratio(serial[n], p, TIME) for t, p in points.items()}
-                measured(ax, found, f"{cpu_name(run)} (measured)", i, markersize=SMALL)
+                measured(ax, found, f"{host(run, runs)} (measured)", i, markersize=SMALL)
         ratio_line(ax)
         ax.set_ylim(bottom=0)
         ax.set_title(f"N = {n}", fontsize=8)
@@ -218,7 +227,7 @@ def best_threads(
         own = {n: min(f, key=lambda t: timed_s(f[t])) for n, f in levels.items() if len(f) > 1}
         ratios = {n: point_ratio(serial[n], levels[n][t], TIME) for n, t in own.items()
                   if n in serial}  # fmt: skip
-        name = f"{cpu_name(run)} (measured)"
+        name = f"{host(run, runs)} (measured)"
         measured(left, ratios, name, i, markersize=SMALL)
         right.plot(list(own), list(own.values()), label=name, **series_style(i).keywords)
         drawn += len(own)
@@ -245,14 +254,17 @@ def thresholds(
     if not ours:
         refuse(runs[0], system, "no size with several thresholds")
     theirs = _published_over_coarse(data, _unnamed(paper).times(coarse))
-    drawing, axes = panels(len(ours) + 1, 1.2, 3.4)
+    drawing, axes = panels(len(ours) + 1, 1.2, 3.4, most=2)
     titles = [f"{paper.device(figure.hardware[0]).name} (published, {data.origin})"]
     titles += [f"{name} (measured)" for name in ours]
+    sizes = sorted({n for found in (theirs, *ours.values()) for n in found})
     for ax, found, title in zip(axes, (theirs, *ours.values()), titles, strict=True):
         values = [e.value for f in found.values() for e in f.values()]
         hollow = {"markerfacecolor": "white"} if found is theirs else {}
-        for i, (n, curve) in enumerate(sorted(found.items())):
-            measured(ax, dict(sorted(curve.items())), f"N = {n}", i, markersize=SMALL, **hollow)
+        for n, curve in sorted(found.items()):
+            look = ordered_style(sizes.index(n), len(sizes)).keywords
+            look |= {"markersize": SMALL, **hollow}
+            interval_curve(ax, dict(sorted(curve.items())), look, f"N = {n}")
         value_axis(ax, "y", [*values, 1.0], TIME, log=True)
         plain_ticks(ax)
         ratio_line(ax)
@@ -294,13 +306,24 @@ def _gather(
 ) -> tuple[list[str], dict[str, dict[int, float]], list[Any]]:
     """Systems to draw, the published seconds, and the points of each run that has any."""
     data = paper.series(figure.data)
-    systems = [*dict.fromkeys(row.system for row in data.rows), *OWN]
+    systems = drawn_systems(paper)
     theirs = {system: data.times(system) for system in systems}
     ours = [(run, {s: found_points(run.data, s) for s in systems}) for run in runs]
     ours = [(run, points) for run, points in ours if any(points.values())]
     if not ours:
         refuse(runs[0], systems[0], "no time to draw")
     return systems, theirs, ours
+
+
+def style_of(systems: Sequence[str], system: str) -> SeriesStyle:
+    """The look of a system in every figure of this paper, however many of them are drawn."""
+    style = series_style(systems.index(system))
+    return replace(style, colour=OWN_COLOURS[OWN.index(system)]) if system in OWN else style
+
+
+def drawn_systems(paper: Paper) -> list[str]:
+    """The systems of the published times, then ours: the order of colours."""
+    return [*dict.fromkeys(row.system for row in _unnamed(paper).rows), *OWN]
 
 
 def _finish_panel(ax: Axes, values: Sequence[float]) -> None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from nqbench.analysis.data.dataset import PointResult, point_ratio
+from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.analysis.limits.ceilings import bytes_per_s, ceilings_beside, integers_per_s
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.axes import sizes_axis, value_axis
-from nqbench.report.figures.style import Drawing, interval_curve, new_figure, series_style
+from nqbench.report.figures.style import Drawing, interval_curve, new_figure
 from nqbench.report.papers.common import (
     finished,
     found_points,
@@ -25,10 +25,12 @@ from nqbench.report.papers.common import (
     ratio_line,
     refuse,
     reproduced,
+    short,
     sizes_of,
+    speedup,
     timed_point,
 )
-from nqbench.report.papers.fitness_schemes import COARSE
+from nqbench.report.papers.fitness_schemes import COARSE, drawn_systems, style_of
 from nqbench.report.table import Cell, Column, Source, Table
 from nqbench.report.tables.common import interval_note
 
@@ -63,19 +65,29 @@ def limits(
     ours = [(run, points) for run, points in ours if any(points.values())]
     if not ours:
         refuse(runs[0], systems[0], "no time of either scheme")
-    drawing = new_figure(4.4)
-    left, right = drawing.subplots(1, 2)
+    drawing = new_figure(1.2 + 3.2 * len(ours))
+    grid = drawing.subplots(len(ours), 2, squeeze=False)
+    for (left, right), (run, found) in zip(grid, ours, strict=True):
+        _panels(left, right, paper, run, found)
+    alt = "Times of the coarse and the histogram scheme, and shares of the device's limits."
+    subtitle = (
+        "not in the paper. Bytes and operations are those of the algorithm; caches serve many"
+    )
+    return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)
+
+
+def _panels(left: Axes, right: Axes, paper: Paper, run: Observed, found: Mapping[str, Any]) -> None:
+    """Times and shares of one run, in the colours of the schemes."""
     times: list[float] = []
     shares: list[float] = []
-    every = [(run, s, points[s]) for run, points in ours for s in systems if points[s]]
-    for i, (run, system, points) in enumerate(every):
-        many = f", {run.name}" if len(ours) > 1 else ""
-        name = f"{system.partition('.')[2]}{many}"
-        look: dict[str, Any] = dict(series_style(i).keywords) | {"markersize": 4}
-        times += _times(left, points, name, look)
-        shares += _shares(right, points, peaks(run), name, look)
+    drawn = drawn_systems(paper)
+    for system, points in found.items():
+        look: dict[str, Any] = style_of(drawn, system).keywords | {"markersize": 4}
+        times += _times(left, points, short(system), look)
+        shares += _shares(right, points, peaks(run), short(system), look)
     value_axis(left, "y", times, TIME, log=True)
     left.set_ylabel("time of one evaluation")
+    left.set_title(run.name, fontsize=8)
     right.set_ylabel("% of the device's limit, kernels only")
     if shares:
         right.set_yscale("log")
@@ -87,12 +99,7 @@ def limits(
     for ax in (left, right):
         sizes_axis(ax)
         if ax.get_legend_handles_labels()[1]:
-            ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=6.5)
-    alt = "Times of the coarse and the histogram scheme, and shares of the device's limits."
-    subtitle = (
-        "not in the paper. Bytes and operations are those of the algorithm; caches serve many"
-    )
-    return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)
+            ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=6.5, ncols=2)
 
 
 def _times(
@@ -230,9 +237,8 @@ def _amount(point: PointResult, name: str) -> float | None:
 def _gain(coarse: PointResult | None, point: PointResult, what: Quantity) -> Estimate | None:
     """Kernels against kernels; a CPU program against the whole call."""
     several = isinstance(batch := point.level(BATCHES), int) and batch > 1
-    if coarse is None or coarse.system == point.system or several or not coarse.values(what):
-        return None
-    return point_ratio(coarse, point, what)
+    own = coarse is not None and coarse.system == point.system
+    return None if several or own else speedup(coarse, point, what)
 
 
 def _limits_note(run: Observed) -> str:

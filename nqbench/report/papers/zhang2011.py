@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis.claims.bootstrap import Resamples
 from nqbench.analysis.claims.functions import Values, count
@@ -14,9 +14,10 @@ from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.data.select import NotMeasured, best_point, main_point, no_time, timed_points
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable, Series
-from nqbench.report.figures.axes import value_axis
+from nqbench.report.figures.axes import axis_label, value_axis
 from nqbench.report.figures.style import (
     GREY,
+    HATCH,
     Drawing,
     new_figure,
     panels,
@@ -149,38 +150,41 @@ def pool(
         measured(right, dict(sorted(ratios.items())), name, i, markersize=size)
         values += [e.value for e in times.values() if e] + [base_s.value]
         relative += [r.value for r in ratios.values()]
-    _published_pool(paper, figure, right, n, relative)
-    for ax, label in ((left, "kernel time"), (right, "time / time without a pool")):
+    ticks = sorted({*sizes, *(k.pool_size for k in figure.known if k.pool_size)})
+    relative += _published_pool(paper, figure, right, n, 2 * ticks[-1])
+    for ax, label in ((left, axis_label(TIME)), (right, "time / time without a pool")):
         ax.set_xscale("log", base=2)
-        ticks = sorted({*sizes, *(k.pool_size for k in figure.known if k.pool_size)})
+        ax.set_xlim(ticks[0] / 1.4, ticks[-1] * 1.4)
         ax.set_xticks(ticks, [str(t) for t in ticks], rotation=60)
         ax.xaxis.set_minor_locator(NullLocator())
         ax.set_xlabel("jobs per pool")
         ax.set_ylabel(label)
         ax.legend(loc="upper left", bbox_to_anchor=(0, -0.3), fontsize=7, borderaxespad=0)
-    value_axis(left, "y", values, TIME, log=False)
+    value_axis(left, "y", values, TIME, log=True)
+    value_axis(right, "y", relative, TIME, log=True)
+    plain_ticks(right)
     ratio_line(right)
-    right.set_ylim(0, max(relative) * 1.25)
     alt = "Time of the distributed job pool against its size."
     subtitle = (
-        f"{POOL_BLOCK} threads per block; published marks: the paper gives no times here, so their"
-        " height has no meaning"
+        f"{POOL_BLOCK} threads per block; shaded: pool sizes of which the paper says only whether"
+        " they pay"
     )
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
 
 
-def _published_pool(
-    paper: Paper, figure: PaperFigure, ax: Axes, n: int, relative: Sequence[float]
-) -> None:
-    """What the text says about pool sizes, and the time of table 7, whose pool size is not
-    stated."""
-    top = max(relative) * 1.12
-    look: dict[str, Any] = {"color": GREY, "markerfacecolor": "white", "linestyle": ""}
-    for marker, pays, words in (("v", True, "worthwhile"), ("^", False, "not worthwhile")):
-        known = [
-            k.pool_size for k in figure.known if k.pool_size and ("not" not in k.relation) == pays
-        ]
-        ax.plot(known, [top] * len(known), marker=marker, label=f"published: {words} here", **look)
+def _published_pool(paper: Paper, figure: PaperFigure, ax: Axes, n: int, end: int) -> list[float]:
+    """Shade the pool sizes of which the text says whether they pay; a line at the ratio of table 7,
+    whose pool size is not stated. Returns the ratios drawn."""
+    drawn: list[float] = []
+    sizes = {pays: [k.pool_size for k in figure.known
+                    if k.pool_size and ("not" not in k.relation) == pays]
+             for pays in (True, False)}  # fmt: skip
+    low, high = min(sizes[True]), max(sizes[True])
+    words = f"published: pays from {low} to {high}"
+    ax.axvspan(low, high, color=GREY, alpha=0.15, linewidth=0, label=words)
+    words = f"published: does not pay from {min(sizes[False])} on"
+    ax.axvspan(min(sizes[False]), end, facecolor="none", edgecolor=GREY, alpha=0.4, hatch=HATCH,
+               linewidth=0, label=words)  # fmt: skip
     pooled = next(k.system for k in figure.known if k.pool_size)
     for table in paper.tables:
         for series in table.series:
@@ -188,6 +192,8 @@ def _published_pool(
                 ratio = printed_ratio(paper, table, series, n)
                 label = f"published, table {table.number} (pool size not stated)"
                 ax.axhline(1 / float(ratio), color=GREY, linestyle="--", label=label)
+                drawn.append(1 / float(ratio))
+    return drawn
 
 
 def _times(
@@ -228,6 +234,7 @@ def _pool_size(point: PointResult) -> int:
 
 def _finish_panel(ax: Axes, values: Sequence[float], sizes: Sequence[int]) -> None:
     value_axis(ax, "y", values, TIME, log=True)
+    ax.set_ylabel(axis_label(TIME))
     ax.set_xticks(list(sizes))
     ax.set_xlabel("N")
 

@@ -149,7 +149,11 @@ def test_curves_mark_what_is_published() -> None:
     assert np.asarray(left.lines[0].get_ydata())[-1] == 664.13
     assert "GTX480 (published)" in "".join(drawn(all_kernels))
     assert np.asarray(right.lines[0].get_ydata())[0] == pytest.approx(0.012, rel=0.01)
-    assert "published: worthwhile here" in drawn(pools)
+    assert {"published: pays from 64 to 5120", "published: does not pay from 10240 on"} <= set(
+        drawn(pools)
+    )
+    assert {ax.get_yscale() for ax in pools.figure.axes} == {"log"}
+    assert all(ax.get_ylabel() for ax in (*pools.figure.axes, *all_kernels.figure.axes))
     published = [ln for ln in pools.figure.axes[1].lines if "table 7" in str(ln.get_label())]
     assert np.asarray(published[0].get_ydata())[0] == pytest.approx(1 / 1.48)
 
