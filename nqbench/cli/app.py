@@ -25,6 +25,7 @@ from nqbench.cli.compare import compare
 from nqbench.cli.count import count
 from nqbench.cli.devices import devices
 from nqbench.cli.doctor import doctor
+from nqbench.cli.effects import effects
 from nqbench.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
 from nqbench.cli.export import export
 from nqbench.cli.init import init
@@ -47,7 +48,7 @@ from nqbench.errors import (
 from nqbench.system.suggest import shown
 
 COMMANDS: Final = (
-    *(init, run, report, reproduce, claims, compare, count, static),
+    *(init, run, report, reproduce, claims, effects, compare, count, static),
     *(kernels, devices, doctor, schema),
     *(bottleneck, roofline, boards, selftest, export),
 )

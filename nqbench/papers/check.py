@@ -8,10 +8,10 @@ from typing import Final
 
 from nqbench.errors import StudyError
 from nqbench.papers.formula import DEVICE, DEVICE_NUMBERS, OF_SYSTEM, OF_SYSTEMS, Formula, parse
-from nqbench.papers.schema import FROM_DATA, Claim, Effect, Paper, PaperTable, Series
+from nqbench.papers.schema import DIRECTIONS, FROM_DATA, Claim, Effect, Paper, PaperTable, Series
 from nqbench.point import PART
 from nqbench.study.yaml_marks import Key, KeyPath, Source
-from nqbench.system.suggest import suggestion
+from nqbench.system.suggest import listing, suggestion
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
 from nqbench.workloads import get, names, phases
 
@@ -186,9 +186,9 @@ class _Check:
         self.devices(effect.published, path, "published")
         for n in effect.n:
             for device, value in self.paper.printed(effect, n).items():
-                if not _is_number(value):
-                    said = f"effect {effect.id}: '{value}' of {device} is not a number"
-                    raise self.source.error(said, (*path, "published"))
+                if value not in DIRECTIONS and not _is_number(value):
+                    said = f"'{value}' of {device} is neither a number nor {listing(DIRECTIONS)}"
+                    raise self.source.error(f"effect {effect.id}: {said}", (*path, "published"))
 
     def ratio(self, effect: Effect, path: KeyPath) -> None:
         """The claim of an effect: about a ratio, and about the sizes of the effect."""

@@ -144,12 +144,17 @@ class Claim(_Part):
         return ", ".join(f"{key}: {value}" for key, value in self.paper_value.items())
 
 
+DIRECTIONS = ("faster", "slower", "as fast")
+"""What a paper says of an effect without a number."""
+
+
 class Effect(_Part):
     """A row of the matrix of effects: how many times as fast a change makes a program.
 
     ``claim``      the claim whose formula and printed values it shows; or ``expr``, a formula
     ``n``          sizes, a row for each
-    ``published``  what the paper gives, by device; text, as printed; added to that of the claim
+    ``published``  what the paper gives, by device, added to that of the claim: a number as printed,
+                   or a word of :data:`DIRECTIONS`
     """
 
     id: str

@@ -138,6 +138,10 @@ class Table:
         for row in self.rows:
             yield [cell_text(c, column) for c, column in zip(row, self.columns, strict=True)]
 
+    def records(self) -> list[dict[str, str]]:
+        """Rows as in a data format, by heading."""
+        return [dict(zip(self.data_headings, row, strict=True)) for row in self.data()]
+
     def data(self) -> Iterator[list[str]]:
         """Rows in a data format: every digit, empty where nothing is known."""
         source = [self.source.device, self.source.provenance, self.source.command]

@@ -1,0 +1,44 @@
+"""The command ``effects``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nqbench.cli.options import Formats, Json, OutFolder, command_line
+
+
+def effects(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RUN]...",
+            help="Runs of papers and of ablations; default: every one under results/.",
+        ),
+    ] = None,
+    out: OutFolder = None,
+    formats: Formats = None,
+    as_json: Json = False,
+) -> None:
+    """Show what each change is worth: printed by the papers, measured, simulated; by device."""
+    import json
+
+    from nqbench.cli.show.outcome import note_incomplete, show_paths
+    from nqbench.cli.show.tables import show_report_table
+    from nqbench.report.matrix import write_effects, write_recorded
+
+    note_incomplete(runs or ())
+    command = shlex.join(command_line())
+    if runs:
+        reports = [write_effects(runs, out, command, formats or ())]
+    else:
+        reports = write_recorded(out, command, formats or ())
+    if as_json:
+        typer.echo(json.dumps([r.cells.records() for r in reports], indent=2))
+        return
+    for report in reports:
+        show_report_table(report.matrix)
+        show_paths(report.paths)

@@ -1,0 +1,391 @@
+"""The matrix of effects as a table, a list of its cells, a figure, and the page ``effects.md``.
+
+Printed values stand hollow beside measured ones with their intervals; simulated ones, which are
+ratios of issue slots and not of times, have a column and a marker of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import Observed, observe
+from nqbench.analysis.matrix import SIMULATED, Matrix, Row, chip_of, effects_matrix, short
+from nqbench.analysis.wording import number
+from nqbench.errors import StudyError
+from nqbench.papers import load_paper, paper_names
+from nqbench.report.figures.axes import digits, ratio_axis
+from nqbench.report.figures.style import (
+    COLOURS,
+    GREY,
+    MARKERS,
+    Drawing,
+    dots,
+    finish,
+    legend,
+    new_figure,
+    styled,
+)
+from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Page, Paragraph
+from nqbench.report.table import Column, Field, Source, Table, joint, source_of, tabulate
+from nqbench.runs.layout import KINDS, PLOTS, RESULTS, recorded_runs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PAGE: Final = "effects"
+TITLE: Final = "What each change is worth"
+ABLATION: Final = "ablation"
+"""The study whose recorded runs are shown beside the papers'."""
+SHORT: Final = "How many times as fast a program becomes: 2 is twice as fast, below 1 is slower"
+MEANING: Final = f"{SHORT}. Printed values are the papers', for the GPUs named"
+BIG: Final = 20.0
+"""Rows with a larger factor, either way, have a panel of their own: on the axis of a factor of 300,
+one of 1.1 cannot be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixReport:
+    """The files written, the page first, and the matrix as a table and as a list of its cells."""
+
+    paths: tuple[Path, ...]
+    matrix: Table
+    cells: Table
+
+
+def write_effects(
+    runs: Sequence[Path],
+    out: Path | None,
+    command: str,
+    formats: Sequence[str] = FORMATS,
+    figure_formats: Sequence[str] = FIGURE_FORMATS,
+) -> MatrixReport:
+    """Write the matrix of some runs; ``command`` is what a reader types to get it again.
+
+    Raises ``StudyError`` (no effect in these runs, an unknown format), ``StoreError`` (not a run,
+    or the folder cannot be written).
+    """
+    matrix = effects_matrix([observe(run) for run in runs])
+    folder = PLOTS / "local" / PAGE if out is None else out
+    page = Page(folder, formats or FORMATS, figure_formats)
+    source = joint([source_of(run.data) for run in matrix.runs], command)
+    table, cells = matrix_table(matrix, source), cells_table(matrix, source)
+    page.heading(TITLE, 1)
+    page.add(Paragraph(f"{MEANING}."))
+    with styled():
+        drawing = effects_figure(matrix, source)
+    page.drawing(drawing, source, level=0)
+    page.table(table)
+    page.table(cells, inline=False, size=f"{cells.size}: ")
+    page.heading("Runs")
+    page.add(Bullets(tuple(dict.fromkeys(map(_about, matrix.runs)))))
+    return MatrixReport(tuple(page.write(PAGE)), table, cells)
+
+
+def write_recorded(
+    out: Path | None, command: str, formats: Sequence[str] = ()
+) -> list[MatrixReport]:
+    """Write the matrix of every recorded run of a paper or of the ablation under ``results``.
+
+    The project's runs and a user's get a matrix each. Raises ``StudyError`` if there is no run.
+    """
+    names = (*paper_names(), ABLATION)
+    kinds = {kind: [r for name in names for r in recorded_runs(name, kind)] for kind in KINDS}
+    filled = {kind: runs for kind, runs in kinds.items() if runs}
+    if not filled:
+        raise StudyError(
+            f"there is no run of a paper or of the ablation under {RESULTS}; `nqbench reproduce"
+            " zhang2011` or `nqbench run ablation` makes one"
+        )
+    reports = []
+    for kind, runs in filled.items():
+        folder = PLOTS / kind / PAGE
+        if out is not None:
+            folder = out / kind if len(filled) > 1 else out
+        reports.append(write_effects(runs, folder, command, formats))
+    return reports
+
+
+def _about(run: Observed) -> str:
+    """A run in a line: what its column is called, of what it is a run, and on what."""
+    return f"{chip_of(run.data)}: {run.data.name} on {source_of(run.data)}; {run.data.command}"
+
+
+# Tables.
+
+
+def matrix_table(matrix: Matrix, source: Source) -> Table:
+    """One row per change: what is printed, and a column per device of the runs."""
+    fields: list[Field[Row]] = [
+        (Column("source"), lambda row: row.group),
+        (Column("change"), lambda row: row.label),
+        (Column("N", "number"), lambda row: row.n),
+        (Column("printed"), printed_text),
+    ]
+    for device in matrix.devices:
+        name = f"{device}, simulated" if device in matrix.simulated else device
+        fields.append((Column(name, "ratio", spread=True), partial(_value, device=device)))
+    columns, rows = tabulate(matrix.rows, *fields)
+    return Table("effects", TITLE, columns, rows, source, tuple(_notes(matrix)))
+
+
+def cells_table(matrix: Matrix, source: Source) -> Table:
+    """One row per cell, for a spreadsheet."""
+    items = [(row, cell) for row in matrix.rows for cell in row.cells]
+    columns, rows = tabulate(
+        items,
+        (Column("source"), lambda item: item[0].group),
+        (Column("effect"), lambda item: item[0].name),
+        (Column("change"), lambda item: item[0].label),
+        (Column("N", "number"), lambda item: item[1].n),
+        (Column("device"), lambda item: item[1].device),
+        (Column("provenance"), lambda item: item[1].provenance),
+        (Column("times as fast", "ratio", spread=True), lambda item: item[1].value),
+        (Column("printed"), lambda item: item[1].printed),
+    )
+    return Table("effects-cells", f"{TITLE}, cell by cell", columns, rows, source)
+
+
+def _value(row: Row, device: str) -> Estimate | None:
+    cell = row.cell(device)
+    return cell.value if cell else None
+
+
+def printed_text(row: Row) -> str:
+    """What the paper gives: ``4.38 (GTX 480)``; devices with the same words together."""
+    by_text: dict[str, list[str]] = {}
+    for cell in row.printed:
+        by_text.setdefault(cell.printed, []).append(cell.device)
+    return ", ".join(f"{text} ({', '.join(chips)})" for text, chips in by_text.items())
+
+
+def _notes(matrix: Matrix) -> list[str]:
+    notes = [
+        MEANING,
+        "Brackets are 95% intervals over the rounds, as in the verdicts and in the tables of"
+        " effects; a paper that prints no number is quoted in words",
+    ]
+    totals = [short(p) for p in map(load_paper, _papers(matrix)) if p.timed == "total"]
+    if totals:
+        notes.append(f"{' and '.join(totals)}: total times, the CPU's part included, as printed")
+    if ABLATION in {row.group for row in matrix.rows}:
+        notes.append(
+            f"{ABLATION}: geometric mean over all pairs of kernels that differ in this factor alone"
+        )
+    notes += [
+        f"{device}: ratios of simulated {SIMULATED.label} at N = {_sizes(matrix, device)}, exact;"
+        " they are not times"
+        for device in matrix.simulated
+    ]
+    return [*notes, *_lacking(matrix), *_reasons(matrix)]
+
+
+def _papers(matrix: Matrix) -> list[str]:
+    known = paper_names()
+    return list(dict.fromkeys(r.data.name for r in matrix.runs if r.data.name in known))
+
+
+def _sizes(matrix: Matrix, device: str) -> str:
+    cells = [cell for row in matrix.rows if (cell := row.cell(device))]
+    return ", ".join(map(str, sorted({cell.n for cell in cells})))
+
+
+def _lacking(matrix: Matrix) -> list[str]:
+    """Which devices have no value of a whole group: nobody ran that there."""
+    notes = []
+    for device in matrix.devices:
+        if device in matrix.simulated:
+            continue
+        groups = [
+            group
+            for group, rows in groupby(matrix.rows, lambda row: row.group)
+            if not any(row.cell(device) or dict(row.reasons).get(device) for row in rows)
+        ]
+        if groups:
+            notes.append(f"There is no run of {', '.join(groups)} on {device}")
+    return notes
+
+
+def _reasons(matrix: Matrix) -> list[str]:
+    """Why single cells are empty; devices with the same reason together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in matrix.rows:
+        for device, reason in row.reasons:
+            found.setdefault((f"{row.group}, {row.label}", reason), []).append(device)
+    return [
+        f"{what}: not measured on {', '.join(devices)}: {reason}"
+        for (what, reason), devices in found.items()
+    ]
+
+
+# The figure.
+
+_ROW_IN: Final = 0.19
+_HEAD_ROWS: Final = 2.2
+"""Rows that a panel takes for its heads and its axis."""
+_HEAD_Y: Final = -1.05
+_LANE: Final = 0.7
+"""Part of a row's height over which the markers of its devices are spread."""
+_PLOT_IN: Final = 3.4
+"""Width of a panel relative to those of the columns of numbers beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a panel: a heading (without ``row``), or a row."""
+
+    text: str
+    row: Row | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """A column of numbers beside a panel; ``width_in`` in the units of ``_PLOT_IN``."""
+
+    head: str
+    colour: str
+    width_in: float
+    text_of: Callable[[Row], str]
+
+
+def effects_figure(matrix: Matrix, source: Source) -> Drawing:
+    """Rows down, one logarithmic axis of ratios, a marker per device, the numbers beside it."""
+    panels = [
+        lines
+        for wanted in (False, True)
+        if (lines := _lines([row for row in matrix.rows if _is_big(row) == wanted]))
+    ]
+    heights = [len(lines) + _HEAD_ROWS for lines in panels]
+    figure = new_figure(1.0 + _ROW_IN * sum(heights))
+    columns = _columns(matrix)
+    widths = _PLOT_IN, sum(column.width_in for column in columns)
+    shape: dict[str, Any] = {"width_ratios": widths, "height_ratios": heights}
+    axes = figure.subplots(len(panels), 2, squeeze=False, **shape)
+    for (ax, beside), lines in zip(axes, panels, strict=True):
+        _panel(ax, lines, matrix)
+        _numbers(beside, lines, columns)
+    axes[-1][0].set_xlabel("times as fast, logarithmic")
+    legend(figure, axes[0][0])
+    subtitle = "Times as fast through the change (below 1: slower). Bars: 95% intervals"
+    if len(panels) > 1:
+        subtitle += f". Lower panel: factors above {BIG:g}"
+    alt = f"{len(matrix.rows)} effects with printed, measured and simulated values."
+    return finish(figure, PAGE, TITLE, source, alt=alt, subtitle=subtitle)
+
+
+def _is_big(row: Row) -> bool:
+    values = [cell.value.value for cell in row.cells if cell.value]
+    return any(not 1 / BIG <= value <= BIG for value in values)
+
+
+def _lines(rows: Sequence[Row]) -> list[_Line]:
+    """Rows under the headings of their groups, which name the GPUs of what is printed."""
+    lines = []
+    for group, members in groupby(rows, lambda row: row.group):
+        own = list(members)
+        chips = dict.fromkeys(cell.device for row in own for cell in row.printed)
+        lines.append(_Line(f"{group}: {', '.join(chips)}" if chips else group))
+        lines += [_Line(row.label, row) for row in own]
+    return lines
+
+
+def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
+    rows = [(float(y), line.row) for y, line in enumerate(lines) if line.row]
+    ratio_axis(ax, [b for _, row in rows for b in _bounds(row)])
+    for i, device in enumerate(matrix.devices):
+        found = [
+            (y + _lane(row, device, matrix), v) for y, row in rows if (v := _value(row, device))
+        ]
+        simulated = device in matrix.simulated
+        look: dict[str, Any] = {"markersize": 4.2, "capsize": 1.5, "elinewidth": 1.0, "zorder": 3}
+        look |= {"markerfacecolor": "white", "markeredgewidth": 1.2} if simulated else {}
+        kind = "measured"
+        if simulated:
+            kind = f"simulated {SIMULATED.label}, N = {_sizes(matrix, device)}"
+        dots(ax, found, COLOURS[i], MARKERS[i], label=f"{device}, {kind}", **look)
+    hollow = [(c.value.value, y) for y, row in rows for c in row.printed if c.value]
+    look = {"color": "#000000", "markerfacecolor": "white", "linestyle": "", "zorder": 2.5}
+    look |= {"marker": "D", "markersize": 4.6, "markeredgewidth": 0.9}
+    ax.plot(
+        [x for x, _ in hollow], [y for _, y in hollow], label="printed, the paper's GPU", **look
+    )
+    for text, side in (("\u25c2 slower ", "right"), (" faster \u25b8", "left")):
+        ax.text(1, _HEAD_Y, text, ha=side, va="center", fontsize=7.5, color=GREY)
+    _labels(ax, lines)
+
+
+def _lane(row: Row, device: str, matrix: Matrix) -> float:
+    """How far below the middle of its row the marker of a device is: none covers another."""
+    present = [name for name in matrix.devices if row.cell(name)]
+    return _LANE * ((present.index(device) + 0.5) / len(present) - 0.5)
+
+
+def _bounds(row: Row) -> list[float]:
+    values = [cell.value for cell in row.cells if cell.value]
+    return [b for v in values for b in (v.value, v.low, v.high) if b is not None and b > 0]
+
+
+def _labels(ax: Axes, lines: Sequence[_Line]) -> None:
+    """The changes at the left, and their groups in bold on a grey band from the left edge on."""
+    from matplotlib.transforms import blended_transform_factory
+
+    ax.set_yticks(range(len(lines)), [line.text if line.row else "" for line in lines])
+    ax.set_ylim(*_limits(lines))
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="y", visible=False)
+    figure = ax.get_figure()
+    assert figure is not None
+    place = blended_transform_factory(figure.transFigure, ax.transData)
+    bold: dict[str, Any] = {"va": "center", "fontsize": 7.5, "fontweight": "bold"}
+    for y, line in enumerate(lines):
+        if line.row is None:
+            ax.axhspan(y - 0.5, y + 0.5, color="#f0f0f0", zorder=0, linewidth=0)
+            ax.text(0.012, y, line.text, transform=place, in_layout=False, **bold)
+
+
+def _limits(lines: Sequence[_Line]) -> tuple[float, float]:
+    return len(lines) - 0.4, -0.6
+
+
+def _columns(matrix: Matrix) -> list[_Numbers]:
+    found = [
+        _Numbers("N", GREY, 0.5, lambda row: number(row.n)),
+        _Numbers("printed", "#000000", 0.88, _printed_short),
+    ]
+    for i, device in enumerate(matrix.devices):
+        found.append(_Numbers(device, COLOURS[i], 0.58, partial(_measured_short, device=device)))
+    return found
+
+
+def _numbers(ax: Axes, lines: Sequence[_Line], columns: Sequence[_Numbers]) -> None:
+    """The values in columns beside a panel, in the colours of their markers."""
+    ax.set_axis_off()
+    ax.set_xlim(0, sum(column.width_in for column in columns))
+    ax.set_ylim(*_limits(lines))
+    x = 0.0
+    for column in columns:
+        x += column.width_in
+        words: dict[str, Any] = {"color": column.colour, "ha": "right", "va": "center"}
+        ax.text(x, _HEAD_Y, column.head, fontsize=7.5, fontweight="bold", **words)
+        for y, line in enumerate(lines):
+            if line.row:
+                ax.text(x, y, column.text_of(line.row), fontsize=7.5, **words)
+
+
+def _printed_short(row: Row) -> str:
+    """The printed value, the range of several, or the words."""
+    values = sorted((c.value.value, c.printed) for c in row.printed if c.value)
+    if values:
+        ends = dict.fromkeys((values[0][1], values[-1][1]))
+        return "\u2013".join(ends)
+    return "/".join(dict.fromkeys(cell.printed for cell in row.printed))
+
+
+def _measured_short(row: Row, device: str) -> str:
+    cell = row.cell(device)
+    return digits(cell.value.value, keep_zeros=True) if cell and cell.value else ""
