@@ -21,6 +21,7 @@ FUNCTIONS: Final = {
     "times": "list of the times of all its configurations",
     "best": "time of the configuration that is fastest over all rounds",
     "argbest": "the level of a factor in the fastest configuration",
+    "levels": "sorted list of the numeric levels of a factor that were timed",
     "phase": "seconds of one phase",
     "counter": "a recorded counter or resource",
     "recorded": "list of a recorded number (found, evaluations, ...) over all its configurations",
@@ -50,16 +51,18 @@ DEVICE_NUMBERS: Final = {
     "peak_gflops_single": "peak in single precision",
     "ideal_instruction_byte_ratio": "instructions per byte at its limits",
 }
-OF_SYSTEM: Final = ("time", "times", "best", "argbest", "phase", "counter", "fails", "recorded")
+OF_SYSTEM: Final = (
+    *("time", "times", "best", "argbest", "levels", "phase", "counter", "fails", "recorded"),
+)
 """Functions whose first argument is a system."""
 OF_SYSTEMS: Final = ("rank", "sizes_of")
 """Functions all of whose arguments are systems."""
 OF_TIME: Final = frozenset(
-    {"time", "times", "best", "argbest", "phase", "rank", "fails", "sizes_of"}
+    {"time", "times", "best", "argbest", "levels", "phase", "rank", "fails", "sizes_of"}
 )
 """Functions that need measured times."""
 
-UNSAMPLED: Final = frozenset({"fails", "sizes_of"})
+UNSAMPLED: Final = frozenset({"levels", "fails", "sizes_of"})
 """Of these, functions whose value does not change when rounds are resampled."""
 
 

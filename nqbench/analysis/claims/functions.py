@@ -70,6 +70,7 @@ class Values:
             "times": self.times,
             "best": self.best,
             "argbest": self.argbest,
+            "levels": self.levels,
             "phase": self.phase,
             "counter": self.counter,
             "count": self.count,
@@ -153,10 +154,16 @@ class Values:
                 self._data(hw)[1].command,
             )
         best = points[int(np.argmin([column[self.at] for column in columns]))].level(factor)
-        numbers = {v for p in points if not isinstance(v := p.level(factor), str)}
-        if self.at == 0 and numbers and best in (edges := (min(numbers), max(numbers))):
+        numbers = _numbers(points, factor)
+        if self.at == 0 and numbers and best in (edges := (numbers[0], numbers[-1])):
             self.edges[f"best {factor} {best} of {edges[0]} to {edges[1]}"] = None
         return best
+
+    def levels(
+        self, system: str, factor: str, N: int | None = None, hw: str = "", **levels: Any
+    ) -> list[int]:
+        """The numeric levels of a factor among the configurations that were timed, in order."""
+        return _numbers(self._all(system, N, hw, levels)[0], factor)
 
     def recorded(
         self, system: str, name: str, N: int | None = None, hw: str = "", **levels: Any
@@ -294,6 +301,10 @@ class Values:
             self._kept[key] = points, [self.resamples.values(index, p, what) for p in points]
         found: tuple[list[PointResult], list[Column]] = self._kept[key]
         return found
+
+
+def _numbers(points: Sequence[PointResult], factor: str) -> list[int]:
+    return sorted({v for p in points if isinstance(v := p.level(factor), int)})
 
 
 def counter_of(run: Observed, point: PointResult, name: str) -> float:

@@ -364,7 +364,8 @@ def _shown(form: _Form, found: Sequence[Any], resamples: Resamples, exact: bool)
         return f"{_yes(first)} (in {100 * share:.3g}% of the resamples)"
     if isinstance(first, list):
         names = form.listed if len(form.listed) == len(first) else [""] * len(first)
-        return ", ".join(f"{name} {_item(v)}".strip() for name, v in zip(names, first, strict=True))
+        parts = zip(names, first, strict=True)
+        return ", ".join(f"{name}: {_item(v)}" if name else _item(v) for name, v in parts)
     value = float(first)
     if exact or resamples.count == 1:
         return Estimate(value, exact=exact)
@@ -379,7 +380,10 @@ def _yes(value: bool) -> str:
 
 
 def _item(value: Any) -> str:
-    return _yes(value) if isinstance(value, bool) else f"{float(value):.4g}"
+    """An item of a list: a whole number with all its digits, to be compared with a count."""
+    if isinstance(value, bool):
+        return _yes(value)
+    return f"{float(value):.0f}" if float(value).is_integer() else f"{float(value):.4g}"
 
 
 def _combine(found: Sequence[SizeVerdict]) -> tuple[Word, str]:
