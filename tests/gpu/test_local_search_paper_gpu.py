@@ -33,7 +33,9 @@ def run(device: CudaDevice, tmp_path_factory: pytest.TempPathFactory) -> Observe
     folder = tmp_path_factory.mktemp("local_search")
     study = yaml.safe_load((paper_folder(PAPER) / "study.yaml").read_text(encoding="utf-8"))
     kept = [
-        s for s in study["sweeps"] if not s["name"].startswith(("counted", "mapping", "parts_"))
+        s
+        for s in study["sweeps"]
+        if not s["name"].startswith(("counted", "mapping", "parts_", "scaled"))
     ]
     for sweep in kept:
         if sweep["name"] == "versions":
