@@ -17,12 +17,13 @@ help: ## this list
 ablation: setup ## run configs/ablation.yaml on the first GPU, else in the simulator; tables and figures
 	$(BIN)/nqbench run configs/ablation.yaml --device $(DEVICE)
 
-papers: setup ## the papers' tables, figures and verdicts from results/; with DEVICE=..., run them first
+papers: setup ## the papers' tables, figures, verdicts and effects from results/; with DEVICE=..., run them first
 ifneq ($(origin DEVICE),file)
 	@# 1: some points failed, which the papers' own findings are among; the pages below say which.
 	$(BIN)/nqbench reproduce $(PAPERS) --device $(DEVICE) || [ $$? -eq 1 ]
 endif
 	$(BIN)/nqbench reproduce $(PAPERS) --recorded
+	$(BIN)/nqbench effects
 
 compare: setup ## compare runs: make compare RUNS="results/local/A/x results/local/B/x"; plots/local/compare
 	@test -n "$(RUNS)" || { echo 'make compare: say which runs, e.g. RUNS="results/local/sim-mini/quick results/local/sim-sm_75/quick"' >&2; exit 2; }

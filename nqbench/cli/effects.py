@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nqbench.cli.options import Formats, Json, OutFolder, command_line
+from nqbench.cli.options import CpuBaseline, Formats, Json, OutFolder, command_line
 
 
 def effects(
@@ -19,6 +19,7 @@ def effects(
             help="Runs of papers and of ablations; default: every one under results/.",
         ),
     ] = None,
+    cpu: CpuBaseline = None,
     out: OutFolder = None,
     formats: Formats = None,
     as_json: Json = False,
@@ -33,11 +34,11 @@ def effects(
     note_incomplete(runs or ())
     command = shlex.join(command_line())
     if runs:
-        reports = [write_effects(runs, out, command, formats or ())]
+        reports = [write_effects(runs, out, command, formats or (), cpu=cpu)]
     else:
-        reports = write_recorded(out, command, formats or ())
+        reports = write_recorded(out, command, formats or (), cpu=cpu)
     if as_json:
-        typer.echo(json.dumps([r.cells.records() for r in reports], indent=2))
+        typer.echo(json.dumps([row for r in reports for row in r.cells.records()], indent=2))
         return
     for report in reports:
         show_report_table(report.matrix)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed, observe
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.matrix import SIMULATED, Matrix, Row, chip_of, effects_matrix, short
 from nqbench.analysis.wording import number
 from nqbench.errors import StudyError
@@ -32,6 +32,7 @@ from nqbench.report.figures.style import (
     styled,
 )
 from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Page, Paragraph
+from nqbench.report.papers.write import CPU_BASELINE, observe_all, with_cpu
 from nqbench.report.table import Column, Field, Source, Table, joint, source_of, tabulate
 from nqbench.runs.layout import KINDS, PLOTS, RESULTS, recorded_runs
 
@@ -42,8 +43,10 @@ PAGE: Final = "effects"
 TITLE: Final = "What each change is worth"
 ABLATION: Final = "ablation"
 """The study whose recorded runs are shown beside the papers'."""
-SHORT: Final = "How many times as fast a program becomes: 2 is twice as fast, below 1 is slower"
-MEANING: Final = f"{SHORT}. Printed values are the papers', for the GPUs named"
+MEANING: Final = (
+    "How many times as fast a program becomes: 2 is twice as fast, below 1 is slower."
+    " Printed values are the papers', for the GPUs named"
+)
 BIG: Final = 20.0
 """Rows with a larger factor, either way, have a panel of their own: on the axis of a factor of 300,
 one of 1.1 cannot be seen."""
@@ -64,17 +67,21 @@ def write_effects(
     command: str,
     formats: Sequence[str] = FORMATS,
     figure_formats: Sequence[str] = FIGURE_FORMATS,
+    *,
+    cpu: Path | None = None,
 ) -> MatrixReport:
     """Write the matrix of some runs; ``command`` is what a reader types to get it again.
 
-    Raises ``StudyError`` (no effect in these runs, an unknown format), ``StoreError`` (not a run,
-    or the folder cannot be written).
+    ``cpu`` is a run whose CPU programs stand in the place of the runs' own. Raises ``StudyError``
+    (no effect in these runs, an unknown format), ``StoreError`` (not a run, or the folder cannot be
+    written).
     """
-    matrix = effects_matrix([observe(run) for run in runs])
+    matrix = effects_matrix(observe_all(runs, cpu))
     folder = PLOTS / "local" / PAGE if out is None else out
     page = Page(folder, formats or FORMATS, figure_formats)
     source = joint([source_of(run.data) for run in matrix.runs], command)
-    table, cells = matrix_table(matrix, source), cells_table(matrix, source)
+    table = with_cpu(matrix_table(matrix, source), matrix.runs)
+    cells = cells_table(matrix, source)
     page.heading(TITLE, 1)
     page.add(Paragraph(f"{MEANING}."))
     with styled():
@@ -83,16 +90,18 @@ def write_effects(
     page.table(table)
     page.table(cells, inline=False, size=f"{cells.size}: ")
     page.heading("Runs")
-    page.add(Bullets(tuple(dict.fromkeys(map(_about, matrix.runs)))))
+    baselines = [run.baseline for run in matrix.runs if run.baseline]
+    page.add(Bullets(tuple(dict.fromkeys(map(_about, (*matrix.runs, *baselines))))))
     return MatrixReport(tuple(page.write(PAGE)), table, cells)
 
 
 def write_recorded(
-    out: Path | None, command: str, formats: Sequence[str] = ()
+    out: Path | None, command: str, formats: Sequence[str] = (), *, cpu: Path | None = None
 ) -> list[MatrixReport]:
     """Write the matrix of every recorded run of a paper or of the ablation under ``results``.
 
-    The project's runs and a user's get a matrix each. Raises ``StudyError`` if there is no run.
+    The project's runs and a user's get a matrix each. ``cpu`` defaults to the recorded run of the
+    study ``cpu_baseline``. Raises ``StudyError`` if there is no run.
     """
     names = (*paper_names(), ABLATION)
     kinds = {kind: [r for name in names for r in recorded_runs(name, kind)] for kind in KINDS}
@@ -107,7 +116,8 @@ def write_recorded(
         folder = PLOTS / kind / PAGE
         if out is not None:
             folder = out / kind if len(filled) > 1 else out
-        reports.append(write_effects(runs, folder, command, formats))
+        baseline = cpu or next(iter(recorded_runs(CPU_BASELINE, kind)), None)
+        reports.append(write_effects(runs, folder, command, formats, cpu=baseline))
     return reports
 
 
@@ -229,6 +239,8 @@ _ROW_IN: Final = 0.19
 _HEAD_ROWS: Final = 2.2
 """Rows that a panel takes for its heads and its axis."""
 _HEAD_Y: Final = -1.05
+_HEAD_IN: Final = 0.085
+"""Width of a letter in the head of a column."""
 _LANE: Final = 0.7
 """Part of a row's height over which the markers of its devices are spread."""
 _PLOT_IN: Final = 3.4
@@ -314,8 +326,10 @@ def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
     ax.plot(
         [x for x, _ in hollow], [y for _, y in hollow], label="printed, the paper's GPU", **look
     )
-    for text, side in (("\u25c2 slower ", "right"), (" faster \u25b8", "left")):
-        ax.text(1, _HEAD_Y, text, ha=side, va="center", fontsize=7.5, color=GREY)
+    aside: dict[str, Any] = {"textcoords": "offset points", "annotation_clip": False}
+    aside |= {"va": "center", "fontsize": 7.5, "color": GREY}
+    for text, side, gap in (("\u25c2 slower", "right", -4), ("faster \u25b8", "left", 4)):
+        ax.annotate(text, (1, _HEAD_Y), (gap, 0), ha=side, **aside)
     _labels(ax, lines)
 
 
@@ -358,7 +372,9 @@ def _columns(matrix: Matrix) -> list[_Numbers]:
         _Numbers("printed", "#000000", 0.88, _printed_short),
     ]
     for i, device in enumerate(matrix.devices):
-        found.append(_Numbers(device, COLOURS[i], 0.58, partial(_measured_short, device=device)))
+        width_in = max(0.58, _HEAD_IN * len(device))
+        text_of = partial(_measured_short, device=device)
+        found.append(_Numbers(device, COLOURS[i], width_in, text_of))
     return found
 
 

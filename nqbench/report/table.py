@@ -138,9 +138,17 @@ class Table:
         for row in self.rows:
             yield [cell_text(c, column) for c, column in zip(row, self.columns, strict=True)]
 
-    def records(self) -> list[dict[str, str]]:
-        """Rows as in a data format, by heading."""
-        return [dict(zip(self.data_headings, row, strict=True)) for row in self.data()]
+    def records(self) -> list[dict[str, str | float | None]]:
+        """Rows as in a data format, by heading; numbers as numbers, ``None`` for an empty one."""
+        text = [c.kind == "text" for c in self.columns for _ in c.data_headings]
+        text += [True] * len(PROVENANCE)
+        return [
+            {
+                name: cell if words else (float(cell) if cell else None)
+                for name, cell, words in zip(self.data_headings, row, text, strict=True)
+            }
+            for row in self.data()
+        ]
 
     def data(self) -> Iterator[list[str]]:
         """Rows in a data format: every digit, empty where nothing is known."""

@@ -69,7 +69,7 @@ def write_paper(
     page.add(Bullets(tuple(str(source_of(run.data)) for run in (*runs, *baselines.values()))))
     page.section("Verdicts")
     page.table(counts_table(paper, verdicts, source), level=3)
-    page.table(_with_cpu(claims_table(paper, verdicts, source), runs), level=3)
+    page.table(with_cpu(claims_table(paper, verdicts, source), runs), level=3)
     page.table(details_table(paper, verdicts, source), level=3, inline=False)
     _figures(page, paper, runs, verdicts)
     _tables(page, paper, runs)
@@ -165,12 +165,12 @@ def claims_tables(
     deterministic counts walk large trees. Raises ``StudyError`` (no paper's run, unknown paper,
     runs that have nothing of the paper asked for) and ``StoreError`` (not a run).
     """
-    observed = _observed(runs, cpu)
+    observed = observe_all(runs, cpu)
     found = []
     for one in papers_of(observed, paper):
         mine = observed if paper else [r for r in observed if r.data.name == one.id]
         verdicts = judge(one, mine, full=full)
-        table = _with_cpu(claims_table(one, verdicts, joint_source(mine)), mine)
+        table = with_cpu(claims_table(one, verdicts, joint_source(mine)), mine)
         foreign = [note for run in mine if (note := _of_another_study(one, run))]
         if len(foreign) == len(mine) and not any(map(_rests_on_a_run, verdicts)):
             raise StudyError("; ".join(foreign))
@@ -178,7 +178,7 @@ def claims_tables(
     return found
 
 
-def _with_cpu(table: Table, runs: Sequence[Observed]) -> Table:
+def with_cpu(table: Table, runs: Sequence[Observed]) -> Table:
     """The table with a note on the run that the CPU programs' times come from."""
     notes = {
         f"CPU programs: {base.data.cpu}, {base.data.cpu_provenance}, for all devices"
@@ -207,7 +207,7 @@ def _of_another_study(paper: Paper, run: Observed) -> str:
     )
 
 
-def _observed(runs: Sequence[Path], cpu: Path | None) -> list[Observed]:
+def observe_all(runs: Sequence[Path], cpu: Path | None) -> list[Observed]:
     """Runs, with the CPU programs of the run ``cpu``. Raises ``StudyError`` if it has none."""
     baseline = observe(cpu) if cpu is not None else None
     if baseline and not any(p.cpu and p.ok for p in baseline.data.points):
@@ -230,7 +230,7 @@ def report_paper(
 
     ``cpu`` is a run whose CPU programs stand in the place of the runs' own.
     """
-    found = _observed(runs, cpu)
+    found = observe_all(runs, cpu)
     return write_paper(load_paper(name), found, out or default_out(runs[0]), full=full)
 
 

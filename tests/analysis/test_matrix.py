@@ -1,0 +1,224 @@
+"""The matrix of effects: the verdicts' numbers, what the records say, who has which cell."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nqbench.analysis.claims.judge import judge
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import observe, timed_runs
+from nqbench.analysis.matrix import Cell, Matrix, Row, chip, chip_of, effects_matrix, short
+from nqbench.errors import StudyError
+from nqbench.papers import load_paper, paper_names
+from nqbench.runs.layout import recorded_runs
+from tests.builders import H100, MINI, TRUTH, factorial
+from tests.papers.runs import STEPS, device, zhang
+
+ROOT = Path(__file__).parents[2]
+Points = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Matrix:
+    """The matrix of every run of the project."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        names = (*paper_names(), "ablation")
+        paths = [run for name in names for run in recorded_runs(name, "reference")]
+        return effects_matrix([observe(path) for path in paths])
+
+
+def row_of(matrix: Matrix, group: str, name: str, n: int) -> Row:
+    (row,) = [r for r in matrix.rows if (r.group, r.name, r.n) == (group, name, n)]
+    return row
+
+
+def measured(row: Row) -> list[Cell]:
+    return [cell for cell in row.cells if cell.provenance == "measured"]
+
+
+@pytest.mark.parametrize("name", paper_names())
+def test_it_agrees_with_the_verdicts_to_the_digit(name: str, recorded: Matrix) -> None:
+    paper = load_paper(name)
+    runs = timed_runs([run for run in recorded.runs if run.data.name == name])
+    devices = {run.data.device: chip_of(run.data) for run in runs}
+    verdicts = [v for v in judge(paper, runs) if v.device in devices]
+    checked = 0
+    for effect in paper.effects:
+        for verdict in verdicts if effect.claim else ():
+            for size in verdict.sizes if verdict.claim.id == effect.claim else ():
+                if size.n in effect.n and isinstance(size.value, Estimate):
+                    cell = row_of(recorded, short(paper), effect.id, size.n).cell(
+                        devices[verdict.device]
+                    )
+                    assert cell is not None
+                    assert cell.value == size.value
+                    checked += 1
+    assert checked >= 2
+
+
+QUOTIENTS = (
+    ("zhang2011", "shared_for_l1", 18, "naive_l1_48k", "shared_conflict", "kernel"),
+    ("zhang2011", "tail_check", 18, "shared_no_conflict", "low_divergence", "kernel"),
+    ("tanaka2011", "dynamic", 19, "none", "dynamic", "total"),
+    ("brodtkorb_part1", "v2_small", 1000, "gpu_v1", "gpu_v2", "total"),
+    ("fitness_schemes", "computed_pairs", 10_000, "gpu_coarse", "gpu_fine2", "value_s"),
+)
+"""Effect and size, the program before and after, and the recorded time that the paper is about."""
+
+
+@pytest.mark.parametrize(("paper", "name", "n", "before", "after", "what"), QUOTIENTS)
+def test_cells_of_papers_are_quotients_of_recorded_times(
+    paper: str, name: str, n: int, before: str, after: str, what: str, recorded: Matrix
+) -> None:
+    """From the files, without the code under test: means over rounds of the first such point."""
+    checked = 0
+    for run in recorded.runs:
+        if run.data.name != paper or run.data.simulated:
+            continue
+        records = by_key(ROOT / run.path)
+        manifest = json.loads((ROOT / run.path / "manifest.json").read_text(encoding="utf-8"))
+        means = []
+        for system in (before, after):
+            key = next(
+                point["key"]
+                for point in manifest["points"]
+                if (point["system"], point["factors"]["n"]) == (f"{paper}.{system}", n)
+            )
+            means.append(mean([seconds(record, what) for record in records[key]]))
+        cell = row_of(recorded, short(load_paper(paper)), name, n).cell(chip_of(run.data))
+        assert cell is not None
+        assert cell.value is not None
+        assert cell.value.value == pytest.approx(means[0] / means[1], rel=1e-12)
+        assert cell.value.low is not None
+        assert cell.value.low <= cell.value.value
+        checked += 1
+    assert checked
+
+
+def test_cells_of_the_ablation_are_means_over_pairs_of_recorded_times(recorded: Matrix) -> None:
+    for run in recorded.runs:
+        if run.data.name != "ablation" or run.data.simulated:
+            continue
+        pairs: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
+        for records in by_key(ROOT / run.path).values():
+            for record in records:
+                factors = dict(record["point"]["factors"])
+                if record["point"]["sweep"] == "factorial" and factors["n"] == 18:
+                    same = [factors[name] for name in ("layout", "loop", "assignment")]
+                    pairs[record["round"], *same][factors["memory"]] = record["value_s"]
+        assert len(pairs) == 12 * run.data.rounds
+        ratio = mean([pair["global"] / pair["shared"] for pair in pairs.values()])
+        cell = row_of(recorded, "ablation", "memory_shared", 18).cell(chip_of(run.data))
+        assert cell is not None
+        assert cell.value is not None
+        assert cell.value.value == pytest.approx(ratio, rel=1e-12)
+
+
+def by_key(folder: Path) -> Points:
+    """The measurements of a run by point."""
+    found: Points = defaultdict(list)
+    for line in (folder / "records.jsonl").read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        if record["status"] == "ok" and record["round"] > 0 and record["value_s"]:
+            found[record["key"]].append(record)
+    return found
+
+
+def seconds(record: dict[str, Any], what: str) -> float:
+    return float(record["value_s"] if what == "value_s" else record["phases"][what])
+
+
+def mean(values: list[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def test_old_and_new_devices_stand_in_one_row() -> None:
+    runs = [
+        zhang(dev=device("NVIDIA H200"), rounds=3).observed("zhang2011"),
+        zhang(dev=device("NVIDIA H100 80GB HBM3"), rounds=3).observed("zhang2011"),
+        factorial(H100 | {"identity": {"name": "NVIDIA H100 80GB HBM3"}}, (17, 18)).observed(),
+        factorial(MINI, (10, 12)).observed(),
+    ]
+    matrix = effects_matrix(runs)
+    assert matrix.devices == ("H100", "H200", "sim:mini")
+    assert matrix.simulated == ("sim:mini",)
+    row = row_of(matrix, "Zhang 2011", "shared_for_l1", 18)
+    assert [(c.device, c.provenance, c.printed) for c in row.cells] == [
+        ("GTX 480", "printed", "4.38"),
+        ("H200", "measured", ""),
+        ("H100", "measured", ""),
+    ]
+    for cell in measured(row):
+        assert cell.value is not None
+        truth = STEPS["naive_l1_48k"] / STEPS["shared_conflict"]
+        assert cell.value.value == pytest.approx(truth, rel=0.01)
+        assert cell.value.bounded
+    assert row.cell("sim:mini") is None
+    loop = row_of(matrix, "ablation", "loop_irrc", 18)
+    assert loop.label == "loop: branchy → irrc"
+    timed, counted = loop.cell("H100"), loop.cell("sim:mini")
+    assert timed is not None
+    assert timed.value is not None
+    assert timed.value.value == pytest.approx(1 / TRUTH["irrc"], rel=0.01)
+    assert counted is not None
+    assert counted.value is not None
+    assert (counted.n, counted.provenance, counted.value.exact) == (12, "simulated", True)
+    assert loop.cell("H200") is None
+
+
+def test_a_timed_ablation_is_shown_where_all_devices_have_it() -> None:
+    other = device("NVIDIA H200")
+    runs = [factorial(H100, (15, 17)).observed(), factorial(other, (15, 18)).observed()]
+    assert {row.n for row in effects_matrix(runs).rows} == {15}
+    apart = [factorial(H100, (15, 17)).observed(), factorial(other, (16, 18)).observed()]
+    matrix = effects_matrix(apart)
+    assert {row.n for row in matrix.rows} == {17, 18}
+    assert all(len(row.cells) == 1 for row in matrix.rows)
+
+
+def test_words_and_reasons_stand_where_there_is_no_number() -> None:
+    few = zhang(sizes=(15,)).observed("zhang2011")
+    row = row_of(
+        effects_matrix([few, factorial(device("NVIDIA H200"), (15,)).observed()]),
+        *("Zhang 2011", "tail_check", 18),
+    )
+    assert not measured(row)
+    ((where, why),) = row.reasons
+    assert where == "H100 PCIe"
+    assert "N=18" in why
+    words = load_paper("feinbube2010")
+    step = next(e for e in words.effects if e.id == "stack_in_shared")
+    assert words.printed(step, 16)["gtx275"] == "faster"
+
+
+def test_what_has_no_effect_is_refused() -> None:
+    run = zhang(rounds=3).observed("zhang2011", Path("one"))
+    with pytest.raises(StudyError, match="one and two are both runs of zhang2011 on NVIDIA H100"):
+        effects_matrix([run, zhang(rounds=3).observed("zhang2011", Path("two"))])
+    bare = zhang(sizes=(), dev=MINI).observed("zhang2011", Path("simulated"))
+    with pytest.raises(StudyError, match="no effect can be computed from simulated: give timed"):
+        effects_matrix([bare])
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("NVIDIA GeForce GTX480", "GTX 480"),
+        ("Gainward GeForce GTX 275", "GTX 275"),
+        ("NVIDIA GeForce GTX560 Ti", "GTX 560 Ti"),
+        ("Nvidia Quadro NVS 295", "NVS 295"),
+        ("Nvidia Tesla K80", "K80"),
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA", "NVIDIA"),
+    ],
+)
+def test_chips_have_short_names(name: str, wanted: str) -> None:
+    assert chip(name) == wanted

@@ -1,0 +1,128 @@
+"""The matrix of effects as people see it: page, tables, figure, command."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.container import ErrorbarContainer
+
+from nqbench.analysis.matrix import Matrix, effects_matrix
+from nqbench.report.figures.style import styled
+from nqbench.report.matrix import cells_table, effects_figure, matrix_table
+from nqbench.report.table import EMPTY, Source
+from tests.builders import H100, MINI, factorial
+from tests.cli.call import call
+from tests.papers.runs import device, zhang
+from tests.report.papers.test_reproduced import feinbube
+
+SOURCE = Source("a GPU", "measured", "nqbench effects")
+
+
+@pytest.fixture(scope="module")
+def matrix() -> Matrix:
+    runs = [
+        zhang(rounds=3).observed("zhang2011"),
+        zhang(dev=device("NVIDIA H200"), rounds=3).observed("zhang2011"),
+        feinbube().observed("feinbube2010"),
+        factorial(H100, (18,)).observed(),
+        factorial(MINI, (12,)).observed(),
+    ]
+    return effects_matrix(runs)
+
+
+def test_a_row_says_at_a_glance_who_found_what(matrix: Matrix) -> None:
+    table = matrix_table(matrix, SOURCE)
+    assert [c.heading for c in table.columns] == [
+        *("source", "change", "N", "printed", "H100 PCIe", "H200", "sim:mini, simulated"),
+    ]
+    rows = {(row[0], row[1]): row for row in table.texts()}
+    shared = rows["Zhang 2011", "work space in shared memory, not L1"]
+    assert shared[2:4] == ["18", "4.38 (GTX 480)"]
+    assert shared[4].startswith("3.3")
+    assert shared[6] == EMPTY
+    step = rows["Feinbube 2010", "stack in shared memory, not local"]
+    assert step[3] == "faster (GTX 275, GTX 295), slower (8600M GS, NVS 295)"
+    assert rows["ablation", "memory: global → shared"][6] != EMPTY
+    notes = " ".join(table.notes)
+    assert "There is no run of Feinbube 2010, ablation on H200" in notes
+    assert "Feinbube 2010: total times, the CPU's part included" in notes
+    assert "sim:mini: ratios of simulated issue slots at N = 12, exact; they are not times" in notes
+
+
+def test_every_cell_is_a_row_for_a_spreadsheet(matrix: Matrix) -> None:
+    cells = cells_table(matrix, SOURCE).records()
+    kinds = {cell["provenance"] for cell in cells}
+    assert kinds == {"printed", "measured", "simulated"} | {"measured"}
+    (printed,) = [c for c in cells if c["device"] == "GTX 480" and c["effect"] == "tail_check"]
+    assert (printed["times_as_fast"], printed["printed"], printed["N"]) == (1.34, "1.34", 18)
+    (word,) = [c for c in cells if c["device"] == "GTX 275" and c["effect"] == "dynamic_shared"]
+    assert (word["times_as_fast"], word["printed"]) == (None, "slower")
+
+
+def test_published_points_are_hollow_and_measured_ones_filled(matrix: Matrix) -> None:
+    with styled():
+        drawing = effects_figure(matrix, SOURCE)
+    panel, numbers, *_ = drawing.figure.axes
+    bars = [c for c in panel.containers if isinstance(c, ErrorbarContainer)]
+    looks = {str(bar.get_label()): bar.lines[0] for bar in bars}
+    assert list(looks) == [
+        *("H100 PCIe, measured", "H200, measured", "sim:mini, simulated issue slots, N = 12"),
+    ]
+    faces = [line.get_markerfacecolor() for line in looks.values()]
+    assert faces[0] != faces[1]
+    assert faces[2] == "white"
+    assert len({line.get_marker() for line in looks.values()}) == 3
+    (hollow,) = [line for line in panel.lines if line.get_label() == "printed, the paper's GPU"]
+    assert hollow.get_markerfacecolor() == "white"
+    xs: Any = hollow.get_xdata()
+    assert 4.38 in list(xs)
+    texts = [text.get_text() for text in numbers.texts]
+    assert {"4.38", "0.95\u20132.64", "faster/slower"} <= set(texts)
+
+
+def test_numbers_and_labels_do_not_cover_each_other(matrix: Matrix) -> None:
+    with styled():
+        figure = effects_figure(matrix, SOURCE).figure
+        figure.draw_without_rendering()
+        for ax in figure.axes:
+            labels = ax.get_yticklabels() if ax.axison else []
+            texts = [text for text in (*ax.texts, *labels) if text.get_text()]
+            boxes = [text.get_window_extent() for text in texts]
+            for i, box in enumerate(boxes):
+                assert box.x0 >= 0
+                assert box.x1 <= figure.bbox.x1
+                over = [n for n, other in enumerate(boxes[i + 1 :], i + 1) if box.overlaps(other)]
+                assert not over, [texts[n].get_text() for n in (i, *over)]
+
+
+def test_the_command_shows_recorded_runs_and_writes_them(tmp_path: Path) -> None:
+    done = call("effects", cwd=tmp_path)
+    assert done.code == 2
+    assert "there is no run of a paper or of the ablation under results" in done.err
+    builder = zhang(rounds=3)
+    builder.study = "zhang2011"
+    run = builder.write(tmp_path / "results" / "local" / "cuda-0" / "zhang2011")
+    shown = call("effects", "--format", "csv", cwd=tmp_path)
+    assert shown.code == 0, shown.err
+    assert "work space in shared memory, not L1" in shown.out
+    out = tmp_path / "plots" / "local" / "effects"
+    assert {p.name for p in out.iterdir()} == {
+        *("effects.md", "table-effects.csv", "table-effects-cells.csv"),
+        *(f"figure-effects.{form}" for form in ("svg", "pdf", "png")),
+    }
+    text = (out / "table-effects.csv").read_text(encoding="utf-8")
+    (row,) = [r for r in csv.DictReader(io.StringIO(text)) if r["change"].startswith("tail")]
+    assert float(row["H100_PCIe_low"]) < float(row["H100_PCIe"]) < float(row["H100_PCIe_high"])
+    assert row["command"] == "nqbench effects --format csv"
+    given = call("effects", str(run), "--out", str(tmp_path / "own"), "--json", cwd=tmp_path)
+    assert given.code == 0, given.err
+    assert {cell["device"] for cell in json.loads(given.out)} == {"GTX 480", "H100 PCIe"}
+    assert (tmp_path / "own" / "effects.md").exists()
+    wrong = call("effects", str(tmp_path / "none"), cwd=tmp_path)
+    assert wrong.code != 0
+    assert len(wrong.err.strip().splitlines()) == 1
