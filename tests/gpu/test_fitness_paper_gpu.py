@@ -68,7 +68,7 @@ def test_tables_and_figures(run: Observed) -> None:
 def test_claims_at_small_sizes_get_a_verdict(run: Observed) -> None:
     found = {v.claim.id: v for v in judge(load_paper(PAPER), [run])}
     for name in ("coarse_slow_small", "threads_slow_small", "coarse_max_speedup",
-                 "cpu_max_speedups", "cdp_depth_limit", "evaluation_share"):  # fmt: skip
+                 "cpu_max_forkjoin", "cdp_depth_limit", "evaluation_share"):  # fmt: skip
         assert found[name].word != "not measured", found[name].reason
     # 25 levels are one more than the paper's devices could; today's answer right.
     assert found["cdp_depth_limit"].word == "fails", found["cdp_depth_limit"].reason

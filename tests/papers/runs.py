@@ -166,8 +166,10 @@ def _nested_and_boards(made: Builder, coarse: dict[int, float]) -> None:
     own = fitness_levels(1000, "gpu_cdp", threshold=256, nesting=25)
     made.fail("nesting", own, "wrong", "answer 0, expected 660", "fitness_schemes.gpu_cdp")
     for i, n in enumerate((100, 1000, 10_000, 100_000, 1_000_000)):
-        own = fitness_levels(n, "gpu_coarse", board="valid")
-        made.time("boards", own, coarse[n] / (1 + 0.03 / 2**i), "fitness_schemes.gpu_coarse")
+        for board, slower in (("random", 1 + 0.03 / 2**i), ("valid", 1.0)):
+            own = fitness_levels(n, "gpu_coarse", board=board)
+            # Not as in the first sweep: boards are compared with boards of the same sweep.
+            made.time("boards", own, 2 * coarse[n] * slower, "fitness_schemes.gpu_coarse")
 
 
 def _searches(made: Builder) -> None:
@@ -235,14 +237,19 @@ def gtx480(*, rounds: int = 3) -> Builder:
     made.fail("processor", search_levels(10_000, 1), "wrong", "24310 moves", f"{SEARCH}.cpu_mapped")
     for n in (1000, 2000):
         for part, s in (("full", 1.0), ("math_only", 0.9), ("memory_only", 0.5)):
-            made.time("parts", search_levels(n, 1, part=part), s * 3e-4, f"{V}4")
-    for n, version in ((1000, 1), (1000, 2), (1000, 4), (2000, 1), (2000, 2), (2000, 4)):
-        profiled(made, n, version)
+            for version in (1, 4):
+                made.time("parts", search_levels(n, 1, part=part), s * 3e-4, f"{V}{version}")
+        for version in OCCUPANCY:
+            profiled(made, n, version)
+    for blocks, threads, s in ((105, 192, 1.0), (528, 256, 1.2)):
+        own = search_levels(1000, 50, "rectangle", blocks=blocks, block_size=threads)
+        made.time("launch", own, s * 50 * 4e-4, f"{V}8")
     return made
 
 
-OCCUPANCY = {1: 0.33, 2: 0.78, 4: 0.78}
-SECTORS = {1: 14.75, 2: 14.75, 4: 10.23}
+OCCUPANCY = {1: 0.33, 2: 0.78, 4: 0.78, 5: 0.78}
+SECTORS = {1: 14.75, 2: 14.75, 4: 10.23, 5: 10.23}
+CHOICE_SECTORS = {1: 17.0, 2: 17.0, 4: 17.0, 5: 1.0}
 
 
 def profiled(made: Builder, n: int, version: int) -> None:
@@ -265,7 +272,11 @@ def profiled(made: Builder, n: int, version: int) -> None:
         "divergent_branches": 2,
     }
     whole = {of_kernel(name, "evaluation"): value for name, value in counted.items()}
-    made.profile(whole | {of_kernel("achieved_occupancy", "apply"): 0.33})
+    choice = {
+        "achieved_occupancy": 0.33,
+        "global_load_sectors_per_request": CHOICE_SECTORS[version],
+    }
+    made.profile(whole | {of_kernel(name, "apply"): value for name, value in choice.items()})
 
 
 GPU = DeviceFacts("NVIDIA H100", "cuda", (9, 0), 132, shared_per_block_optin=232448)

@@ -69,6 +69,11 @@ def test_values_of_claims(verdicts: dict[str, Verdict]) -> None:
     assert value_of(verdicts["instruction_byte_ratio"]) == pytest.approx(4 * 820.9, rel=1e-3)
     assert value_of(verdicts["apply_occupancy"]) == pytest.approx(100 * 0.33 / 132)
     assert value_of(verdicts["math_memory_method"]) == pytest.approx(0.9, rel=1e-3)
+    assert value_of(verdicts["math_memory_sum"]) == pytest.approx(1 / 1.4, rel=1e-3)
+    assert value_of(verdicts["apply_transactions"]) == pytest.approx(17)
+    # Of 132 multiprocessors, 64 and 105 have a block.
+    assert value_of(verdicts["v1_low_occupancy"]) == pytest.approx(33 * 64 / 132)
+    assert value_of(verdicts["v2_occupancy"]) == pytest.approx(0.78 / 0.33 * 105 / 64)
     assert value_of(verdicts["flops_far_from_peak"]) == pytest.approx(
         141.84 / (2 * 128 * 132 * 1.755), rel=1e-3
     )

@@ -23,7 +23,7 @@ OLD_CARDS = "cannot run kernels"
 ALLOWED = {
     "brodtkorb_part1": {},
     "feinbube2010": {"contrary_effects": "it compares 2 generations"},
-    "fitness_schemes": {},
+    "fitness_schemes": {"sa_seconds": "without a test"},
     "tanaka2011": {"device_ranking": OLD_CARDS, "extrapolation_27": "nothing to judge"},
     "zhang2011": {"other_application": "without a test"},
 }
