@@ -559,6 +559,10 @@ def test_sizes_that_differ_are_mixed() -> None:
         ([1.002, 0.998, 1.001], {"expect": "value < 1"}, "no effect"),
         ([1.002, 0.998, 1.001], {"expect": "value > 1.001"}, "unclear"),  # not about an effect
         ([1.002, 0.998, 1.001], {"kind": "share"}, "unclear"),
+        ([1.002, 0.998, 1.001], {"expect": "0.8 < value < 1"}, "no effect"),
+        ([0.902, 0.898, 0.901], {"expect": "0.8 < value < 1"}, "holds"),
+        ([1.1, 1.2, 1.15], {"expect": "0.8 < value < 1"}, "fails"),
+        ([1.5, 0.5, 1.0], {"expect": "0.99 <= value <= 0.995"}, "unclear"),  # lies on both sides
         ([1.02, 0.98, 1.01], {}, "unclear"),
         ([1.005, 1.004, 1.006], {}, "holds"),
     ],
@@ -585,11 +589,20 @@ def test_no_effect_at_one_size_contradicts_an_effect_at_every_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("best", "word"), [(64, "unclear"), (128, "fails"), (256, "holds"), (512, "unclear")]
+    ("best", "least", "word"),
+    [
+        (64, 64, "unclear"),
+        (128, 64, "fails"),
+        (256, 64, "holds"),
+        (512, 64, "unclear"),
+        (1, 1, "fails"),  # nothing lies below
+    ],
 )
-def test_an_optimum_at_the_edge_of_the_sweep_refutes_nothing(best: int, word: str) -> None:
+def test_an_optimum_at_the_edge_of_the_sweep_refutes_nothing(
+    best: int, least: int, word: str
+) -> None:
     builder = Builder()
-    for size in (64, 128, 256, 512):
+    for size in (least, 128, 256, 512):
         took_s = 1.0 if size == best else 2.0
         builder.time("sizes", levels(15, block_size=size), took_s, "zhang2011.low_divergence")
     asked = {"kind": "optimum", "expect": "value == 256"}
@@ -599,7 +612,7 @@ def test_an_optimum_at_the_edge_of_the_sweep_refutes_nothing(best: int, word: st
     assert ("at the edge of the sweep" in found.reason) == (word == "unclear")
     measured = 'levels("low_divergence", "block_size")'
     inside = asked | {"expect": f"min({measured}) < value < max({measured})"}
-    expected = "unclear" if word == "unclear" else "holds"
+    expected = word if best in (least, 512) else "holds"
     assert verdict(inside, builder.observed("zhang2011")).word == expected
 
 

@@ -160,6 +160,22 @@ class _Form:
         return []
 
     @property
+    def band(self) -> tuple[float, float]:
+        """Limits of a condition such as ``0.8 < value < 1``; infinite where it is no band."""
+        match self.expect.tree.body if self.expect else None:
+            case ast.Compare(ast.Constant(low), [_, _], [ast.Name("value"), ast.Constant(high)]):
+                return float(str(low)), float(str(high))
+        return -math.inf, math.inf
+
+    @property
+    def against_one(self) -> bool:
+        """Whether the condition is that the value lies above 1, or below it (down to a limit)."""
+        match self.expect.tree.body if self.expect else None:
+            case ast.Compare(ast.Name("value"), [ast.Gt() | ast.Lt()], [ast.Constant(1)]):
+                return True
+        return 1 in self.band
+
+    @property
     def sized(self) -> bool:
         """Whether it depends on the size that it is asked at."""
         return self.expr.sized or (self.expect is not None and self.expect.sized)
@@ -309,23 +325,15 @@ def _evaluated(form: _Form, values: Values) -> list[tuple[Any, bool]]:
 
 def _word(claim: Claim, form: _Form, share: float, shown: Estimate | str) -> Word:
     """The first word at one size, from the share of resamples in which the claim is true."""
+    low, high = 0.0, math.inf
+    if isinstance(shown, Estimate):
+        low, high = shown.low or low, shown.high or high
     if share >= HOLDS:
         return "holds"
-    if share <= FAILS:
-        return "fails"
-    if claim.kind == "ratio" and _against_one(form) and isinstance(shown, Estimate):
-        low, high = shown.low or 0.0, shown.high or math.inf
-        if 1 / (1 + NO_EFFECT) <= low <= high <= 1 + NO_EFFECT:
-            return "no effect"
-    return "unclear"
-
-
-def _against_one(form: _Form) -> bool:
-    """Whether the condition is that the value lies above 1, or below it."""
-    match form.expect.tree.body if form.expect else None:
-        case ast.Compare(ast.Name("value"), [ast.Gt() | ast.Lt()], [ast.Constant(1)]):
-            return True
-    return False
+    if share <= FAILS and not (low < form.band[0] and form.band[1] < high):
+        return "fails"  # an interval on both sides of a band is too wide to tell
+    null = 1 / (1 + NO_EFFECT) <= low <= high <= 1 + NO_EFFECT
+    return "no effect" if claim.kind == "ratio" and form.against_one and null else "unclear"
 
 
 def _at_the_edge(claim: Claim, size: SizeVerdict, values: Values) -> SizeVerdict:
