@@ -155,7 +155,7 @@ class Values:
             )
         best = points[int(np.argmin([column[self.at] for column in columns]))].level(factor)
         numbers = _numbers(points, factor)
-        edges = (numbers[0], numbers[-1]) if numbers else ()
+        edges = numbers[:1] + numbers[-1:]
         if self.at == 0 and best in edges and best != 1:  # no level lies below 1
             self.edges[f"best {factor} {best} of {edges[0]} to {edges[1]}"] = None
         return best
