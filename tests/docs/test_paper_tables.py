@@ -40,7 +40,7 @@ def judged(paper: str) -> dict[tuple[str, str, str], dict[str, str]]:
 
 
 def effect(page: Path, cells: Sequence[str]) -> list[str]:
-    """A line of a table of effects. ``KeyError`` if nothing judged the claim at this N."""
+    """A line of a table of effects. ``KeyError`` for an unknown claim."""
     shown, n = cells[1], cells[2]
     paper, _, claim = shown.strip("`").rpartition(".")
     paper = paper or page.parent.name
@@ -51,7 +51,8 @@ def effect(page: Path, cells: Sequence[str]) -> list[str]:
     ]
     there = [row for row in found if row]
     if not there:
-        raise KeyError(f"{page}: nothing judged {shown} at N = {n}")
+        load_paper(paper).claim(claim)
+        return [cells[0], shown, n, *[NONE] * 3, "not judged"]
     values = [measured(row) if row else NONE for row in found]
     words = [verdict(row) if row else "" for row in found]
     each = "; ".join(f"{word} ({d})" for d, word in zip(DEVICES, words, strict=True) if word)
