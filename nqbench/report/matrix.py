@@ -138,8 +138,8 @@ def matrix_table(matrix: Matrix, source: Source) -> Table:
         (Column("printed"), printed_text),
     ]
     for device in matrix.devices:
-        name = f"{device}, simulated" if device in matrix.simulated else device
-        fields.append((Column(name, "ratio", spread=True), partial(_value, device=device)))
+        unit = "simulated" if device in matrix.simulated else ""
+        fields.append((Column(device, "ratio", unit, spread=True), partial(_value, device=device)))
     columns, rows = tabulate(matrix.rows, *fields)
     return Table("effects", TITLE, columns, rows, source, tuple(_notes(matrix)))
 
@@ -283,7 +283,9 @@ def effects_figure(matrix: Matrix, source: Source) -> Drawing:
         _numbers(beside, lines, columns)
     axes[-1][0].set_xlabel("times as fast, logarithmic")
     legend(figure, axes[0][0])
-    subtitle = "Times as fast through the change (below 1: slower). Bars: 95% intervals"
+    subtitle = "Times as fast through the change (below 1: slower)"
+    if len(matrix.devices) > len(matrix.simulated):
+        subtitle += ". Bars: 95% intervals"
     if len(panels) > 1:
         subtitle += f". Lower panel: factors above {BIG:g}"
     alt = f"{len(matrix.rows)} effects with printed, measured and simulated values."
@@ -321,11 +323,10 @@ def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
             kind = f"simulated {SIMULATED.label}, N = {_sizes(matrix, device)}"
         dots(ax, found, COLOURS[i], MARKERS[i], label=f"{device}, {kind}", **look)
     hollow = [(c.value.value, y) for y, row in rows for c in row.printed if c.value]
-    look = {"color": "#000000", "markerfacecolor": "white", "linestyle": "", "zorder": 2.5}
-    look |= {"marker": "D", "markersize": 4.6, "markeredgewidth": 0.9}
-    ax.plot(
-        [x for x, _ in hollow], [y for _, y in hollow], label="printed, the paper's GPU", **look
-    )
+    if hollow:
+        look = {"color": "#000000", "markerfacecolor": "white", "linestyle": "", "zorder": 2.5}
+        look |= {"marker": "D", "markersize": 4.6, "markeredgewidth": 0.9}
+        ax.plot(*zip(*hollow, strict=True), label="printed, the paper's GPU", **look)
     aside: dict[str, Any] = {"textcoords": "offset points", "annotation_clip": False}
     aside |= {"va": "center", "fontsize": 7.5, "color": GREY}
     for text, side, gap in (("\u25c2 slower", "right", -4), ("faster \u25b8", "left", 4)):
@@ -367,10 +368,9 @@ def _limits(lines: Sequence[_Line]) -> tuple[float, float]:
 
 
 def _columns(matrix: Matrix) -> list[_Numbers]:
-    found = [
-        _Numbers("N", GREY, 0.5, lambda row: number(row.n)),
-        _Numbers("printed", "#000000", 0.88, _printed_short),
-    ]
+    found = [_Numbers("N", GREY, 0.5, lambda row: number(row.n))]
+    if any(row.printed for row in matrix.rows):
+        found.append(_Numbers("printed", "#000000", 0.88, _printed_short))
     for i, device in enumerate(matrix.devices):
         width_in = max(0.58, _HEAD_IN * len(device))
         text_of = partial(_measured_short, device=device)
