@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from nqbench.analysis.compare.statistics import DEFAULT_MARGIN
+from nqbench.analysis.data.statistics import DEFAULT_MARGIN
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.runs.frame import column_of
 from nqbench.runs.frame import load as load_runs
@@ -216,7 +216,8 @@ def compare(
     within = parse_percentage(margin, "the margin") if isinstance(margin, str) else margin
     paths = [_path(run) for run in runs]
     names = [printable(path) for path in paths]
-    return compare_datasets(open_runs(paths), names, by=by, margin=within, value=value)
+    runs_ = open_runs(paths)
+    return compare_datasets(runs_, names, by=by, margin=within, value=value, paths=paths)
 
 
 def _command(study: Study, spec: str) -> list[str]:

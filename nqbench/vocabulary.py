@@ -60,6 +60,21 @@ COUNTERS: Final = {
     "barriers": "block barriers passed, per warp",
 }
 
+BETTER: Final[Mapping[str, Literal["lower", "higher"]]] = {
+    **dict.fromkeys(
+        (
+            *("warp_instructions", "issue_slots", "divergent_branches", "bank_conflicts"),
+            *("local_requests", "local_sectors", "local_bytes"),
+            *("global_requests", "global_sectors", "global_bytes"),
+        ),
+        "lower",
+    ),
+    "lane_efficiency": "higher",
+}
+"""Which direction of a counter is good: less work for the same answer, fuller warps, less traffic
+off the chip. The other counters have none: shared-memory accesses and atomics replace dearer ones,
+and a loop of fewer passes may do more in each."""
+
 PROGRAM_COUNTERS: Final = {"launches": "kernel launches in one run of a program"}
 """Further counters of a program. Each name is a total over the kernels; ``NAME@KERNEL`` (see
 ``of_kernel``) is the part of one of them."""

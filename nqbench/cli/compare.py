@@ -38,7 +38,8 @@ def compare(
         str | None,
         typer.Option(
             "--fail-on",
-            help="Exit code 1 if a point is slower[:2%] or differs[:1%], or no longer runs.",
+            help="Exit code 1 if a point is slower[:2%], a counter is worse or differs[:1%], or a"
+            " point no longer runs.",
         ),
     ] = None,
     out: OutFolder = None,
@@ -60,7 +61,10 @@ def compare(
             margin=parse_percentage(margin, "--margin"),
             value=value,
             command=shlex.join(command_line()),
+            paths=runs,
         )
+        if gate is not None:
+            gate.check(findings)
         _show(findings, out, formats or [])
     if gate is not None and _broken(gate, findings, f"--fail-on {fail_on}"):
         raise typer.Exit(EXIT_FAILED)

@@ -1,34 +1,38 @@
-"""A comparison: its tables, its sentences, and the page with its figures."""
+"""A comparison: its tables, and the page with its sentences and figures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Final, Literal
 
-from nqbench.analysis.compare.devices import RankCorrelation
-from nqbench.analysis.compare.match import labels
+from nqbench.analysis.compare.match import Matched, labels
+from nqbench.analysis.compare.rates import BUSY, ENERGY_S, Rated, Rates
 from nqbench.analysis.compare.request import Findings
-from nqbench.analysis.compare.runs import Compared, Comparison, Section
-from nqbench.analysis.compare.statistics import ALPHA
-from nqbench.analysis.data.estimate import CONFIDENCE
+from nqbench.analysis.compare.runs import Compared, Comparison, Group, Section
+from nqbench.analysis.compare.wording import sentences
+from nqbench.analysis.data.estimate import CONFIDENCE, Estimate
 from nqbench.analysis.data.quantities import CPU_TIME, Quantity
+from nqbench.analysis.data.statistics import ALPHA
 from nqbench.analysis.wording import number
-from nqbench.analysis.wording import ratio as ratio_text
 from nqbench.errors import AnalysisError
 from nqbench.report import table
 from nqbench.report.exporters import exporter
 from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.figures.style import GREY, Drawing, dots, finish, legend, new_figure, styled
 from nqbench.report.page import FIGURE_FORMATS, Bullets, Page
-from nqbench.report.table import Column, Source, Table, joint, slug, tabulate
+from nqbench.report.table import Cell, Column, Source, Table, joint, slug, tabulate
 
 QUIET: Final = ("same", "equal")
 """Verdicts that a reader in a hurry may skip."""
 INLINE_ROWS: Final = 60
 """Tables with more rows are linked, not shown on the page."""
+MILLION: Final = 1e6
+RatedPair = tuple[Matched, tuple[Rates, Rates]]
+"""A row of the table of rates."""
 
 ON_CPU: Final = "CPU time: whole programs on the CPU, independent of the GPU"
 MAX_ROWS: Final = 60
@@ -42,17 +46,27 @@ LOOKS: Final = {
     "same": ("#009E73", "o"),
     "unclear": (GREY, "D"),
     "equal": ("#009E73", "o"),
-    "differs": ("#CC79A7", "s"),
+    "better": ("#0072B2", "<"),
+    "worse": ("#D55E00", ">"),
+    "fewer": ("#CC79A7", "s"),
+    "more": ("#CC79A7", "P"),
 }
 """Colour and marker by verdict; either one identifies it."""
 
 
 def tables_of(findings: Findings) -> list[Table]:
-    """Every table: a summary first, then points, then what could not be compared."""
+    """Every table: a summary first, then the best variants, groups, points and their rates, then
+    what could not be compared.
+    """
     tables = [_summary(findings)]
     for index, comparison in enumerate(findings.comparisons, 1):
         which = str(index) if len(findings.comparisons) > 1 else ""
+        tables += _best(findings, comparison, which)
+        grouped = [(s, g) for s in comparison.sections for g in s.groups]
+        if grouped:
+            tables.append(_groups(findings, comparison, grouped, which))
         tables += [_points(findings, comparison, b, which) for b in comparison.sections]
+        tables += [_rates(findings, r, which) for r in findings.rated if r.comparison is comparison]
         if comparison.missing:
             tables.append(_missing(findings, comparison, which))
     if findings.ranks:
@@ -65,36 +79,6 @@ def tables_of(findings: Findings) -> list[Table]:
 def rendered(findings: Findings, form: str) -> str:
     """Every table in one format, one after the other. Raises ``StudyError`` for an unknown one."""
     return "\n".join(map(exporter(form), tables_of(findings)))
-
-
-def sentences(findings: Findings) -> list[str]:
-    """The results in words: one sentence per comparison and quantity, then the reversals."""
-    found = []
-    for comparison in findings.comparisons:
-        for section in comparison.sections:
-            counts = ", ".join(f"{n} {_plural(v, n)}" for v, n in section.counts.items() if n)
-            mean = ""
-            if section.overall is not None:
-                mean = f"; geometric mean of the ratios {ratio_text(section.overall)}"
-            found.append(
-                f"{comparison.names[1]} against {comparison.names[0]}, {section.quantity.label}"
-                f" of {len(section.rows)} points: {counts}{mean}."
-            )
-        if comparison.missing:
-            first, many = comparison.missing[0], comparison.unmatched
-            found.append(
-                f"{many} point{'s' if many > 1 else ''} could not be compared with"
-                f" {comparison.names[1]}; e.g. {first.label} (in {first.where}): {first.reason}."
-            )
-    found += _rank_sentences(findings.ranks)
-    found += [reversal.sentence() for reversal in findings.reversals]
-    if findings.several_devices and not findings.reversals:
-        found.append("No optimization clearly helps on one device and hurts on another.")
-    return found
-
-
-def _plural(verdict: str, count: int) -> str:
-    return "differ" if verdict == "differs" and count != 1 else verdict
 
 
 def changed(findings: Findings) -> list[tuple[Comparison, Compared]]:
@@ -161,16 +145,6 @@ def _size(row: Compared) -> float:
     return abs(math.log(value)) if 0 < value < math.inf else math.inf
 
 
-def _rank_sentences(ranks: Sequence[RankCorrelation]) -> list[str]:
-    """Of each sweep and quantity the largest size."""
-    largest = {(r.names, r.of, r.quantity.name): r for r in sorted(ranks, key=lambda r: r.n)}
-    return [
-        f"{r.names[0]} and {r.names[1]} order the {r.points} points of sweep {r.of} at N={r.n} by"
-        f" {r.quantity.label} with Spearman {r.spearman:.2f} and Kendall {r.kendall:.2f}."
-        for r in largest.values()
-    ]
-
-
 def _all(findings: Findings) -> Source:
     return joint([source_of(findings, c) for c in findings.comparisons], findings.command)
 
@@ -188,6 +162,109 @@ def _summary(findings: Findings) -> Table:
         (Column("geometric mean", "ratio", spread=True), lambda one: one[1].overall),
     )
     return Table("summary", "Comparison", columns, rows, _all(findings), findings.notes)
+
+
+def _best(findings: Findings, comparison: Comparison, which: str) -> list[Table]:
+    """The fastest variant of each size on either side."""
+    own = [a for a in findings.answers if a.comparison is comparison and a.best]
+    if not own:
+        return []
+    found = [
+        (best, name, lead)
+        for best in own[0].best
+        for name, lead in zip(comparison.names, best.leaders, strict=True)
+    ]
+    columns, rows = tabulate(
+        found,
+        (Column("N", "number"), lambda one: one[0].n),
+        (Column("variants", "number"), lambda one: one[0].variants),
+        (Column("on"), lambda one: one[1]),
+        (Column("fastest"), lambda one: one[0].called[one[2].point]),
+        (Column(own[0].section.quantity.label, "time", spread=True), lambda one: one[2].value),
+        (Column("next"), lambda one: one[0].called[one[2].next]),
+        (Column("next / fastest", "ratio", spread=True), lambda one: one[2].lead),
+        (Column("told apart"), lambda one: "yes" if one[2].clear else "no"),
+    )
+    notes = (
+        "Variants of one size compute the same answer; a configuration in several sweeps is one",
+        "told apart: the interval, widened for the number of variants, excludes 1",
+    )
+    title = "Fastest variants"
+    source = source_of(findings, comparison)
+    return [Table(slug("best", which), title, columns, rows, source, notes)]
+
+
+def _groups(
+    findings: Findings,
+    comparison: Comparison,
+    grouped: Sequence[tuple[Section, Group]],
+    which: str,
+) -> Table:
+    columns, rows = tabulate(
+        grouped,
+        (Column("quantity"), lambda one: one[0].quantity.label),
+        (Column("by"), lambda one: one[1].factor),
+        (Column("level"), lambda one: one[1].level),
+        (Column("points", "number"), lambda one: one[1].points),
+        (Column("geometric mean", "ratio", spread=True), lambda one: one[1].ratio),
+        (Column("verdict"), lambda one: one[1].verdict or ""),
+    )
+    title = f"By system and memory: {comparison.names[1]} against {comparison.names[0]}"
+    notes = ("Geometric means over the points that were compared; another choice has another mean",)
+    source = source_of(findings, comparison)
+    return Table(slug("groups", which), title, columns, rows, source, notes)
+
+
+def _rates(findings: Findings, rated: Rated, which: str) -> Table:
+    """Work per second, per multiprocessor and GHz, share of the roof, energy: a column per side."""
+    names = labels([pair.first for pair, _ in rated.rows])
+    fields: list[tuple[Column, Callable[[RatedPair], Cell]]] = [
+        (Column("point"), lambda row: names[row[0].first])
+    ]
+    rates = [one for _, both in rated.rows for one in both]
+    million = max((r.per_s.value for r in rates if r.per_s), default=0) >= MILLION
+    scale, unit = (1 / MILLION, "10^6/s") if million else (1, "1/s")
+    measures: tuple[tuple[str, str, float, Callable[[Rates], Estimate | float | None]], ...] = (
+        (rated.unit, unit, scale, lambda r: r.per_s),
+        (f"{rated.unit} per multiprocessor and GHz", unit, scale, lambda r: r.per_clock),
+        ("share of the roof", "%", 100, lambda r: r.share),
+        ("energy per launch", "J", 1, lambda r: r.energy_j),
+    )
+    for label, unit, scale, of in measures:
+        if all(of(one) is None for one in rates):
+            continue
+        for side, name in enumerate(rated.comparison.names):
+            spread = label != "share of the roof"
+            column = Column(f"{label}, {name}", "number", unit, spread=spread)
+            fields.append((column, partial(_rate, of=of, side=side, scale=scale)))
+    fields.append((Column("without energy because"), lambda row: _no_energy(row[1])))
+    columns, rows = tabulate(rated.rows, *fields)
+    title = f"Rates: {rated.comparison.names[1]} against {rated.comparison.names[0]}"
+    notes = (
+        "per multiprocessor and GHz: at the SM clock that was read while the point was timed",
+        *(
+            [f"share of the roof: least time by {rated.roofs}, over the time taken"]
+            if rated.roofs
+            else []
+        ),
+        "energy: of the whole board by NVML, from the first to the last timed launch of a"
+        " measurement, over their number; the counter moves every 0.1 s, so measurements below"
+        f" {ENERGY_S:g} s, or with kernels in less than {BUSY:.0%} of it, give none",
+    )
+    source = source_of(findings, rated.comparison)
+    return Table(slug("rates", which), title, columns, rows, source, notes)
+
+
+def _rate(
+    row: RatedPair, of: Callable[[Rates], Estimate | float | None], side: int, scale: float
+) -> Cell:
+    value = of(row[1][side])
+    return value.scaled(scale) if isinstance(value, Estimate) else value and value * scale
+
+
+def _no_energy(both: tuple[Rates, Rates]) -> str:
+    """Why a point has no energy on a side; once if it is the same on both."""
+    return "; ".join(dict.fromkeys(rates.no_energy for rates in both if rates.no_energy))
 
 
 def _points(findings: Findings, comparison: Comparison, section: Section, which: str) -> Table:
@@ -262,7 +339,17 @@ def _ranks(findings: Findings) -> Table:
         (Column("Kendall", "number"), lambda r: r.kendall),
         (Column("Kendall p", "number"), lambda r: r.kendall_p),
     )
-    notes = ("1: both devices rank the points the same; p: test of unrelated ranks",)
+    notes = (
+        "1: both devices rank the points the same; p: test of unrelated ranks. A sweep whose counts"
+        " are equal everywhere is left out",
+        *(
+            f"{section.quantity.label}: equal everywhere"
+            for section in {
+                s.quantity.name: s for c in findings.comparisons for s in c.sections
+            }.values()
+            if section.equal_everywhere
+        ),
+    )
     title = "Rank correlation between devices"
     return Table("ranks", title, columns, rows, _all(findings), notes)
 

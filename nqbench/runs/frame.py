@@ -9,6 +9,7 @@ One row per record (a measurement: one point in one round). Columns:
 ``value_s samples ended_by``               median kernel seconds, number of samples, why it stopped
 ``split_s transfer_s kernel_s reduce_s total_s``  phases, seconds; a program's own follow below
 ``sm_mhz memory_mhz temperature_c power_mw energy_mj clock_reasons``  a GPU's state while timed
+``sampled_s``  wall seconds of the timed launches with all between them, which the energy is of
 counters, resources, factors, derived numbers     one column each, by their own names; of one kernel
                                                   of a program ``NAME@KERNEL``
 ``key worker started wall_s``              identity and circumstances
@@ -41,7 +42,7 @@ PHASE_COLUMNS: Final = tuple(f"{phase}_s" for phase in KERNEL_PHASES)
 LEADING: Final = (
     *("run", "study", "sweep", "workload", "system", "label"),
     *("device", "device_kind", "simulated", "round", "order", "status", "reason"),
-    *("answer", "expected", "value_s", "samples", "ended_by"),
+    *("answer", "expected", "value_s", "samples", "sampled_s", "ended_by"),
     *PHASE_COLUMNS,
     *COUNTERS,
     *RESOURCES,
@@ -110,6 +111,7 @@ def recorded(record: Record, taken: Container[str] = RESERVED) -> Row:
     """
     row: Row = {
         **record.conditions(),
+        "sampled_s": record.spent_s.get("sample"),
         "device": record.device,
         "round": record.round,
         "order": record.order,

@@ -16,10 +16,10 @@ import numpy as np
 
 from nqbench.analysis.compare.match import Matched
 from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs
-from nqbench.analysis.compare.statistics import ALPHA
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.statistics import ALPHA
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.runs.layout import local_folder
 from nqbench.selftest.statistics import MAX_FALSE, Finding, Rate, SelfTest, right

@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.analysis.compare.statistics import ALPHA, DEFAULT_MARGIN
 from nqbench.analysis.data.estimate import CONFIDENCE, Estimate
+from nqbench.analysis.data.statistics import ALPHA, DEFAULT_MARGIN
 from nqbench.errors import StudyError
 from nqbench.selftest.trials import SCENARIOS, Outcome, Scenario, Trial, run_scenario
 

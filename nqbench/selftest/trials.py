@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from nqbench.analysis.compare.runs import Compared, compare_levels, compare_runs
-from nqbench.analysis.compare.statistics import DEFAULT_MARGIN
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.statistics import DEFAULT_MARGIN
 from nqbench.devices.fake.device import FakeDevice, FakeModel
 from nqbench.measure.sampling.sampling import Policy, sample
 from nqbench.plan import KernelPlan

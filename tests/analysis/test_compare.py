@@ -14,7 +14,10 @@ from nqbench.analysis.compare.devices import rank_correlations, reversals
 from nqbench.analysis.compare.match import distinguishing, labels
 from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import Comparison, compare_levels, compare_runs, judge
-from nqbench.analysis.compare.statistics import (
+from nqbench.analysis.compare.wording import reversal
+from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.data.statistics import (
     EVENT_STEP_S,
     Contrast,
     adjusted,
@@ -22,8 +25,6 @@ from nqbench.analysis.compare.statistics import (
     paired,
     welch,
 )
-from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.report.comparison import point_label, quantity_label, tables_of
 from tests.builders import H100, MINI, Builder, counters_of, factorial, interval, truth_s
@@ -141,8 +142,9 @@ def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
     two.rows[3]["warp_instructions"] += 1
     found = compare_runs(one.data(), two.data(), NAMES)
     by_name = {section.quantity.name: section for section in found.sections}
-    assert by_name["warp_instructions"].counts == {"equal": 23, "differs": 1}
-    assert by_name["lane_efficiency"].counts == {"equal": 24, "differs": 0}
+    assert by_name["warp_instructions"].counts == {"equal": 23, "better": 0, "worse": 1}
+    assert by_name["lane_efficiency"].counts == {"equal": 24, "better": 0, "worse": 0}
+    assert by_name["lane_efficiency"].equal_everywhere
     assert not any(row.ratio.bounded for row in found.rows)
 
 
@@ -151,7 +153,7 @@ def test_a_count_from_zero_differs_without_a_ratio() -> None:
     quiet = next(row for row in two.rows if row["bank_conflicts"] == 0)
     quiet["bank_conflicts"] = 7.0
     found = compare_runs(one.data(), two.data(), NAMES, value="bank_conflicts")
-    row = next(row for row in found.rows if row.verdict == "differs")
+    row = next(row for row in found.rows if row.verdict == "worse")
     assert row.first.value == 0
     assert row.ratio.value == float("inf")
     assert found.sections[0].overall is None
@@ -378,10 +380,9 @@ def test_a_factor_that_helps_on_one_device_and_hurts_on_the_other() -> None:
     assert found.change == "layout interleaved instead of per_thread (sweep factorial)"
     assert found.ratios[0].value == pytest.approx(0.8, rel=0.01)
     assert found.ratios[1].value == pytest.approx(1.2, rel=0.01)
-    assert found.sentence().startswith(
-        "layout interleaved instead of per_thread (sweep factorial): is 1.2"
-    )
-    assert "times as long on two (N=15)" in found.sentence()
+    said = reversal(found)
+    assert said.startswith("layout interleaved instead of per_thread (sweep factorial): is 1.2")
+    assert "times as long on two (N=15)" in said
 
 
 def test_a_step_between_versions_of_a_paper_turns_round() -> None:

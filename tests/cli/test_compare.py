@@ -51,7 +51,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("old", "again", "slower:2%", 0, "--fail-on slower:2%: none"),
         ("slow", "old", "slower", 0, "--fail-on slower: none"),
         ("count", "recount", "differs:1%", 1, "--fail-on differs:1%: 4 points"),
-        ("count", "recount", "slower", 2, "no times, only counts; use --fail-on differs"),
+        ("count", "recount", "slower", 2, "needs a time, but"),
     ],
 )
 def test_gates(runs: Path, reference: str, other: str, gate: str, code: int, said: str) -> None:
@@ -135,15 +135,15 @@ def test_files(runs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("compare old", "needs two runs, or one run and two levels"),
+        ("compare old", "needs two runs, or one run and, with `by`, two levels"),
         ("compare old old", "the same run is given twice"),
         ("compare old count", "these never share a column"),
         ("compare old nothing", "does not exist; give a run folder"),
-        ("compare old slow --by memory=a,b", "--by compares within one run, but 2 are given"),
-        ("compare old --by memory=global", "needs a factor and two levels"),
+        ("compare old slow --by memory=a,b", "are compared within one run, but 2 are given"),
+        ("compare old --by memory=global", "needs a factor and two different levels"),
         ("compare old slow --margin wide", "--margin 'wide' is not a percentage"),
         ("compare old slow --margin 100%", "a margin of 100% makes no sense"),
-        ("compare old slow --fail-on faster", "write slower or differs"),
+        ("compare old slow --fail-on faster", "write slower, worse, differs"),
         ("compare old slow --out /proc/nowhere", "cannot be written to /proc/nowhere"),
         ("compare old slow --value tmie", "did you mean 'time'"),
         ("selftest --trials 100 --device fake", "--trials is for the test device"),

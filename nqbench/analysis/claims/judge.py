@@ -20,10 +20,10 @@ import numpy as np
 from nqbench.analysis.claims.bootstrap import RESAMPLES, Resamples
 from nqbench.analysis.claims.effect_size import SizeWord, printed_effect, size_of, together
 from nqbench.analysis.claims.functions import TOO_OLD, Values
-from nqbench.analysis.compare.statistics import DEFAULT_MARGIN
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, in_times_of, timed_runs
 from nqbench.analysis.data.select import NotMeasured
+from nqbench.analysis.data.statistics import DEFAULT_MARGIN
 from nqbench.errors import StudyError
 from nqbench.papers.formula import OF_TIME, UNSAMPLED, Formula, evaluate, parse
 from nqbench.papers.schema import Claim, Paper

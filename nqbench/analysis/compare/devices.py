@@ -16,12 +16,11 @@ from itertools import combinations, pairwise, permutations
 from typing import Final
 
 from nqbench.analysis.compare.match import match_runs
-from nqbench.analysis.compare.statistics import ALPHA, adjusted, paired
-from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.dataset import Dataset, Level, PointResult
 from nqbench.analysis.data.estimate import CONFIDENCE, Estimate, quantile
 from nqbench.analysis.data.quantities import Quantity
+from nqbench.analysis.data.statistics import ALPHA, adjusted, between, paired
 from nqbench.analysis.factorial.effects import NOTEWORTHY, effects
-from nqbench.analysis.wording import does
 from nqbench.errors import AnalysisError
 
 MIN_RANKED: Final = 4
@@ -64,22 +63,73 @@ class Reversal:
     change: str
     ratios: tuple[Estimate, Estimate]
 
-    def sentence(self) -> str:
-        """The reversal in words."""
-        directions = [
-            f"{does(r, self.quantity)} on {n}" for r, n in zip(self.ratios, self.names, strict=True)
-        ]
-        return f"{self.change}: {directions[0]}, but {directions[1]} (N={self.n})."
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From one level of a factor to another, in one sweep at one size: the same on every device.
+
+    Of the factor ``system`` it is the step from one version of a paper's system to the next.
+    """
+
+    sweep: str
+    n: int
+    factor: str
+    base: Level
+    level: Level
+
+    def __str__(self) -> str:
+        """In words, without the size."""
+        if self.factor == "system":
+            what = f"{self.level} instead of {str(self.base).partition('.')[2]}"
+        else:
+            what = f"{self.factor} {self.level} instead of {self.base}"
+        return f"{what} (sweep {self.sweep})"
 
 
-Change = tuple[str, int]
-"""A change in words and the size: the same on every device."""
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """The change whose effect differs most between two devices, of ``compared`` changes.
+
+    ``ratios``  what it multiplies the quantity by, per device; ``ratio`` the second over the first
+    ``clear``   whether the difference is significant, corrected for the number of changes, and
+                large enough to report
+    """
+
+    quantity: Quantity
+    change: Change
+    ratios: tuple[Estimate, Estimate]
+    ratio: Estimate
+    compared: int
+    clear: bool
+
+
+def most_differing(sides: tuple[Dataset, Dataset], what: Quantity) -> Differing | None:
+    """The largest clear difference of an effect, else the largest; ``None`` without effects."""
+    one, two = (dict(changes(data, what)) for data in sides)
+    shared = [c for c in one if c in two and all(0 < d[c].value < math.inf for d in (one, two))]
+    if not shared:
+        return None
+    contrasts = [between(one[c], two[c]) for c in shared]
+    p_values = adjusted([c.p_different() for c in contrasts])
+    clear = [
+        (p <= ALPHA or one[c].exact) and abs(k.log_ratio) >= math.log(NOTEWORTHY)
+        for c, k, p in zip(shared, contrasts, p_values, strict=True)
+    ]
+    best = max(range(len(shared)), key=lambda i: (clear[i], abs(contrasts[i].log_ratio)))
+    change, ratio = shared[best], contrasts[best].estimate()
+    if one[change].exact:
+        ratio = Estimate(ratio.value, exact=True)
+    pair = (one[change], two[change])
+    return Differing(what, change, pair, ratio, len(shared), clear[best])
 
 
 def rank_correlations(
     runs: Sequence[Dataset], names: Sequence[str], what: Quantity
 ) -> list[RankCorrelation]:
-    """Of every two runs, sweep by sweep and size by size; short sweeps are left out."""
+    """Of every two runs, sweep by sweep and size by size.
+
+    Short sweeps are left out, and counters that are equal at every point of a sweep.
+    """
     found = []
     for i, j in combinations(range(len(runs)), 2):
         pair = (names[i], names[j])
@@ -92,6 +142,8 @@ def rank_correlations(
             place = (matched.first.sweep, matched.first.n)
             groups.setdefault(place, []).append((values[0].value, values[1].value))
         for (sweep, n), both in sorted(groups.items()):
+            if what.kind == "counter" and all(a == b for a, b in both):
+                continue  # equal everywhere: a test of unrelated orders would say nothing
             one = _rank(pair, what, sweep, n, both)
             if one is not None:
                 found.append(one)
@@ -140,7 +192,7 @@ def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> 
     """Every change that reverses between two devices, the strongest first."""
     if not what.better:
         return []  # neither direction is good by itself
-    clear = [_clear(list(_changes(data, what))) for data in runs]
+    clear = [_clear(list(changes(data, what))) for data in runs]
     found = []
     for i, j in combinations(range(len(runs)), 2):
         for key in clear[i]:
@@ -148,11 +200,12 @@ def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> 
                 continue
             one, two = clear[i][key], clear[j][key]
             if (one.value - 1) * (two.value - 1) < 0:
-                found.append(Reversal((names[i], names[j]), what, key[1], key[0], (one, two)))
+                found.append(Reversal((names[i], names[j]), what, key.n, str(key), (one, two)))
     return sorted(found, key=lambda r: -min(abs(math.log(e.value)) for e in r.ratios))
 
 
-def _changes(data: Dataset, what: Quantity) -> Iterable[tuple[Change, Estimate]]:
+def changes(data: Dataset, what: Quantity) -> Iterable[tuple[Change, Estimate]]:
+    """Every main effect of a factor, and every step from one version of a system to the next."""
     for sweep in data.sweeps:
         try:
             found = effects(data, sweep, what)
@@ -160,8 +213,8 @@ def _changes(data: Dataset, what: Quantity) -> Iterable[tuple[Change, Estimate]]
             continue  # a sweep without factors, or with nothing to compare, has no effects
         for effect in found:
             if effect.factor != "system":
-                change = f"{effect.factor} {effect.level} instead of {effect.base}"
-                yield (f"{change} (sweep {sweep})", effect.n), effect.ratio
+                change = Change(sweep, effect.n, effect.factor, effect.base, effect.level)
+                yield change, effect.ratio
         yield from _steps(data, sweep, what)
 
 
@@ -182,8 +235,7 @@ def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[tuple[Change, 
                     if not first or not second:
                         continue
                     found = Estimate(second / first, exact=True)
-                change = f"{two} instead of {one.partition('.')[2]} (sweep {sweep})"
-                yield (change, n), found
+                yield Change(sweep, n, "system", one, two), found
 
 
 def _consecutive(data: Dataset, present: Sequence[str]) -> list[tuple[str, str]]:

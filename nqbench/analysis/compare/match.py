@@ -71,11 +71,11 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
     present = list(dict.fromkeys(_text(p, factor) for p in data.points))
     if factor not in ("sweep", *_recorded(data.points)):
         known = ", ".join(["sweep", *(f for f in _recorded(data.points) if f != "n")])
-        raise StudyError(f"--by {factor}: {data.name} varies no such factor; it has {known}")
+        raise StudyError(f"by {factor}: {data.name} varies no such factor; it has {known}")
     for level in levels:
         if level not in present:
             listed = ", ".join(present[:SHOWN]) + (", ..." if len(present) > SHOWN else "")
-            raise StudyError(f"--by {factor}: {data.name} has no level {level!r}; it has {listed}")
+            raise StudyError(f"by {factor}: {data.name} has no level {level!r}; it has {listed}")
     sides = [[p for p in data.points if _text(p, factor) == level] for level in levels]
     factors = [f for f in _recorded(data.points) if f != factor]
     following = [f for f in factors if _follows(f, *sides)]
@@ -100,6 +100,14 @@ def labels(points: Sequence[PointResult]) -> dict[PointResult, str]:
     plain = {point: label(point, shown) for point in points}
     often = Counter(plain.values())
     return {p: f"{text} ({p.sweep})" if often[text] > 1 else text for p, text in plain.items()}
+
+
+def variants(points: Sequence[PointResult]) -> dict[PointResult, str]:
+    """Each of several points of one size in words that distinguish it, without the size."""
+    return {
+        point: " ".join(part for part in text.split() if not part.startswith("N="))
+        for point, text in labels(points).items()
+    }
 
 
 def distinguishing(points: Sequence[PointResult]) -> tuple[str, ...]:

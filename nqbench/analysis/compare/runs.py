@@ -1,5 +1,6 @@
-"""Comparison of points: ``faster``, ``slower``, ``same`` or ``unclear`` for times, with intervals;
-``equal`` or ``differs`` for deterministic counters, which compare exactly.
+"""Comparison of points: ``faster``, ``slower``, ``same`` or ``unclear`` for times, with intervals.
+Deterministic counters compare exactly: ``equal``, else ``better`` or ``worse``, or ``more`` or
+``fewer`` where neither direction is good by itself.
 
 Ratios are second over first: below 1 the second side takes less.
 """
@@ -12,7 +13,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from nqbench.analysis.compare.match import Matched, Matching, Missing, match_levels, match_runs
-from nqbench.analysis.compare.statistics import (
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
+from nqbench.analysis.data.statistics import (
     ALPHA,
     DEFAULT_MARGIN,
     EVENT_STEP_S,
@@ -22,16 +26,19 @@ from nqbench.analysis.compare.statistics import (
     contrast,
     overall,
 )
-from nqbench.analysis.data.dataset import Dataset, PointResult
-from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
 from nqbench.errors import AnalysisError, StudyError
 
 EVENT_DEVICES: Final = ("cuda", "nvbench")
 """Devices whose kernel times come from CUDA events."""
-Verdict = Literal["faster", "slower", "same", "unclear", "equal", "differs"]
+Verdict = Literal[
+    "faster", "slower", "same", "unclear", "equal", "better", "worse", "fewer", "more"
+]
 TIME_VERDICTS: Final[tuple[Verdict, ...]] = ("faster", "slower", "same", "unclear")
-COUNT_VERDICTS: Final[tuple[Verdict, ...]] = ("equal", "differs")
+JUDGED_COUNTS: Final[tuple[Verdict, ...]] = ("equal", "better", "worse")
+PLAIN_COUNTS: Final[tuple[Verdict, ...]] = ("equal", "fewer", "more")
+"""Of counters that have a good direction, and of those that have none (``Quantity.better``)."""
+GROUPED_BY: Final = ("system", "memory")
+"""Factors whose levels get a geometric mean each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,18 +61,43 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """The points of a section with one level of a factor, and their geometric mean.
+
+    ``verdict``  on that mean, corrected for the groups of the factor; ``None`` for counts
+    """
+
+    factor: str
+    level: str
+    points: int
+    ratio: Estimate | None
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Section:
-    """All points under one quantity, with the geometric mean over them (``None``: undefined)."""
+    """All points under one quantity, with the geometric mean over them (``None``: undefined).
+
+    ``groups``  means by system and by class of memory, where the points have several
+    """
 
     quantity: Quantity
     rows: tuple[Compared, ...]
     overall: Estimate | None
+    groups: tuple[Group, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
         """Number of points per verdict, the verdicts that occur not at all included."""
-        names = TIME_VERDICTS if self.quantity.kind == "time" else COUNT_VERDICTS
+        names = TIME_VERDICTS
+        if self.quantity.kind == "counter":
+            names = JUDGED_COUNTS if self.quantity.better else PLAIN_COUNTS
         return {name: sum(row.verdict == name for row in self.rows) for name in names}
+
+    @property
+    def equal_everywhere(self) -> bool:
+        """Whether every point has the same count on both sides: nothing is left to test."""
+        return all(row.verdict == "equal" for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,8 +262,22 @@ def _times(
 ) -> list[Section]:
     """Kernels and, separately, CPU programs: another GPU does not change what those take.
 
-    Verdicts are corrected for all points together.
+    Each of the two is a family of its own: verdicts are corrected for all of its points together.
     """
+    parts = {
+        what: [pair for pair in pairs if not _on_cpu(pair, what)],
+        CPU_TIME: [pair for pair in pairs if _on_cpu(pair, what)],
+    }
+    return [_timed(own, sides, part, design, margin) for part, own in parts.items() if own]
+
+
+def _timed(
+    pairs: Sequence[Matched],
+    sides: tuple[Dataset, Dataset],
+    what: Quantity,
+    design: Literal["paired", "welch"],
+    margin: float,
+) -> Section:
     same_run = design == "paired"
     step_s = max(event_step_s(data) for data in sides)
     values = [(p.first.values(what), p.second.values(what)) for p in pairs]
@@ -239,7 +285,7 @@ def _times(
     rows = tuple(
         Compared(
             pair,
-            CPU_TIME if _on_cpu(pair, what) else what,
+            what,
             _estimate(pair.first, what),
             _estimate(pair.second, what),
             c.estimate(),
@@ -249,15 +295,32 @@ def _times(
         )
         for pair, c, (verdict, p) in zip(pairs, contrasts, judge(contrasts, margin), strict=True)
     )
-    sections = []
-    for part in (what, CPU_TIME) if what == TIME else (what,):
-        own = [i for i, row in enumerate(rows) if row.quantity is part]
-        if own:
-            firsts, seconds = zip(*(values[i] for i in own), strict=True)
-            mean = overall(firsts, seconds, same_run=same_run, step_s=step_s)
-            held = tuple(rows[i] for i in own)
-            sections.append(Section(part, held, mean.estimate() if mean else None))
-    return sections
+
+    def mean(own: Sequence[int]) -> Contrast | None:
+        firsts, seconds = zip(*(values[i] for i in own), strict=True)
+        return overall(firsts, seconds, same_run=same_run, step_s=step_s)
+
+    whole = mean(range(len(rows)))
+    groups: list[Group] = []
+    for factor, levels in _levels(pairs):
+        means = {level: found for level, own in levels.items() if (found := mean(own))}
+        for (level, one), (verdict, _) in zip(
+            means.items(), judge(list(means.values()), margin), strict=True
+        ):
+            groups.append(Group(factor, level, len(levels[level]), one.estimate(), verdict))
+    return Section(what, rows, whole.estimate() if whole else None, tuple(groups))
+
+
+def _levels(pairs: Sequence[Matched]) -> Iterable[tuple[str, dict[str, list[int]]]]:
+    """Of each factor of ``GROUPED_BY`` that has several levels, which pairs have which."""
+    for factor in GROUPED_BY:
+        levels: dict[str, list[int]] = {}
+        for i, pair in enumerate(pairs):
+            level = str(pair.first.level(factor))
+            if level != INAPPLICABLE:
+                levels.setdefault(level, []).append(i)
+        if len(levels) > 1:
+            yield factor, levels
 
 
 def _on_cpu(pair: Matched, what: Quantity) -> bool:
@@ -283,12 +346,30 @@ def _counts(pairs: Sequence[Matched], what: Quantity) -> Section:
     rows = []
     for pair in pairs:
         one, two = _estimate(pair.first, what), _estimate(pair.second, what)
-        verdict: Verdict = "equal" if one.value == two.value else "differs"
+        verdict = _counted(one.value, two.value, what)
         rows.append(Compared(pair, what, one, two, _exact_ratio(one, two), verdict))
+    groups = [
+        Group(factor, level, len(own), _exact_mean([rows[i] for i in own]))
+        for factor, levels in _levels(pairs)
+        for level, own in levels.items()
+    ]
+    return Section(what, tuple(rows), _exact_mean(rows), tuple(groups))
+
+
+def _counted(one: float, two: float, what: Quantity) -> Verdict:
+    if one == two:
+        return "equal"
+    if not what.better:
+        return "more" if two > one else "fewer"
+    return "better" if (two < one) == (what.better == "lower") else "worse"
+
+
+def _exact_mean(rows: Sequence[Compared]) -> Estimate | None:
+    """Geometric mean of exact ratios; a count of zero has none."""
     logs = [math.log(r.ratio.value) for r in rows if 0 < r.ratio.value < math.inf]
-    complete = len(logs) == len(rows)  # a count of zero has no geometric mean
-    mean = Estimate(math.exp(math.fsum(logs) / len(logs)), exact=True) if complete else None
-    return Section(what, tuple(rows), mean)
+    if len(logs) < len(rows):
+        return None
+    return Estimate(math.exp(math.fsum(logs) / len(logs)), exact=True)
 
 
 def _exact_ratio(one: Estimate, two: Estimate) -> Estimate:

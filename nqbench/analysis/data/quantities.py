@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from nqbench.errors import AnalysisError
 from nqbench.system.suggest import suggestion
-from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS, is_counter, plain_name
+from nqbench.vocabulary import BETTER, COUNTERS, PROGRAM_COUNTERS, is_counter, plain_name
 from nqbench.workloads import phases
 
 
@@ -78,11 +78,6 @@ def quantity(name: str) -> Quantity:
     if is_counter(name):
         plain, kernel = plain_name(name)
         label = plain.replace("_", " ") + (f" of {kernel}" if kernel else "")
-        better: Literal["lower", "higher", ""] = "lower"
-        if plain == "lane_efficiency":
-            better = "higher"
-        elif plain in ("thread_instructions", "float_operations", "integer_operations"):
-            better = ""
-        return Quantity(name, label, (name,), "counter", better=better)
+        return Quantity(name, label, (name,), "counter", better=BETTER.get(plain, ""))
     known = ("time", *phases(), *COUNTERS, *PROGRAM_COUNTERS, OFF_CHIP.name)
     raise AnalysisError(f"no quantity is called {name!r}; {suggestion(name, known)}")

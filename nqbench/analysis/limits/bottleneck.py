@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nqbench.analysis.compare.statistics import EVENT_STEP_S, paired
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.statistics import EVENT_STEP_S, paired
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
 from nqbench.point import PART

@@ -168,6 +168,21 @@ def flops_per_s(data: Dataset) -> float | None:
     return 2 * instructions if instructions else None
 
 
+def data_sheet(data: Dataset) -> Ceilings | None:
+    """The ceilings of a known GPU by its data sheet; ``None`` where one of them is not known."""
+    rates: dict[str, tuple[str, Kind, float | None]] = {
+        "copy": ("device memory", "bytes", bytes_per_s(data)),
+        "fma": ("FP32 multiply-add", "float", flops_per_s(data)),
+        "int_add": ("INT32 add", "integer", integers_per_s(data)),
+    }
+    found = {
+        operation: Ceiling(operation, name, kind, Estimate(rate))
+        for operation, (name, kind, rate) in rates.items()
+        if rate
+    }
+    return Ceilings(data.device, found) if len(found) == len(rates) else None
+
+
 def _peak_gflops(data: Dataset) -> float | None:
     found = flops_per_s(data)
     return found / 1e9 if found else None

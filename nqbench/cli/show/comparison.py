@@ -8,25 +8,26 @@ from typing import Final
 
 from nqbench.analysis.compare.request import Findings
 from nqbench.analysis.compare.runs import Compared, Comparison
+from nqbench.analysis.compare.wording import sentences
 from nqbench.analysis.wording import ratio
 from nqbench.cli.show.console import say
 from nqbench.cli.show.outcome import show_paths
 from nqbench.cli.show.tables import show_table
-from nqbench.report.comparison import changed, difference, point_label, quantity_label, sentences
+from nqbench.report.comparison import changed, difference, point_label, quantity_label
 
 MAX_ROWS: Final = 30
 """Points listed on a screen, the largest changes; files hold all of them."""
 
 
 def show_comparison(findings: Findings, paths: Sequence[Path]) -> None:
-    """The points that changed, the findings in words, and the files."""
+    """The findings in words, the points that changed, and the files."""
+    for sentence in sentences(findings):
+        say(sentence, bullet="* ")
     rows = changed(findings)
     if rows:
         _show_changes(findings, rows[:MAX_ROWS])
         if len(rows) > MAX_ROWS:
             say(f"... and {len(rows) - MAX_ROWS} more; --out FOLDER writes all of them")
-    for sentence in sentences(findings):
-        say(sentence, bullet="* ")
     for note in findings.notes:
         say(note)
     show_paths(paths)

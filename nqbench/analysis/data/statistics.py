@@ -15,7 +15,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.analysis.data.estimate import CONFIDENCE, Estimate
+from nqbench.analysis.data.estimate import CONFIDENCE, Estimate, quantile
 from nqbench.errors import StudyError
 
 ALPHA: Final = 1 - CONFIDENCE
@@ -125,6 +125,28 @@ def welch(first: Values, second: Values, *, step_s: float = 0.0) -> Contrast:
 def contrast(first: Values, second: Values, *, same_run: bool, step_s: float = 0.0) -> Contrast:
     """The contrast that suits the two sides."""
     return (paired if same_run else welch)(first, second, step_s=step_s)
+
+
+def between(first: Estimate, second: Estimate) -> Contrast:
+    """Contrast of two estimates from independent rounds, such as one effect on two devices."""
+    log_ratio = math.log(second.value) - math.log(first.value)
+    errors = [_error(e) for e in (first, second)]
+    rounds = min(first.rounds, second.rounds)
+    total = sum(e**2 for e in errors)
+    if math.isnan(total):
+        return Contrast(log_ratio, math.nan, math.nan, rounds, "none")
+    parts = [e**4 / (s.rounds - 1) for e, s in zip(errors, (first, second), strict=True) if e]
+    return Contrast(
+        log_ratio, math.sqrt(total), total**2 / sum(parts) if parts else rounds - 1, rounds, "welch"
+    )
+
+
+def _error(estimate: Estimate) -> float:
+    """Standard error of the logarithm behind a t interval over rounds; NaN without one."""
+    if estimate.low is None or estimate.high is None or estimate.rounds < 2:
+        return math.nan
+    half = (math.log(estimate.high) - math.log(estimate.low)) / 2
+    return half / quantile(estimate.rounds, CONFIDENCE)
 
 
 def overall(

@@ -1,0 +1,411 @@
+"""What a comparison says in words, on runs whose truth is known and against the records of two."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import statistics
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nqbench.analysis.compare.rates import ENERGY_S, energies
+from nqbench.analysis.compare.request import Findings, Gate, compare_datasets
+from nqbench.analysis.compare.runs import compare_runs
+from nqbench.analysis.compare.wording import sentences
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import PointResult
+from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.data.statistics import welch
+from nqbench.errors import StudyError
+from nqbench.vocabulary import BETTER, COUNTERS
+from tests.builders import MINI, Builder, counters_of
+
+REFERENCE = Path(__file__).parents[2] / "results" / "reference"
+H100 = REFERENCE / "h100" / "zhang2011"
+H200 = REFERENCE / "h200" / "zhang2011"
+TIMES = {"none": 5.0, "conflict_free": 4.0, "dynamic": 3.0, "both": 2.0}
+
+
+def device(name: str, units: int = 132) -> dict[str, Any]:
+    facts = {"name": name, "multiprocessors": units}
+    return {"spec": "cuda:0", "kind": "cuda", "identity": {"name": name}, "facts": facts}
+
+
+def run(name: str = "A", seed: int = 1, units: int = 132, **changed: Any) -> Builder:
+    """The four systems of a paper; ``changed`` gives times, or what was recorded, by system."""
+    builder = Builder(device(name, units), seed=seed)
+    every = {"sm_mhz": 1980, "occupancy": 0.5, "threads": 264 * 64, "memory": "shared"}
+    for system, time_s in TIMES.items():
+        own = {**every, **changed.get("all", {}), **changed.get(system, {})}
+        levels = {"n": 15, "block_size": 64, "memory": own.pop("memory")}
+        builder.time("ablation", levels, own.pop("s", time_s), f"tanaka2011.{system}", **own)
+    return builder
+
+
+def said(one: Builder, two: Builder) -> str:
+    return "\n".join(sentences(compare_datasets([one.data(), two.data()])))
+
+
+SLOWER: dict[str, Any] = {system: {"s": 1.1 * time_s} for system, time_s in TIMES.items()}
+HBM3, HBM3E = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
+CASES = {
+    "the same": (
+        (run(), run("B", 2)),
+        (
+            "Fastest of 4 variants at N=15 on both: tanaka2011.both, 1.999 s on A",
+            "the next, tanaka2011.dynamic, takes 1.500 [1.497, 1.503] and 1.501",
+            "The order clearly changes in none of 6 pairs of variants.",
+            "No effect of 3 clearly differs by 2% or more",
+        ),
+        ("consistent with",),
+    ),
+    "another order": (
+        (run(), run("B", 2, both={"s": 3.5})),
+        (
+            "Fastest of 4 variants at N=15: tanaka2011.both on A (1.999 s)",
+            "but tanaka2011.dynamic on B (3.0",
+            "The order clearly changes in 1 of 6 pairs of variants; most of all,",
+            "differs most: tanaka2011.both instead of dynamic (sweep ablation), N=15: is 1.5",
+            "is consistent with no recorded fact. Equal on both: SM clock (1980 MHz)",
+        ),
+        ("is consistent with bandwidth",),
+    ),
+    "bandwidth": (
+        (
+            run(HBM3, none={"memory": "global"}),
+            run(HBM3E, 2, none={"memory": "global", "s": 4.5}),
+        ),
+        (
+            "differs most: tanaka2011.conflict_free instead of none",
+            "That difference of the effects is consistent with bandwidth of device memory",
+            "3.35 TB/s on NVIDIA H100 80GB HBM3, 4.80 TB/s on NVIDIA H200",
+            "at most a factor of 1.43, seen is 1.11)",
+            "global 0.8987 [0.8935, 0.9038] (faster)",
+            "shared 1.000 [0.9987, 1.002] (same)",
+        ),
+        ("only a factor",),
+    ),
+    "bandwidth that points the other way": (
+        (run(HBM3, none={"memory": "global"}), run(HBM3E, 2, none={"memory": "global", "s": 5.5})),
+        (
+            "is consistent with no recorded fact. What does differ",
+            "points the other way: bandwidth",
+        ),
+        (),
+    ),
+    "clock": (
+        (run(), run("B", 2, all={"sm_mhz": 1800}, **SLOWER)),
+        (
+            "The ratio of all points is consistent with SM clock 1980 MHz on A, 1800 MHz on B",
+            "at most a factor of 1.1, seen is 1.1)",
+            "Per multiprocessor and GHz, B does 1.00",
+        ),
+        (),
+    ),
+    "a clock that explains a part only": (
+        (run(), run("B", 2, all={"sm_mhz": 1940}, **SLOWER)),
+        ("consistent with SM clock", "only a factor of 1.02, seen is 1.1)"),
+        (),
+    ),
+    "a clock that explains nothing": (
+        (run(), run("B", 2, all={"sm_mhz": 2100}, **SLOWER)),
+        (
+            "is consistent with no recorded fact. What does differ",
+            "SM clock 1980 MHz on A, 2100 MHz",
+        ),
+        (),
+    ),
+    "multiprocessors": (
+        (run(), run("B", 2, 120, **SLOWER)),
+        ("consistent with multiprocessors 132 on A, 120 on B", "at most a factor of 1.1,"),
+        (),
+    ),
+    "multiprocessors without a block each": (
+        (run(all={"threads": 64}), run("B", 2, 120, all={"threads": 64}, **SLOWER)),
+        ("is consistent with no recorded fact",),
+        (),
+    ),
+    "occupancy": (
+        (
+            run(all={"occupancy_limiter": "warps"}),
+            run("B", 2, all={"occupancy_limiter": "registers"}, both={"s": 2.5, "occupancy": 0.25}),
+        ),
+        (
+            "differs most: tanaka2011.both instead of dynamic",
+            "is consistent with occupancy 0.5, limited by warps on A, 0.25 and 0.5, limited by"
+            " registers on B (alone this would make at most a factor of 2, seen is 1.25)",
+        ),
+        (),
+    ),
+    "registers have no direction": (
+        (run(), run("B", 2, both={"s": 2.5, "registers": 64})),
+        (
+            "is consistent with no recorded fact. What does differ",
+            "registers per thread 32 on A, 64 and 32 on B",
+        ),
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_answer_in_words(case: str) -> None:
+    (one, two), expected, never = CASES[case]
+    text = said(one, two)
+    for part in expected:
+        assert part in text, text
+    for part in never:
+        assert part not in text, text
+
+
+def test_answers_come_first() -> None:
+    told = sentences(compare_datasets([run().data(), run("B", 2).data()]))
+    assert told[0].startswith("Fastest of 4 variants")
+    assert told[-1] == "No optimization clearly helps on one device and hurts on another."
+
+
+def test_two_that_are_alike_are_not_told_apart() -> None:
+    text = said(run(both={"s": 3.001}), run("B", 2, both={"s": 3.001}))
+    assert "not distinguishable from the next" in text
+
+
+def counted(**counters: float) -> Builder:
+    builder = Builder(MINI)
+    for block in (32, 64, 96, 128):
+        levels = {"n": 10, "block_size": block}
+        builder.count("s", levels, {**counters_of(levels), **counters})
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "verdict"),
+    [
+        ("warp_instructions", (10, 9), "better"),
+        ("warp_instructions", (10, 11), "worse"),
+        ("lane_efficiency", (0.4, 0.5), "better"),
+        ("lane_efficiency", (0.5, 0.4), "worse"),
+        ("shared_requests", (10, 11), "more"),
+        ("shared_requests", (10, 9), "fewer"),
+        ("bank_conflicts", (0, 9), "worse"),
+        ("off_chip_sectors", (7, 7), "equal"),
+    ],
+)
+def test_counters_have_a_direction(name: str, values: tuple[float, float], verdict: str) -> None:
+    column = "global_sectors" if name == "off_chip_sectors" else name
+    one, two = (counted(**{column: value}).data() for value in values)
+    (section,) = compare_runs(one, two, ("one", "two"), value=name).sections
+    assert {row.verdict for row in section.rows} == {verdict}
+    assert section.equal_everywhere == (verdict == "equal")
+
+
+def test_directions_are_those_of_counters() -> None:
+    assert set(BETTER) <= set(COUNTERS)
+    assert quantity("warp_instructions@apply").better == "lower"
+    assert quantity("barriers").better == ""
+
+
+def test_nothing_is_tested_where_counts_are_equal_everywhere() -> None:
+    other = {**MINI, "spec": "sim:other"}
+    two = counted()
+    two.device = other
+    found = compare_datasets([counted().data(), two.data()])
+    assert found.several_devices
+    assert found.ranks == ()
+    assert "bank conflicts of 4 points: equal everywhere." in "\n".join(sentences(found))
+
+
+def test_means_by_system_and_memory() -> None:
+    off_chip = {"memory": "global"}
+    one = run(none=off_chip, dynamic=off_chip)
+    two = run("B", 2, none={**off_chip, "s": 4.0}, dynamic=off_chip)
+    found = compare_datasets([one.data(), two.data()])
+    (section,) = found.comparisons[0].sections
+    means = {(g.factor, g.level): g for g in section.groups}
+    assert means["memory", "global"].ratio is not None
+    assert means["memory", "global"].ratio.value == pytest.approx(math.sqrt(0.8), rel=0.01)
+    assert (means["memory", "global"].points, means["memory", "global"].verdict) == (2, "faster")
+    assert means["system", "tanaka2011.none"].ratio is not None
+    assert means["system", "tanaka2011.none"].ratio.value == pytest.approx(0.8, rel=0.01)
+    assert len(means) == 6
+
+
+def test_cpu_programs_are_a_family_of_their_own() -> None:
+    """A difference of a CPU program is not corrected for the number of kernels."""
+    sides = []
+    for seed, cpu_s in ((1, 1.0), (2, 1.012)):
+        builder = Builder(seed=seed, noise=0.004)
+        for block in range(1, 40):
+            builder.time("s", {"n": 15, "block_size": block}, 0.1, "tanaka2011.both")
+        builder.time("s", {"n": 15}, cpu_s, "cpu.somers")
+        sides.append(builder.data())
+    kernels, cpu = compare_runs(sides[0], sides[1], ("one", "two"), margin=0.001).sections
+    (row,) = cpu.rows
+    alone = welch(row.pair.first.values(TIME), row.pair.second.values(TIME))
+    assert len(kernels.rows) == 39
+    assert row.p == alone.p_different() < 0.05
+    assert row.verdict == "slower"
+
+
+@pytest.mark.parametrize(
+    ("one", "gate", "message"),
+    [
+        (
+            run(),
+            "worse",
+            "--fail-on worse needs a counter of which one direction is better, but B"
+            " and A are compared by kernel time; use --fail-on slower",
+        ),
+        (run(), "differs:1%", "--fail-on differs needs a counter, but"),
+        (counted(), "slower", "--fail-on slower needs a time, but"),
+    ],
+)
+def test_a_gate_that_nothing_can_hit(one: Builder, gate: str, message: str) -> None:
+    two = counted() if one.simulated else run("B", 2)
+    found = compare_datasets([one.data(), two.data()], ["one", "two"])
+    with pytest.raises(StudyError, match=message):
+        Gate.parse(gate).check(found)
+
+
+def test_a_gate_on_worse_counts() -> None:
+    one, two = counted(warp_instructions=100).data(), counted(warp_instructions=103).data()
+    found = compare_datasets([one, two], ["one", "two"])
+    hits = {g: Gate.parse(g).hits(found.comparisons[0]) for g in ("worse", "worse:5%", "differs")}
+    assert hits == {"worse": 4, "worse:5%": 0, "differs": 4}
+    (better,) = compare_datasets([two, one], ["one", "two"]).comparisons
+    assert Gate.parse("worse").hits(better) == 0
+    plain = compare_datasets([one, two], ["one", "two"], value="barriers")
+    with pytest.raises(StudyError, match="compared by barriers; use --fail-on differs"):
+        Gate.parse("worse").check(plain)
+
+
+@pytest.mark.parametrize(
+    ("sampled_s", "launches", "energy_mj", "joules", "why"),
+    [
+        (2.0, 10, 500_000, 50.0, ""),
+        (ENERGY_S, 5, 400_000, 80.0, ""),
+        (0.5, 3, 200_000, None, "measured for only 0.5 s a round"),
+        (0.02, 6, 0, None, "measured for only 0.02 s a round"),
+        (4.0, 10, 500_000, None, "kernels took only 50% of the measurement"),
+        (2.0, 10, None, None, "no energy was read"),
+        (None, 10, 500_000, None, "no energy was read"),
+    ],
+)
+def test_energy_of_a_launch(
+    sampled_s: float | None, launches: int, energy_mj: int | None, joules: float | None, why: str
+) -> None:
+    row = {"value_s": 0.2, "samples": launches, "energy_mj": energy_mj, "sampled_s": sampled_s}
+    point = PointResult("s", "a", 15, {}, False, True, "ok", "", {1: row, 2: row})
+    found, reason = energies(point)
+    assert reason == why
+    assert found == ({} if joules is None else {1: joules, 2: joules})
+
+
+# The records themselves, read without nqbench.
+
+
+def records(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Timed rounds of each kernel, by sweep, system and factors."""
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for line in (folder / "records.jsonl").read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        timed = record["round"] > 0 and record["value_s"] and record["status"] == "ok"
+        if timed and record["device"] != "cpu":
+            point = record["point"]
+            place = [point["sweep"], point["system"], point["factors"]]
+            found[json.dumps(place, sort_keys=True)].append(record)
+    return found
+
+
+def mean(values: list[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+@pytest.fixture(scope="module")
+def zhang() -> Findings:
+    runs = [load_dataset(folder) for folder in (H100, H200)]
+    return compare_datasets(runs, paths=(H100, H200))
+
+
+@pytest.fixture(scope="module")
+def raw() -> list[dict[str, list[dict[str, Any]]]]:
+    return [records(folder) for folder in (H100, H200)]
+
+
+Raw = list[dict[str, list[dict[str, Any]]]]
+
+
+def test_the_best_variants_are_those_of_the_records(zhang: Findings, raw: Raw) -> None:
+    for best in zhang.answers[0].best:
+        for side, leader in zip(raw, best.leaders, strict=True):
+            times = {
+                place: mean([r["value_s"] for r in rounds])
+                for place, rounds in side.items()
+                if json.loads(place)[2]["n"] == best.n
+            }
+            place = min(times, key=lambda p: times[p])
+            assert json.loads(place)[1] == leader.point.system
+            assert times[place] == pytest.approx(leader.value.value)
+
+
+def test_the_order_is_that_of_the_records(zhang: Findings, raw: Raw) -> None:
+    """Which pairs of one sweep and size change places, by the means of their rounds."""
+    groups: dict[tuple[str, int], list[list[float]]] = defaultdict(list)
+    for place in raw[0]:
+        sweep, _, factors = json.loads(place)
+        times = [mean([r["value_s"] for r in side[place]]) for side in raw]
+        groups[sweep, factors["n"]].append(times)
+    pairs = [p for group in groups.values() for p in itertools.combinations(group, 2)]
+    changing = [(a, b) for a, b in pairs if (a[0] - b[0]) * (a[1] - b[1]) < 0]
+    order = zhang.answers[0].order
+    assert order.pairs == len(pairs)
+    assert len(order.swaps) + order.unsure == len(changing)
+
+
+def test_the_largest_difference_of_effects_is_that_of_the_records(
+    zhang: Findings, raw: Raw
+) -> None:
+    found = zhang.answers[0].differing
+    assert found is not None
+    assert found.clear
+    ratios = []
+    for side in raw:
+        times = {}
+        for place, rounds in side.items():
+            sweep, system, factors = json.loads(place)
+            if (sweep, factors["n"]) == (found.change.sweep, found.change.n):
+                times[system] = {r["round"]: r["value_s"] for r in rounds}
+        base, level = times[found.change.base], times[found.change.level]
+        ratios.append(mean([level[r] / base[r] for r in base]))
+    assert [r.value for r in found.ratios] == pytest.approx(ratios)
+    assert found.ratio.value == pytest.approx(ratios[1] / ratios[0])
+
+
+def test_rates_and_energies_are_those_of_the_records(zhang: Findings, raw: Raw) -> None:
+    (rated,) = zhang.rated
+    assert rated.unit == "solutions"
+    seen = 0
+    for pair, both in rated.rows:
+        for side, point, rates in zip(raw, (pair.first, pair.second), both, strict=True):
+            (rounds,) = (
+                rounds
+                for rounds in side.values()
+                if rounds[0]["key"] == point.detail("key")
+                and rounds[0]["point"]["sweep"] == point.sweep
+            )
+            per_s = mean([int(r["answer"]) / r["value_s"] for r in rounds])
+            assert rates.per_s is not None
+            assert rates.per_s.value == pytest.approx(per_s)
+            clock = rounds[0]["telemetry"]["sm_mhz"]["median"] / 1000
+            assert rates.per_clock is not None
+            assert rates.per_clock.value == pytest.approx(per_s / 132 / clock)
+            long = all(r["spent_s"]["sample"] >= ENERGY_S for r in rounds)
+            assert (rates.energy_j is not None) == long
+            if rates.energy_j is not None:
+                joules = [r["telemetry"]["energy_mj"] / 1000 / len(r["samples_s"]) for r in rounds]
+                assert rates.energy_j.value == pytest.approx(mean(joules))
+                seen += 1
+    assert seen >= 20
