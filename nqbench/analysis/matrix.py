@@ -16,7 +16,7 @@ from typing import Final, Literal
 from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed, timed_runs
+from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.factorial.design import swept_factors
 from nqbench.analysis.factorial.effects import Effect as FactorEffect
@@ -26,6 +26,8 @@ from nqbench.papers import load_paper, paper_names
 from nqbench.papers.schema import DIRECTIONS, Claim, Effect, Paper
 
 Provenance = Literal["printed", "measured", "simulated", "synthetic"]
+Named = tuple[str, Observed]
+"""A run, and what its column is called."""
 SIMULATED: Final = quantity("issue_slots")
 """What stands for the time of a simulated kernel. It is not a time: its column says so."""
 _MAKERS: Final = re.compile(r"\b(nvidia|geforce|tesla|quadro|gainward)\b", re.IGNORECASE)
@@ -73,11 +75,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The rows, the runs behind them, and the devices of the runs: those with times first."""
+    """The rows, the devices of the runs (those with times first), and the runs by device."""
 
     rows: tuple[Row, ...]
     devices: tuple[str, ...]
-    runs: tuple[Observed, ...]
+    runs: tuple[Named, ...]
 
     @property
     def simulated(self) -> tuple[str, ...]:
@@ -89,44 +91,46 @@ class Matrix:
 def effects_matrix(runs: Sequence[Observed]) -> Matrix:
     """The matrix of some runs: of papers' studies and of ablations.
 
-    Papers come in order of their years, then the ablations. Raises ``StudyError`` where two runs
-    of a study share a device, or where no run says anything about an effect.
+    Papers come in order of their years, then the ablations. Raises ``StudyError`` where no run says
+    anything about an effect.
     """
-    _refuse_doubles(runs)
+    named = _named(runs)
     papers = sorted(
         (load_paper(name) for name in paper_names() if any(r.data.name == name for r in runs)),
         key=lambda paper: paper.source.year or 0,
     )
+    rows = [row for paper in papers for row in paper_rows(paper, _of(named, paper.id))]
     known = {paper.id for paper in papers}
-    rows = [
-        row
-        for paper in papers
-        for row in paper_rows(paper, [run for run in runs if run.data.name == paper.id])
-    ]
-    studies = dict.fromkeys(run.data.name for run in runs if run.data.name not in known)
-    for study in studies:
-        rows += ablation_rows([run.data for run in runs if run.data.name == study])
-    if not any(cell.provenance != "printed" for row in rows for cell in row.cells):
+    for study in dict.fromkeys(run.data.name for run in runs if run.data.name not in known):
+        rows += ablation_rows(_of(named, study))
+    filled = {cell.device for row in rows for cell in row.cells if cell.provenance != "printed"}
+    if not filled:
         raise StudyError(
             f"no effect can be computed from {', '.join(str(run.path) for run in runs)}: give timed"
             " runs of the papers (`nqbench reproduce zhang2011` makes one) or of an ablation"
             " (`nqbench run ablation`)"
         )
-    filled = {cell.device for row in rows for cell in row.cells if cell.provenance != "printed"}
-    ordered = sorted(runs, key=lambda run: (run.data.simulated, chip_of(run.data)))
-    devices = dict.fromkeys(chip_of(run.data) for run in ordered)
-    return Matrix(tuple(rows), tuple(d for d in devices if d in filled), tuple(runs))
+    ordered = sorted(named, key=lambda one: (one[1].data.simulated, one[0]))
+    devices = dict.fromkeys(device for device, _ in ordered if device in filled)
+    return Matrix(tuple(rows), tuple(devices), tuple(named))
 
 
-def _refuse_doubles(runs: Sequence[Observed]) -> None:
-    seen: dict[tuple[str, str], Observed] = {}
+def _of(named: Sequence[Named], study: str) -> list[Named]:
+    return [one for one in named if one[1].data.name == study]
+
+
+def _named(runs: Sequence[Observed]) -> list[Named]:
+    """The runs by the names of their columns: the GPU's, and the folder's for a second run."""
+    found: list[Named] = []
+    seen: set[tuple[str, str]] = set()
     for run in runs:
-        first = seen.setdefault((run.data.name, chip_of(run.data)), run)
-        if first is not run:
-            raise StudyError(
-                f"{first.path} and {run.path} are both runs of {run.data.name} on"
-                f" {run.data.device}: a device has one column; give one of them"
-            )
+        name = chip_of(run.data)
+        folders = (f"{name} ({part})" for part in (run.path.parent.name, run.path.name, run.path))
+        names = (name, *folders, *(f"{name} ({i})" for i in range(2, len(runs) + 1)))
+        name = next(n for n in names if (run.data.name, n) not in seen)
+        seen.add((run.data.name, name))
+        found.append((name, run))
+    return found
 
 
 def chip(name: str) -> str:
@@ -143,28 +147,26 @@ def chip_of(data: Dataset) -> str:
 # The papers.
 
 
-def paper_rows(paper: Paper, runs: Sequence[Observed]) -> list[Row]:
+def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[Row]:
     """The rows of a paper: what it prints, and what its timed runs measured."""
     asked = [(effect, n) for effect in paper.effects for n in effect.n]
-    timed = timed_runs(runs)
     claims = [_asked(paper, effect, n) for effect, n in asked]
-    verdicts = judge(paper.model_copy(update={"claims": claims}), timed) if timed else []
-    found = {
-        (verdict.claim.id, verdict.device): size for verdict in verdicts for size in verdict.sizes
-    }
+    alone = paper.model_copy(update={"claims": claims})
+    timed = [(device, run, judge(alone, [run])) for device, run in runs if not run.data.simulated]
     rows = []
-    for (effect, n), claim in zip(asked, claims, strict=True):
+    for i, (effect, n) in enumerate(asked):
         cells = [
             _printed(chip(paper.device(device).name), n, text)
             for device, text in paper.printed(effect, n).items()
         ]
         reasons = []
-        for run in timed:
-            size = found.get((claim.id, run.data.device))
-            if size is not None and isinstance(size.value, Estimate):
-                cells.append(Cell(chip_of(run.data), _provenance(run.data), size.value, n))
-            elif size is not None:
-                reasons.append((chip_of(run.data), size.reason))
+        for device, run, verdicts in timed:
+            verdict = verdicts[i]
+            value = next((size.value for size in verdict.sizes if size.n == n), None)
+            if isinstance(value, Estimate):
+                cells.append(Cell(device, _provenance(run.data), value, n))
+            else:
+                reasons.append((device, verdict.reason))
         row = Row(short(paper), effect.id, effect.label, n, tuple(cells), tuple(reasons))
         rows.append(row)
     return rows
@@ -202,34 +204,33 @@ def _asked(paper: Paper, effect: Effect, n: int) -> Claim:
 
 
 def _provenance(data: Dataset) -> Provenance:
+    if data.simulated:
+        return "simulated"
     return "synthetic" if data.synthetic else "measured"
 
 
 # Ablations.
 
 
-def ablation_rows(runs: Sequence[Dataset]) -> list[Row]:
+def ablation_rows(runs: Sequence[Named]) -> list[Row]:
     """The main effects of the first sweep of a study that varies a factor: a row per level.
 
     Timed runs are shown at the largest size that all of them have, simulated ones at their own
     largest, by issue slots. A run without such a sweep has no cell.
     """
-    found = {id(data): _main_effects(data) for data in runs}
-    timed = [{e.n for e in found[id(d)]} for d in runs if not d.simulated and found[id(d)]]
+    found = [(device, run.data, _main_effects(run.data)) for device, run in runs]
+    timed = [{e.n for e in effects} for _, data, effects in found if effects and not data.simulated]
     common = set.intersection(*timed) if timed else set()
     rows: dict[tuple[str, str, str, int], Row] = {}
-    for data in sorted(runs, key=lambda data: data.simulated):
-        sizes = {e.n for e in found[id(data)]}
+    for device, data, effects in sorted(found, key=lambda one: one[1].simulated):
+        sizes = {e.n for e in effects}
         n = max((common & sizes) or sizes, default=0)
-        for effect in found[id(data)]:
-            if effect.n != n:
-                continue
-            change = effect.factor, str(effect.base), str(effect.level)
-            shown = max(common) if data.simulated and common else n
-            row = rows.setdefault((*change, shown), _row(data, effect, shown))
-            provenance: Provenance = "simulated" if data.simulated else _provenance(data)
-            cell = Cell(chip_of(data), provenance, effect.ratio.inverse(), n)
-            rows[(*change, shown)] = replace(row, cells=(*row.cells, cell))
+        shown = max(common) if data.simulated and common else n
+        for effect in (e for e in effects if e.n == n):
+            key = effect.factor, str(effect.base), str(effect.level), shown
+            row = rows.setdefault(key, _row(data, effect, shown))
+            cell = Cell(device, _provenance(data), effect.ratio.inverse(), n)
+            rows[key] = replace(row, cells=(*row.cells, cell))
     return list(rows.values())
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
-from nqbench.analysis.matrix import SIMULATED, Matrix, Row, chip_of, effects_matrix, short
+from nqbench.analysis.matrix import SIMULATED, Matrix, Row, effects_matrix, short
 from nqbench.analysis.wording import number
 from nqbench.errors import StudyError
 from nqbench.papers import load_paper, paper_names
@@ -79,8 +79,9 @@ def write_effects(
     matrix = effects_matrix(observe_all(runs, cpu))
     folder = PLOTS / "local" / PAGE if out is None else out
     page = Page(folder, formats or FORMATS, figure_formats)
-    source = joint([source_of(run.data) for run in matrix.runs], command)
-    table = with_cpu(matrix_table(matrix, source), matrix.runs)
+    observed = [run for _, run in matrix.runs]
+    source = joint([source_of(run.data) for run in observed], command)
+    table = with_cpu(matrix_table(matrix, source), observed)
     cells = cells_table(matrix, source)
     page.heading(TITLE, 1)
     page.add(Paragraph(f"{MEANING}."))
@@ -90,8 +91,8 @@ def write_effects(
     page.table(table)
     page.table(cells, inline=False, size=f"{cells.size}: ")
     page.heading("Runs")
-    baselines = [run.baseline for run in matrix.runs if run.baseline]
-    page.add(Bullets(tuple(dict.fromkeys(map(_about, (*matrix.runs, *baselines))))))
+    baselines = [("CPU programs", run.baseline) for run in observed if run.baseline]
+    page.add(Bullets(tuple(dict.fromkeys(_about(*one) for one in (*matrix.runs, *baselines)))))
     return MatrixReport(tuple(page.write(PAGE)), table, cells)
 
 
@@ -121,9 +122,10 @@ def write_recorded(
     return reports
 
 
-def _about(run: Observed) -> str:
-    """A run in a line: what its column is called, of what it is a run, and on what."""
-    return f"{chip_of(run.data)}: {run.data.name} on {source_of(run.data)}; {run.data.command}"
+def _about(name: str, run: Observed) -> str:
+    """A run in a line: what its column is called, of what it is a run, where, and on what."""
+    source = source_of(run.data)
+    return f"{name}: {run.data.name} on {source}; {run.path.as_posix()}; {run.data.command}"
 
 
 # Tables.
@@ -197,7 +199,7 @@ def _notes(matrix: Matrix) -> list[str]:
 
 def _papers(matrix: Matrix) -> list[str]:
     known = paper_names()
-    return list(dict.fromkeys(r.data.name for r in matrix.runs if r.data.name in known))
+    return list(dict.fromkeys(r.data.name for _, r in matrix.runs if r.data.name in known))
 
 
 def _sizes(matrix: Matrix, device: str) -> str:

@@ -46,7 +46,7 @@ def measured(row: Row) -> list[Cell]:
 @pytest.mark.parametrize("name", paper_names())
 def test_it_agrees_with_the_verdicts_to_the_digit(name: str, recorded: Matrix) -> None:
     paper = load_paper(name)
-    runs = timed_runs([run for run in recorded.runs if run.data.name == name])
+    runs = timed_runs([run for _, run in recorded.runs if run.data.name == name])
     devices = {run.data.device: chip_of(run.data) for run in runs}
     verdicts = [v for v in judge(paper, runs) if v.device in devices]
     checked = 0
@@ -79,7 +79,7 @@ def test_cells_of_papers_are_quotients_of_recorded_times(
 ) -> None:
     """From the files, without the code under test: means over rounds of the first such point."""
     checked = 0
-    for run in recorded.runs:
+    for _, run in recorded.runs:
         if run.data.name != paper or run.data.simulated:
             continue
         records = by_key(ROOT / run.path)
@@ -103,7 +103,7 @@ def test_cells_of_papers_are_quotients_of_recorded_times(
 
 
 def test_cells_of_the_ablation_are_means_over_pairs_of_recorded_times(recorded: Matrix) -> None:
-    for run in recorded.runs:
+    for _, run in recorded.runs:
         if run.data.name != "ablation" or run.data.simulated:
             continue
         pairs: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
@@ -198,10 +198,21 @@ def test_words_and_reasons_stand_where_there_is_no_number() -> None:
     assert words.printed(step, 16)["gtx275"] == "faster"
 
 
+def test_a_second_run_on_a_gpu_has_a_column_of_its_own() -> None:
+    paths = [Path("results/local") / part / "zhang2011" for part in ("cuda-0", "cuda-1", "cuda-1")]
+    speeds = [STEPS, dict(STEPS) | {"shared_conflict": 5.0}, STEPS]
+    runs = [
+        zhang(rounds=3, steps=steps).observed("zhang2011", path)
+        for path, steps in zip(paths, speeds, strict=True)
+    ]
+    matrix = effects_matrix(runs)
+    assert matrix.devices == ("H100 PCIe", "H100 PCIe (cuda-1)", "H100 PCIe (zhang2011)")
+    row = row_of(matrix, "Zhang 2011", "shared_for_l1", 18)
+    values = [cell.value.value for cell in measured(row) if cell.value]
+    assert values == pytest.approx([10 / 3, 2, 10 / 3], rel=0.01)
+
+
 def test_what_has_no_effect_is_refused() -> None:
-    run = zhang(rounds=3).observed("zhang2011", Path("one"))
-    with pytest.raises(StudyError, match="one and two are both runs of zhang2011 on NVIDIA H100"):
-        effects_matrix([run, zhang(rounds=3).observed("zhang2011", Path("two"))])
     bare = zhang(sizes=(), dev=MINI).observed("zhang2011", Path("simulated"))
     with pytest.raises(StudyError, match="no effect can be computed from simulated: give timed"):
         effects_matrix([bare])
