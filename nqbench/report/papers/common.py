@@ -55,8 +55,8 @@ def cpu_name(run: Observed) -> str:
 
 
 def host(run: Observed, runs: Sequence[Observed]) -> str:
-    """The CPU of a run, told apart from those of other runs by the GPU beside it."""
-    return f"{cpu_name(run)}{f', host of {run.name}' if len(runs) > 1 else ''}"
+    """The CPU of a run; one of several runs is told apart by the GPU beside it."""
+    return f"CPU beside {run.name}" if len(runs) > 1 else cpu_name(run)
 
 
 def timed_on(run: Observed, points: Iterable[PointResult]) -> str:

@@ -111,7 +111,7 @@ def speedups(
     each."""
     systems, theirs, ours = _gather(paper, figure, runs)
     base = paper.system(BASELINE)
-    drawing, axes = panels(len(ours), 1.8, 4.0, most=2, sharey=True)
+    drawing, axes = panels(len(ours), 1.0, 4.4, most=1, sharex=True)
     shown: list[float] = []
     bases = theirs.get(base, {})
     for ax, (run, points) in zip(axes, ours, strict=True):
@@ -126,16 +126,16 @@ def speedups(
             found = {n: r for n, p in own.items() if (r := speedup(points[base].get(n), p, TIME))}
             interval_curve(ax, found, look | {"markersize": SMALL}, f"{short(system)} (here)")
             shown += [r.value for r in found.values()]
-        ratio_line(ax)
-        sizes_axis(ax)
         ax.set_title(f"{run.name}, against one core of {cpu_name(run)}", fontsize=8)
     if not shown:
         refuse(runs[0], base, "no time of two schemes at one size")
-    value_axis(axes[0], "y", shown, TIME, log=True)
-    plain_ticks(axes[0])
-    axes[0].set_ylabel("speed-up over one thread (higher is better)")
-    # Below: the curves need the width.
-    axes[0].legend(loc="upper left", bbox_to_anchor=(0, -0.14), fontsize=6.5, ncols=4)
+    for ax in axes:
+        value_axis(ax, "y", shown, TIME, log=True)
+        plain_ticks(ax)
+        ratio_line(ax)
+        sizes_axis(ax)
+        ax.set_ylabel("speed-up over one thread (higher is better)")
+    axes[0].legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=6.5)
     alt = "Speed-up of the schemes over one thread against N, published and measured."
     subtitle = "hollow: published, against one core of its Xeon E7-4820 v4"
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
@@ -201,7 +201,7 @@ def thread_curves(
         ax.set_title(f"N = {n}", fontsize=8)
         ax.set_xlabel("threads")
         ax.set_ylabel("speed-up over one thread")
-    axes[0].legend(fontsize=6.5)
+    axes[0].legend(loc="upper right", fontsize=6.5)
     alt = f"Speed-up against the number of threads at {len(sizes)} sizes."
     subtitle = f"hollow: published, 20 cores with 40 threads; {figure.note}"
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
