@@ -151,7 +151,7 @@ class _Check:
         quantities = (*OWN_QUANTITIES, *phases())
         _known(self.source, "there is no quantity", series.quantity, quantities, path)
         self.factor_names(series.levels, path)
-        labelled = [(table.id, series.label)]
+        labelled = [] if series.ours else [(table.id, series.label)]
         if ratio := series.ratio:
             bases = [s.label for t in self.paper.tables if t.id == ratio.table for s in t.series]
             _known(self.source, f"{ratio.table} has no series", ratio.series, bases, path)

@@ -216,6 +216,7 @@ class Series(_Part):
     ``levels``    launch factors that distinguish it from others of the same system
     ``choose``    ``main``: the configuration of the study's first sweep; ``best``: the fastest
     ``kernel``    which of a program's kernels (``quantity: counter``)
+    ``ours``      a series that the paper does not have, of levels that it does not show
     """
 
     label: str
@@ -226,43 +227,51 @@ class Series(_Part):
     ratio: Ratio | None = None
     choose: Literal["main", "best"] = "main"
     kernel: str = ""
+    ours: bool = False
 
 
 class Counterpart(_Part):
     """Today's counter for one that the paper prints in the row ``label``.
 
-    ``scale`` turns our unit into the paper's; ``note`` says how the two differ.
+    ``scale`` turns our unit into ``unit``; ``note`` says how the two differ.
     """
 
     label: str
     counter: str
+    unit: str = ""
     scale: float = 1.0
     note: str = ""
 
 
 Reproduction = Literal[
     "series",
+    "devices",
+    "scaled",
     "printed",
     "environment",
     "best",
     "launch",
     "granularity",
     "divergence",
+    "pools",
     "speedups",
     "threads",
     "thresholds",
     "counters",
+    "coalescing",
     "searches",
     "against_limits",
     "limits",
     "annealing",
+    "none",
 ]
 FROM_DATA = ("speedups", "threads", "thresholds")
 """Tables that are made from a data file, without rows in the YAML file."""
 
 
 class PaperTable(_Part):
-    """A table as printed. ``twin`` says how it is reproduced, ``data`` names its data file."""
+    """A table as printed. ``twin`` says how it is reproduced (``none``: it is not, and ``note``
+    says why), ``data`` names its data file."""
 
     id: str
     number: str
@@ -329,6 +338,8 @@ Draw = Literal[
     "limits",
     "parts",
     "phases",
+    "timeline",
+    "averages",
     "requests",
     "mapping",
     "versions",
@@ -337,7 +348,8 @@ Draw = Literal[
 
 class PaperFigure(_Part):
     """A figure. ``unknown`` lists what it draws without printing numbers, ``draw`` says how it is
-    reproduced, ``data`` names the data file of its published points."""
+    reproduced (``none``: it is not, and ``note`` says why), ``data`` names the data file of its
+    published points."""
 
     id: str
     number: str

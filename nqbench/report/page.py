@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -234,9 +234,19 @@ class Page:
         self.blocks.append(Heading(level, text))
 
     def table(
-        self, table: Table, *, level: int = 2, suffix: str = "", inline: bool = True, size: str = ""
+        self,
+        table: Table,
+        *,
+        level: int = 2,
+        suffix: str = "",
+        inline: bool = True,
+        size: str = "",
+        said: Collection[str] = (),
     ) -> None:
-        """Write a table in every format, show it and link its files, after its ``size``."""
+        """Write a table in every format, show it and link its files, after its ``size``.
+
+        Notes that the page has ``said`` already stay in the files alone.
+        """
         folder = self._folders[-1]
         name = folder.name("-".join(part for part in (f"table-{table.name}", suffix) if part))
         labelled = self._labelled(table)
@@ -246,7 +256,8 @@ class Page:
         ]
         self.heading(table.title, level)
         if inline and (self._inline_rows is None or len(table.rows) <= self._inline_rows):
-            self.blocks.append(Shown(table))
+            notes = tuple(note for note in table.notes if note not in said)
+            self.blocks.append(Shown(replace(table, notes=notes)))
         self._link(files, size)
 
     def _labelled(self, table: Table) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +45,17 @@ PHASES: Final = (
 )
 """Phases, their names in the paper, colours."""
 EVALUATION: Final = "evaluation"
+LOGARITHMIC: Final = "instructions_issued"
+"""Of which the choice has a thousandth of the evaluation's."""
+AVERAGES: Final = (
+    ("duration_ns", "duration (µs)", 1e-3),
+    ("achieved_occupancy", "achieved occupancy (%)", 100.0),
+    (LOGARITHMIC, "warp instructions issued", 1.0),
+    ("lane_efficiency", "active lanes per instruction (%)", 100.0),
+    ("global_load_sectors_per_request", "sectors (32 B) per load", 1.0),
+    ("global_load_hit_percent", "loads found in L1 (%)", 1.0),
+)
+"""Counters of figure 9: name, name with unit, factor to that unit."""
 IDEAL_SECTORS: Final = 4
 """Sectors of 32 bytes that a warp needs for 4 neighbouring bytes per lane."""
 _TITLE: Final = 27  # characters that fit over a panel
@@ -291,6 +303,113 @@ def parts(
     if not drawn:
         raise AnalysisError("; ".join(reasons))
     return drawn
+
+
+def timeline(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """Figure 8: an average iteration of every version as bars along the time, a panel per GPU and
+    size.
+
+    Raises ``NotMeasured`` where no run has a time.
+    """
+    systems = shown_systems(paper, runs)
+    shown = timed_panels(figure, runs, systems)
+    drawing, axes = panels(len(shown), 1.2, 2.7, most=len(figure.n))
+    for ax, (run, n, points) in zip(axes, shown, strict=True):
+        ends: list[float] = []
+        for y, system in enumerate(systems):
+            if system not in points:
+                ax.text(0, y, " not timed", va="center", color=GREY, fontsize=6.5)
+                continue
+            begin = 0.0
+            evaluations = float(points[system].detail("evaluations"))
+            for name, label, colour in PHASES:
+                took = shares_s(points[system])[name] / evaluations
+                ax.barh(y, took, left=begin, height=0.6, color=colour,
+                        label=None if ends else label)  # fmt: skip
+                begin += took
+            ends.append(begin)
+            whole = points[system].estimate(TIME)
+            assert whole is not None  # timed points only
+            took_s = time_text(whole.value / evaluations, 3)
+            ax.text(begin, y, f" {took_s}", va="center", fontsize=6.5)
+        value_axis(ax, "x", [1.15 * end for end in ends], TIME, log=False)
+        ax.set_yticks(range(len(systems)), [version(s) for s in systems], fontsize=7)
+        ax.set_ylim(len(systems) - 0.5, -0.5)
+        ax.set_xlabel("time within an iteration")
+        ax.set_title(f"{run.name}, N = {n} (measured)", fontsize=8)
+    legend(drawing, axes[0])
+    subtitle = (
+        "mean of all iterations, kernels in the order of their launches; waiting, copies and the"
+        " CPU lie between them and are drawn together at the end. Numbers: the whole iteration of a"
+        " search without events, which may take less. Of the paper's timeline nothing is printed"
+    )
+    alt = f"Bars of the parts of an iteration of {len(systems)} searches along the time."
+    return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
+
+
+def averages(
+    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
+) -> list[Drawing]:
+    """Figure 9: what a profiler counts of both kernels, a panel per counter; a figure per run.
+
+    Raises ``NotMeasured`` where no run was profiled at a size of the figure.
+    """
+    systems = shown_systems(paper, runs)
+    drawn = []
+    for run in runs:
+        for n in reversed(figure.n):
+            found = {name: _counted(run, systems, n, name, scale) for name, _, scale in AVERAGES}
+            if any(any(bars.values()) for bars in found.values()):
+                drawn.append(_averages(figure, run, n, systems, found, source, len(runs) > 1))
+                break
+    if not drawn:
+        first_counted(runs[0], systems[0], figure.n[0], of_kernel(AVERAGES[0][0], EVALUATION))
+        raise NotMeasured("no run was profiled", runs[0].data.command)
+    return drawn
+
+
+def _counted(
+    run: Observed, systems: Sequence[str], n: int, name: str, scale: float
+) -> dict[str, dict[int, float]]:
+    """A counter of each kernel by the place of the system."""
+    found: dict[str, dict[int, float]] = {kernel: {} for kernel, _, _ in PHASES[:-1]}
+    for kernel, bars in found.items():
+        for x, system in enumerate(systems):
+            with suppress(NotMeasured):
+                bars[x] = scale * first_counted(run, system, n, of_kernel(name, kernel))
+    return found
+
+
+def _averages(
+    figure: PaperFigure,
+    run: Observed,
+    n: int,
+    systems: Sequence[str],
+    found: Mapping[str, Mapping[str, Mapping[int, float]]],
+    source: Source,
+    many: bool,
+) -> Drawing:
+    drawing, axes = panels(len(AVERAGES), 1.2, 2.1, most=2)
+    for ax, (name, words, _) in zip(axes, AVERAGES, strict=True):
+        for i, (kernel, label, colour) in enumerate(PHASES[:-1]):
+            bars = found[name][kernel]
+            places = [x + 0.38 * (i - 0.5) for x in bars]
+            ax.bar(places, list(bars.values()), width=0.36, color=colour, label=label)
+        ax.set_ylabel(words)
+        if name == LOGARITHMIC:
+            ax.set_yscale("log")
+        _names(ax, systems, fontsize=6.5)
+    legend(drawing, axes[0])
+    name = slug("paper", figure.id, run.device_id if many else "")
+    subtitle = (
+        f"{run.name}, N = {n}: the first launch of each kernel under Nsight Compute. The paper's"
+        " values and caption are not in its text"
+    )
+    alt = f"Bars of {len(AVERAGES)} counters of both kernels of {len(systems)} searches."
+    (made,) = finished(figure, drawing, source, alt=alt, subtitle=subtitle, name=name)
+    return made
 
 
 def requests(

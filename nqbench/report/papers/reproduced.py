@@ -8,10 +8,13 @@ module of that paper; :data:`TABLES` and :data:`FIGURES` list everything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from contextlib import suppress
+from typing import Final, Literal
 
+from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.observed import TOTALS, Observed
-from nqbench.analysis.data.select import NotMeasured, launch_text, main_point
+from nqbench.analysis.data.quantities import TIME
+from nqbench.analysis.data.select import NotMeasured, launch_text, main_point, no_time
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import Drawing
@@ -24,25 +27,39 @@ from nqbench.report.papers import (
     searches,
     zhang2011,
 )
-from nqbench.report.papers.common import COMPARE_RATIOS, Beside, Reader, cpu_name, reproduced
+from nqbench.report.papers.common import (
+    COMPARE_RATIOS,
+    IN_BRACKETS,
+    Beside,
+    Reader,
+    cpu_name,
+    grouped,
+    reproduced,
+    short,
+    speedup,
+)
 from nqbench.report.table import Cell, Column, Field, Source, Table, tabulate
 from nqbench.report.tables.common import interval_note
 
 ENUMERATED: Final = "counted by enumeration"
+SCALED: Final = "scaled"
+LAUNCHES: Final = ("the paper's", "scaled")
 _RATIO_NAMES: Final = {"speedup": "speed-up", "share": "share of total"}
 DrawFigure = Callable[[Paper, PaperFigure, Sequence[Observed], Source], list[Drawing]]
 MakeTable = Callable[[Paper, PaperTable, Observed], Table]
 
 
 def reproduced_table(paper: Paper, table: PaperTable, run: Observed) -> Table:
-    """The reproduced table. Raises ``AnalysisError`` with what the run lacks for it."""
+    """The reproduced table, whose ``twin`` is not ``none``. Raises ``AnalysisError`` with what the
+    run lacks for it."""
     return TABLES[table.twin](paper, table, run)
 
 
 def series(paper: Paper, table: PaperTable, run: Observed) -> Table:
     """Every printed number and quotient with ours."""
     reader = Reader(paper, run.data)
-    cells = [reader.cell(table, series, n) for series in table.series for n in table.sizes]
+    asked = [reader.cell(table, series, n) for series in table.series for n in table.sizes]
+    cells = [c for c in asked if not (c.series.ours and c.here is None and c.ratio is None)]
     if all(cell.here is None and cell.ratio is None for cell in cells):
         command = next(iter(reader.commands), "")
         hint = f"; `{command}` measures it" if command else ""
@@ -64,12 +81,82 @@ def series(paper: Paper, table: PaperTable, run: Observed) -> Table:
         here = Column(f"{quotient}, here", "ratio", spread=True)
         fields.append((Column(f"{quotient}, paper"), lambda cell: cell.printed_ratio))
         fields.append((here, lambda cell: cell.ratio))
-    if not counted:
+    launches = list(dict.fromkeys(cell.launch for cell in cells if cell.launch))
+    if len(launches) > 1:
         fields.append((Column("configuration here"), _launch))
     columns, rows = tabulate(cells, *fields)
     source = Source("CPU", ENUMERATED, run.data.command, run.data.name) if counted else None
-    notes = _notes(paper, table, cells, reader, run)
+    notes = [f"configuration here: {launches[0]}"] if len(launches) == 1 else []
+    notes += _notes(paper, table, asked, reader, run)
     return reproduced(paper, table, run, columns, rows, notes, source=source)
+
+
+def by_device(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """A row per device of the paper as printed, then one for each program that was run here.
+
+    Raises ``AnalysisError`` where the run has none of them.
+    """
+    reader = Reader(paper, run.data)
+    rows: list[tuple[Cell, ...]] = []
+    own: dict[tuple[object, ...], list[Beside]] = {}
+    for series in table.series:
+        name, unit = paper.device(series.hardware).name, f" ({table.unit})"
+        printed = (table.printed(series.label, n) for n in table.sizes)
+        rows.append((f"{name}, paper{'' if series.quantity == 'ratio' else unit}", *printed))
+        program = (series.system, tuple(series.levels.items()), series.choose)
+        if program not in own:
+            own[program] = [reader.cell(table, series, n) for n in table.sizes]
+    notes: list[str] = []
+    cells = [cell for found in own.values() for cell in found]
+    for found in own.values():
+        values = [cell.ratio if cell.series.quantity == "ratio" else cell.here for cell in found]
+        system = found[0].series.system
+        on_cpu = any(p.cpu for p in run.data.points if p.system == system)
+        rows.append((f"{cpu_name(run) if on_cpu else run.name}, here", *values))
+        launches = dict.fromkeys(c.launch for c in found if c.launch)
+        notes += [f"{system} here: {launch}" for launch in launches]
+    if all(cell.here is None and cell.ratio is None for cell in cells):
+        raise AnalysisError(cells[0].missing)
+    kind: Literal["ratio", "time"] = "ratio" if cells[0].series.quantity == "ratio" else "time"
+    columns = [Column("device"), *(Column(f"N={n}", kind, spread=True) for n in table.sizes)]
+    notes += _notes(paper, table, cells, reader, run)
+    return reproduced(paper, table, run, columns, rows, notes)
+
+
+def scaled(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """The paper's launch beside launches scaled to the device: the sweeps ``scaled`` and
+    ``scaled_...`` of the study.
+
+    Raises ``NotMeasured`` where the run has none of them, or no time.
+    """
+    data = run.data
+    sweeps = [s for s in data.sweeps if s.partition("_")[0] == SCALED]
+    timed: list[tuple[PointResult, PointResult]] = []
+    for point in (p for sweep in sweeps for p in data.select(sweep) if p.values(TIME)):
+        with suppress(NotMeasured):
+            base = main_point(data, point.system, point.n)
+            if base.values(TIME):
+                timed.append((base, point))
+    if not timed:
+        if data.simulated:
+            raise NotMeasured(no_time(data))
+        raise NotMeasured("the run has no time of a launch scaled to the device", data.command)
+    columns, rows = tabulate(
+        timed,
+        (Column("system"), lambda pair: short(pair[0].system)),
+        (Column("N", "number"), lambda pair: pair[0].n),
+        *((Column(f"{name} launch"), lambda pair, i=i: launch_text(data, pair[i]))
+          for i, name in enumerate(LAUNCHES)),
+        *((Column(f"threads, {name}", "number"), lambda pair, i=i: pair[i].detail("threads"))
+          for i, name in enumerate(LAUNCHES)),
+        *((Column(f"time, {name}", "time", spread=True), lambda pair, i=i: pair[i].estimate(TIME))
+          for i, name in enumerate(LAUNCHES)),
+        (Column("speed-up by scaling", "ratio", spread=True), lambda pair: speedup(*pair, TIME)),
+    )  # fmt: skip
+    notes = [table.note, interval_note(data.simulated, data.rounds)]
+    if paper.timed == "total":
+        notes.append(TOTALS)
+    return reproduced(paper, table, run, columns, rows, notes, number="")
 
 
 def _launch(cell: Beside) -> str:
@@ -88,14 +175,16 @@ def _notes(
             yield TOTALS
         yield interval_note(run.data.simulated, run.data.rounds)
     if any(c.printed_ratio.startswith("(") for c in cells):
-        yield "in brackets: quotients of the printed numbers; the paper gives none"
+        yield IN_BRACKETS
     for c in cells:
         if isinstance(c.here, int) and c.printed != str(c.here):
             yield f"N={c.n}, {c.series.label}: {c.printed} printed, {c.here} counted"
     if table.note:
         yield f"on the paper: {table.note}"
-    for reason in dict.fromkeys(c.missing for c in cells if c.missing):
-        yield f"not measured: {reason}"
+    for ours, words in ((False, "not measured"), (True, "beyond the paper, not measured")):
+        lacking = (c.missing for c in cells if c.missing and c.series.ours == ours)
+        for reason in grouped(lacking):
+            yield f"{words}: {reason}"
     for command in reader.commands:
         yield f"`{command}` resumes and measures what is missing"
 
@@ -138,18 +227,22 @@ def launch(paper: Paper, table: PaperTable, run: Observed) -> Table:
 
 TABLES: Final[dict[str, MakeTable]] = {
     "series": series,
+    "devices": by_device,
+    "scaled": scaled,
     "printed": printed,
     "environment": environment,
     "launch": launch,
     "best": feinbube2010.best,
     "granularity": zhang2011.granularity,
     "divergence": zhang2011.divergence,
+    "pools": zhang2011.pools,
     "speedups": fitness_schemes.speedup_table,
     "threads": fitness_schemes.thread_table,
     "thresholds": fitness_schemes.threshold_table,
     "annealing": annealing.quartiles,
     "limits": limits.shares,
     "counters": searches.counters,
+    "coalescing": searches.coalescing,
     "searches": searches.searches,
     "against_limits": searches.against_limits,
 }
@@ -171,6 +264,8 @@ FIGURES: Final[dict[str, DrawFigure]] = {
     "limits": limits.limits,
     "parts": brodtkorb_part1.parts,
     "phases": brodtkorb_part1.phases,
+    "timeline": brodtkorb_part1.timeline,
+    "averages": brodtkorb_part1.averages,
     "requests": brodtkorb_part1.requests,
     "mapping": brodtkorb_part1.mapping,
     "versions": brodtkorb_part1.versions,

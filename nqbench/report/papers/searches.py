@@ -17,6 +17,7 @@ from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Counterpart, Paper, PaperTable, Series
 from nqbench.report.papers.brodtkorb_part1 import (
     EVALUATION,
+    IDEAL_SECTORS,
     PHASES,
     moves_per_s,
     points_at,
@@ -24,11 +25,19 @@ from nqbench.report.papers.brodtkorb_part1 import (
     shown_systems,
     untimed,
 )
-from nqbench.report.papers.common import reproduced, timed_point
+from nqbench.report.papers.common import grouped, reproduced, short, timed_point
 from nqbench.report.table import Cell, Column, Table, tabulate
 from nqbench.report.tables.common import interval_note
 from nqbench.vocabulary import of_kernel
 
+KERNELS: Final = {EVALUATION: "evaluation", "apply": "choice"}
+"""Kernels of a search, and what they are called."""
+LOADS: Final = {
+    "global_load_sectors_per_request": ("sectors (32 B) per request", ""),
+    "global_load_efficiency_percent": ("used of loaded bytes", "%"),
+    "global_load_hit_percent": ("sectors found in L1", "%"),
+}
+"""Counters of loads, with their names and units."""
 VERSIONS: tuple[str, str] = ("gpu_v1", "gpu_v8")
 """The paper's first and last: what speed-ups refer to."""
 ITERATIONS = "iterations"
@@ -71,18 +80,56 @@ def counters(paper: Paper, table: PaperTable, run: Observed) -> Table:
                 row.append(None)
                 own = of_kernel(part.counter, series.kernel)
                 missing.setdefault(error.what.replace(own, _NAMES), {})[part.counter] = None
-        rows.append((*row, part.counter.replace("_", " "), part.note))
-    if all(cell is None for row in rows for cell in row[2:-2:2]):
+        scaled = "" if part.scale == 1 else f" \u00d7 {part.scale:g}"
+        rows.append((*row, part.unit, f"{part.counter}{scaled}", part.note))
+    if all(cell is None for row in rows for cell in row[2:-3:2]):
         raise AnalysisError("; ".join(_reasons(missing)))
     pairs = [c for s in table.series for c in (Column(f"{s.label}, paper"),
              Column(f"{s.label}, here", "number"))]  # fmt: skip
-    columns = (Column("counter"), *pairs, Column("here it is"), Column("difference"))
+    last = (Column("unit"), Column("counter here"), Column("difference"))
+    columns = (Column("counter"), *pairs, *last)
     notes = [f"here: N={n}, {table.series[0].system}, first launch of each kernel"]
     if n not in table.sizes:
         notes.append(f"the paper has N={', '.join(map(str, table.sizes))}: compare no totals")
     notes.append(f"on the paper: {table.note}")
     notes += [f"not measured: {reason}" for reason in _reasons(missing)]
     return reproduced(paper, table, run, columns, rows, notes)
+
+
+def coalescing(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """Sectors of each kernel's loads by version and size, beside the printed transactions.
+
+    Raises ``NotMeasured`` where no loads were counted.
+    """
+    printed = {(paper.system(str(row[0])), int(str(row[1]))): str(row[2]) for row in table.rows}
+    rows: list[tuple[Cell, ...]] = []
+    reasons: dict[str, None] = {}
+    for n in table.sizes:
+        for system in shown_systems(paper, [run]):
+            found: list[Cell] = []
+            for kernel in KERNELS:
+                for name in LOADS:
+                    try:
+                        found.append(first_counted(run, system, n, of_kernel(name, kernel)))
+                    except NotMeasured as error:
+                        found.append(None)
+                        reasons[error.what] = None
+            if any(value is not None for value in found):
+                rows.append((short(system), n, printed.get((system, n), ""), *found))
+    if not rows:
+        raise NotMeasured(next(iter(reasons), "no loads were counted"), run.data.command)
+    columns = (
+        *(Column("system"), Column("N", "number")),
+        Column("evaluation: transactions (128 B) per request, paper"),
+        *(Column(f"{words}: {what}", "number", unit) for words in KERNELS.values()
+          for what, unit in LOADS.values()),
+    )  # fmt: skip
+    notes = (
+        f"first launch of each kernel under Nsight Compute; {IDEAL_SECTORS} sectors of 32 bytes per"
+        " request are ideal for neighbouring words of 4 bytes, 32 are the most",
+        f"on the paper: {table.note}",
+    )
+    return reproduced(paper, table, run, columns, rows, notes, number="")
 
 
 def _reasons(missing: Mapping[str, Iterable[str]]) -> list[str]:
@@ -138,12 +185,15 @@ def searches(paper: Paper, table: PaperTable, run: Observed) -> Table:
             for name, label, _ in PHASES
         ),
         (Column("evaluations", "number"), lambda p: p.detail("evaluations")),
-        (Column("moves per second", "number"), moves_per_s),
+        (Column("moves", "number", "G/s"), lambda p: (r := moves_per_s(p)) and r / GIGA),
         *(
             (Column(f"{name} / this", "ratio", spread=True), partial(_speedup, data, system))
             for name, system in versions.items()
         ),
-        (Column("final length", "number"), lambda p: p.detail("final_length")),
+        (
+            Column("final length", "number", "sides of the square"),
+            lambda p: p.detail("final_length"),
+        ),
     )
     notes = (
         "times from the paper and times measured here are not comparable",
@@ -152,7 +202,7 @@ def searches(paper: Paper, table: PaperTable, run: Observed) -> Table:
         "speed-ups are given where both searches had the same iteration limit",
         interval_note(simulated=False, rounds=data.rounds),
         f"on the paper: {table.note}",
-        *(f"not timed: {reason}" for reason in missing),
+        *(f"not timed: {reason}" for reason in grouped(missing)),
     )
     return reproduced(paper, table, run, columns, rows, notes, number="")
 
@@ -177,20 +227,21 @@ def against_limits(paper: Paper, table: PaperTable, run: Observed) -> Table:
     columns = (
         Column("system"),
         Column("N", "number"),
-        *(Column(f"an {what}", "time", spread=True) for what in ("evaluation", "iteration")),
+        *(Column(f"time of an {what}", "time", spread=True)
+          for what in ("evaluation", "iteration")),
         *(
             Column(f"{BASE} / this, {of}", "ratio", spread=True)
             for of in ("evaluation", "whole search")
         ),
         Column("FP32 instructions per move", "number"),
         Column("square roots per move", "number"),
-        Column("requested bytes per move", "number"),
+        Column("requested per move", "number", "B"),
         Column("device memory per move", "number", "B"),
         *(
             Column(f"limit by {what}", "number", "G moves/s")
             for what in ("instructions", "square roots", "device memory")
         ),
-        *(Column(f"share of the lowest, {of}", "ratio", spread=True)
+        *(Column(f"lowest limit's time / measured, {of}", "ratio", spread=True)
           for of in ("evaluation", "iteration")),
     )  # fmt: skip
     notes = (*NOTES, interval_note(simulated=False, rounds=data.rounds))

@@ -22,9 +22,10 @@ from nqbench.analysis.data.observed import (
 )
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
-from nqbench.papers.schema import Paper
+from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import styled
 from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Page, Paragraph
+from nqbench.report.papers.common import general_notes
 from nqbench.report.papers.reproduced import FIGURES, OF_TIMES, reproduced_table
 from nqbench.report.papers.verdicts import claims_table, counts_table, details_table, forest
 from nqbench.report.table import Source, Table, joint, slug, source_of
@@ -94,10 +95,13 @@ def _figures(
         page.section("Figures")
         for figure in paper.figures:
             if figure.draw != "none":
-                with page.attempt(f"figure {figure.number}: {figure.title}"):
+                with page.attempt(_named("figure", figure)):
                     seen = timed if figure.draw in OF_TIMES else source
                     for drawing in FIGURES[figure.draw](paper, figure, runs, seen):
                         page.drawing(drawing, seen, level=3)
+        lost = [f for f in paper.figures if f.draw == "none" and f.number != "none"]
+        for figure in lost:
+            page.add(Paragraph(_left_out(f"Figure {figure.number}", figure.title, figure.note)))
 
 
 def _tables(page: _PaperPage, paper: Paper, runs: Sequence[Observed]) -> None:
@@ -106,16 +110,33 @@ def _tables(page: _PaperPage, paper: Paper, runs: Sequence[Observed]) -> None:
     for run in runs:
         many = f", {run.data.device}" if len(runs) > 1 else ""
         page.section(f"Tables{many}")
+        general = general_notes(paper, run)
+        page.add(Paragraph("For all tables of this section:"), Bullets(general))
         for table in paper.tables:
-            with page.attempt(f"table {table.number}: {table.title}"):
+            if table.twin == "none":
+                if run is runs[0]:
+                    lost = _left_out(f"Table {table.number}", table.title, table.note)
+                    page.add(Paragraph(lost))
+                continue
+            with page.attempt(_named("table", table)):
                 own = reproduced_table(paper, table, run)
                 content = (own.title, own.rows, own.notes)
                 measured = own.source.device == source_of(run.data).device
                 if content in made and not measured:  # as printed or counted: shown above
-                    page.above.append(f"table {table.number}: {table.title}")
+                    page.above.append(_named("table", table))
                     continue
                 made.add(content)
-                page.table(own, level=3, suffix=slug(run.device_id) if len(runs) > 1 else "")
+                suffix = slug(run.device_id) if len(runs) > 1 else ""
+                page.table(own, level=3, suffix=suffix, said=general)
+
+
+def _left_out(name: str, title: str, why: str) -> str:
+    return f"{name} ({title}) is not reproduced: {why}."
+
+
+def _named(kind: str, part: PaperTable | PaperFigure) -> str:
+    """A table or figure by its number and title; ours have no number."""
+    return part.title if part.number == "none" else f"{kind} {part.number}: {part.title}"
 
 
 def joint_source(runs: Sequence[Observed]) -> Source:

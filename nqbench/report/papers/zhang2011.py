@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis.claims.bootstrap import Resamples
 from nqbench.analysis.claims.functions import Values, count
-from nqbench.analysis.data.dataset import PointResult, point_ratio
+from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, probe_value, timed_runs
 from nqbench.analysis.data.quantities import TIME
-from nqbench.analysis.data.select import NotMeasured, best_point, main_point, no_time, timed_points
+from nqbench.analysis.data.select import (
+    NotMeasured,
+    best_point,
+    main_point,
+    no_time,
+    timed_points,
+    timed_s,
+)
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable, Series
 from nqbench.report.figures.axes import axis_label, value_axis
@@ -35,7 +42,8 @@ from nqbench.report.papers.common import (
     short,
     span,
 )
-from nqbench.report.table import Cell, Column, Source, Table
+from nqbench.report.table import Cell, Column, Source, Table, tabulate
+from nqbench.report.tables.common import interval_note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,6 +53,9 @@ STATISTICS: Final = ("min", "max", "mean", "variance", "sd")
 """In the order of the paper's columns."""
 UTILIZATIONS: Final = {"clocks": "clock cycles", "iterations": "iterations"}
 """By kind of instrument. Equation 1 of the paper is in clock cycles."""
+POOLED: Final = "pool_distributed"
+COMMON_BLOCK: Final = (128,)
+"""Threads per block of all kernels in the study's first sweep."""
 POOL_BLOCK = 32
 """Threads per block of the pool sweep: a pool of 64 jobs needs blocks smaller than that."""
 
@@ -299,10 +310,51 @@ def _first(
     return None, None
 
 
+def pools(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """Times of the distributed pool by size, threads per block (rows) and jobs per pool (columns),
+    beside the kernel without a pool and the one pool for all blocks.
+
+    Raises ``NotMeasured`` where the run timed no pool at these sizes.
+    """
+    data = run.data
+    found: dict[tuple[int, int], dict[int, PointResult]] = {}
+    for n in table.sizes:
+        for point in timed_points(data, paper.system(POOLED), n):
+            if isinstance(point.level("pool_size"), int):
+                block = int(point.level("block_size"))
+                found.setdefault((n, block), {}).setdefault(_pool_size(point), point)
+    sizes = sorted({size for row in found.values() for size in row})
+    others = ("low_divergence", "pool_monolithic")
+    columns, rows = tabulate(
+        sorted(found),
+        (Column("N", "number"), lambda key: key[0]),
+        (Column("block size", "number", "threads"), lambda key: key[1]),
+        *((Column(f"pools of {size}", "time", spread=True),
+           lambda key, size=size: p.estimate(TIME) if (p := found[key].get(size)) else None)
+          for size in sizes),
+        (Column("fastest pools", "number", "jobs"),
+         lambda key: min(found[key], key=lambda size: timed_s(found[key][size]))),
+        *((Column(name, "time", spread=True),
+           lambda key, name=name: _at_block(data, paper.system(name), *key)) for name in others),
+    )  # fmt: skip
+    notes = [interval_note(data.simulated, data.rounds), table.note]
+    if not {block for _, block in found} - {POOL_BLOCK, *COMMON_BLOCK}:
+        notes.append(f"the run has no sweep of both together; `{data.command}` measures it")
+    return reproduced(paper, table, run, columns, rows, notes, number="")
+
+
+def _at_block(data: Dataset, system: str, n: int, block: int) -> Estimate | None:
+    try:
+        return best_point(data, system, n, {"block_size": block}).estimate(TIME)
+    except NotMeasured:
+        return None
+
+
 def granularity(paper: Paper, table: PaperTable, run: Observed) -> Table:
     """Work per thread: the printed rows, the counted iterations, the measured clock cycles."""
     n = table.sizes[0]
-    columns = (Column(table.columns[0]), *(Column(c, "number") for c in table.columns[1:]))
+    head = f"{table.columns[0]} ({table.unit})"
+    columns = (Column(head), *(Column(c, "number") for c in table.columns[1:]))
     rows: list[tuple[Cell, ...]] = []
     notes = [table.note] if table.note else []
     for series, cells in zip(table.series, table.rows, strict=True):

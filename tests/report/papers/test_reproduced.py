@@ -10,6 +10,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import in_times_of
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
+from nqbench.report.papers.common import grouped
 from nqbench.report.papers.reproduced import reproduced_table
 from nqbench.report.table import Table
 from tests.builders import MINI, Builder, counters_of
@@ -114,15 +115,84 @@ def test_tanaka_ablation_depth_speedup_shares() -> None:
     assert column(made_depth, "speed-up, here")[0].value == pytest.approx(4 / 12, rel=1e-4)
     assert column(made_depth, "speed-up, paper")[0] == "(0.276)"
     over_cpu = made("tanaka2011", "table_6", builder)
-    assert column(over_cpu, "speed-up, here")[0].value == pytest.approx(25, rel=1e-4)
-    assert column(over_cpu, "speed-up, paper")[:2] == ["5.12", "9.30"]
+    rows: dict[str, Any] = {str(row[0]): row[1:] for row in over_cpu.rows}
+    assert [name.rpartition(", ")[2] for name in rows] == ["paper"] * 3 + ["here"]
+    assert rows["NVIDIA GeForce GTX280, paper"][:2] == ("5.12", "9.30")
+    (here,) = [row for name, row in rows.items() if name.endswith("here")]
+    assert here[0].value == pytest.approx(100 / 4.0004, rel=1e-4)
+    assert here[2] is None  # N = 17 was not run
+    assert any("tanaka2011.both N=17, 18, 19" in note for note in over_cpu.notes)
+    times = made("tanaka2011", "table_5", builder)
+    assert [str(row[0]).rpartition(", ")[2] for row in times.rows] == ["paper (s)"] * 4 + [
+        "here"
+    ] * 2
     shares = made("tanaka2011", "table_8", builder)
     share = dict(
         zip(column(shares, "series"), column(shares, "share of total, here"), strict=False)
     )
     assert column(shares, "share of total, paper")[0] == "0.2016"
+    assert "configuration here" not in [c.name for c in shares.columns]
+    assert "configuration here: depth 5, block_size 160, blocks 1/SM" in shares.notes
     assert share["transfer_share"] is None  # the last size, which was not run
     assert column(shares, "share of total, here")[0].value == pytest.approx(2e-4 / 4.0004, rel=1e-3)
+
+
+def test_more_rows_than_the_papers_are_shown_where_they_were_measured() -> None:
+    builder = tanaka()
+    for n in (15, 16):
+        own = {"n": n, "depth": 7, "block_size": 160, "blocks": "1/SM"}
+        builder.time("depth", own, 2.0, "tanaka2011.both")
+    table = made("tanaka2011", "table_2", builder)
+    labels = column(table, "series")
+    assert labels.count("m7") == 2
+    assert "m8" not in labels
+    row = table.rows[labels.index("m7")]
+    assert row[2] == ""
+    assert any(note.startswith("beyond the paper, not measured") for note in table.notes)
+
+
+def test_a_scaled_launch_stands_beside_the_papers() -> None:
+    builder = tanaka()
+    with pytest.raises(AnalysisError, match="no time of a launch scaled to the device"):
+        made("tanaka2011", "scaled", builder)
+    own = {"n": 15, "depth": 6, "block_size": 160, "blocks": "4/SM"}
+    builder.time("scaled", own, 1.0, "tanaka2011.both")
+    table = made("tanaka2011", "scaled", builder)
+    assert column(table, "the paper's launch") == ["depth 5, block_size 160, blocks 1/SM"]
+    assert column(table, "scaled launch") == ["depth 6, block_size 160, blocks 4/SM"]
+    (gain,) = column(table, "speed-up by scaling")
+    assert gain.value == pytest.approx(4.0004 / 1.0004, rel=1e-4)
+
+
+def test_pools_by_size_and_block() -> None:
+    builder = zhang(noise=1e-6)
+    own = {"n": 18, "block_size": 64, "pool_size": 256, "depth": 7}
+    builder.time("pool_block", own, 0.5, "zhang2011.pool_distributed")
+    table = made("zhang2011", "pools", builder)
+    rows = {(n, block): dict(zip(table.columns, row, strict=True))
+            for row in table.rows for n, block in [row[:2]]}  # fmt: skip
+    wide: dict[str, Any] = {c.name: cell for c, cell in rows[18, 64].items()}
+    assert wide["pools of 256"].value == pytest.approx(0.5, rel=1e-4)
+    assert wide["pools of 512"] is None
+    assert wide["fastest pools"] == 256
+    assert not any("no sweep of both" in note for note in table.notes)
+    assert any("no sweep of both" in note for note in made("zhang2011", "pools", zhang()).notes)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "said"),
+    [
+        (["a N=1: late", "a N=2: late"], ["a N=1, 2: late"]),
+        (["a N=1: takes 3 s", "b N=1: takes 4 s"],
+         ["a N=1; b N=1: takes 3 s (the numbers are the first one's)"]),
+        (["no a N=1 (sizes: 5)", "no a N=2 (sizes: 5)"], ["no a N=1, 2 (sizes: 5)"]),
+        (["a: x", "b: y", "a: x"], ["a: x", "b: y"]),
+        (["no run"], ["no run"]),
+        ([], []),
+    ],
+)  # fmt: skip
+def test_reasons_are_said_once(reasons: list[str], said: list[str]) -> None:
+    assert grouped(reasons) == said
 
 
 def test_launch_and_environment() -> None:

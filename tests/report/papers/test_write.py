@@ -19,6 +19,7 @@ from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper
 from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import Drawing, styled
+from nqbench.report.papers.common import COMPARE_RATIOS
 from nqbench.report.papers.reproduced import FIGURES
 from nqbench.report.papers.verdicts import claims_table, counts_table, details_table, forest
 from nqbench.report.papers.write import joint_source, write_paper
@@ -69,6 +70,23 @@ def test_a_figure_names_only_the_runs_in_it(tmp_path: Path) -> None:
     assert len(figures) == 3
     assert all("measured, 3 rounds" in line for line in figures)
     assert not any("simulated" in line for line in figures)
+
+
+def test_the_page_says_once_what_is_true_of_all_its_tables(tmp_path: Path) -> None:
+    report = write_paper(
+        load_paper("zhang2011"), [zhang(rounds=3).observed("zhang2011")], tmp_path, ("md",), ()
+    )
+    tables = [p.read_text(encoding="utf-8") for p in report.paths if p.name.startswith("table-")]
+    assert sum(COMPARE_RATIOS in text for text in tables) > 3  # each file stands alone
+    assert report.paths[0].read_text(encoding="utf-8").count(COMPARE_RATIOS) == 1
+
+
+def test_what_is_lost_is_said(tmp_path: Path) -> None:
+    report = write_paper(
+        load_paper("fitness_schemes"), [zhang().observed("zhang2011")], tmp_path, ("md",), ()
+    )
+    text = report.paths[0].read_text(encoding="utf-8")
+    assert "Table 1 (parameters of simulated annealing) is not reproduced: the cells are" in text
 
 
 def test_what_tells_nothing_of_a_device_is_shown_once(tmp_path: Path) -> None:
