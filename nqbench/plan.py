@@ -66,7 +66,10 @@ class Kernel:
     ``static_shared_bytes`` what the kernel declares itself. ``device_launch`` marks a kernel that
     launches kernels itself (dynamic parallelism): it is linked with the device runtime.
     ``pending_launches`` is how many of its launches may be pending at a time (0: the driver's
-    limit, 2048).
+    limit, 2048). ``include`` are folders to search for included files. ``symbols`` are contents of
+    module variables (``__device__`` and ``__constant__``) by their names in the source, copied into
+    their start before every launch of a plan or run of a program. ``cooperative`` marks a launch
+    whose blocks wait for one another (grid sync): all of them must be resident.
     """
 
     source: Path
@@ -80,6 +83,9 @@ class Kernel:
     cache: CachePreference = "default"
     device_launch: bool = False
     pending_launches: int = 0
+    include: tuple[Path, ...] = ()
+    symbols: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    cooperative: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

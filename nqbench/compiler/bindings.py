@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
+import os
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
 from typing import Any, Final
 
 from nqbench.system.versions import installed
@@ -14,6 +18,10 @@ CUDA_12: Final = {
     "nvjitlink": ("nvidia-nvjitlink-cu12", "libnvJitLink.so."),
 }
 """Package and file of each library of CUDA 12."""
+
+_ROOTS: Final = ("CUDA_HOME", "CUDA_PATH")
+_USUAL_ROOT: Final = Path("/usr/local/cuda")
+_INCLUDES: Final = ("include", "include/cccl", "targets/*/include", "targets/*/include/cccl")
 
 
 class NotLoaded(Exception):
@@ -44,6 +52,33 @@ def requirements(*packages: str) -> tuple[str, ...]:
     if major == 12:
         return tuple(f"{name}-cu12>=12.6,<13" for name in packages)
     return tuple(f"{name}>={major},<{major + 1}" for name in packages)
+
+
+def cuda_roots() -> Iterator[Path]:
+    """Folders of CUDA installations, those of pip packages first.
+
+    These fit the compiler and the linker, which are installed in the same way.
+    """
+    try:
+        import nvidia
+    except ImportError:
+        pass  # no package of NVIDIA's is installed
+    else:
+        for folder in map(Path, nvidia.__path__):
+            if cuda_major() > 12:
+                yield from sorted(folder.glob("cu[0-9]*"), reverse=True)
+            yield from (folder / package for package in ("cuda_runtime", "cuda_cccl"))
+    yield from (Path(os.environ[name]) for name in _ROOTS if os.environ.get(name))
+    yield _USUAL_ROOT
+
+
+@functools.cache
+def cuda_headers() -> tuple[Path, ...]:
+    """Folders with CUDA's own headers."""
+    places = (
+        place for root in cuda_roots() for pattern in _INCLUDES for place in root.glob(pattern)
+    )
+    return tuple(dict.fromkeys(place for place in places if place.is_dir()))
 
 
 def _load_cuda_12(package: str, prefix: str) -> None:

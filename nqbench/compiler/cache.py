@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -21,11 +21,13 @@ _DIGEST_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The result of a compilation: the image, the kernel's symbol in it, the compiler's log."""
+    """The result of a compilation: the image, the kernel's symbol in it, the compiler's log, and
+    the symbols of variables by name."""
 
     image: bytes
     symbol: str
     log: str
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def cache_key(parts: Iterable[bytes | str]) -> str:
@@ -49,12 +51,13 @@ def read_entry(key: str) -> Entry | None:
         return None
     line, _, image = body.partition(b"\n")
     about = json.loads(line)
-    return Entry(image=image, symbol=about["symbol"], log=about["log"])
+    return Entry(image, about["symbol"], about["log"], about.get("variables", {}))
 
 
 def write_entry(key: str, entry: Entry) -> bool:
     """Store an entry; ``False`` if the folder cannot be written (compiling works without)."""
-    body = json.dumps({"symbol": entry.symbol, "log": entry.log}).encode() + b"\n" + entry.image
+    about = {"symbol": entry.symbol, "log": entry.log, "variables": dict(entry.variables)}
+    body = json.dumps(about).encode() + b"\n" + entry.image
     path = _path(key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

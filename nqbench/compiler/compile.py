@@ -6,22 +6,31 @@ expression (a template instance); its source may include files beside it with ``
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from nqbench.compiler import nvjitlink, nvrtc
+from nqbench.compiler.bindings import cuda_headers
 from nqbench.compiler.cache import Entry, cache_key, read_entry, write_entry
-from nqbench.compiler.includes import headers_of, read_source
+from nqbench.compiler.host import DevicePart
+from nqbench.compiler.includes import find_headers, read_source
 from nqbench.compiler.nvrtc import ImageKind, compiler_version
+from nqbench.compiler.standins import STANDINS
 from nqbench.errors import CompileError
 from nqbench.plan import Kernel
 from nqbench.system.machine import cpu_count
+from nqbench.system.versions import installed
 
 _ARCH: Final = re.compile(r"sm_\d{2,3}[af]?")
+_CUDA_HEADERS: Final = (
+    *("nvidia-cuda-runtime", "nvidia-cuda-cccl"),
+    *("nvidia-cuda-runtime-cu12", "nvidia-cuda-cccl-cu12"),
+)
 RELOCATABLE: Final = "--relocatable-device-code=true"
 _PATH_OPTIONS: Final = ("-I", "--include-path", "--pre-include", "-include")
 
@@ -31,13 +40,15 @@ class Compiled:
     """A compiled kernel.
 
     ``image`` is PTX text or an ELF cubin, ``symbol`` the kernel's mangled name in it, ``log`` the
-    compiler's messages, ``cached`` whether it came from the disk.
+    compiler's messages, ``cached`` whether it came from the disk, ``variables`` the mangled name of
+    each module variable asked for.
     """
 
     image: bytes
     symbol: str
     log: str
     cached: bool
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +56,8 @@ class CompileRequest:
     """One kernel to compile, for :func:`compile_many`.
 
     ``device_launch``: it launches kernels itself. A cubin is then linked with CUDA's device
-    runtime; PTX stays unlinked, with the runtime's functions external.
+    runtime; PTX stays unlinked, with the runtime's functions external. ``include`` are folders to
+    search for included files, ``variables`` names of module variables.
     """
 
     kind: ImageKind
@@ -54,6 +66,8 @@ class CompileRequest:
     arch: str
     options: tuple[str, ...] = ()
     device_launch: bool = False
+    include: tuple[Path, ...] = ()
+    variables: tuple[str, ...] = ()
 
 
 def compile_ptx(source: Path, entry: str, arch: str, options: tuple[str, ...] = ()) -> Compiled:
@@ -79,15 +93,22 @@ def compile_cubin(
     return _compile(CompileRequest("cubin", source, entry, arch, options, device_launch))
 
 
-def compile_kernel(kernel: Kernel, arch: str) -> Compiled:
-    """Compile a plan's kernel to machine code for ``arch``; see :func:`compile_cubin`."""
-    return _compile(cubin_request(kernel, arch))
+def compile_kernel(kernel: Kernel, arch: str, kind: ImageKind = "cubin") -> Compiled:
+    """Compile a plan's kernel for ``arch``; see :func:`compile_cubin`."""
+    return _compile(cubin_request(kernel, arch, kind))
 
 
-def cubin_request(kernel: Kernel, arch: str) -> CompileRequest:
-    """The request for a plan's kernel as machine code for ``arch``."""
+def cubin_request(kernel: Kernel, arch: str, kind: ImageKind = "cubin") -> CompileRequest:
+    """The request for a plan's kernel as machine code (or PTX) for ``arch``."""
     return CompileRequest(
-        "cubin", kernel.source, kernel.entry, arch, kernel.options, kernel.device_launch
+        kind,
+        kernel.source,
+        kernel.entry,
+        arch,
+        kernel.options,
+        kernel.device_launch,
+        tuple(Path(folder).resolve() for folder in kernel.include),
+        tuple(sorted(kernel.symbols)),
     )
 
 
@@ -127,7 +148,7 @@ def _compile(request: CompileRequest) -> Compiled:
     _check(request)
     text = read_source(request.source)
     source = request.source.resolve()
-    headers = {str(path): inner for path, inner in headers_of(source, text).items()}
+    headers = find_headers(source, text, folders=request.include)
     key = cache_key(
         (
             compiler_version(),
@@ -136,22 +157,38 @@ def _compile(request: CompileRequest) -> Compiled:
             request.entry,
             *request.options,
             *_linking(request),
+            *_surroundings(),
+            *("variables", *request.variables),
             "source",
             str(source),  # part of the line information in the image
             text,
-            *(part for item in sorted(headers.items()) for part in item),
+            *(part for h in headers for part in (h.name, str(h.path), h.text)),
         )
     )
     entry = read_entry(key)
     if entry is not None:
-        return Compiled(entry.image, entry.symbol, entry.log, cached=True)
+        return Compiled(entry.image, entry.symbol, entry.log, True, entry.variables)
     options = request.options + ((RELOCATABLE,) if request.device_launch else ())
-    program = nvrtc.Program(text, source, request.entry, request.arch, options)
-    image, symbol, log = nvrtc.build(program, request.kind)
+    program = nvrtc.Program(
+        text, source, request.entry, request.arch, options, request.include, request.variables
+    )
+    try:
+        image, symbols, log = nvrtc.build(program, request.kind)
+    except nvrtc.Rejected as error:
+        image, symbols, log = DevicePart(program, headers).build(request.kind, error)
+    symbol = symbols.pop(request.entry)
     if request.device_launch and request.kind == "cubin":
         image = nvjitlink.link(image, symbol, request.arch)
-    write_entry(key, Entry(image, symbol, log))
-    return Compiled(image, symbol, log, cached=False)
+    write_entry(key, Entry(image, symbol, log, symbols))
+    return Compiled(image, symbol, log, False, symbols)
+
+
+@functools.cache
+def _surroundings() -> tuple[str, ...]:
+    """What every image depends on: the stand-ins, CUDA's headers."""
+    standins = cache_key(part for item in STANDINS.items() for part in item)
+    versions = (installed(name) or "" for name in _CUDA_HEADERS)
+    return ("headers", standins, *map(str, cuda_headers()), *versions)
 
 
 def _linking(request: CompileRequest) -> tuple[str, ...]:
@@ -174,6 +211,6 @@ def _check(request: CompileRequest) -> None:
         # A file found through such an option would change the kernel without changing its key.
         if option.startswith(_PATH_OPTIONS):
             raise CompileError(
-                f"{request.source.name}: compiler option {option!r} is not accepted; put the file"
-                f' beside the kernel and include it with #include "..."'
+                f"{request.source.name}: compiler option {option!r} is not accepted; name the"
+                " folder under include, or put the file beside the kernel"
             )

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.compiler.bindings import NotLoaded, cuda_major, load_bindings, requirements
+from nqbench.compiler.bindings import NotLoaded, cuda_roots, load_bindings, requirements
 from nqbench.errors import CompileError
 
 LIBRARY: Final = "libcudadevrt.a"
 _FOLDERS: Final = ("lib", "lib64", "targets/*/lib")  # of a pip package, or of a toolkit
-_ROOTS: Final = ("CUDA_HOME", "CUDA_PATH")
-_USUAL_ROOT: Final = Path("/usr/local/cuda")
 
 
 def device_runtime() -> Path:
     """The device runtime's library. Raises ``CompileError`` with how to install it."""
-    found = next((path for root in _roots() for path in _libraries(root)), None)
+    found = next((path for root in cuda_roots() for path in _libraries(root)), None)
     if found is None:
         (package,) = requirements("nvidia-cuda-runtime")
         raise CompileError(
@@ -85,24 +82,6 @@ def _nvjitlink() -> Any:
             "a kernel that launches kernels needs CUDA's linker nvJitLink, which cannot be loaded"
             f" ({reason}); install it with {sys.executable} -m pip install '{package}'"
         ) from reason
-
-
-def _roots() -> Iterator[Path]:
-    """Folders of CUDA installations, those of pip packages first.
-
-    These fit the compiler and the linker, which are installed in the same way.
-    """
-    try:
-        import nvidia
-    except ImportError:
-        pass  # no package of NVIDIA's is installed
-    else:
-        for folder in map(Path, nvidia.__path__):
-            if cuda_major() > 12:
-                yield from sorted(folder.glob("cu[0-9]*"), reverse=True)
-            yield folder / "cuda_runtime"
-    yield from (Path(os.environ[name]) for name in _ROOTS if os.environ.get(name))
-    yield _USUAL_ROOT
 
 
 def _libraries(root: Path) -> Iterator[Path]:

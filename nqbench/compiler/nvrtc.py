@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from nqbench.compiler.bindings import NotLoaded, load_bindings, requirements
+from nqbench.compiler.bindings import NotLoaded, cuda_headers, load_bindings, requirements
+from nqbench.compiler.standins import STANDINS
 from nqbench.errors import CompileError, DeviceUnavailable
 
 ImageKind = Literal["ptx", "cubin"]
@@ -19,18 +21,38 @@ _OWN_CACHE_SINCE: Final = (12, 9)  # NVRTC keeps compiled kernels itself from th
 _SHOWN_ERRORS: Final = 3  # later errors are mostly consequences of the first ones
 _ERROR: Final = re.compile(r"^.*(?:\berror\b|catastrophic|fatal).*$", re.IGNORECASE)
 _SUMMARY: Final = re.compile(r"\d+ errors? detected in the compilation of")
+_PLACE: Final = re.compile(r"^(.+?)\((\d+)\): (?:catastrophic )?error", re.MULTILINE)
+LEAN_GROUPS: Final = "-D_CG_LIMIT_INCLUDED_DEPENDENCIES"
+"""Keeps cooperative_groups.h from including CUDA's C++ library: 0.3 s instead of 5."""
+_TEXTURES: Final = "texture is not a template"
+_NO_TEXTURES: Final = (
+    "texture references are not in CUDA 12 and later; use loads or texture objects"
+)
 _NAME_MAP: Final = "__nv_name_map"  # NVRTC's name for the file in which it resolves entries
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One compilation. ``source`` is absolute: errors and line information show it."""
+    """One compilation. ``source`` is absolute: errors and line information show it.
+
+    ``variables`` are module variables whose symbols are wanted. ``headers`` are texts that stand
+    for files, by the name that the source includes; those of ``STANDINS`` are always there.
+    """
 
     text: str
     source: Path
     entry: str
     arch: str
     options: tuple[str, ...]
+    folders: tuple[Path, ...] = ()
+    variables: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Rejected(CompileError):
+    """A source that does not compile. ``places`` are file and line of each error."""
+
+    places: tuple[tuple[str, int], ...] = ()
 
 
 @functools.cache
@@ -80,36 +102,56 @@ def supported_archs() -> tuple[str, ...]:
     return tuple(f"sm_{number}" for number in archs)
 
 
-def build(program: Program, kind: ImageKind) -> tuple[bytes, str, str]:
-    """Compile; returns image, the kernel's symbol in it, and the log.
+def build(program: Program, kind: ImageKind) -> tuple[bytes, dict[str, str], str]:
+    """Compile; returns image, the symbols of the kernel and of each variable, and the log.
 
     Raises ``CompileError`` with the first errors, which name the kernel's own file and line.
     """
     nvrtc = _nvrtc()
+    headers = _standins(program) | dict(program.headers)
+    texts, names = ([h.encode() for h in part] for part in (headers.values(), headers))
     handle = _checked(
-        nvrtc.nvrtcCreateProgram(program.text.encode(), str(program.source).encode(), 0, [], []),
+        nvrtc.nvrtcCreateProgram(
+            program.text.encode(), str(program.source).encode(), len(names), texts, names
+        ),
         "create a program",
     )
     try:
-        entry = program.entry.encode()
-        _checked(nvrtc.nvrtcAddNameExpression(handle, entry), f"take the name {program.entry}")
+        # The address of a variable and the name of a kernel: so NVRTC tells them apart.
+        wanted = {program.entry: program.entry, **{name: f"&{name}" for name in program.variables}}
+        for name, expression in wanted.items():
+            answer = nvrtc.nvrtcAddNameExpression(handle, expression.encode())
+            _checked(answer, f"take the name {name}")
         options = [option.encode() for option in _options(program, kind)]
         (status,) = nvrtc.nvrtcCompileProgram(handle, len(options), options)
         log = _log(handle)
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise CompileError(_refusal(program, status, log))
-        symbol: bytes = _checked(
-            nvrtc.nvrtcGetLoweredName(handle, entry), f"find the kernel {program.entry}"
-        )
-        return _image(handle, kind), symbol.decode(), log
+            raise _rejected(program, status, log)
+        symbols = {
+            name: _checked(nvrtc.nvrtcGetLoweredName(handle, expression.encode()), f"find {name}")
+            for name, expression in wanted.items()
+        }
+        return _image(handle, kind), {k: v.decode() for k, v in symbols.items()}, log
     finally:
         nvrtc.nvrtcDestroyProgram(handle)
+
+
+def _standins(program: Program) -> dict[str, str]:
+    """Those that no file of the user's and none of CUDA's goes by."""
+    folders = (program.source.parent, *program.folders, *cuda_headers())
+    return {
+        name: text
+        for name, text in STANDINS.items()
+        if not any((folder / name).is_file() for folder in folders)
+    }
 
 
 def _options(program: Program, kind: ImageKind) -> list[str]:
     target = program.arch if kind == "cubin" else program.arch.replace("sm_", "compute_", 1)
     own = ["--std=c++17", "--generate-line-info", f"--gpu-architecture={target}"]
-    own.append(f"--include-path={program.source.parent}")
+    folders = (program.source.parent, *program.folders, *cuda_headers())
+    own += [f"--include-path={folder}" for folder in folders]
+    own.append(LEAN_GROUPS)
     if kind == "cubin":
         own.append("--ptxas-options=-v")  # registers, stack and spills go to the log
         if _version() >= _OWN_CACHE_SINCE:
@@ -145,6 +187,12 @@ def _image(handle: object, kind: ImageKind) -> bytes:
     return raw.rstrip(b"\0") if kind == "ptx" else raw
 
 
+def _rejected(program: Program, status: Any, log: str) -> Rejected:
+    error = Rejected(_refusal(program, status, log))
+    error.places = tuple((file, int(line)) for file, line in _PLACE.findall(log))
+    return error
+
+
 def _refusal(program: Program, status: Any, log: str) -> str:
     """One readable message from NVRTC's log."""
     where = f"{program.source.name}: kernel {program.entry} does not compile for {program.arch}"
@@ -158,7 +206,9 @@ def _refusal(program: Program, status: Any, log: str) -> str:
     errors = [line for line in errors if not _SUMMARY.search(line)]
     if errors and all(line.startswith(_NAME_MAP) for line in errors):
         reason = re.sub(rf"^{_NAME_MAP}\(\d+\): error: ", "", errors[0])
-        return f"{where}: no such entry in {program.source.name}: {reason}"
+        what = "variable" if "& " in errors[-1] else "entry"
+        return f"{where}: no such {what} in {program.source.name}: {reason}"
+    errors = [line.replace(_TEXTURES, f"{_TEXTURES} ({_NO_TEXTURES})") for line in errors]
     shown = "; ".join(errors[:_SHOWN_ERRORS]) or log or status.name
     more = len(errors) - _SHOWN_ERRORS
     return f"{where}: {shown}" + (f"; and {more} more errors" if more > 0 else "")

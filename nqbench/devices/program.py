@@ -52,6 +52,17 @@ def check_kernels(plan: ProgramPlan) -> None:
             )
 
 
+def symbol_bytes(kernel: Kernel, name: str, nbytes: int) -> bytes:
+    """Contents of a module variable of ``nbytes`` bytes. ``DeviceError`` if they are longer."""
+    data = np.ascontiguousarray(kernel.symbols[name])
+    if data.nbytes > nbytes:
+        raise DeviceError(
+            f"kernel {kernel.entry}: {data.nbytes} bytes are given for the module variable {name},"
+            f" which has {nbytes}; check its type and length in {kernel.source.name}"
+        )
+    return data.tobytes()
+
+
 class CheckedContext(ProgramContext):
     """The part of a context that all devices share: checks of names, sizes and presence.
 

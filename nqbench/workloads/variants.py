@@ -66,5 +66,8 @@ def alone(
         static_shared_bytes=kernel.static_shared_bytes,
         options=kernel.options,
         cache=kernel.cache,
+        include=kernel.include,
+        symbols=kernel.symbols,
+        cooperative=kernel.cooperative,
         about={**plan.about, "kernel": name},
     )

@@ -142,9 +142,9 @@ def test_errors_are_one_readable_message(
 
 
 def test_an_error_in_an_include_names_the_include(tmp_path: Path) -> None:
-    (tmp_path / "part.cuh").write_text("\nint f() { return wrong; }\n")
+    (tmp_path / "part.cuh").write_text("\n__device__ int f() { return wrong; }\n")
     source = tmp_path / "k.cu"
-    source.write_text('#include "part.cuh"\n__global__ void k() {}\n')
+    source.write_text('#include "part.cuh"\n__global__ void k() { f(); }\n')
     with pytest.raises(CompileError, match=r"part\.cuh\(2\)"):
         compile_ptx(source, "k", "sm_90")
 

@@ -91,7 +91,7 @@ def test_the_static_report_takes_such_kernels(source: Path) -> None:
 def without_libraries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
     monkeypatch.setitem(sys.modules, "nvidia", None)
-    monkeypatch.setattr(linking, "_USUAL_ROOT", nowhere)
+    monkeypatch.setattr(bindings, "_USUAL_ROOT", nowhere)
     monkeypatch.setenv("CUDA_PATH", str(nowhere))
     monkeypatch.delenv("CUDA_HOME", raising=False)
 

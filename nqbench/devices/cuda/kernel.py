@@ -18,6 +18,7 @@ from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.blocking_kernel import DEFAULT_CARVEOUT
 from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, L2Flush, Owner, late
 from nqbench.devices.cuda.query import FIRST_CARVEOUT_CAPABILITY
+from nqbench.devices.program import symbol_bytes
 from nqbench.errors import DeviceError
 from nqbench.plan import Argument, Buffer, CachePreference, Kernel, KernelPlan, Outputs, Variable
 
@@ -68,6 +69,7 @@ class CudaKernel(Prepared):
             raise DeviceError(f"{self._label} is closed and cannot be launched")
         with self._device.translated(f"renewing the buffers of {self._label}"):
             self._memory.renew()
+            self._kernel.set_symbols()
             self._device.synchronize()
         with self._device.translated(f"launch of {self._label}"):
             flush = None if self._flush is None else self._flush.queue
@@ -126,6 +128,7 @@ class LoadedKernel:
             cuda_driver.allow_pending_launches(kernel.pending_launches)
         self._module = device.cuda.module_from_buffer(compiled.image)
         self._function = self._module.get_function(compiled.symbol)
+        self._symbols = self._find_symbols(compiled)
         self._carveout = self._configure()
         codes = [type_code(kernel.entry, buffers, argument) for argument in kernel.arguments]
         self._function.prepare(codes)
@@ -133,6 +136,11 @@ class LoadedKernel:
             **self._resources(compiled),
             **({"nvjitlink": linker_version()} if kernel.device_launch else {}),
         }
+
+    def set_symbols(self) -> None:
+        """Copy the plan's contents into the kernel's module variables."""
+        for address, data in self._symbols:
+            self._device.cuda.memcpy_htod(address, data)
 
     def queue(self, arguments: Sequence[Any]) -> None:
         """Queue a launch and return. ``arguments`` are addresses and scalars."""
@@ -170,6 +178,14 @@ class LoadedKernel:
             return seconds, blocker is not None
 
         return finish
+
+    def _find_symbols(self, compiled: Compiled) -> list[tuple[int, bytes]]:
+        """Address and contents of each module variable of the plan."""
+        found = []
+        for name in self._kernel.symbols:
+            address, nbytes = self._module.get_global(compiled.variables[name])
+            found.append((int(address), symbol_bytes(self._kernel, name, int(nbytes))))
+        return found
 
     def _configure(self) -> int:
         """Request dynamic shared memory above 48 KiB and the L1 split; returns its percentage."""

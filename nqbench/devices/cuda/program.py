@@ -108,6 +108,8 @@ class CudaProgram(Prepared):
         function, arguments = self._function, self._plan.arguments
         with self._device.translated(f"renewing the buffers of {self._label}"):
             self._memory.renew()
+            for kernel in self._kernels.values():
+                kernel.loaded.set_symbols()
             self._device.synchronize()
 
         def action() -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from nqbench.compiler.compile import compile_ptx
+from nqbench.compiler.compile import Compiled, compile_kernel
 from nqbench.devices.base import Launch, Prepared
 from nqbench.devices.models import Model
+from nqbench.devices.program import symbol_bytes
 from nqbench.devices.sim import reports
 from nqbench.devices.sim.attribution import readable, targets
 from nqbench.devices.sim.counters import Tally
@@ -42,7 +43,7 @@ class Simulation:
 
 
 def load(simulation: Simulation, kernel: Kernel) -> Translation:
-    """Compile a kernel to PTX and to native code.
+    """Compile a kernel to PTX and to native code; module variables start as the plan says.
 
     Raises ``CompileError``, ``KernelFault`` for PTX that is not simulated, or ``DeviceError`` for a
     kernel that launches kernels.
@@ -52,12 +53,26 @@ def load(simulation: Simulation, kernel: Kernel) -> Translation:
             f"kernel {kernel.entry} launches kernels itself, and dynamic parallelism is not"
             " simulated; run it on a GPU (--device cuda:0)"
         )
-    compiled = compile_ptx(kernel.source, kernel.entry, simulation.facts.arch, kernel.options)
+    compiled = compile_kernel(kernel, simulation.facts.arch, "ptx")
     memory = tuple(sorted(simulation.model.memory.items()))
     try:
-        return build(compiled.image.decode(), compiled.symbol, memory)
+        code = build(compiled.image.decode(), compiled.symbol, memory)
     except UnsupportedPtx as error:
         raise KernelFault(f"kernel {kernel.entry}: the simulator does not know {error}") from error
+    return with_contents(kernel, compiled, code)
+
+
+def with_contents(kernel: Kernel, compiled: Compiled, code: Translation) -> Translation:
+    """The code with the plan's contents as initial values of its module variables."""
+    given = {compiled.variables[name]: name for name in kernel.symbols}
+    module = []
+    for variable in code.symbols.module:
+        if variable.name in given:
+            name = given[variable.name]
+            data = symbol_bytes(kernel, name, variable.nbytes)
+            variable = replace(variable, initial=data + variable.initial[len(data) :])
+        module.append(variable)
+    return replace(code, symbols=replace(code.symbols, module=tuple(module))) if given else code
 
 
 def geometry(simulation: Simulation, kernel: Kernel, code: Translation) -> Geometry:

@@ -1,0 +1,291 @@
+"""A source written for nvcc without its host code, which NVRTC cannot compile.
+
+A file is cut into the pieces that stand outside of functions and classes: functions, classes,
+variables, declarations. Functions without ``__global__``, ``__device__`` or ``constexpr`` are host
+code and are left out. Line breaks and preprocessor lines stay, so that every line keeps its number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from nqbench.compiler import nvrtc
+from nqbench.compiler.bindings import cuda_headers
+from nqbench.compiler.includes import Header, included_names
+from nqbench.compiler.standins import STANDINS
+from nqbench.errors import CompileError
+
+ROUNDS: Final = 24
+"""Compilations before an error counts as final: each may hide others."""
+OPTIONS: Final = (
+    *("--device-as-default-execution-space", "--pre-include=nqbench/host.h"),
+    *("-D__linux__", "-D__unix__"),
+)
+"""Members of classes without a mark compile as device code, and every source sees what nvcc shows
+to each."""
+
+_TOKEN: Final = re.compile(
+    r"""(?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)"""
+    r"""|(?P<directive>(?<![^\n])[ \t]*\#(?:\\\r?\n|//[^\n]*|/\*.*?\*/|[^\n])*)"""
+    r"""|(?P<text>R"(?P<tag>[^(\s]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
+    r"""|(?P<sign>[{}();=])"""
+    r"""|(?P<word>\w+)""",
+    re.DOTALL,
+)
+_MARKS: Final = frozenset({"__global__", "__device__", "__constant__", "__managed__", "__shared__"})
+_ALIAS: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*(?:\\\n.*)*)", re.MULTILINE)
+_TRANSPARENT: Final = re.compile(
+    r'\s*(?:inline\s+)?(?:namespace\b[^;(){}=]*|extern\s*"C(?:\+\+)?")\s*'
+)
+_TYPE: Final = re.compile(
+    r"\s*(?:template\s*<.*>\s*)?(?:typedef\s+)?(?:struct|class|union|enum)\b", re.DOTALL
+)
+_ATTRIBUTES: Final = re.compile(r"(?:__\w+__|alignas)\s*\([^()]*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a file, ``text[start:end]``; lines count from 1."""
+
+    start: int
+    end: int
+    first_line: int
+    last_line: int
+    function: bool
+    device: bool
+
+
+def pieces(text: str, marks: Collection[str] = _MARKS) -> list[Piece]:
+    """The pieces of a source. ``marks`` are the words of device code, with those of macros."""
+    return _Cutter(text, frozenset(marks) | {"constexpr"}).run()
+
+
+def marks_of(*texts: str) -> frozenset[str]:
+    """The words that make a function one of the device: CUDA's, and macros that stand for them."""
+    found = set(_MARKS)
+    for text in texts:
+        for name, body in _ALIAS.findall(text):
+            if any(mark in body for mark in _MARKS):
+                found.add(name)
+    return frozenset(found)
+
+
+def without(text: str, gone: Collection[Piece]) -> str:
+    """The text with pieces blanked out. Preprocessor lines in them stay."""
+    parts, at = [], 0
+    for piece in sorted(gone, key=lambda p: p.start):
+        parts += [text[at : piece.start], _blank(text[piece.start : piece.end])]
+        at = piece.end
+    return "".join(parts) + text[at:]
+
+
+def _blank(text: str) -> str:
+    kept, at = [], 0
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup == "directive":
+            kept += ["\n" * text.count("\n", at, match.start()), match.group()]
+            at = match.end()
+    return "".join(kept) + "\n" * text.count("\n", at)
+
+
+class _Cutter:
+    def __init__(self, text: str, marks: frozenset[str]) -> None:
+        self.text = text
+        self.marks = marks
+        self.found: list[Piece] = []
+        self.line, self.counted = 1, 0
+        self._begin(0)
+
+    def _begin(self, at: int) -> None:
+        self.start: int | None = None
+        self.after = at
+        self.braces = self.parens = 0
+        self.device = self.assigned = self.function = False
+        self.head = ""
+
+    def run(self) -> list[Piece]:
+        for match in _TOKEN.finditer(self.text):
+            kind, token = match.lastgroup, match.group()
+            if kind in ("comment", "directive"):
+                continue
+            if self.start is None:
+                if token == "}":  # of a namespace
+                    self._begin(match.end())
+                    continue
+                self.start = match.start()
+            if kind == "word":
+                self.device = self.device or (not self.braces and token in self.marks)
+            elif kind == "sign":
+                self._sign(token, match.start(), match.end())
+        return self.found
+
+    def _sign(self, sign: str, start: int, end: int) -> None:
+        if sign in "()":
+            self.parens += 1 if sign == "(" else -1
+        elif sign == "=":
+            self.assigned = self.assigned or not (self.braces or self.parens)
+        elif sign == "{":
+            self._open(start, end)
+        elif sign == "}":
+            self.braces -= 1
+            if self.braces <= 0 and self.function:
+                self._close(end)
+        elif not self.braces and self.parens <= 0:  # ;
+            self._close(end)
+
+    def _open(self, start: int, end: int) -> None:
+        assert self.start is not None
+        if not self.braces and not self.parens:
+            head = _TOKEN.sub(_code, self.text[self.start : start])
+            if _TRANSPARENT.fullmatch(head):
+                self._begin(end)
+                return
+            plain = _ATTRIBUTES.sub("", head)
+            self.function = (
+                "(" in plain
+                and not self.assigned
+                and not (
+                    _TYPE.match(plain) and not plain.rstrip().endswith((")", "const", "noexcept"))
+                )
+            )
+        self.braces += 1
+
+    def _close(self, end: int) -> None:
+        assert self.start is not None
+        first = self._line_of(self.start)
+        last = self._line_of(end)
+        self.found.append(Piece(self.start, end, first, last, self.function, self.device))
+        self._begin(end)
+
+    def _line_of(self, at: int) -> int:
+        self.line += self.text.count("\n", self.counted, at)
+        self.counted = at
+        return self.line
+
+
+def _code(match: re.Match[str]) -> str:
+    return " " if match.lastgroup in ("comment", "directive") else match.group()
+
+
+@dataclass(slots=True)
+class _File:
+    """A source or header: its pieces, and those that are left out."""
+
+    text: str
+    pieces: list[Piece]
+    gone: set[Piece]
+
+    def at(self, line: int) -> Piece | None:
+        """The piece on a line: the last one to begin there or before."""
+        found = [p for p in self.pieces if p.first_line <= line <= p.last_line]
+        return found[-1] if found else None
+
+    @property
+    def left(self) -> str:
+        return without(self.text, self.gone)
+
+
+class DevicePart:
+    """A program without its host code, and without what the kernel does not need and that does not
+    compile: classes of the host, kernels with textures."""
+
+    def __init__(self, program: nvrtc.Program, headers: Sequence[Header]) -> None:
+        texts = {str(program.source): program.text, **{h.name: h.text for h in headers}}
+        marks = marks_of(*texts.values())
+        self.program = program
+        self.entry = re.compile(rf"\b{re.escape(_base_name(program.entry))}\b")
+        self.missing = _missing(texts)
+        self.files = {}
+        for name, text in texts.items():
+            found = pieces(text, marks)
+            host = {p for p in found if p.function and not p.device}
+            self.files[name] = _File(text, found, host)
+
+    def build(
+        self, kind: nvrtc.ImageKind, first: nvrtc.Rejected
+    ) -> tuple[bytes, dict[str, str], str]:
+        """Compile what is left, leaving out more until it compiles; see ``nvrtc.build``.
+
+        Raises ``Rejected``: ``first`` if nothing could be left out, else the first error in code
+        of the device."""
+        worst: nvrtc.Rejected | None = None
+        for _ in range(ROUNDS):
+            try:
+                return nvrtc.build(self._left(), kind)
+            except nvrtc.Rejected as error:
+                if worst is None and self._in_device_code(error):
+                    worst = error
+                if not self._drop(error):
+                    raise self._explained(worst or error) from first
+        raise self._explained(worst or first)
+
+    def _left(self) -> nvrtc.Program:
+        headers = {name: file.left for name, file in self.files.items()}
+        return replace(
+            self.program,
+            text=headers.pop(str(self.program.source)),
+            headers={**dict.fromkeys(self.missing, ""), **headers},
+            options=(*OPTIONS, *self.program.options),
+        )
+
+    def _drop(self, error: nvrtc.Rejected) -> bool:
+        """Leave out the pieces with errors; ``False`` if the kernel itself is one, or none is."""
+        bad = [
+            (self.files[f], self.files[f].at(line)) for f, line in error.places if f in self.files
+        ]
+        dropped = self._empty(error)
+        for file, piece in bad:
+            if piece is None or piece in file.gone:
+                continue
+            if piece.device and self.entry.search(file.text, piece.start, piece.end):
+                return False
+            file.gone.add(piece)
+            dropped = True
+        return dropped
+
+    def _empty(self, error: nvrtc.Rejected) -> bool:
+        """Take headers of CUDA's for the host to be empty, where errors are in them."""
+        texts = [file.text for file in self.files.values()]
+        wanted = {name for text in texts for name in included_names(text)}
+        before = len(self.missing)
+        for place, _ in error.places:
+            for folder in cuda_headers():
+                if Path(place).is_relative_to(folder):
+                    top = Path(place).relative_to(folder).parts[0]
+                    found = {n for n in wanted if n.split("/")[0] == top} - set(self.missing)
+                    self.missing.update(dict.fromkeys(found, Path(place).name))
+        return len(self.missing) > before
+
+    def _in_device_code(self, error: nvrtc.Rejected) -> bool:
+        for name, line in error.places:
+            piece = self.files[name].at(line) if name in self.files else None
+            if piece is not None and piece.device:
+                return True
+        return False
+
+    def _explained(self, error: nvrtc.Rejected) -> CompileError:
+        if not self.missing:
+            return error
+        names = ", ".join(f"{place}: {name}" for name, place in self.missing.items())
+        return CompileError(f"{error} (not found, and taken to be empty: {names})")
+
+
+def _base_name(entry: str) -> str:
+    """``scan`` out of ``ns::scan<float, 4>``."""
+    return entry.partition("<")[0].rpartition("::")[2].strip()
+
+
+def _missing(texts: Mapping[str, str]) -> dict[str, str]:
+    """Where the names stand that are included and that no folder has."""
+    folders = cuda_headers()
+    return {
+        name: f"{Path(file).name}({line})"
+        for file, text in texts.items()
+        for name, line in included_names(text).items()
+        if name not in {*STANDINS, *texts}
+        and not any((folder / name).is_file() for folder in folders)
+    }

@@ -1,0 +1,45 @@
+// Host code around kernels, as in a file written for nvcc.
+#include <cstdio>
+#include <vector>
+#include <no_such_header.h>
+#include <cooperative_groups.h>
+#include "cuda_fp16.h"
+#include <math_constants.h>
+
+#define CHECK(call) do { if (call) exit(1); } while (0)
+#define BOTH __host__ __device__
+
+__constant__ float weights[4];
+static __device__ int offset[2] = {7, 8};
+__device__ unsigned counter;
+std::vector<int> results;
+
+struct Point {
+    float x, y;
+    BOTH Point(float a, float b) : x(a), y(b) {}
+    float sum() const { return x + y; }
+};
+
+int usage(const char* text) {
+    printf("%s { %c\n", text, '}');  // braces in text: {
+    return INT_MAX;
+}
+
+namespace inner {
+BOTH inline float twice(float a) { return 2 * a; }
+static void host_only(std::vector<int>& v) { v.push_back(1); }
+}  // namespace inner
+
+__global__ void weigh(float* out, uint n) {
+    uint i = threadIdx.x;
+    if (i < n) out[i] = inner::twice(weights[i % 4]) + offset[i % 2] + Point(M_PI, i).sum();
+}
+
+extern "C" __global__ void count(unsigned* out) { out[threadIdx.x] = atomicAdd(&counter, 1u); }
+
+int main(int argc, char** argv) {
+    float* out;
+    CHECK(cudaMalloc((void**)&out, 128));
+    weigh<<<1, 32>>>(out, 32);
+    return usage("done");
+}
