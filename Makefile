@@ -23,7 +23,7 @@ ifneq ($(origin DEVICE),file)
 	$(BIN)/nqbench reproduce $(PAPERS) --device $(DEVICE) || [ $$? -eq 1 ]
 endif
 	$(BIN)/nqbench reproduce $(PAPERS) --recorded
-	$(BIN)/nqbench effects
+	$(BIN)/nqbench effects || [ $$? -eq 1 ]  # 1: no run with times
 
 compare: setup ## compare runs: make compare RUNS="results/local/A/x results/local/B/x"; plots/local/compare
 	@test -n "$(RUNS)" || { echo 'make compare: say which runs, e.g. RUNS="results/local/sim-mini/quick results/local/sim-sm_75/quick"' >&2; exit 2; }

@@ -21,7 +21,7 @@ from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.factorial.design import swept_factors
 from nqbench.analysis.factorial.effects import Effect as FactorEffect
 from nqbench.analysis.factorial.effects import effects as factor_effects
-from nqbench.errors import AnalysisError, StudyError
+from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
 from nqbench.papers.schema import DIRECTIONS, Claim, Effect, Paper
 
@@ -91,21 +91,21 @@ class Matrix:
 def effects_matrix(runs: Sequence[Observed]) -> Matrix:
     """The matrix of some runs: of papers' studies and of ablations.
 
-    Papers come in order of their years, then the ablations. Raises ``StudyError`` where no run says
-    anything about an effect.
+    Papers come in order of their years, then the ablations. Raises ``AnalysisError`` where no run
+    says anything about an effect.
     """
-    named = _named(runs)
+    known = paper_names()  # their effects are on times, which a simulated run does not have
+    named = _named([run for run in runs if not (run.data.simulated and run.data.name in known)])
     papers = sorted(
-        (load_paper(name) for name in paper_names() if any(r.data.name == name for r in runs)),
+        (load_paper(name) for name in known if _of(named, name)),
         key=lambda paper: paper.source.year or 0,
     )
     rows = [row for paper in papers for row in paper_rows(paper, _of(named, paper.id))]
-    known = {paper.id for paper in papers}
-    for study in dict.fromkeys(run.data.name for run in runs if run.data.name not in known):
+    for study in dict.fromkeys(run.data.name for _, run in named if run.data.name not in known):
         rows += ablation_rows(_of(named, study))
     filled = {cell.device for row in rows for cell in row.cells if cell.provenance != "printed"}
     if not filled:
-        raise StudyError(
+        raise AnalysisError(
             f"no effect can be computed from {', '.join(str(run.path) for run in runs)}: give timed"
             " runs of the papers (`nqbench reproduce zhang2011` makes one) or of an ablation"
             " (`nqbench run ablation`)"
@@ -148,11 +148,11 @@ def chip_of(data: Dataset) -> str:
 
 
 def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[Row]:
-    """The rows of a paper: what it prints, and what its timed runs measured."""
+    """The rows of a paper: what it prints, and what timed runs of it measured."""
     asked = [(effect, n) for effect in paper.effects for n in effect.n]
     claims = [_asked(paper, effect, n) for effect, n in asked]
     alone = paper.model_copy(update={"claims": claims})
-    timed = [(device, run, judge(alone, [run])) for device, run in runs if not run.data.simulated]
+    judged = [(device, run, judge(alone, [run])) for device, run in runs]
     rows = []
     for i, (effect, n) in enumerate(asked):
         cells = [
@@ -160,7 +160,7 @@ def paper_rows(paper: Paper, runs: Sequence[Named]) -> list[Row]:
             for device, text in paper.printed(effect, n).items()
         ]
         reasons = []
-        for device, run, verdicts in timed:
+        for device, run, verdicts in judged:
             verdict = verdicts[i]
             value = next((size.value for size in verdict.sizes if size.n == n), None)
             if isinstance(value, Estimate):

@@ -17,7 +17,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.matrix import SIMULATED, Matrix, Row, effects_matrix, short
 from nqbench.analysis.wording import number
-from nqbench.errors import StudyError
+from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
 from nqbench.report.figures.axes import digits, ratio_axis
 from nqbench.report.figures.style import (
@@ -72,9 +72,9 @@ def write_effects(
 ) -> MatrixReport:
     """Write the matrix of some runs; ``command`` is what a reader types to get it again.
 
-    ``cpu`` is a run whose CPU programs stand in the place of the runs' own. Raises ``StudyError``
-    (no effect in these runs, an unknown format), ``StoreError`` (not a run, or the folder cannot be
-    written).
+    ``cpu`` is a run whose CPU programs stand in the place of the runs' own. Raises
+    ``AnalysisError`` (no effect in these runs), ``StudyError`` (an unknown format), ``StoreError``
+    (not a run, or the folder cannot be written).
     """
     matrix = effects_matrix(observe_all(runs, cpu))
     folder = PLOTS / "local" / PAGE if out is None else out
@@ -101,8 +101,9 @@ def write_recorded(
 ) -> list[MatrixReport]:
     """Write the matrix of every recorded run of a paper or of the ablation under ``results``.
 
-    The project's runs and a user's get a matrix each. ``cpu`` defaults to the recorded run of the
-    study ``cpu_baseline``. Raises ``StudyError`` if there is no run.
+    The project's runs and a user's get a matrix each, if they have an effect. ``cpu`` defaults to
+    the recorded run of the study ``cpu_baseline``. Raises ``AnalysisError`` if there is no effect,
+    ``StudyError`` if there is no run.
     """
     names = (*paper_names(), ABLATION)
     kinds = {kind: [r for name in names for r in recorded_runs(name, kind)] for kind in KINDS}
@@ -112,13 +113,18 @@ def write_recorded(
             f"there is no run of a paper or of the ablation under {RESULTS}; `nqbench reproduce"
             " zhang2011` or `nqbench run ablation` makes one"
         )
-    reports = []
+    reports, reasons = [], []
     for kind, runs in filled.items():
         folder = PLOTS / kind / PAGE
         if out is not None:
             folder = out / kind if len(filled) > 1 else out
         baseline = cpu or next(iter(recorded_runs(CPU_BASELINE, kind)), None)
-        reports.append(write_effects(runs, folder, command, formats, cpu=baseline))
+        try:
+            reports.append(write_effects(runs, folder, command, formats, cpu=baseline))
+        except AnalysisError as error:
+            reasons.append(error)
+    if not reports:
+        raise reasons[0]
     return reports
 
 

@@ -14,7 +14,7 @@ from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import observe, timed_runs
 from nqbench.analysis.matrix import Cell, Matrix, Row, chip, chip_of, effects_matrix, short
-from nqbench.errors import StudyError
+from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper, paper_names
 from nqbench.runs.layout import recorded_runs
 from tests.builders import H100, MINI, TRUTH, factorial
@@ -214,7 +214,7 @@ def test_a_second_run_on_a_gpu_has_a_column_of_its_own() -> None:
 
 def test_what_has_no_effect_is_refused() -> None:
     bare = zhang(sizes=(), dev=MINI).observed("zhang2011", Path("simulated"))
-    with pytest.raises(StudyError, match="no effect can be computed from simulated: give timed"):
+    with pytest.raises(AnalysisError, match="no effect can be computed from simulated: give timed"):
         effects_matrix([bare])
 
 

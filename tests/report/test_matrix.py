@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from nqbench.analysis.matrix import Matrix, effects_matrix
 from nqbench.report.figures.style import styled
 from nqbench.report.matrix import cells_table, effects_figure, matrix_table
 from nqbench.report.table import EMPTY, Source
-from tests.builders import H100, MINI, factorial
+from tests.builders import H100, MINI, Builder, factorial
 from tests.cli.call import call
 from tests.papers.runs import device, zhang
 from tests.report.papers.test_reproduced import feinbube
@@ -123,6 +124,29 @@ def test_the_command_shows_recorded_runs_and_writes_them(tmp_path: Path) -> None
     assert given.code == 0, given.err
     assert {cell["device"] for cell in json.loads(given.out)} == {"GTX 480", "H100 PCIe"}
     assert (tmp_path / "own" / "effects.md").exists()
+    zhang(dev=MINI).write(tmp_path / "results" / "reference" / "sim-mini" / "zhang2011")
+    assert call("effects", cwd=tmp_path).code == 0, "a kind of runs without an effect is left out"
+    shutil.rmtree(tmp_path / "results" / "local")
+    assert "no effect can be computed from" in call("effects", cwd=tmp_path).err
     wrong = call("effects", str(tmp_path / "none"), cwd=tmp_path)
     assert wrong.code != 0
     assert len(wrong.err.strip().splitlines()) == 1
+
+
+def test_speed_ups_over_a_cpu_come_from_the_recorded_baseline(tmp_path: Path) -> None:
+    """GPU 10 s; the CPU 2000 s on one computer, for all GPUs."""
+    own = {"n": 19, "depth": 5, "block_size": 160, "blocks": "1/SM"}
+    gpu, cpu = Builder(rounds=3, noise=1e-6, study="tanaka2011"), Builder(study="cpu_baseline")
+    gpu.time("ablation", own, 10.0 - 4e-4, "tanaka2011.both")
+    gpu.skip("ablation", {"n": 19}, "takes an hour", "cpu.somers")
+    cpu.time("sequential", {"n": 19}, 2000.0, "cpu.somers")
+    for builder, where in ((gpu, "cuda-0"), (cpu, "cpu")):
+        builder.write(tmp_path / "results" / "local" / where / builder.study)
+    done = call("effects", "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    (cell,) = [c for c in json.loads(done.out) if c["provenance"] == "measured"]
+    assert cell["effect"] == "gpu_for_cpu"
+    assert cell["times_as_fast"] == pytest.approx(200, rel=0.01)
+    page = (tmp_path / "plots" / "local" / "effects" / "effects.md").read_text(encoding="utf-8")
+    assert "CPU programs: " in page
+    assert "results/local/cpu/cpu\\_baseline" in page
