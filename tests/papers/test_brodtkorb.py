@@ -29,9 +29,11 @@ from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
 from tests.builders import MINI, Builder
 from tests.papers.runs import (
     APPLY,
+    CHOICE_SECTORS,
     EVALUATION,
     ITERATIONS,
     MACHINE,
+    OCCUPANCY,
     ON_CPU,
     SEARCH,
     V,
@@ -255,8 +257,8 @@ def test_averages_show_both_kernels_of_the_profiled_versions(paper: Paper, own: 
         (drawing,) = FIGURES[figure.draw](paper, figure, [own], joint_source([own]))
     panels = {ax.get_ylabel(): ax for ax in drawing.figure.axes}
     for words, heights in (
-        ("duration (µs)", [459.7] * 3),  # versions 1, 2 and 4
-        ("achieved occupancy (%)", [33, 78, 78, 33, 33, 33]),
+        ("duration (µs)", [459.7] * len(OCCUPANCY)),
+        ("achieved occupancy (%)", [100 * o for o in OCCUPANCY.values()] + [33] * len(OCCUPANCY)),
     ):
         bars = [bar for bar in panels[words].patches if isinstance(bar, Rectangle)]
         assert [bar.get_height() for bar in bars] == pytest.approx(heights), words
@@ -266,12 +268,13 @@ def test_loads_stand_beside_the_printed_transactions(paper: Paper, own: Observed
     table = reproduced_table(paper, paper.table("coalescing"), own)
     at = {column.name: i for i, column in enumerate(table.columns)}
     rows = {(row[at["system"]], row[at["N"]]): row for row in table.rows}
-    assert len(rows) == 6
+    assert set(rows) == {(f"gpu_v{v}", n) for v in OCCUPANCY for n in (1000, 2000)}
     for version, printed in ((2, "14.75"), (4, "10.23")):
         row = rows[f"gpu_v{version}", 2000]
         assert row[at["evaluation: transactions (128 B) per request, paper"]] == printed
         assert row[at["evaluation: sectors (32 B) per request"]] == float(printed)
-        assert row[at["choice: sectors (32 B) per request"]] is None  # counted of one kernel only
+        assert row[at["choice: sectors (32 B) per request"]] == CHOICE_SECTORS[version]
+        assert row[at["choice: used of loaded bytes"]] is None  # not counted
 
 
 def test_published_bars_are_hatched_and_the_rest_unknown(paper: Paper, own: Observed) -> None:
