@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ QUIET: Final = ("same", "equal")
 INLINE_ROWS: Final = 60
 """Tables with more rows are linked, not shown on the page."""
 MILLION: Final = 1e6
+"""Rates are given in millions where most of them are above."""
 RatedPair = tuple[Matched, tuple[Rates, Rates]]
 """A row of the table of rates."""
 
@@ -222,8 +224,9 @@ def _rates(findings: Findings, rated: Rated, which: str) -> Table:
         (Column("point"), lambda row: names[row[0].first])
     ]
     rates = [one for _, both in rated.rows for one in both]
-    million = max((r.per_s.value for r in rates if r.per_s), default=0) >= MILLION
-    scale, unit = (1 / MILLION, "10^6/s") if million else (1, "1/s")
+    per_s = [one.per_s.value for one in rates if one.per_s]
+    large = bool(per_s) and statistics.median(per_s) >= MILLION
+    scale, unit = (1 / MILLION, "10^6/s") if large else (1, "1/s")
     measures: tuple[tuple[str, str, float, Callable[[Rates], Estimate | float | None]], ...] = (
         (rated.unit, unit, scale, lambda r: r.per_s),
         (f"{rated.unit} per multiprocessor and GHz", unit, scale, lambda r: r.per_clock),

@@ -30,14 +30,17 @@ H200 = REFERENCE / "h200" / "zhang2011"
 TIMES = {"none": 5.0, "conflict_free": 4.0, "dynamic": 3.0, "both": 2.0}
 
 
-def device(name: str, units: int = 132) -> dict[str, Any]:
+def device(name: str, units: int, capability: str) -> dict[str, Any]:
+    identity = {"name": name, "compute_capability": capability}
     facts = {"name": name, "multiprocessors": units}
-    return {"spec": "cuda:0", "kind": "cuda", "identity": {"name": name}, "facts": facts}
+    return {"spec": "cuda:0", "kind": "cuda", "identity": identity, "facts": facts}
 
 
-def run(name: str = "A", seed: int = 1, units: int = 132, **changed: Any) -> Builder:
+def run(
+    name: str = "A", seed: int = 1, units: int = 132, capability: str = "9.0", **changed: Any
+) -> Builder:
     """The four systems of a paper; ``changed`` gives times, or what was recorded, by system."""
-    builder = Builder(device(name, units), seed=seed)
+    builder = Builder(device(name, units, capability), seed=seed)
     every = {"sm_mhz": 1980, "occupancy": 0.5, "threads": 264 * 64, "memory": "shared"}
     for system, time_s in TIMES.items():
         own = {**every, **changed.get("all", {}), **changed.get(system, {})}
@@ -69,7 +72,7 @@ CASES = {
             "Fastest of 4 variants at N=15: tanaka2011.both on A (1.999 s)",
             "but tanaka2011.dynamic on B (3.0",
             "The order clearly changes in 1 of 6 pairs of variants; most of all,",
-            "differs most: tanaka2011.both instead of dynamic (sweep ablation), N=15: is 1.5",
+            "compared: tanaka2011.both instead of dynamic (sweep ablation), N=15: is 1.5",
             "is consistent with no recorded fact. Equal on both: SM clock (1980 MHz)",
         ),
         ("is consistent with bandwidth",),
@@ -80,7 +83,7 @@ CASES = {
             run(HBM3E, 2, none={"memory": "global", "s": 4.5}),
         ),
         (
-            "differs most: tanaka2011.conflict_free instead of none",
+            "compared: tanaka2011.conflict_free instead of none",
             "That difference of the effects is consistent with bandwidth of device memory",
             "3.35 TB/s on NVIDIA H100 80GB HBM3, 4.80 TB/s on NVIDIA H200",
             "at most a factor of 1.43, seen is 1.11)",
@@ -135,10 +138,23 @@ CASES = {
             run("B", 2, all={"occupancy_limiter": "registers"}, both={"s": 2.5, "occupancy": 0.25}),
         ),
         (
-            "differs most: tanaka2011.both instead of dynamic",
+            "compared: tanaka2011.both instead of dynamic",
             "is consistent with occupancy 0.5, limited by warps on A, 0.25 and 0.5, limited by"
             " registers on B (alone this would make at most a factor of 2, seen is 1.25)",
         ),
+        (),
+    ),
+    "another architecture": (
+        (run(), run("B", 2, capability="8.0", both={"s": 2.5})),
+        (
+            "is consistent with no recorded fact. What does differ says nothing about the",
+            "compute capability 9.0 on A, 8.0 on B: the SASS differs.",
+        ),
+        (),
+    ),
+    "another plan": (
+        (run(all={"plan": "a"}), run("B", 2, all={"plan": "a"}, both={"s": 2.5, "plan": "b"})),
+        ("kernel and launch the same plan on A, another at 1 of 2 points on B.",),
         (),
     ),
     "registers have no direction": (
@@ -200,6 +216,32 @@ def test_counters_have_a_direction(name: str, values: tuple[float, float], verdi
     (section,) = compare_runs(one, two, ("one", "two"), value=name).sections
     assert {row.verdict for row in section.rows} == {verdict}
     assert section.equal_everywhere == (verdict == "equal")
+
+
+def test_the_effect_on_a_counter_that_differs_most() -> None:
+    sides = []
+    for spec, gain in (("sim:mini", 0.9), ("sim:other", 0.7)):
+        builder = Builder({**MINI, "spec": spec})
+        for memory, factor in (("global", 1.0), ("shared", gain)):
+            levels = {"n": 10, "memory": memory}
+            builder.count("s", levels, counters_of(levels) | {"issue_slots": 1000 * factor})
+        sides.append(builder.data())
+    text = "\n".join(sentences(compare_datasets(sides)))
+    assert (
+        "The effect that differs most, of 1 compared: memory shared instead of global (sweep s),"
+        " N=10: multiplies the issue slots by 0.9000 on sim:mini and multiplies the issue slots by"
+        " 0.7000 on sim:other; ratio of the two ratios 0.7778."
+    ) in text
+
+
+def test_points_without_an_answer_are_no_variants_of_each_other() -> None:
+    sides = [run(), run("B", 2)]
+    for builder in sides:
+        for row in builder.rows:
+            row["answer"] = row["expected"] = None
+    text = said(*sides)
+    assert "Fastest" not in text
+    assert "order clearly changes" not in text
 
 
 def test_directions_are_those_of_counters() -> None:
@@ -287,8 +329,8 @@ def test_a_gate_on_worse_counts() -> None:
     [
         (2.0, 10, 500_000, 50.0, ""),
         (ENERGY_S, 5, 400_000, 80.0, ""),
-        (0.5, 3, 200_000, None, "measured for only 0.5 s a round"),
-        (0.02, 6, 0, None, "measured for only 0.02 s a round"),
+        (0.5, 3, 200_000, None, "a round lasts under 1 s"),
+        (0.02, 6, 0, None, "a round lasts under 1 s"),
         (4.0, 10, 500_000, None, "kernels took only 50% of the measurement"),
         (2.0, 10, None, None, "no energy was read"),
         (None, 10, 500_000, None, "no energy was read"),

@@ -31,6 +31,8 @@ OFF_CHIP: Final = ("global", "local", "shared_stack")
 """Levels of ``memory`` that keep working data behind the caches; ``shared_stack`` only a part."""
 
 OF_EFFECT: Final = "That difference of the effects"
+CAPABILITY: Final = "compute capability"
+NVRTC: Final = "NVRTC"
 BANDWIDTH: Final = "bandwidth of device memory (data sheets)"
 
 
@@ -77,7 +79,7 @@ class Swap:
 class Order:
     """Pairs of variants of one sweep and size: how many, and which change their order.
 
-    ``unsure``  pairs whose medians change order, within their intervals or by too little to report
+    ``unsure``  pairs whose values change order, within their intervals or by too little to report
     """
 
     pairs: int
@@ -185,12 +187,16 @@ def _within(mean: Estimate, margin: float) -> bool:
 
 
 def _same_work(pairs: Iterable[Matched], *, by_sweep: bool) -> list[list[Matched]]:
-    """Pairs that compute the same: of one size and answer, and in one sweep if asked for."""
+    """Pairs that compute the same: of one size and answer, and in one sweep if asked for.
+
+    Where no answer was recorded nothing says that two points do the same.
+    """
     groups: dict[tuple[Any, ...], list[Matched]] = {}
     for pair in pairs:
         answer_ = pair.first.detail("answer")
-        sweep = pair.first.sweep if by_sweep or answer_ is None else ""
-        groups.setdefault((pair.first.n, answer_, sweep), []).append(pair)
+        if answer_ is not None:
+            sweep = pair.first.sweep if by_sweep else ""
+            groups.setdefault((pair.first.n, answer_, sweep), []).append(pair)
     return [group for group in groups.values() if len(group) > 1]
 
 
@@ -340,10 +346,19 @@ def _facts(
         )
         yield Fact(fact.name, (left, right), predicted(lambda p: _inverse(p, "occupancy")))
     yield from _recorded(every, "registers per thread", "registers", "")
-    for name in ("compute_capability", "nvrtc"):
+    yield from _code(sides, every)
+
+
+def _code(sides: tuple[Dataset, Dataset], every: Sequence[Matched]) -> Iterable[Fact]:
+    """What decides the PTX and the SASS; they have no direction."""
+    plans = [(p.first.detail("plan"), p.second.detail("plan")) for p in every]
+    if all(plan for both in plans for plan in both):
+        changed = sum(one != two for one, two in plans)
+        other = f"another at {changed} of {len(plans)} points" if changed else "the same plan"
+        yield Fact("kernel and launch", ("the same plan", other))
+    for name, label in (("compute_capability", CAPABILITY), ("nvrtc", NVRTC)):
         versions = [_identity(data).get(name) for data in sides]
         if all(versions):
-            label = "NVRTC (PTX)" if name == "nvrtc" else "compute capability (SASS)"
             yield Fact(label, (str(versions[0]), str(versions[1])))
 
 

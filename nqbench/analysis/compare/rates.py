@@ -177,7 +177,7 @@ def energies(point: PointResult) -> tuple[Values, str]:
         busiest = min(busiest, launches * row["value_s"] / sampled_s)
         found[number] = energy_mj / 1000 / launches
     if shortest < ENERGY_S:
-        return {}, f"measured for only {shortest:.1g} s a round"
+        return {}, f"a round lasts under {ENERGY_S:g} s"
     if busiest < BUSY:
         return {}, f"kernels took only {busiest:.0%} of the measurement"
     return found, ""

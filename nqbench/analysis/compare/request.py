@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis.compare.answer import Answer, answer
 from nqbench.analysis.compare.devices import (
+    Differing,
     RankCorrelation,
     Reversal,
+    most_differing,
     rank_correlations,
     reversals,
 )
@@ -39,6 +41,7 @@ class Findings:
     """All that one comparison found: each side against the reference, and between devices.
 
     ``answers``, ``rated``  what the times of each pair of runs say, and their normalised rates
+    ``effects``  of two simulated devices, the effect on each counter that differs most
     """
 
     comparisons: tuple[Comparison, ...]
@@ -48,6 +51,7 @@ class Findings:
     several_devices: bool
     answers: tuple[Answer, ...] = ()
     rated: tuple[Rated, ...] = ()
+    effects: tuple[tuple[tuple[str, str], Differing], ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -163,7 +167,18 @@ def _with_devices(
     shown = [what for what in shown if what != CPU_TIME]
     ranks = [r for what in shown for r in rank_correlations(runs, names, what)]
     turned = [r for what in shown for r in reversals(runs, names, what)]
-    return Findings(found, tuple(ranks), tuple(turned), command, several_devices=True)
+    effects = [
+        (c.names, effect)
+        for c in found
+        for section in c.sections
+        if section.quantity.kind == "counter" and not section.equal_everywhere
+        if (effect := most_differing(c.sides, section.quantity)) is not None and effect.clear
+    ]
+    return Findings(
+        *(found, tuple(ranks), tuple(turned), command),
+        several_devices=True,
+        effects=tuple(effects),
+    )
 
 
 def parse_levels(by: str) -> tuple[str, str, list[str]]:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-from nqbench.analysis.compare.answer import BANDWIDTH, Answer, Best, Causes, Fact, Leader
+from nqbench.analysis.compare.answer import (
+    BANDWIDTH,
+    CAPABILITY,
+    NVRTC,
+    Answer,
+    Best,
+    Causes,
+    Fact,
+    Leader,
+)
 from nqbench.analysis.compare.devices import Differing, RankCorrelation, Reversal
 from nqbench.analysis.compare.match import variants
 from nqbench.analysis.compare.rates import Rated
@@ -16,8 +26,10 @@ from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.effects import NOTEWORTHY
 from nqbench.analysis.wording import does, ratio, time
 
-LIMIT = f"{NOTEWORTHY - 1:.0%}"
+LIMIT: Final = f"{NOTEWORTHY - 1:.0%}"
 """Smallest difference worth a sentence."""
+CODE: Final = {CAPABILITY: ": the SASS differs", NVRTC: ": the PTX may differ"}
+"""What follows where facts about the code differ."""
 
 
 def sentences(findings: Findings) -> list[str]:
@@ -30,6 +42,7 @@ def sentences(findings: Findings) -> list[str]:
         found += [_section(comparison, section) for section in comparison.sections]
         if comparison.missing:
             found.append(_missing(comparison))
+    found += [differing(one, names) for names, one in findings.effects]
     found += _ranks(findings.ranks)
     found += [reversal(one) for one in findings.reversals]
     if findings.several_devices and not findings.reversals:
@@ -45,7 +58,8 @@ def answers(found: Answer) -> Iterator[str]:
     what = found.section.quantity
     if found.best:
         yield best(found.best, names)
-    yield order(found)
+    if found.order.pairs:
+        yield order(found)
     if found.differing is not None:
         yield differing(found.differing, names)
     memory = [group for group in found.section.groups if group.factor == "memory"]
@@ -72,7 +86,7 @@ def best(found: Sequence[Best], names: tuple[str, str]) -> str:
         ]
         text = f"{where}: {each[0]}, but {each[1]}"
     other = sorted({one.n for one in found[1:] if not one.same})
-    rest = sorted({one.n for one in found[1:]})
+    rest = sorted({one.n for one in found} - {top.n})
     text = f"{text}; {_lead(top, names)}."
     if other:
         sizes = ", ".join(map(str, other))
@@ -119,7 +133,7 @@ def order(found: Answer) -> str:
     unsure = ""
     if found.order.unsure:
         unsure = (
-            f"; the medians of {found.order.unsure} {'more ' if swaps else ''}change order, within"
+            f"; the values of {found.order.unsure} {'more ' if swaps else ''}change order, within"
             f" their intervals or by less than {LIMIT}"
         )
     if not swaps:
@@ -145,12 +159,12 @@ def differing(found: Differing, names: tuple[str, str]) -> str:
     each = [f"{does(r, what)} on {n}" for r, n in zip(found.ratios, names, strict=True)]
     if found.clear:
         return (
-            f"Of {found.compared} effects, this one differs most: {change}: {each[0]} and"
+            f"The effect that differs most, of {found.compared} compared: {change}: {each[0]} and"
             f" {each[1]}; ratio of the two ratios {ratio(found.ratio)}."
         )
     return (
         f"No effect of {found.compared} clearly differs by {LIMIT} or more; the largest difference"
-        f" of the medians is that of {change}: ratio of the two ratios {ratio(found.ratio)}."
+        f" of the values is that of {change}: ratio of the two ratios {ratio(found.ratio)}."
     )
 
 
@@ -184,14 +198,15 @@ def causes(found: Causes, names: tuple[str, str]) -> str:
     unknown = ""
     if any(fact.name == BANDWIDTH for fact in found.agreeing):
         unknown = (
-            " The data that these kernels keep off the chip may be served by the L2 cache: which of"
-            " the two gains was not recorded."
+            " Caches may serve what these kernels keep off the chip: whether they or the device"
+            " memory make the difference was not recorded."
         )
     return f"{found.about} is consistent with {listed}.{unknown}{others}{equal}"
 
 
 def _values(fact: Fact, names: tuple[str, str]) -> str:
-    return f"{fact.name} {fact.values[0]} on {names[0]}, {fact.values[1]} on {names[1]}"
+    text = f"{fact.name} {fact.values[0]} on {names[0]}, {fact.values[1]} on {names[1]}"
+    return text + CODE.get(fact.name, "")
 
 
 def _agreeing(fact: Fact, observed: float, names: tuple[str, str]) -> str:
