@@ -302,9 +302,10 @@ def _is_ratio(claim: Claim, size: SizeVerdict) -> bool:
 
 def _comparable(verdict: Verdict) -> bool:
     """Ratios, and shares that the paper gives a number for: others may be millionths, and would
-    squeeze all the rest together."""
+    squeeze all the rest together. What has a unit is no ratio."""
     claim = verdict.claim
-    return claim.kind in KINDS and not (claim.kind == "share" and not claim.paper_value)
+    drawn = claim.kind in KINDS and not claim.unit
+    return drawn and not (claim.kind == "share" and not claim.paper_value)
 
 
 def _numbers(paper: Paper, claim: Claim, size: SizeVerdict) -> list[float]:
