@@ -152,11 +152,6 @@ CASES = {
         ),
         (),
     ),
-    "another plan": (
-        (run(all={"plan": "a"}), run("B", 2, all={"plan": "a"}, both={"s": 2.5, "plan": "b"})),
-        ("kernel and launch the same plan on A, another at 1 of 2 points on B.",),
-        (),
-    ),
     "registers have no direction": (
         (run(), run("B", 2, both={"s": 2.5, "registers": 64})),
         (

@@ -33,6 +33,7 @@ OFF_CHIP: Final = ("global", "local", "shared_stack")
 OF_EFFECT: Final = "That difference of the effects"
 CAPABILITY: Final = "compute capability"
 NVRTC: Final = "NVRTC"
+SOURCES: Final = "sources of nqbench"
 BANDWIDTH: Final = "bandwidth of device memory (data sheets)"
 
 
@@ -346,20 +347,23 @@ def _facts(
         )
         yield Fact(fact.name, (left, right), predicted(lambda p: _inverse(p, "occupancy")))
     yield from _recorded(every, "registers per thread", "registers", "")
-    yield from _code(sides, every)
+    yield from _code(sides)
 
 
-def _code(sides: tuple[Dataset, Dataset], every: Sequence[Matched]) -> Iterable[Fact]:
-    """What decides the PTX and the SASS; they have no direction."""
-    plans = [(p.first.detail("plan"), p.second.detail("plan")) for p in every]
-    if all(plan for both in plans for plan in both):
-        changed = sum(one != two for one, two in plans)
-        other = f"another at {changed} of {len(plans)} points" if changed else "the same plan"
-        yield Fact("kernel and launch", ("the same plan", other))
-    for name, label in (("compute_capability", CAPABILITY), ("nvrtc", NVRTC)):
-        versions = [_identity(data).get(name) for data in sides]
-        if all(versions):
-            yield Fact(label, (str(versions[0]), str(versions[1])))
+def _code(sides: tuple[Dataset, Dataset]) -> Iterable[Fact]:
+    """What decides the PTX and the SASS; none of it has a direction."""
+    known = [
+        {
+            CAPABILITY: _device(data).get("compute_capability"),
+            NVRTC: _device(data).get("nvrtc"),
+            SOURCES: (data.manifest.get("environment") or {}).get("source_sha256"),
+        }
+        for data in sides
+    ]
+    for name in known[0]:
+        one, two = (values[name] for values in known)
+        if one and two:
+            yield Fact(name, (str(one), str(two)))
 
 
 def _recorded(pairs: Sequence[Matched], name: str, column: str, unit: str) -> Iterable[Fact]:
@@ -411,5 +415,5 @@ def _by_units(pair: Matched, share: float, units: float) -> float | None:
     return share if min(blocks) >= units else 1.0
 
 
-def _identity(data: Dataset) -> dict[str, Any]:
+def _device(data: Dataset) -> dict[str, Any]:
     return data.manifest.get("device", {}).get("identity") or {}

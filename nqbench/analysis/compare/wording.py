@@ -10,6 +10,7 @@ from nqbench.analysis.compare.answer import (
     BANDWIDTH,
     CAPABILITY,
     NVRTC,
+    SOURCES,
     Answer,
     Best,
     Causes,
@@ -28,7 +29,11 @@ from nqbench.analysis.wording import does, ratio, time
 
 LIMIT: Final = f"{NOTEWORTHY - 1:.0%}"
 """Smallest difference worth a sentence."""
-CODE: Final = {CAPABILITY: ": the SASS differs", NVRTC: ": the PTX may differ"}
+CODE: Final = {
+    CAPABILITY: ": the SASS differs",
+    NVRTC: ": the PTX may differ",
+    SOURCES: ": so may the kernels",
+}
 """What follows where facts about the code differ."""
 
 
