@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nqbench.analysis.claims.functions import first_counted
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.observed import Observed
-from nqbench.analysis.data.quantities import TIME, quantity
+from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.analysis.data.select import NotMeasured, no_time
 from nqbench.analysis.limits.ceilings import fp32_per_s, roots_per_s
 from nqbench.analysis.wording import time as time_text
@@ -45,6 +45,7 @@ PHASES: Final = (
 )
 """Phases, their names in the paper, colours."""
 EVALUATION: Final = "evaluation"
+COUNT: Final = Quantity("count", "count", (), "counter")
 LOGARITHMIC: Final = "instructions_issued"
 """Of which the choice has a thousandth of the evaluation's."""
 AVERAGES: Final = (
@@ -173,6 +174,7 @@ def _known_panel(
                    hatch=HATCH)  # fmt: skip
             bottom += value
         ax.text(x, bottom, time_text(bottom, 3), ha="center", va="bottom", fontsize=7)
+    ax.set_ylabel("time of a search")
     _names(ax, systems, fontsize=7)
 
 
@@ -201,7 +203,7 @@ def _phase_panel(ax: Axes, points: Mapping[str, PointResult], systems: Sequence[
 def versions(
     paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
 ) -> list[Drawing]:
-    """A panel per GPU and size: whole searches as bars, the evaluation alone, the limit.
+    """A panel per GPU and size: whole searches, the evaluation alone, the limit.
 
     Raises ``NotMeasured`` where no run has a time.
     """
@@ -216,7 +218,7 @@ def versions(
         "not in the paper. Limit: single-precision operations (none fused) and square roots that"
         " the algorithm needs per move, at the maximum clock"
     )
-    alt = f"Bars of moves per second of {len(systems)} systems at {len(shown)} sizes."
+    alt = f"Moves per second of {len(systems)} systems at {len(shown)} sizes."
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)
 
 
@@ -262,7 +264,8 @@ def _rate_panel(
         whole, alone = moves_per_s(point), moves_per_s(point, EVALUATION)
         limit = limit_moves_per_s(data, point)
         if whole:
-            ax.barh(y, whole, height=0.6, color=COLOURS[0], label=once("whole search"))
+            ax.plot([whole], [y], "s", color=COLOURS[0], markersize=5,
+                    label=once("whole search"))  # fmt: skip
         if alone:
             ax.plot([alone], [y], "D", color=COLOURS[1], markersize=4,
                     label=once("evaluation kernel alone"))  # fmt: skip
@@ -399,8 +402,9 @@ def _averages(
             ax.bar(places, list(bars.values()), width=0.36, color=colour, label=label)
         ax.set_ylabel(words)
         if name == LOGARITHMIC:
-            ax.set_yscale("log")
-        _names(ax, systems, fontsize=6.5)
+            counted = [value for bars in found[name].values() for value in bars.values()]
+            value_axis(ax, "y", counted, COUNT, log=True)
+        _names(ax, systems, fontsize=6)
     legend(drawing, axes[0])
     name = slug("paper", figure.id, run.device_id if many else "")
     subtitle = (
