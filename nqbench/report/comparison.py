@@ -48,8 +48,8 @@ LOOKS: Final = {
     "same": ("#009E73", "o"),
     "unclear": (GREY, "D"),
     "equal": ("#009E73", "o"),
-    "better": ("#0072B2", "<"),
-    "worse": ("#D55E00", ">"),
+    "better": ("#0072B2", "^"),
+    "worse": ("#D55E00", "v"),
     "fewer": ("#CC79A7", "s"),
     "more": ("#CC79A7", "P"),
 }
@@ -238,7 +238,7 @@ def _rates(findings: Findings, rated: Rated, which: str) -> Table:
             continue
         for side, name in enumerate(rated.comparison.names):
             spread = label != "share of the roof"
-            column = Column(f"{label}, {name}", "number", unit, spread=spread)
+            column = Column(f"{label} on {name}", "number", unit, spread=spread)
             fields.append((column, partial(_rate, of=of, side=side, scale=scale)))
     fields.append((Column("without energy because"), lambda row: _no_energy(row[1])))
     columns, rows = tabulate(rated.rows, *fields)

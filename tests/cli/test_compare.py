@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -126,7 +127,23 @@ def test_files(runs: Path, tmp_path: Path) -> None:
     assert len(lines) == 5
     assert all(",slower," in line for line in lines[1:])
     page = (out / "compare.md").read_text(encoding="utf-8")
+    assert page.startswith("# Comparison\n\n- Fastest of 4 variants at N=12")
     assert "4 slower" in page
+    assert page.index("4 slower") < page.index("\n## ")
+    best = (out / "table-best.csv").read_text(encoding="utf-8").splitlines()
+    assert best[0].startswith("N,variants,on,fastest,kernel_time_s,kernel_time_s_low")
+    assert len(best) == 3
+    groups = (out / "table-groups.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.split(",")[1:4] for line in groups[1:]] == [
+        ["memory", level, "2"] for level in ("global", "shared")
+    ]
+    with (out / "table-rates.csv").open(encoding="utf-8", newline="") as file:
+        rates = list(csv.DictReader(file))
+    assert len(rates) == 4
+    heads = [name for name in rates[0] if name.startswith("solutions_on_")]
+    assert [name.rpartition("_10^6/s")[2] for name in heads] == ["", "_low", "_high"] * 2
+    assert not any("energy_per" in name for name in rates[0])
+    assert {row["without_energy_because"] for row in rates} == {"a round lasts under 1 s"}
     assert "(<table-points-time.csv>)" in page
     done = call("compare", runs / "old", runs / "slow", "--format", "csv")
     assert done.code == 0
