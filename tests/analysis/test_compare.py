@@ -137,6 +137,26 @@ def test_what_follows_a_system_does_not_separate_its_pairs() -> None:
     )
 
 
+def test_what_follows_in_one_sweep_may_vary_in_another() -> None:
+    builder = Builder()
+    for n in (15, 16):
+        for system, way in (("tanaka2011.none", "contiguous"), ("tanaka2011.both", "pool")):
+            builder.time("ablation", {"n": n, "assignment": way}, 0.1, system)
+        for way in ("contiguous", "strided"):
+            builder.time("share", {"n": n, "assignment": way}, 0.1, "tanaka2011.none")
+    found = compare_levels(builder.data(), "system", ("tanaka2011.none", "tanaka2011.both"))
+    assert [row.pair.first.sweep for row in found.rows] == ["ablation"] * 2
+    assert found.unmatched == 4
+
+
+def test_a_quantity_that_no_point_has_on_both_sides() -> None:
+    """The message names what there is."""
+    one, two = (factorial(sizes=(15,), seed=seed).data() for seed in (1, 2))
+    message = "no point of old and new has bank_conflicts on both sides; they have time, split"
+    with pytest.raises(AnalysisError, match=message):
+        compare_runs(one, two, NAMES, value="bank_conflicts")
+
+
 def test_counters_are_equal_or_differ_and_have_no_intervals() -> None:
     one, two = factorial(MINI, sizes=(10,)), factorial(MINI, sizes=(10,))
     two.rows[3]["warp_instructions"] += 1

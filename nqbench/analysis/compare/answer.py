@@ -19,7 +19,7 @@ from nqbench.analysis.compare.match import Matched, variants
 from nqbench.analysis.compare.runs import Comparison, Section, event_step_s
 from nqbench.analysis.data.dataset import Dataset, PointResult, missing
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.quantities import CPU_TIME, Quantity
+from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity
 from nqbench.analysis.data.statistics import ALPHA, Contrast, adjusted, paired
 from nqbench.analysis.factorial.effects import NOTEWORTHY
 from nqbench.analysis.limits.ceilings import bytes_per_s, multiprocessors
@@ -139,7 +139,8 @@ def answer(comparison: Comparison) -> Answer | None:
     pairs = [r.pair for r in section.rows if r.pair.first.levels.get(PART, "full") == "full"]
     what, sides = section.quantity, comparison.sides
     differing = most_differing(sides, what)
-    explained = list(_explained(comparison, section, pairs, differing))
+    # The facts are about the GPU; the CPU has a part in every time but that of the kernel.
+    explained = [] if what is not TIME else list(_explained(comparison, section, pairs, differing))
     return Answer(
         comparison,
         section,

@@ -65,8 +65,8 @@ def match_runs(first: Dataset, second: Dataset, names: tuple[str, str]) -> Match
 def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matching:
     """Match the points of one run that have one level of a factor with those that have another.
 
-    A factor that merely follows the compared one (the memory of a system) does not separate pairs.
-    Raises ``StudyError`` for a factor or level that the run does not have.
+    A factor that merely follows the compared one within a sweep (the memory of a system) does not
+    separate pairs there. Raises ``StudyError`` for a factor or level that the run does not have.
     """
     present = list(dict.fromkeys(_text(p, factor) for p in data.points))
     if factor not in ("sweep", *_recorded(data.points)):
@@ -76,16 +76,24 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
         if level not in present:
             listed = ", ".join(present[:SHOWN]) + (", ..." if len(present) > SHOWN else "")
             raise StudyError(f"by {factor}: {data.name} has no level {level!r}; it has {listed}")
-    sides = [[p for p in data.points if _text(p, factor) == level] for level in levels]
     factors = [f for f in _recorded(data.points) if f != factor]
-    following = [f for f in factors if _follows(f, *sides)]
-    factors = [f for f in factors if f not in following]
-    if factor != "sweep":
-        factors.insert(0, "sweep")
+    pairs: list[Matched] = []
+    missing: list[Missing] = []
+    following: dict[str, None] = {}
+    for sweep in [None] if factor == "sweep" else data.sweeps:
+        one, two = (
+            [p for p in data.select(sweep) if _text(p, factor) == level] for level in levels
+        )
+        changing = [f for f in factors if _follows(f, one, two)]
+        kept = tuple(f for f in factors if f not in changing)
+        found = _match((one, two), kept, levels, ())
+        pairs += found.pairs
+        missing += found.missing
+        following |= dict.fromkeys(changing)
     notes = []
     if following and factor not in ("system", "sweep"):
         notes.append(f"with {factor} also {', '.join(following)} change")
-    return _match((sides[0], sides[1]), tuple(factors), levels, tuple(notes))
+    return Matching(tuple(pairs), tuple(missing), tuple(notes))
 
 
 def label(point: PointResult, factors: Sequence[str] = ()) -> str:

@@ -15,7 +15,7 @@ from typing import Final, Literal
 from nqbench.analysis.compare.match import Matched, Matching, Missing, match_levels, match_runs
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
+from nqbench.analysis.data.quantities import CPU_TIME, OFF_CHIP, TIME, Quantity, quantity
 from nqbench.analysis.data.statistics import (
     ALPHA,
     DEFAULT_MARGIN,
@@ -27,6 +27,8 @@ from nqbench.analysis.data.statistics import (
     overall,
 )
 from nqbench.errors import AnalysisError, StudyError
+from nqbench.vocabulary import COUNTERS
+from nqbench.workloads import phases
 
 EVENT_DEVICES: Final = ("cuda", "nvbench")
 """Devices whose kernel times come from CUDA events."""
@@ -37,6 +39,8 @@ TIME_VERDICTS: Final[tuple[Verdict, ...]] = ("faster", "slower", "same", "unclea
 JUDGED_COUNTS: Final[tuple[Verdict, ...]] = ("equal", "better", "worse")
 PLAIN_COUNTS: Final[tuple[Verdict, ...]] = ("equal", "fewer", "more")
 """Of counters that have a good direction, and of those that have none (``Quantity.better``)."""
+SOME: Final = 20
+"""Pairs that are looked at for what they have, after a request for what none of them has."""
 GROUPED_BY: Final = ("system", "memory")
 """Factors whose levels get a geometric mean each."""
 
@@ -230,12 +234,27 @@ def _compare(
             sections.append(_counts(usable, what))
     if not sections:
         why = f"; e.g. {_example(matching.missing[0])}" if matching.missing else ""
-        what_text = f" with a {value}" if value else ""
-        raise AnalysisError(
-            f"{names[0]} and {names[1]} have no finished point in common{what_text}{why}"
-        )
+        if matching.pairs:
+            known = ", ".join(_both_have(matching.pairs)) or "nothing else"
+            raise AnalysisError(
+                f"no point of {names[0]} and {names[1]} has {value or 'a time'} on both sides; they"
+                f" have {known}"
+            )
+        raise AnalysisError(f"{names[0]} and {names[1]} have no finished point in common{why}")
     notes = (*matching.notes, *_notes(sides, design, sections))
     return Comparison(names, sides, design, margin, tuple(sections), matching.missing, notes)
+
+
+def _both_have(pairs: Sequence[Matched]) -> list[str]:
+    """Names of the quantities that some point has on both sides."""
+    asked = ("time", *phases(), *COUNTERS, OFF_CHIP.name)
+    return [
+        name
+        for name in asked
+        if any(
+            p.first.values(quantity(name)) and p.second.values(quantity(name)) for p in pairs[:SOME]
+        )
+    ]
 
 
 def _example(missing: Missing) -> str:
