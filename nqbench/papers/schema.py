@@ -259,6 +259,7 @@ Reproduction = Literal[
     "thresholds",
     "counters",
     "coalescing",
+    "profile",
     "searches",
     "against_limits",
     "limits",

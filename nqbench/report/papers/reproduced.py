@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, Literal
 
+from nqbench.analysis.claims.functions import counter_of
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.observed import TOTALS, Observed
 from nqbench.analysis.data.quantities import TIME
@@ -43,8 +45,36 @@ from nqbench.report.tables.common import interval_note
 
 ENUMERATED: Final = "counted by enumeration"
 SCALED: Final = "scaled"
+COUNTED: Final = "counted"
 LAUNCHES: Final = ("the paper's", "scaled")
 _RATIO_NAMES: Final = {"speedup": "speed-up", "share": "share of total"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Counter:
+    """A counter of a profile: its name, its words, and what makes it a number of ``unit``."""
+
+    name: str
+    words: str
+    unit: str = ""
+    scale: float = 1.0
+    kind: Literal["number", "time"] = "number"
+
+
+PROFILE: Final = (
+    _Counter("warp_instructions", "warp instructions", "M", 1e-6),
+    _Counter("lane_efficiency", "active lanes", "%", 100),
+    _Counter("branches", "branches", "M", 1e-6),
+    _Counter("divergent_branches", "divergent branches", "M", 1e-6),
+    _Counter("shared_requests", "shared-memory requests", "M", 1e-6),
+    _Counter("bank_conflicts", "bank conflicts", "M", 1e-6),
+    _Counter("local_sectors", "local sectors (32 B)", "M", 1e-6),
+    _Counter("global_sectors", "global sectors (32 B)", "M", 1e-6),
+    _Counter("l1_hit_percent", "L1 hits", "%"),
+    _Counter("dram_bytes", "device memory", "MB", 1e-6),
+    _Counter("achieved_occupancy", "achieved occupancy", "%", 100),
+    _Counter("duration_ns", "duration", "", 1e-9, "time"),
+)
 DrawFigure = Callable[[Paper, PaperFigure, Sequence[Observed], Source], list[Drawing]]
 MakeTable = Callable[[Paper, PaperTable, Observed], Table]
 
@@ -225,10 +255,43 @@ def launch(paper: Paper, table: PaperTable, run: Observed) -> Table:
     return reproduced(paper, table, run, columns, [*_printed(table), own], notes)
 
 
+def profile(paper: Paper, table: PaperTable, run: Observed) -> Table:
+    """Counters of the kernels of the sweep ``counted``, by Nsight Compute or the simulator.
+
+    Raises ``NotMeasured`` where the run has none.
+    """
+    points = [p for p in run.data.select(COUNTED) if p.ok and not p.cpu]
+    found = [[_counted(run, point, part.name) for part in PROFILE] for point in points]
+    shown = [(p, values) for p, values in zip(points, found, strict=True) if any(values)]
+    if not shown:
+        raise NotMeasured("the run has no counters of the kernels", run.data.command)
+    kept = [i for i in range(len(PROFILE)) if any(values[i] is not None for _, values in shown)]
+    columns, rows = tabulate(
+        shown,
+        (Column("system"), lambda row: short(row[0].system)),
+        (Column("N", "number"), lambda row: row[0].n),
+        *((Column(PROFILE[i].words, PROFILE[i].kind, PROFILE[i].unit),
+           lambda row, i=i: None if (v := row[1][i]) is None else v * PROFILE[i].scale)
+          for i in kept),
+        (Column("launch"), lambda row: launch_text(run.data, row[0])),
+    )  # fmt: skip
+    by = "the simulator" if run.data.simulated else "Nsight Compute, one launch of each kernel"
+    notes = (f"counted by {by}", table.note)
+    return reproduced(paper, table, run, columns, rows, notes, number="")
+
+
+def _counted(run: Observed, point: PointResult, name: str) -> float | None:
+    try:
+        return counter_of(run, point, name)
+    except NotMeasured:
+        return None
+
+
 TABLES: Final[dict[str, MakeTable]] = {
     "series": series,
     "devices": by_device,
     "scaled": scaled,
+    "profile": profile,
     "printed": printed,
     "environment": environment,
     "launch": launch,

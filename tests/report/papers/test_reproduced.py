@@ -164,6 +164,25 @@ def test_a_scaled_launch_stands_beside_the_papers() -> None:
     assert gain.value == pytest.approx(4.0004 / 1.0004, rel=1e-4)
 
 
+def test_counters_of_the_kernels_stand_in_a_table() -> None:
+    builder = tanaka()
+    with pytest.raises(AnalysisError, match="no counters of the kernels"):
+        made("tanaka2011", "profile", builder)
+    for name, conflicts in (("none", 8e6), ("both", 0.0)):
+        own = {"n": 16, "depth": 5, "block_size": 160, "blocks": "1/SM"}
+        builder.time("counted", own, 1.0, f"tanaka2011.{name}")
+        counted = {"warp_instructions": 2e9, "lane_efficiency": 0.4, "bank_conflicts": conflicts}
+        builder.profile({**counted, "duration_ns": 19e6})
+    table = made("tanaka2011", "profile", builder)
+    heads = [c.heading for c in table.columns]
+    assert heads == ["system", "N", "warp instructions (M)", "active lanes (%)",
+                     "bank conflicts (M)", "duration", "launch"]  # fmt: skip
+    assert column(table, "system") == ["none", "both"]
+    assert column(table, "bank conflicts") == [8.0, 0.0]
+    assert column(table, "active lanes") == [40.0, 40.0]
+    assert column(table, "duration") == [0.019, 0.019]
+
+
 def test_pools_by_size_and_block() -> None:
     builder = zhang(noise=1e-6)
     own = {"n": 18, "block_size": 64, "pool_size": 256, "depth": 7}
