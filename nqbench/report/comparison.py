@@ -251,7 +251,8 @@ def _rates(findings: Findings, rated: Rated, which: str) -> Table:
             else []
         ),
         "energy: of the whole board by NVML, from the first to the last timed launch of a"
-        " measurement, over their number; the counter moves every 0.1 s, so measurements below"
+        f" measurement, over their number{_spanned(rated)}; the counter moves every 0.1 s, so"
+        " measurements below"
         f" {ENERGY_S:g} s, or with kernels in less than {BUSY:.0%} of it, give none",
     )
     source = source_of(findings, rated.comparison)
@@ -263,6 +264,18 @@ def _rate(
 ) -> Cell:
     value = of(row[1][side])
     return value.scaled(scale) if isinstance(value, Estimate) else value and value * scale
+
+
+def _spanned(rated: Rated) -> str:
+    """How many launches the energies of the table are of."""
+    counts = [
+        int(row["samples"])
+        for pair, both in rated.rows
+        for point, rates in zip((pair.first, pair.second), both, strict=True)
+        if rates.energy_j is not None
+        for row in point.measurements.values()
+    ]
+    return f" (here {min(counts)} to {max(counts)})" if counts else ""
 
 
 def _no_energy(both: tuple[Rates, Rates]) -> str:

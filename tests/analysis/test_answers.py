@@ -229,6 +229,21 @@ def test_the_effect_on_a_counter_that_differs_most() -> None:
     ) in text
 
 
+def test_nothing_recorded_is_no_cause() -> None:
+    """A file of another program has times and nothing else."""
+    sides = [run(), run("B", 2, both={"s": 3.5})]
+    for builder in sides:
+        builder.device = {
+            "spec": "nvbench",
+            "kind": "cuda",
+            "identity": {"name": builder.device["identity"]["name"]},
+        }
+        for row in builder.rows:
+            for name in ("registers", "occupancy", "sm_mhz", "threads"):
+                row.pop(name, None)
+    assert "consistent with" not in said(*sides)
+
+
 def test_points_without_an_answer_are_no_variants_of_each_other() -> None:
     sides = [run(), run("B", 2)]
     for builder in sides:

@@ -140,14 +140,15 @@ def answer(comparison: Comparison) -> Answer | None:
     what, sides = section.quantity, comparison.sides
     differing = most_differing(sides, what)
     # The facts are about the GPU; the CPU has a part in every time but that of the kernel.
-    explained = [] if what is not TIME else list(_explained(comparison, section, pairs, differing))
+    explained = _explained(comparison, section, pairs, differing) if what is TIME else ()
+    known = [c for c in explained if c.agreeing or c.others or c.equal]
     return Answer(
         comparison,
         section,
         tuple(_best(sides, pairs, what)),
         order_of(sides, pairs, what),
         differing,
-        next((c for c in explained if c.agreeing), explained[0] if explained else None),
+        next((c for c in known if c.agreeing), known[0] if known else None),
     )
 
 
