@@ -300,7 +300,10 @@ def printed_ratio(paper: Paper, table: PaperTable, series: Series, n: int) -> st
 
 def quotient(above: float | None, below: float | None) -> str:
     """A quotient of printed numbers, in brackets; empty where one is missing."""
-    return f"({above / below:#.{QUOTIENT_DIGITS}g})" if above and below else ""
+    if not (above and below):
+        return ""
+    digits = f"{above / below:#.{QUOTIENT_DIGITS}g}"
+    return f"({digits.removesuffix('.')})"
 
 
 def share(point: PointResult, part: Quantity, unit: float = 1.0) -> Estimate | None:

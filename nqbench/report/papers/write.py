@@ -110,16 +110,19 @@ def _tables(page: _PaperPage, paper: Paper, runs: Sequence[Observed]) -> None:
     for run in runs:
         many = f", {run.data.device}" if len(runs) > 1 else ""
         page.section(f"Tables{many}")
-        general = general_notes(paper, run)
-        page.add(Paragraph("For all tables of this section:"), Bullets(general))
-        for table in paper.tables:
-            if table.twin == "none":
-                if run is runs[0]:
-                    lost = _left_out(f"Table {table.number}", table.title, table.note)
-                    page.add(Paragraph(lost))
-                continue
+        asked = [table for table in paper.tables if table.twin != "none"]
+        if run is runs[0]:
+            for lost in (table for table in paper.tables if table.twin == "none"):
+                said = _left_out(f"Table {lost.number}", lost.title, lost.note)
+                page.add(Paragraph(said))
+        tables = [_table(paper, table, run) for table in asked]
+        general = [note for note in general_notes(paper, run) if _shared(note, tables)]
+        if general:
+            page.add(Paragraph("On the tables below:"), Bullets(tuple(general)))
+        for table, own in zip(asked, tables, strict=True):
             with page.attempt(_named("table", table)):
-                own = reproduced_table(paper, table, run)
+                if isinstance(own, AnalysisError):
+                    raise own
                 content = (own.title, own.rows, own.notes)
                 measured = own.source.device == source_of(run.data).device
                 if content in made and not measured:  # as printed or counted: shown above
@@ -128,6 +131,19 @@ def _tables(page: _PaperPage, paper: Paper, runs: Sequence[Observed]) -> None:
                 made.add(content)
                 suffix = slug(run.device_id) if len(runs) > 1 else ""
                 page.table(own, level=3, suffix=suffix, said=general)
+
+
+def _table(paper: Paper, table: PaperTable, run: Observed) -> Table | AnalysisError:
+    """The reproduced table, or why there is none."""
+    try:
+        return reproduced_table(paper, table, run)
+    except AnalysisError as error:
+        return error
+
+
+def _shared(note: str, tables: Sequence[Table | AnalysisError]) -> bool:
+    """Whether several of the tables have a note, so that the page says it once for all."""
+    return sum(isinstance(table, Table) and note in table.notes for table in tables) > 1
 
 
 def _left_out(name: str, title: str, why: str) -> str:
