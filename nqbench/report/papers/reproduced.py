@@ -264,7 +264,9 @@ def profile(paper: Paper, table: PaperTable, run: Observed) -> Table:
     found = [[_counted(run, point, part.name) for part in PROFILE] for point in points]
     shown = [(p, values) for p, values in zip(points, found, strict=True) if any(values)]
     if not shown:
-        raise NotMeasured("the run has no counters of the kernels", run.data.command)
+        # The simulator may have no sweep of these: its own command would not measure them.
+        command = "" if run.data.simulated else run.data.command
+        raise NotMeasured("the run has no counters of the kernels", command)
     kept = [i for i in range(len(PROFILE)) if any(values[i] is not None for _, values in shown)]
     columns, rows = tabulate(
         shown,
