@@ -15,6 +15,7 @@ from nqbench.devices.sim.codegen.writer import SITE_FIELDS
 from nqbench.devices.sim.global_memory import GlobalMemory
 from nqbench.devices.sim.layout import (
     CACHE_LINE,
+    PRINT_RECORD,
     Context,
     Outcome,
     Slot,
@@ -28,10 +29,13 @@ WARP_SIZE: Final = 32
 STEPS_PER_SLICE: Final = 1 << 20
 """Loop iterations between two looks at the clock and at Ctrl-C: about a tenth of a second."""
 
+PRINT_ROOM: Final = 4096
+"""Calls of ``printf`` in a launch whose text is kept."""
+
 STATE_OF_A_LAUNCH: Final = (
     Context.NEXT_BLOCK, Context.LIVE_SLOTS, Context.STEPS, Context.FAULT_KIND,
     Context.FAULT_INSTRUCTION, Context.FAULT_LANE, Context.FAULT_ADDRESS, Context.FAULT_WARP,
-    Context.FAULT_LANES,
+    Context.FAULT_LANES, Context.PRINTED,
 )  # fmt: skip
 """Fields of the context that a launch changes; all start as 0."""
 
@@ -101,6 +105,7 @@ class Run:
         self.slot_stride = align(8 * Slot.END)
         self.slots = _zeros(g.resident_blocks * self.slot_stride)
         self.warps = _zeros(g.resident_blocks * g.warps * layout.nbytes)
+        self.prints = np.zeros(PRINT_ROOM * PRINT_RECORD if code.prints else 0, np.uint8)
         self._describe(stride)
 
     def _describe(self, stride: int) -> None:
@@ -134,6 +139,8 @@ class Run:
             Context.WARP_MASKS: layout.masks,
             Context.WARP_LOCAL: layout.local,
             Context.WARP_LOCAL_BYTES: WARP_SIZE * layout.local_bytes,
+            Context.PRINTS: self.prints.ctypes.data,
+            Context.PRINT_ROOM: len(self.prints) // PRINT_RECORD,
         }
         for field, number in values.items():
             self.context[field] = number

@@ -166,6 +166,8 @@ class SimPrepared(Prepared):
             "quantum": self.simulation.quantum,
             "steps": run.steps,
         }
+        if self.code.prints:
+            detail["printed"] = reports.printed(run)
         return Launch(None, tally.totals(), detail)
 
     def fetch(self) -> Outputs:

@@ -6,7 +6,7 @@ one state per resident warp.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from nqbench.devices.sim.cfg import Block
@@ -84,6 +84,27 @@ class Context(IntEnum):
     WARP_MASKS = 39
     WARP_LOCAL = 40
     WARP_LOCAL_BYTES = 41
+    PRINTED = 42
+    PRINTS = 43
+    PRINT_ROOM = 44
+
+
+PRINTED_BYTES = 256
+"""Of the values of one ``printf``."""
+
+
+class Print(IntEnum):
+    """Fields of what one lane printed; the values follow."""
+
+    TEXT = 0
+    THREAD = 1
+    BLOCK_X = 2
+    BLOCK_Y = 3
+    BLOCK_Z = 4
+    END = 5
+
+
+PRINT_RECORD = 8 * Print.END + PRINTED_BYTES
 
 
 class Slot(IntEnum):
@@ -158,6 +179,9 @@ class Fault(IntEnum):
     TRAP = 9
     BARRIER_COUNT = 10
     SPACE = 11
+    ASSERTION = 12
+    DEPTH = 13
+    NOT_A_FUNCTION = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +269,18 @@ def assign(kernel: Kernel) -> Symbols:
     for variable in module:
         addresses[variable.name] = GLOBAL_BASE + (page << PAGE_BITS)
         page += pages(variable.nbytes)
+    module = tuple(_resolved(variable, addresses | kernel.functions) for variable in module)
     return Symbols(addresses, kernel.parameters, static, ends["local"], module, tuple(shared))
+
+
+def _resolved(variable: Variable, addresses: dict[str, int]) -> Variable:
+    """A variable whose initial value holds the addresses of others."""
+    data = bytearray(variable.initial)
+    for place, name in variable.references:
+        if name.name in addresses:
+            address = addresses[name.name] + name.offset
+            data[place : place + 8] = address.to_bytes(8, "little")
+    return replace(variable, initial=bytes(data)) if variable.references else variable
 
 
 def pages(nbytes: int) -> int:

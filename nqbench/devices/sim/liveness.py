@@ -23,6 +23,10 @@ NO_RESULT = frozenset(
 
 CHANGING_SPECIALS = ("%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo")
 
+CARRY = Register("%cc", 1)
+"""The carry bit, which ``.cc`` writes and ``addc``, ``subc`` and ``madc`` read."""
+CARRYING = ("addc", "subc", "madc")
+
 SLOT_ALIGN = 64
 """Bytes; a 512-bit vector register, so that register-file accesses never split a cache line."""
 
@@ -33,7 +37,8 @@ def results(instruction: Instruction) -> list[Register]:
         return []
     if instruction.opcode in ("bar", "barrier") and "red" not in instruction.modifiers:
         return []
-    return registers(instruction.operands[0])
+    carry = [CARRY] if "cc" in instruction.modifiers else []
+    return registers(instruction.operands[0]) + carry
 
 
 def sources(instruction: Instruction) -> list[Register]:
@@ -42,6 +47,8 @@ def sources(instruction: Instruction) -> list[Register]:
     read = [r for operand in _sources(instruction, bool(written)) for r in registers(operand)]
     if instruction.guard is not None:
         read += [instruction.guard, *written]
+    if instruction.opcode in CARRYING:
+        read.append(CARRY)
     return read
 
 

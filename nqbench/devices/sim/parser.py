@@ -1,7 +1,7 @@
 """PTX text -> a kernel.
 
-Covers what a compiler emits for a kernel whose calls are all inlined. Names declared in a nested
-scope (inline assembly) are made unique, so that everything after the parser sees one flat kernel.
+Names declared in a nested scope (inline assembly, the parameters of a call) are made unique, and
+calls are replaced, so that everything after the parser sees one flat kernel.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from nqbench.devices.sim import calls
 from nqbench.devices.sim.ptx import (
-    NO_CALLS,
     WIDTHS,
     Immediate,
     Instruction,
@@ -38,44 +38,81 @@ _PLACE = re.compile(r"([\w$%.]+)\s*\+\s*(-?\w+)$")
 
 
 def parse(text: str, entry: str) -> Kernel:
-    """Read the kernel called ``entry`` (mangled) out of a PTX module.
+    """Read the kernel called ``entry`` (mangled) out of a PTX module, with all that it calls.
 
     Raises :class:`UnsupportedPtx` for a missing entry or text it cannot read.
     """
-    lines = text.split("\n")
-    start = next(
-        (
-            i
-            for i, line in enumerate(lines)
-            if re.search(rf"\.entry\s+{re.escape(entry)}\s*\(", line)
-        ),
-        None,
-    )
-    if start is None:
-        raise UnsupportedPtx(f"entry {entry} is not in the PTX", Where(1))
-    body = next(i for i in range(start, len(lines)) if lines[i].lstrip().startswith("{"))
-    header = "\n".join(lines[start:body])
-    places, nbytes = parameters(header[header.index("(") :], start + 1)
-    kernel = Kernel(entry, places, nbytes)
-    end = _Body(kernel, lines, body).read()
-    used = set(re.findall(r"[\w$]+", "\n".join(lines[body:end])))
-    for line, statement in module_statements(lines):
-        match = VARIABLE.match(statement)
-        if match is not None and match.group(4) in used:
-            kernel.variables[match.group(4)] = read_variable(match, line)
+    module = _Module(text)
+    kernel = module.kernel(entry)
+    calls.flatten(kernel, module.function)
     return kernel
 
 
-class _Body:
-    """Reads the statements between the braces of one entry."""
+class _Module:
+    """A PTX module: its variables, and its kernels and functions by name."""
 
-    def __init__(self, kernel: Kernel, lines: list[str], start: int) -> None:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = text.split("\n")
+        self.files = dict(_FILE.findall(text))
+        self.statements: dict[str, tuple[int, str]] = {}
+        for line, statement in module_statements(self.lines):
+            match = VARIABLE.match(statement)
+            if match is not None:
+                self.statements[match.group(4)] = line, statement
+        self.bodies = {match[2]: match for match in _FUNCTION.finditer(text)}
+        self.functions: dict[str, Kernel] = {}
+
+    def kernel(self, entry: str) -> Kernel:
+        found = re.search(rf"^.*\.entry\s+{re.escape(entry)}\s*\(", self.text, re.MULTILINE)
+        if found is None:
+            raise UnsupportedPtx(f"entry {entry} is not in the PTX", Where(1))
+        return self._read(entry, found.end() - 1, "")
+
+    def function(self, name: str) -> Kernel | None:
+        """A function with a body, or ``None``."""
+        if name not in self.functions and name in self.bodies:
+            match = self.bodies[name]
+            self.functions[name] = self._read(name, match.end() - len(match[3]), match[1] or "")
+        return self.functions.get(name)
+
+    def _read(self, name: str, start: int, gives: str) -> Kernel:
+        """Read a kernel or function whose parameters begin at ``start``."""
+        line = self.text.count("\n", 0, start)
+        body = next(
+            i for i in range(line, len(self.lines)) if self.lines[i].lstrip().startswith("{")
+        )
+        header = "\n".join([self.text[start:].split("\n", 1)[0], *self.lines[line + 1 : body]])
+        places, nbytes = parameters(header, line + 1)
+        kernel = Kernel(name, places, nbytes, returns=tuple(parameters(gives, line + 1)[0]))
+        end = _Body(kernel, self.lines, body, self.files).read()
+        used = set(re.findall(r"[\w$]+", "\n".join(self.lines[body:end])))
+        self._variables(kernel, [name for name in self.statements if name in used])
+        return kernel
+
+    def _variables(self, kernel: Kernel, names: list[str]) -> None:
+        """Those of the module that a body or another variable mentions."""
+        for name in names:
+            if name in kernel.variables or name not in self.statements:
+                continue
+            line, statement = self.statements[name]
+            match = VARIABLE.match(statement)
+            assert match is not None
+            kernel.variables[name] = variable = read_variable(match, line)
+            self._variables(kernel, [reference.name for _, reference in variable.references])
+
+
+class _Body:
+    """Reads the statements between the braces of one kernel or function."""
+
+    def __init__(self, kernel: Kernel, lines: list[str], start: int, files: dict[str, str]) -> None:
         self.kernel = kernel
         self.lines = lines
         self.start = start
         self.scopes: list[dict[str, Register]] = []
+        self.parameters: dict[str, str] = {}
         self.opened = 0
-        self.files = dict(_FILE.findall("\n".join(lines)))
+        self.files = files
         self.file = ""
         self.source_line = 0
 
@@ -109,7 +146,7 @@ class _Body:
                         rest = rest[label.end() :]
                         if rest.startswith(".branchtargets"):
                             table = label.group(1)
-                        else:
+                        elif not rest.startswith((".callprototype", ".calltargets")):
                             self.kernel.body.append(Label(label.group(1)))
                         continue
                     first = number + 1
@@ -141,8 +178,9 @@ class _Body:
             if variable is not None:
                 self.kernel.variables[variable.group(4)] = read_variable(variable, line)
             elif text.startswith(".param"):
-                raise UnsupportedPtx(f"a call ({NO_CALLS})", self._where(line))
-            elif not text.startswith(".pragma"):
+                name = _PARAM.findall(text)[0][2]
+                self.parameters[name] = f"{name}@{self.opened}"
+            elif not text.startswith((".pragma", ".callprototype", ".calltargets")):
                 raise UnsupportedPtx(f"directive {text.split()[0]}", self._where(line))
             return
         self.kernel.body.append(self._instruction(text, line))
@@ -187,6 +225,8 @@ class _Body:
             place = _PLACE.match(inner)
             base, offset = (place[1], int(place[2], 0)) if place else (inner, 0)
             return Memory(self._operand(base), offset)
+        if text.startswith("("):
+            return Vector(tuple(self._operand(part) for part in _split(text.strip("()"))))
         if text.startswith("{"):
             return Vector(tuple(self._operand(part) for part in _split(text.strip("{}"))))
         if "|" in text:
@@ -208,9 +248,9 @@ class _Body:
             return register
         place = _PLACE.match(text)
         if place:
-            return Name(place[1], int(place[2], 0))
+            return Name(self.parameters.get(place[1], place[1]), int(place[2], 0))
         if re.match(r"[%$\w.]+$", text):
-            return Name(text)
+            return Name(self.parameters.get(text, text))
         raise ValueError(f"cannot read {text!r}")
 
 
@@ -235,6 +275,12 @@ VARIABLE = re.compile(
     r"\s*(?:=\s*(.*))?$",
     re.DOTALL,
 )
+_FUNCTION = re.compile(
+    r"^[ \t]*(?:\.(?:visible|weak|extern)\s+)*\.func\s*(\([^)]*\))?\s*([\w$]+)\s*"
+    r"((?:\([^)]*\))?\s*(?:\.\w+\s*)*\{)",
+    re.MULTILINE,
+)
+_REFERENCE = re.compile(r"(?:generic\()?([A-Za-z_$][\w$]*)\)?\s*(?:\+\s*(\w+))?$")
 _PARAM = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([^\s,\[\)]+)(?:\[(\d+)\])?")
 
 
@@ -277,14 +323,20 @@ def read_variable(match: re.Match[str], line: int) -> Variable:
     count = 1
     for extent in re.findall(r"\[(\d*)\]", extents):
         count *= int(extent or 0)
-    data = b""
+    data, references = b"", []
     if initial:
         words = initial.strip().strip("{}").replace("{", "").replace("}", "").split(",")
         try:
-            data = b"".join(_initial(word.strip(), width) for word in words)
+            for word in map(str.strip, words):
+                reference = _REFERENCE.match(word)
+                if reference is not None:
+                    offset = int(reference[2] or "0", 0)
+                    references.append((len(data), Name(reference[1], offset)))
+                data += bytes(width) if reference is not None else _initial(word, width)
         except ValueError:
             raise UnsupportedPtx(f"initial value of variable {name}", Where(line)) from None
-    return Variable(name, space, int(align or width), count * width, data)
+    nbytes = count * width
+    return Variable(name, space, int(align or width), nbytes, data, tuple(references))
 
 
 def _initial(word: str, width: int) -> bytes:

@@ -127,18 +127,24 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A named piece of memory; ``nbytes`` is 0 for dynamic shared memory (``extern``)."""
+    """A named piece of memory; ``nbytes`` is 0 for dynamic shared memory (``extern``).
+
+    ``references`` are the names (of variables and functions) whose addresses its initial value
+    holds, with their places."""
 
     name: str
     space: str
     align: int
     nbytes: int
     initial: bytes = b""
+    references: tuple[tuple[int, Name], ...] = ()
 
 
 @dataclass(slots=True)
 class Kernel:
-    """One entry function. ``targets`` are the jump tables of ``brx.idx``."""
+    """One entry function, or one that a kernel calls. ``targets`` are the jump tables of
+    ``brx.idx``, ``returns`` the names of a function's results, ``functions`` the addresses of those
+    functions whose addresses are used."""
 
     name: str
     parameters: dict[str, tuple[int, int]]
@@ -146,14 +152,14 @@ class Kernel:
     body: list[Instruction | Label] = field(default_factory=list)
     variables: dict[str, Variable] = field(default_factory=dict)
     targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    returns: tuple[str, ...] = ()
+    functions: dict[str, int] = field(default_factory=dict)
 
 
 WIDTHS = {
     "pred": 1, "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16,
     "b32": 32, "u32": 32, "s32": 32, "f32": 32, "b64": 64, "u64": 64, "s64": 64, "f64": 64,
 }  # fmt: skip
-
-NO_CALLS = "calls are not simulated; the function must be inlined"
 
 
 def float_bits(value: float, width: int) -> int:

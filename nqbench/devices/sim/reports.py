@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import struct
+from typing import Any
+
 import numpy as np
 
 from nqbench.devices.sim.attribution import readable
+from nqbench.devices.sim.calls import STACK_BYTES
 from nqbench.devices.sim.engine import WARP_SIZE, Geometry, Run
 from nqbench.devices.sim.layout import (
     GLOBAL_BASE,
     LOCAL_WINDOW,
+    PRINT_RECORD,
     SHARED_WINDOW,
     Context,
     Fault,
+    Print,
     Warp,
 )
 from nqbench.devices.sim.ptx import Instruction
@@ -33,6 +40,9 @@ TEXT = {
     Fault.TRAP: "trap",
     Fault.BARRIER_COUNT: "bad number of threads for a barrier",
     Fault.SPACE: "address outside the memory space of the instruction",
+    Fault.ASSERTION: "assertion failed",
+    Fault.DEPTH: f"recursion deeper than {STACK_BYTES} bytes of stack",
+    Fault.NOT_A_FUNCTION: "call of an address that is no function's",
 }
 
 
@@ -54,6 +64,10 @@ def fault(run: Run, entry: str) -> KernelFault:
     detail = ""
     if kind in (Fault.OUT_OF_BOUNDS, Fault.UNWRITTEN, Fault.SPACE):
         what, detail = _access(run, kind, instruction, address)
+    elif kind is Fault.ASSERTION:
+        detail = f": {_text(run, address)}"
+    elif kind is Fault.NOT_A_FUNCTION:
+        detail = f" ({address:#x})"
     elif kind is Fault.INACTIVE_SOURCE:
         detail = f" (source lane {address})"
     thread = _thread(run.geometry, warp * WARP_SIZE + lane)
@@ -153,6 +167,63 @@ def deadlock(run: Run, entry: str) -> KernelFault:
                     f" {site.barrier} ({_where(closing)}) for threads that never come"
                 )
     return KernelFault(f"kernel {entry}: deadlock: no warp can run")
+
+
+def printed(run: Run) -> list[str]:
+    """What the lanes of a launch printed, in the order in which they did."""
+    context = run.context
+    count = min(int(context[Context.PRINTED]), int(context[Context.PRINT_ROOM]))
+    records = run.prints.reshape(-1, PRINT_RECORD)[:count] if count else ()
+    lines = []
+    for record in records:
+        text = _text(run, int(record[: 8 * Print.END].view(np.int64)[Print.TEXT]))
+        lines.append(_formatted(run, text, record[8 * Print.END :].tobytes()))
+    return lines
+
+
+_CONVERSION = re.compile(
+    r"%([-+ #0]*\*?\d*(?:\.(?:\*|\d*))?)(hh|h|ll|l|z|j|t|L)?([diouxXeEfFgGaAcsp%])"
+)
+
+
+def _formatted(run: Run, text: str, values: bytes) -> str:
+    """The text of a ``printf``; each value lies at a multiple of its size."""
+    at = 0
+
+    def take(kind: str, nbytes: int) -> Any:
+        nonlocal at
+        at = -(-at // nbytes) * nbytes + nbytes
+        return struct.unpack_from(kind, values.ljust(at, b"\0"), at - nbytes)[0]
+
+    def one(match: re.Match[str]) -> str:
+        flags, size, kind = match.groups()
+        if kind == "%":
+            return "%"
+        while "*" in flags:
+            flags = flags.replace("*", str(take("<i", 4)), 1)
+        if kind in "eEfFgGaA":
+            value = float(take("<d", 8))
+            return value.hex() if kind in "aA" else f"%{flags}{kind}" % value
+        if kind == "s":
+            return f"%{flags}s" % _text(run, take("<Q", 8))
+        if kind == "p":
+            return f"{take('<Q', 8):#x}"
+        long = size in ("l", "ll", "z", "j", "t")
+        letter = "q" if long else "i"
+        number = take("<" + (letter if kind in "dic" else letter.upper()), 8 if long else 4)
+        return f"%{flags}{kind}" % (chr(number & 0xFF) if kind == "c" else number)
+
+    return _CONVERSION.sub(one, text)
+
+
+def _text(run: Run, address: int) -> str:
+    """The text that ends with a zero byte at an address in global memory."""
+    start = address - GLOBAL_BASE
+    data = run.memory.data[max(start, 0) : start + MAX_TEXT] if start >= 0 else b""
+    return bytes(data).partition(b"\0")[0].decode(errors="replace")
+
+
+MAX_TEXT = 4096
 
 
 def _where(instruction: Instruction) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from nqbench.devices.sim import cfg, liveness, native, parser
@@ -15,7 +15,7 @@ from nqbench.devices.sim.codegen.writer import KernelWriter, Site
 from nqbench.devices.sim.ir import I32, I64, PTR, Function, Module
 from nqbench.devices.sim.layout import Symbols, WarpLayout, assign, warp_layout
 from nqbench.devices.sim.native import Cpu, NativeKernel, this_cpu
-from nqbench.devices.sim.ptx import Instruction, Kernel
+from nqbench.devices.sim.ptx import Instruction, Kernel, Name
 from nqbench.devices.sim.rules import MemoryRules, memory_rules
 
 PARTS_OF_WORDS = ("u8", "s8", "b8", "u16", "s16", "b16")
@@ -35,6 +35,14 @@ class Translation:
     native: NativeKernel
     source: tuple[str, str, tuple[tuple[str, int | str], ...], Cpu]
     """What it was built from: PTX, entry, memory rules, CPU."""
+
+    @property
+    def prints(self) -> bool:
+        """Whether the kernel can print."""
+        return any(i.opcode == "call" and Name("vprintf") in i.operands for i in self._all())
+
+    def _all(self) -> Iterator[Instruction]:
+        return (i for block in self.blocks for i in block.instructions)
 
 
 def build(

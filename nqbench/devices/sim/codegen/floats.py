@@ -140,6 +140,13 @@ EXPONENTIAL_TERMS: Final = 14
 """Of the Taylor series of 2**x for x within 1/2: the first one left out is below 1e-17."""
 LOGARITHM_TERMS: Final = 12
 """Of the series of atanh(s) for s below 0.172: the first one left out is below 1e-18."""
+CIRCULAR_TERMS: Final = 9
+"""Of the series of sine and cosine within an eighth of a turn: the next one is below 1e-17."""
+QUARTER_TURN: Final = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
+"""pi/2 in three parts, the first two of 33 bits: their products with small integers are exact."""
+TANH_TERMS: Final = (1.0, -1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925)
+TANH_SMALL: Final = 0.0625
+"""Below it, the first term of the series left out is below 1e-15 of the result."""
 UPPER_HALF: Final = ~0xFFFFFFFF
 
 
@@ -154,8 +161,8 @@ def _doubles(k: KernelWriter, i: Instruction) -> list[Value]:
 def _write_approximate(k: KernelWriter, i: Instruction, value: Value) -> None:
     if i.modifiers[-1] == "f32":
         value = finished(k, i, k.f.cast("fptrunc", value, FLOAT))
-    else:
-        # Of a double only the upper half is approximated; the lower one is zero.
+    elif "ftz" in i.modifiers:
+        # Of such a double only the upper half is approximated; the lower one is zero.
         value = as_float(k, k.f.and_(as_bits(k, value), const(V64, UPPER_HALF)))
     k.write(i.operands[0], as_bits(k, value))
 
@@ -182,20 +189,65 @@ def quotient(k: KernelWriter, i: Instruction) -> None:
 
 def power_of_two(k: KernelWriter, i: Instruction) -> None:
     """``ex2``: the whole part goes into the exponent, the rest through a series."""
-    f = k.f
     (x,) = _doubles(k, i)
+    _write_approximate(k, i, _but_nan(k, x, _power_of_two(k, x)))
+
+
+def _power_of_two(k: KernelWriter, x: Value) -> Value:
+    f = k.f
     limit = real(k, LARGEST_POWER, DOUBLE)
     inside = f.intrinsic("minimumnum", x, limit)  # NaN becomes the limit, too
     inside = f.intrinsic("maximumnum", inside, real(k, -LARGEST_POWER, DOUBLE))
     whole = f.intrinsic("rint", inside)
     rest = f.op("fsub", inside, whole)
-    series = real(k, 0.0, DOUBLE)
-    for n in reversed(range(EXPONENTIAL_TERMS)):
-        term = math.log(2) ** n / math.factorial(n)
-        series = f.op("fadd", f.op("fmul", series, rest), real(k, term, DOUBLE))
+    terms = [math.log(2) ** n / math.factorial(n) for n in range(EXPONENTIAL_TERMS)]
+    series = _series(k, rest, terms)
     exponent = f.add(f.cast("fptosi", whole, V64), const(V64, EXPONENT_BIAS))
     scale = as_float(k, f.op("shl", exponent, const(V64, MANTISSA_BITS)))
-    _write_approximate(k, i, _but_nan(k, x, f.op("fmul", series, scale)))
+    return f.op("fmul", series, scale)
+
+
+def _series(k: KernelWriter, x: Value, terms: list[float]) -> Value:
+    """The sum of ``terms[n] * x**n``."""
+    total = real(k, 0.0, DOUBLE)
+    for term in reversed(terms):
+        total = k.f.op("fadd", k.f.op("fmul", total, x), real(k, term, DOUBLE))
+    return total
+
+
+def circular(k: KernelWriter, i: Instruction) -> None:
+    """``sin`` and ``cos``: reduced to an eighth of a turn, then a series."""
+    f = k.f
+    (x,) = _doubles(k, i)
+    quarters = f.intrinsic("rint", f.op("fmul", x, real(k, 2 / math.pi, DOUBLE)))
+    rest = x
+    for part in QUARTER_TURN:
+        minus = f.emit(DOUBLE, f"fneg {quarters}")
+        rest = f.intrinsic("fma", minus, real(k, part, DOUBLE), rest)
+    square = f.op("fmul", rest, rest)
+    sign = [(-1) ** n for n in range(CIRCULAR_TERMS)]
+    sines = [s / math.factorial(2 * n + 1) for n, s in enumerate(sign)]
+    cosines = [s / math.factorial(2 * n) for n, s in enumerate(sign)]
+    sine = f.op("fmul", rest, _series(k, square, sines))
+    cosine = _series(k, square, cosines)
+    turn = f.call(V64, "llvm.fptosi.sat.v32i64.v32f64", quarters)
+    if i.opcode == "cos":
+        turn = f.add(turn, const(V64, 1))
+    result = f.select(f.nonzero(f.and_(turn, const(V64, 1))), cosine, sine)
+    opposite = f.nonzero(f.and_(turn, const(V64, 2)))
+    _write_approximate(k, i, f.select(opposite, f.emit(DOUBLE, f"fneg {result}"), result))
+
+
+def hyperbolic(k: KernelWriter, i: Instruction) -> None:
+    """``tanh``: by exponentials, near zero by its series."""
+    f = k.f
+    (x,) = _doubles(k, i)
+    one = real(k, 1.0, DOUBLE)
+    power = _power_of_two(k, f.op("fmul", x, real(k, 2 / math.log(2), DOUBLE)))
+    far = f.op("fsub", one, f.op("fdiv", real(k, 2.0, DOUBLE), f.op("fadd", power, one)))
+    near = f.op("fmul", x, _series(k, f.op("fmul", x, x), list(TANH_TERMS)))
+    small = _test(k, "olt", f.intrinsic("fabs", x), real(k, TANH_SMALL, DOUBLE))
+    _write_approximate(k, i, _but_nan(k, x, f.select(small, near, far)))
 
 
 def logarithm(k: KernelWriter, i: Instruction) -> None:
@@ -213,10 +265,7 @@ def logarithm(k: KernelWriter, i: Instruction) -> None:
     one_real = real(k, 1.0, DOUBLE)
     s = f.op("fdiv", f.op("fsub", m, one_real), f.op("fadd", m, one_real))
     square = f.op("fmul", s, s)
-    series = real(k, 0.0, DOUBLE)
-    for n in reversed(range(LOGARITHM_TERMS)):
-        term = 2 / math.log(2) / (2 * n + 1)
-        series = f.op("fadd", f.op("fmul", series, square), real(k, term, DOUBLE))
+    series = _series(k, square, [2 / math.log(2) / (2 * n + 1) for n in range(LOGARITHM_TERMS)])
     result = f.op("fadd", f.cast("sitofp", exponent, DOUBLE), f.op("fmul", series, s))
     zero, infinite = real(k, 0.0, DOUBLE), real(k, math.inf, DOUBLE)
     result = f.select(_test(k, "oeq", x, infinite), infinite, result)
@@ -231,7 +280,7 @@ def _but_nan(k: KernelWriter, x: Value, result: Value) -> Value:
 
 APPROXIMATIONS: dict[str, Handler] = {
     "rcp": reciprocal, "rsqrt": reciprocal_root, "sqrt": root, "div": quotient,
-    "ex2": power_of_two, "lg2": logarithm,
+    "ex2": power_of_two, "lg2": logarithm, "sin": circular, "cos": circular, "tanh": hyperbolic,
 }  # fmt: skip
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, Kind, kinds
-from nqbench.devices.sim.ir import I32, V32, V64, Value, const, like
+from nqbench.devices.sim.ir import I32, V32, V64, Value, const, element, like
 from nqbench.devices.sim.layout import Fault
+from nqbench.devices.sim.liveness import CARRY, CARRYING
 from nqbench.devices.sim.ptx import Immediate, Instruction
 
 
@@ -13,9 +14,31 @@ def _operands(k: KernelWriter, i: Instruction, kind: Kind) -> list[Value]:
 
 
 def add_sub(k: KernelWriter, i: Instruction) -> None:
-    (kind,) = kinds(k, i)
+    """Also with the carry bit: ``.cc`` leaves it, ``addc`` and ``subc`` add it."""
+    (kind,) = kinds(k, i, ("cc", "sat"))
     a, b = _operands(k, i, kind)
-    k.write(i.operands[0], k.f.op(i.opcode, a, b), kind.signed)
+    if "sat" in i.modifiers:
+        k.write(i.operands[0], k.f.intrinsic(f"s{i.opcode}.sat", a, b), kind.signed)
+    elif i.opcode[-1] == "c" or "cc" in i.modifiers:
+        k.write(i.operands[0], _carried(k, i, a, b))
+    else:
+        k.write(i.operands[0], k.f.op(i.opcode, a, b), kind.signed)
+
+
+def _carried(k: KernelWriter, i: Instruction, a: Value, b: Value) -> Value:
+    """A sum or difference with the carry (the borrow) going in and out."""
+    f, how = k.f, "sub" if i.opcode.startswith("sub") else "add"
+    result = f.op(how, a, b)
+    out = f.compare("ult", *((a, b) if how == "sub" else (result, a)))
+    if i.opcode in CARRYING:
+        carry = f.resize(k.register(CARRY), int(element(a.type)[1:]))
+        before = result
+        result = f.op(how, before, carry)
+        more = f.compare("ult", *((before, carry) if how == "sub" else (result, before)))
+        out = f.or_(out, more)
+    if "cc" in i.modifiers:
+        k.write(CARRY, out)
+    return result
 
 
 def _product(k: KernelWriter, a: Value, b: Value, kind: Kind, part: str) -> Value:
@@ -30,13 +53,15 @@ def _product(k: KernelWriter, a: Value, b: Value, kind: Kind, part: str) -> Valu
 
 
 def mul_mad(k: KernelWriter, i: Instruction) -> None:
-    (kind,) = kinds(k, i, ("lo", "hi", "wide"))
+    (kind,) = kinds(k, i, ("lo", "hi", "wide", "cc"))
     part = i.modifiers[0]
     if part == "wide" and kind.bits == 64:
         raise k.unsupported(i)
     a, b = (k.read(operand, kind.bits) for operand in i.operands[1:3])
     result = _product(k, a, b, kind, part)
-    if i.opcode == "mad":
+    if i.opcode == "madc" or "cc" in i.modifiers:
+        result = _carried(k, i, k.read(i.operands[3], kind.bits), result)
+    elif i.opcode == "mad":
         bits = kind.bits * (2 if part == "wide" else 1)
         result = k.f.add(result, k.read(i.operands[3], bits))
     k.write(i.operands[0], result, kind.signed)
@@ -128,7 +153,8 @@ def trap(k: KernelWriter, i: Instruction) -> None:
 
 
 INTEGER: dict[str, Handler] = {
-    "add": add_sub, "sub": add_sub, "mul": mul_mad, "mad": mul_mad, "mul24": mul24,
+    "add": add_sub, "sub": add_sub, "mul": mul_mad, "mad": mul_mad, "addc": add_sub,
+    "subc": add_sub, "madc": mul_mad, "mul24": mul24,
     "mad24": mul24, "div": div_rem, "rem": div_rem, "neg": negate, "abs": absolute,
     "min": extreme, "max": extreme, "sad": sad, "trap": trap,
 }  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 from nqbench.devices.sim.cfg import Block, guard_of
 from nqbench.devices.sim.codegen import barriers, floats
 from nqbench.devices.sim.codegen.barriers import BarrierSite
+from nqbench.devices.sim.codegen.built_in import built_in
 from nqbench.devices.sim.codegen.collectives import COLLECTIVES, members_of
 from nqbench.devices.sim.codegen.integers import BITS, INTEGER
 from nqbench.devices.sim.codegen.memory import ATOMICS, MEMORY
@@ -19,10 +20,10 @@ from nqbench.devices.sim.codegen.writer import Handler, KernelWriter
 from nqbench.devices.sim.ir import I1, I32, I64, MASK, PTR, V32, Value, const, lanes_of
 from nqbench.devices.sim.layout import Context, Fault, Slot, Step, Warp
 from nqbench.devices.sim.liveness import CHANGING_SPECIALS
-from nqbench.devices.sim.ptx import NO_CALLS, Instruction, Name
+from nqbench.devices.sim.ptx import Instruction, Name
 
 HANDLERS: dict[str, Handler] = {
-    **INTEGER, **BITS, **MOVES, **MEMORY, **ATOMICS, **COLLECTIVES,
+    **INTEGER, **BITS, **MOVES, **MEMORY, **ATOMICS, **COLLECTIVES, "call": built_in,
 }  # fmt: skip
 
 BLOCK_FIELDS = ("executions", "lanes", "divergent")
@@ -192,7 +193,7 @@ class _Translation:
         k = self.k
         handler = floats.handler(i) or HANDLERS.get(i.opcode)
         if handler is None:
-            raise k.unsupported(i, NO_CALLS if i.opcode == "call" else "")
+            raise k.unsupported(i)
         try:
             with k.guarded(i):
                 handler(k, i)

@@ -54,13 +54,14 @@ def _packed(k: KernelWriter, kind: Kind, source: Vector) -> Value:
 def convert(k: KernelWriter, i: Instruction) -> None:
     f = k.f
     to, source = kinds(k, i, (*ROUNDINGS, "rn", "ftz", "sat"), allow="usbf")
-    if "sat" in i.modifiers and not (to.float and source.float):
-        raise k.unsupported(i, "saturation of integers is not simulated")
+    if "sat" in i.modifiers and to.float and not source.float:
+        raise k.unsupported(i, "saturation of an integer made a float")
     value = k.read(i.operands[1], source.bits, source.name)
     if "ftz" in i.modifiers and source.float:
         value = as_bits(k, flushed(k, as_float(k, value)))
     rounding = next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "")
     if not to.float and not source.float:
+        value = _clamped(k, value, to, source) if "sat" in i.modifiers else value
         value = f.resize(value, to.bits, source.signed)
     elif to.float and not source.float:
         how = "sitofp" if source.signed else "uitofp"
@@ -78,12 +79,25 @@ def convert(k: KernelWriter, i: Instruction) -> None:
     k.write(i.operands[0], value, to.signed)
 
 
+def _clamped(k: KernelWriter, value: Value, to: Kind, source: Kind) -> Value:
+    """The nearest integer that the other type has, with the bits of its own."""
+    low = -(1 << (to.bits - 1)) if to.signed else 0
+    high = (1 << (to.bits - to.signed)) - 1
+    sign = "s" if source.signed else "u"
+    if low > -(1 << (source.bits - 1)) and source.signed:
+        value = k.f.intrinsic("smax", value, const(value.type, low))
+    if high < (1 << (source.bits - source.signed)) - 1:
+        value = k.f.intrinsic(f"{sign}min", value, const(value.type, high))
+    return value
+
+
 def _float_type(value: Value, kind: Kind) -> str:
     return like(value.type, "float" if kind.bits == 32 else "double")
 
 
 def _to_integer(k: KernelWriter, i: Instruction, number: Value, rounding: str, to: Kind) -> Value:
-    """Out of range gives the nearest integer, NaN gives 0."""
+    """Out of range gives the nearest integer. NaN gives 0, or the highest bit alone where either
+    type has 64 bits (PTX ISA, cvt)."""
     if not rounding:
         raise k.unsupported(i, "no rounding")
     whole = k.f.intrinsic(rounding, number)
@@ -91,7 +105,11 @@ def _to_integer(k: KernelWriter, i: Instruction, number: Value, rounding: str, t
     sign = "s" if to.signed else "u"
     short = {"float": "f32", "double": "f64"}["float" if "float" in number.type else "double"]
     name = f"llvm.fpto{sign}i.sat.v32i{to.bits}.v32{short}"
-    return k.f.call(type_, name, whole)
+    result = k.f.call(type_, name, whole)
+    if short == "f32" and to.bits < 64:
+        return result
+    no_number = k.f.emit(like(number.type, "i1"), f"fcmp uno {number}, {number.text}")
+    return k.f.select(no_number, const(type_, 1 << (to.bits - 1)), result)
 
 
 def to_generic(k: KernelWriter, i: Instruction) -> None:

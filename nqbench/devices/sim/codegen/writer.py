@@ -256,6 +256,8 @@ class KernelWriter:
             start = f.op("shl", self.warp_number(Warp.INDEX), const(I64, 5))
             place = f.offset(self.pointer(Context.THREAD_INDICES), f.add(row, start), I32)
             return f.load(V32, place, CACHE_LINE)
+        if name == "WARP_SZ":
+            return const(V32, LANES)
         if name == "%gridid":
             return const(V32, 1)
         raise ValueError(f"{name} is not a register, a variable or a known special register")

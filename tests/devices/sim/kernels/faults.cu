@@ -89,10 +89,7 @@ __global__ void endless(volatile int* out) {
   }
 }
 
-__global__ void approximate(float* out) { out[threadIdx.x] = __sinf(out[threadIdx.x]); }
-
-__device__ __noinline__ int called(int x) { return x > 3 ? x * 7 : x + 2; }
-__global__ void calls(int* out) { out[threadIdx.x] = called(out[threadIdx.x]); }
+__global__ void unknown(int* out) { asm volatile("setmaxnreg.inc.sync.aligned.u32 64;"); }
 
 __global__ void traps(int* out) {
   if (out[threadIdx.x] == 0 && threadIdx.x == 3) __trap();
