@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import shutil
 import statistics
 from collections import defaultdict
 from pathlib import Path
@@ -360,16 +361,16 @@ def test_energy_of_a_launch(
 
 
 def records(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Timed rounds of each kernel, by sweep, system and factors."""
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    """Timed rounds of each kernel, by sweep, system and factors; of a repeated round the later."""
+    found: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
     for line in (folder / "records.jsonl").read_text(encoding="utf-8").splitlines():
         record = json.loads(line)
         timed = record["round"] > 0 and record["value_s"] and record["status"] == "ok"
         if timed and record["device"] != "cpu":
             point = record["point"]
             place = [point["sweep"], point["system"], point["factors"]]
-            found[json.dumps(place, sort_keys=True)].append(record)
-    return found
+            found[json.dumps(place, sort_keys=True)][record["round"]] = record
+    return {place: list(rounds.values()) for place, rounds in found.items()}
 
 
 def mean(values: list[float]) -> float:
@@ -384,7 +385,8 @@ def zhang() -> Findings:
 
 @pytest.fixture(scope="module")
 def raw() -> list[dict[str, list[dict[str, Any]]]]:
-    return [records(folder) for folder in (H100, H200)]
+    both = [records(folder) for folder in (H100, H200)]
+    return [{place: side[place] for place in both[0] if place in both[1]} for side in both]
 
 
 Raw = list[dict[str, list[dict[str, Any]]]]
@@ -461,3 +463,38 @@ def test_rates_and_energies_are_those_of_the_records(zhang: Findings, raw: Raw) 
                 assert rates.energy_j.value == pytest.approx(mean(joules))
                 seen += 1
     assert seen >= 20
+
+
+def test_the_share_of_the_roof_is_that_of_the_data_sheet(tmp_path: Path) -> None:
+    """Without measured ceilings beside both runs; by hand for kernels that do no arithmetic but on
+    integers: 64 additions per clock and multiprocessor on compute capability 9.0.
+    """
+    folders = [tmp_path / device / "tanaka2011" for device in ("h100", "h200")]
+    for folder in folders:
+        shutil.copytree(REFERENCE / folder.parent.name / "tanaka2011", folder)
+    found = compare_datasets([load_dataset(folder) for folder in folders], paths=folders)
+    (rated,) = found.rated
+    assert rated.roofs == "data sheets"
+    shares = {
+        side: {
+            (pair.first.system, pair.first.n): both[side].share
+            for pair, both in rated.rows
+            if pair.first.sweep == "counted"
+        }
+        for side in (0, 1)
+    }
+    for side, folder in enumerate(folders):
+        lines = (folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
+        profiled = [r for r in map(json.loads, lines) if r["round"] == -1]
+        for record in profiled:
+            system, n = record["point"]["system"], record["point"]["factors"]["n"]
+            additions = record["counters"]["integer_thread_instructions"]
+            least_s = additions / (64 * 132 * 1.98e9)
+            times = [
+                r["value_s"]
+                for r in map(json.loads, lines)
+                if r["key"] == record["key"] and r["round"] > 0
+            ]
+            share = shares[side][system, n]
+            assert share == pytest.approx(least_s / mean(times), rel=0.02)
+    assert all(shares[0].values())
