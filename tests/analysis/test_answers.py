@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from nqbench.analysis.compare.devices import changes
 from nqbench.analysis.compare.rates import ENERGY_S, energies
 from nqbench.analysis.compare.request import Findings, Gate, compare_datasets
 from nqbench.analysis.compare.runs import compare_runs
@@ -245,6 +246,19 @@ def test_nothing_recorded_is_no_cause() -> None:
     assert "consistent with" not in said(*sides)
 
 
+def test_effects_are_those_of_the_points_that_both_have() -> None:
+    """``shared`` is twice as fast at one depth and no faster at the other, which one run lacks."""
+    sides = []
+    for seed, depths in ((1, (3, 4)), (2, (3,))):
+        builder = Builder(device("AB"[seed - 1], 132, "9.0"), seed=seed)
+        for memory in ("global", "shared"):
+            for depth in depths:
+                time_s = 0.1 / (2 if (memory, depth) == ("shared", 3) else 1)
+                builder.time("s", {"n": 15, "memory": memory, "depth": depth}, time_s)
+        sides.append(builder)
+    assert "No effect of 1 clearly differs" in said(*sides)
+
+
 def test_points_without_an_answer_are_no_variants_of_each_other() -> None:
     sides = [run(), run("B", 2)]
     for builder in sides:
@@ -419,23 +433,24 @@ def test_the_order_is_that_of_the_records(zhang: Findings, raw: Raw) -> None:
     assert len(order.swaps) + order.unsure == len(changing)
 
 
-def test_the_largest_difference_of_effects_is_that_of_the_records(
-    zhang: Findings, raw: Raw
-) -> None:
-    found = zhang.answers[0].differing
-    assert found is not None
-    assert found.clear
-    ratios = []
-    for side in raw:
-        times = {}
-        for place, rounds in side.items():
+def test_the_steps_between_systems_are_those_of_the_records(zhang: Findings) -> None:
+    """And the largest clear difference of an effect is the ratio of its two ratios."""
+    largest = zhang.answers[0].differing
+    assert largest is not None
+    for folder, ratio in zip((H100, H200), largest.ratios, strict=True):
+        times: dict[tuple[Any, ...], dict[int, float]] = {}
+        for place, rounds in records(folder).items():
             sweep, system, factors = json.loads(place)
-            if (sweep, factors["n"]) == (found.change.sweep, found.change.n):
-                times[system] = {r["round"]: r["value_s"] for r in rounds}
-        base, level = times[found.change.base], times[found.change.level]
-        ratios.append(mean([level[r] / base[r] for r in base]))
-    assert [r.value for r in found.ratios] == pytest.approx(ratios)
-    assert found.ratio.value == pytest.approx(ratios[1] / ratios[0])
+            times[sweep, factors["n"], system] = {r["round"]: r["value_s"] for r in rounds}
+        found = dict(changes(load_dataset(folder), TIME))
+        steps = {c: r for c, r in found.items() if c.factor == "system"}
+        assert len(steps) >= 20
+        for step, effect in steps.items():
+            base, level = (times[step.sweep, step.n, s] for s in (step.base, step.level))
+            assert effect.value == pytest.approx(mean([level[r] / base[r] for r in base]))
+        assert found[largest.change] == ratio
+    assert largest.clear
+    assert largest.ratio.value == pytest.approx(largest.ratios[1].value / largest.ratios[0].value)
 
 
 def test_rates_and_energies_are_those_of_the_records(zhang: Findings, raw: Raw) -> None:

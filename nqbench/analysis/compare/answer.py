@@ -138,7 +138,7 @@ def answer(comparison: Comparison) -> Answer | None:
         return None
     pairs = [r.pair for r in section.rows if r.pair.first.levels.get(PART, "full") == "full"]
     what, sides = section.quantity, comparison.sides
-    differing = most_differing(sides, what)
+    differing = most_differing(sides, pairs, what)
     # The facts are about the GPU; the CPU has a part in every time but that of the kernel.
     explained = _explained(comparison, section, pairs, differing) if what is TIME else ()
     known = [c for c in explained if c.agreeing or c.others or c.equal]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, permutations
 from typing import Final
 
-from nqbench.analysis.compare.match import match_runs
+from nqbench.analysis.compare.match import Matched, match_runs
 from nqbench.analysis.data.dataset import Dataset, Level, PointResult
 from nqbench.analysis.data.estimate import CONFIDENCE, Estimate, quantile
 from nqbench.analysis.data.quantities import Quantity
@@ -103,24 +103,40 @@ class Differing:
     clear: bool
 
 
-def most_differing(sides: tuple[Dataset, Dataset], what: Quantity) -> Differing | None:
-    """The largest clear difference of an effect, else the largest; ``None`` without effects."""
-    one, two = (dict(changes(data, what)) for data in sides)
-    shared = [c for c in one if c in two and all(0 < d[c].value < math.inf for d in (one, two))]
-    if not shared:
+def shared(sides: tuple[Dataset, Dataset], pairs: Iterable[Matched]) -> tuple[Dataset, Dataset]:
+    """The two runs with the points of ``pairs`` alone: their effects are those of the same points,
+    also where one run was cut short or lacks what did not fit its device."""
+    both = [(pair.first, pair.second) for pair in pairs]
+    one, two = sides
+    return (
+        replace(one, points=tuple(first for first, _ in both)),
+        replace(two, points=tuple(second for _, second in both)),
+    )
+
+
+def most_differing(
+    sides: tuple[Dataset, Dataset], pairs: Iterable[Matched], what: Quantity
+) -> Differing | None:
+    """The largest clear difference of an effect on the points of ``pairs``, else the largest.
+
+    ``None`` without effects.
+    """
+    one, two = (dict(changes(data, what)) for data in shared(sides, pairs))
+    both = [c for c in one if c in two and all(0 < d[c].value < math.inf for d in (one, two))]
+    if not both:
         return None
-    contrasts = [between(one[c], two[c]) for c in shared]
+    contrasts = [between(one[c], two[c]) for c in both]
     p_values = adjusted([c.p_different() for c in contrasts])
     clear = [
         (p <= ALPHA or one[c].exact) and abs(k.log_ratio) >= math.log(NOTEWORTHY)
-        for c, k, p in zip(shared, contrasts, p_values, strict=True)
+        for c, k, p in zip(both, contrasts, p_values, strict=True)
     ]
-    best = max(range(len(shared)), key=lambda i: (clear[i], abs(contrasts[i].log_ratio)))
-    change, ratio = shared[best], contrasts[best].estimate()
+    best = max(range(len(both)), key=lambda i: (clear[i], abs(contrasts[i].log_ratio)))
+    change, ratio = both[best], contrasts[best].estimate()
     if one[change].exact:
         ratio = Estimate(ratio.value, exact=True)
     pair = (one[change], two[change])
-    return Differing(what, change, pair, ratio, len(shared), clear[best])
+    return Differing(what, change, pair, ratio, len(both), clear[best])
 
 
 def rank_correlations(
@@ -192,13 +208,16 @@ def reversals(runs: Sequence[Dataset], names: Sequence[str], what: Quantity) -> 
     """Every change that reverses between two devices, the strongest first."""
     if not what.better:
         return []  # neither direction is good by itself
-    clear = [_clear(list(changes(data, what))) for data in runs]
     found = []
     for i, j in combinations(range(len(runs)), 2):
-        for key in clear[i]:
-            if key not in clear[j]:
+        pairs = match_runs(runs[i], runs[j], (names[i], names[j])).pairs
+        first, second = (
+            _clear(list(changes(data, what))) for data in shared((runs[i], runs[j]), pairs)
+        )
+        for key in first:
+            if key not in second:
                 continue
-            one, two = clear[i][key], clear[j][key]
+            one, two = first[key], second[key]
             if (one.value - 1) * (two.value - 1) < 0:
                 found.append(Reversal((names[i], names[j]), what, key.n, str(key), (one, two)))
     return sorted(found, key=lambda r: -min(abs(math.log(e.value)) for e in r.ratios))

@@ -22,7 +22,13 @@ from nqbench.analysis.compare.devices import (
 )
 from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.rates import Rated, rated
-from nqbench.analysis.compare.runs import Compared, Comparison, compare_levels, compare_runs
+from nqbench.analysis.compare.runs import (
+    Compared,
+    Comparison,
+    Section,
+    compare_levels,
+    compare_runs,
+)
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.observed import Observed, observe
 from nqbench.analysis.data.quantities import CPU_TIME
@@ -172,13 +178,18 @@ def _with_devices(
         for c in found
         for section in c.sections
         if section.quantity.kind == "counter" and not section.equal_everywhere
-        if (effect := most_differing(c.sides, section.quantity)) is not None and effect.clear
+        if (effect := _effect(c, section)) is not None and effect.clear
     ]
     return Findings(
         *(found, tuple(ranks), tuple(turned), command),
         several_devices=True,
         effects=tuple(effects),
     )
+
+
+def _effect(comparison: Comparison, section: Section) -> Differing | None:
+    pairs = [row.pair for row in section.rows]
+    return most_differing(comparison.sides, pairs, section.quantity)
 
 
 def parse_levels(by: str) -> tuple[str, str, list[str]]:
