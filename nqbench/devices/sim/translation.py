@@ -11,6 +11,7 @@ from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.codegen.barriers import BarrierSite, release
 from nqbench.devices.sim.codegen.common import common_module
 from nqbench.devices.sim.codegen.kernel import translate
+from nqbench.devices.sim.codegen.memory import outlines
 from nqbench.devices.sim.codegen.writer import KernelWriter, Site
 from nqbench.devices.sim.ir import I32, I64, PTR, Function, Module
 from nqbench.devices.sim.layout import Symbols, WarpLayout, assign, warp_layout
@@ -75,6 +76,7 @@ def _build(
     rules = memory_rules(dict(memory))
     module = Module()
     k = _writer(module, layout, file, placed, rules, _exact(blocks), cpu.scatters)
+    k.outlines = outlines(blocks)
     barriers = translate(k, blocks)
     release(module, layout, barriers)
     images = (_common(memory, cpu), object_code(module.text(), cpu))

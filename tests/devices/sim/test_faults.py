@@ -12,6 +12,8 @@ from nqbench.devices.sim import SimDevice
 from nqbench.errors import KernelFault, LaunchTimeout
 from tests.devices.sim.harness import KERNELS, Arrays, cuda, device
 
+pytestmark = pytest.mark.usefixtures("accesses")
+
 
 def message(entry: str, arrays: Arrays | None = None, block: int = 32) -> str:
     given = arrays or {"out": np.zeros(64, np.int32)}

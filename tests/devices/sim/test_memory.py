@@ -10,6 +10,7 @@ import pytest
 from tests.devices.sim.harness import Result, cuda, device, ptx, run
 
 LANES = range(32)
+pytestmark = pytest.mark.usefixtures("accesses")
 
 
 def passes(addresses: list[int], nbytes: int) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
+from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.codegen import reach
 from nqbench.devices.sim.codegen.reach import (
     Places,
@@ -13,9 +15,9 @@ from nqbench.devices.sim.codegen.reach import (
     mark_written,
     note_written,
 )
-from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, Kind, kinds
-from nqbench.devices.sim.ir import I32, V64, Function, Value, const, vector
-from nqbench.devices.sim.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Fault
+from nqbench.devices.sim.codegen.writer import SITE_FIELDS, Handler, KernelWriter, Kind, Site, kinds
+from nqbench.devices.sim.ir import I32, I64, NULL, PTR, V64, Function, Value, const, vector
+from nqbench.devices.sim.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Context, Fault, Warp
 from nqbench.devices.sim.ptx import Instruction, Memory, Name, Operand, Register, Vector
 
 SPACES = ("shared", "local", "global", "const", "param")
@@ -122,10 +124,11 @@ def load(k: KernelWriter, i: Instruction) -> None:
     with visits(k, i, address_of(k, i.operands[1])) as spaces:
         for space, active, address in spaces:
             with visiting(k, i, active):
-                found = places(k, i, space, address, span)
-                values = [fetch(k, found, e) for e in range(span.count)]
-                if space == "shared":
-                    check_written(k, i, found, span, values)
+                if k.outlines and space in OUTLINED:
+                    values = _called(k, i, space, address, span, [])
+                else:
+                    found = places(k, i, space, address, span)
+                    values = _fetched(k, i, space, found, span)
                 for slot, value in zip(slots, values, strict=True):
                     merged = value
                     if space_of(i) == "generic":
@@ -144,11 +147,130 @@ def store(k: KernelWriter, i: Instruction) -> None:
     with visits(k, i, address_of(k, i.operands[0])) as spaces:
         for space, active, address in spaces:
             with visiting(k, i, active):
-                found = places(k, i, space, address, span)
-                for e, value in enumerate(values):
-                    put(k, found, e, value)
-                if space == "shared":
-                    note_written(k, found, span, values)
+                if k.outlines and space in OUTLINED:
+                    _called(k, i, space, address, span, values)
+                else:
+                    _stored(k, space, places(k, i, space, address, span), span, values)
+
+
+def _fetched(k: KernelWriter, i: Instruction, space: str, found: Places, span: Span) -> list[Value]:
+    values = [fetch(k, found, e) for e in range(span.count)]
+    if space == "shared":
+        check_written(k, i, found, span, values)
+    return values
+
+
+def _stored(k: KernelWriter, space: str, found: Places, span: Span, values: list[Value]) -> None:
+    for e, value in enumerate(values):
+        put(k, found, e, value)
+    if space == "shared":
+        note_written(k, found, span, values)
+
+
+OUTLINED = ("shared", "local")
+MANY_ACCESSES = 48
+"""Of shared and local memory in a kernel, from which on they are calls."""
+
+
+def outlines(blocks: Iterable[Block]) -> bool:
+    """Whether a kernel has so many accesses that each should be a call."""
+    accesses = [
+        i for block in blocks for i in block.instructions
+        if i.opcode in ("ld", "st") and space_of(i) in (*OUTLINED, "generic")
+    ]  # fmt: skip
+    return len(accesses) > MANY_ACCESSES
+
+
+def _called(
+    k: KernelWriter, i: Instruction, space: str, address: Value, span: Span, given: list[Value]
+) -> list[Value]:
+    """The access as a call of a function of the kernel's module; a load gives its values."""
+    f, type_ = k.f, vector(f"i{span.bits}")
+    always = not k.narrowed and space_of(i) != "generic"
+    site = k.site(i, space, always)
+    if not always:
+        k.count(site, k.lanes)
+    values = f.slot(type_, span.count)
+    for e, value in enumerate(given):
+        f.store(value, f.offset(values, e, type_), CACHE_LINE)
+    address = f.resize(address, 64)
+    name = _function(k, i, space, span, stores=bool(given))
+    where = const(I64, len(k.instructions))
+    k.instructions.append(i)
+    bad = f.call(
+        I32,
+        name,
+        k.context,
+        k.warp,
+        k.lanes,
+        address,
+        where,
+        k.counter(site, SITE_FIELDS[0]),
+        values,
+    )
+    going = f.fresh("going")
+    f.branch(f.nonzero(bad), "faulted", going, likely=False)
+    f.label(going)
+    return (
+        []
+        if given
+        else [f.load(type_, f.offset(values, e, type_), CACHE_LINE) for e in range(span.count)]
+    )
+
+
+def _function(k: KernelWriter, i: Instruction, space: str, span: Span, *, stores: bool) -> str:
+    """A function that does such an access; it returns 1 after a fault."""
+    name = f"sim_{'store' if stores else 'load'}_{space}_{span.count}x{span.bits}"
+    if name in k.f.module:
+        return name
+    parameters = [(PTR, "context"), (PTR, "warp"), (I32, "lanes"), (V64, "addresses"),
+                  (I64, "where"), (PTR, "counters"), (PTR, "values")]  # fmt: skip
+    f = Function(name, I32, parameters, k.f.module, "noinline nounwind")
+    context, warp, lanes, addresses, where, counters, values = f.parameters
+    inner = Outlined(
+        f, context, warp, k.layout, k.file, k.symbols, k.rules, k.exact_shadow, k.scatters,
+        where=where, counters=counters,
+    )  # fmt: skip
+    inner.lanes, inner.active = lanes, f.as_lanes(lanes)
+    site = Site(0, i, 0, space)
+    at = (
+        reach.shared(inner, i, addresses, span, site)
+        if space == "shared"
+        else reach.local(inner, i, addresses, span, site)
+    )
+    type_ = vector(f"i{span.bits}")
+    pointers = [f.offset(values, e, type_) for e in range(span.count)]
+    if stores:
+        _stored(inner, space, at, span, [f.load(type_, p, CACHE_LINE) for p in pointers])
+    else:
+        for pointer, value in zip(pointers, _fetched(inner, i, space, at, span), strict=True):
+            f.store(value, pointer, CACHE_LINE)
+    f.ret(const(I32, 0))
+    f.label("faulted")
+    f.ret(const(I32, 1))
+    return name
+
+
+@dataclass(slots=True)
+class Outlined(KernelWriter):
+    """Writes an access into a function of its own: the place in the code and the counters are
+    parameters, and pointers are loaded where they are used."""
+
+    where: Value = NULL
+    counters: Value = NULL
+
+    def counter(self, site: Site, name: str) -> Value:  # noqa: ARG002 (the parameter is the site's)
+        """Where one of the site's counters is."""
+        return self.f.offset(self.counters, 8 * SITE_FIELDS.index(name))
+
+    def pointer(self, field_: Context | Warp) -> Value:
+        """A pointer out of the context or the warp."""
+        number = self.number(field_) if isinstance(field_, Context) else self.warp_number(field_)
+        return self.f.pointer(number)
+
+    def place(self, instruction: Instruction) -> Value:  # noqa: ARG002 (likewise)
+        """The number of the instruction in the caller."""
+        return self.where
 
 
 def fetch(k: KernelWriter, found: Places, e: int) -> Value:

@@ -102,6 +102,9 @@ class KernelWriter:
     active: Value = NOBODY
     pointers: dict[str, Value] = field(default_factory=dict)
     narrowed: bool = False
+    outlines: bool = False
+    """Whether accesses are calls of functions: for kernels with so many that the code would take
+    long to compile."""
 
     # blocks
 
@@ -327,14 +330,18 @@ class KernelWriter:
         self, fault: Fault, bad: Value, instruction: Instruction, address: Value | None = None
     ) -> None:
         """Record a fault of the lowest lane in ``bad`` and leave the kernel."""
-        where = const(I64, len(self.instructions))
-        self.instructions.append(instruction)
+        where = self.place(instruction)
         arguments = (self.context, self.warp, const(I64, fault), where, bad)
         if address is None:
             self.f.call("void", "sim_fault", *arguments, const(I64, 0))
         else:
             self.f.call("void", f"sim_fault_{element(address.type)}", *arguments, address)
         self.f.jump("faulted")
+
+    def place(self, instruction: Instruction) -> Value:
+        """The number by which a fault names an instruction (i64)."""
+        self.instructions.append(instruction)
+        return const(I64, len(self.instructions) - 1)
 
     def unsupported(self, instruction: Instruction, why: str = "") -> UnsupportedPtx:
         """An error that names the instruction."""
