@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 from typing import Final
 
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import CONFIDENCE, Estimate
 from nqbench.analysis.data.quantities import Quantity
 
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
+_SIZE: Final = re.compile(r"N=(\d+)")
 _TIME_UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -76,3 +80,25 @@ def _fixed(value: float, digits: int = 4) -> str:
         return f"{value:.{digits - 1}e}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:.{decimals}f}"
+
+
+def grouped(reasons: Iterable[str]) -> list[str]:
+    """Reasons of the form ``SUBJECT: WHY`` without repetitions: subjects of one WHY, numbers aside,
+    are listed before the first one's."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for reason in dict.fromkeys(reasons):
+        subject, _, why = reason.partition(": ")
+        if "(" in subject:  # the colon is not that of a subject
+            subject, why = reason, ""
+        key = _NUMBER.sub("#", why) or _SIZE.sub("N=#", subject)
+        groups.setdefault(key, []).append((subject, why))
+    said = []
+    for found in groups.values():
+        subjects: dict[str, list[str]] = {}
+        for subject, _ in found:
+            size = _SIZE.search(subject)
+            subjects.setdefault(_SIZE.sub("N=#", subject), []).append(size[1] if size else "")
+        names = "; ".join(s.replace("N=#", f"N={', '.join(n)}") for s, n in subjects.items())
+        differ = " (the numbers are the first one's)" if len({w for _, w in found}) > 1 else ""
+        said.append(f"{names}: {found[0][1]}{differ}" if found[0][1] else names)
+    return said

@@ -24,6 +24,7 @@ from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, in_times_of, timed_runs
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.data.statistics import DEFAULT_MARGIN
+from nqbench.analysis.wording import grouped
 from nqbench.errors import StudyError
 from nqbench.papers.formula import OF_TIME, UNSAMPLED, Formula, evaluate, parse
 from nqbench.papers.schema import Claim, Paper
@@ -402,7 +403,7 @@ def _combine(found: Sequence[SizeVerdict]) -> tuple[Word, str]:
     words = {size.word for size in found}
     lacking = [s for s in found if s.word == "not measured"]
     commands = [f"`{s.command}` measures it" for s in lacking if s.command]
-    reasons = "; ".join(dict.fromkeys([*(s.reason for s in lacking if s.reason), *commands]))
+    reasons = "; ".join([*grouped(s.reason for s in lacking if s.reason), *dict.fromkeys(commands)])
     if "fails" in words:
         return "fails", _where(found, "fails", "fails")
     if not words or words == {"not measured"}:
@@ -411,7 +412,7 @@ def _combine(found: Sequence[SizeVerdict]) -> tuple[Word, str]:
         missing = ", ".join(str(s.n) for s in lacking if s.n is not None)
         return "unclear", f"not measured at N={missing}: {reasons}"
     if "unclear" in words:
-        why = dict.fromkeys(s.reason for s in found if s.reason)
+        why = grouped(s.reason for s in found if s.reason)
         return "unclear", "; ".join(w for w in (_where(found, "unclear", "unclear"), *why) if w)
     if words == {"no effect"}:
         return "no effect", f"within {NO_EFFECT:.0%} of 1"

@@ -5,7 +5,6 @@ A published curve is hollow, a measured one filled.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -45,8 +44,6 @@ COMPARE_RATIOS: Final = (
     "Compare the ratios: times from the paper and times measured here are not comparable"
 )
 _CPU: Final = " (cpu)"
-_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
-_SIZE: Final = re.compile(r"N=(\d+)")
 
 
 def short(system: str) -> str:
@@ -113,28 +110,6 @@ def general_notes(paper: Paper, run: Observed) -> tuple[str, ...]:
     """The notes that most tables of a run share, for the page to say once."""
     notes = [COMPARE_RATIOS, interval_note(run.data.simulated, run.data.rounds), IN_BRACKETS]
     return (*notes, TOTALS) if paper.timed == "total" else tuple(notes)
-
-
-def grouped(reasons: Iterable[str]) -> list[str]:
-    """Reasons of the form ``SUBJECT: WHY`` without repetitions: subjects of one WHY, numbers aside,
-    are listed before the first one's."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for reason in dict.fromkeys(reasons):
-        subject, _, why = reason.partition(": ")
-        if "(" in subject:  # the colon is not that of a subject
-            subject, why = reason, ""
-        key = _NUMBER.sub("#", why) or _SIZE.sub("N=#", subject)
-        groups.setdefault(key, []).append((subject, why))
-    said = []
-    for found in groups.values():
-        subjects: dict[str, list[str]] = {}
-        for subject, _ in found:
-            size = _SIZE.search(subject)
-            subjects.setdefault(_SIZE.sub("N=#", subject), []).append(size[1] if size else "")
-        names = "; ".join(s.replace("N=#", f"N={', '.join(n)}") for s, n in subjects.items())
-        differ = " (the numbers are the first one's)" if len({w for _, w in found}) > 1 else ""
-        said.append(f"{names}: {found[0][1]}{differ}" if found[0][1] else names)
-    return said
 
 
 # Curves.

@@ -17,6 +17,7 @@ from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.observed import TOTALS, Observed
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.data.select import NotMeasured, launch_text, main_point, no_time
+from nqbench.analysis.wording import grouped
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.style import Drawing
@@ -35,7 +36,6 @@ from nqbench.report.papers.common import (
     Beside,
     Reader,
     cpu_name,
-    grouped,
     reproduced,
     short,
     speedup,

@@ -13,6 +13,7 @@ from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
 from nqbench.analysis.data.select import NotMeasured, main_point
 from nqbench.analysis.limits.ceilings import bytes_per_s, fp32_per_s, roots_per_s
+from nqbench.analysis.wording import grouped
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Counterpart, Paper, PaperTable, Series
 from nqbench.report.papers.brodtkorb_part1 import (
@@ -25,7 +26,7 @@ from nqbench.report.papers.brodtkorb_part1 import (
     shown_systems,
     untimed,
 )
-from nqbench.report.papers.common import grouped, reproduced, short, timed_point
+from nqbench.report.papers.common import reproduced, short, timed_point
 from nqbench.report.table import Cell, Column, Table, tabulate
 from nqbench.report.tables.common import interval_note
 from nqbench.vocabulary import of_kernel

@@ -8,9 +8,9 @@ import pytest
 
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import in_times_of
+from nqbench.analysis.wording import grouped
 from nqbench.errors import AnalysisError
 from nqbench.papers import load_paper
-from nqbench.report.papers.common import grouped
 from nqbench.report.papers.reproduced import reproduced_table
 from nqbench.report.table import Table
 from tests.builders import MINI, Builder, counters_of
