@@ -510,6 +510,8 @@ def test_the_share_of_the_roof_is_that_of_the_data_sheet(tmp_path: Path) -> None
                 for r in map(json.loads, lines)
                 if r["key"] == record["key"] and r["round"] > 0
             ]
+            if (system, n) not in shares[side]:
+                continue  # profiled in one of the runs alone
             share = shares[side][system, n]
             assert share == pytest.approx(least_s / mean(times), rel=0.02)
     assert all(shares[0].values())
