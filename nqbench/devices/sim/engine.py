@@ -116,6 +116,7 @@ class Run:
             Context.PAGE_LOW: m.low.ctypes.data,
             Context.PAGE_HIGH: m.high.ctypes.data,
             Context.PAGES: len(m.low),
+            Context.PAGE_UNDEFINED: m.undefined.ctypes.data,
             Context.PARAMETERS: self.parameters.ctypes.data,
             Context.THREAD_INDICES: self.indices.ctypes.data,
             Context.THREAD_STRIDE: stride,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.devices.sim.layout import GLOBAL_BASE, PAGE_BITS, pages
+from nqbench.devices.sim.layout import GLOBAL_BASE, PAGE_BITS, UNDEFINED_WORD, pages
 from nqbench.devices.sim.translation import Translation
 from nqbench.errors import DeviceError
 from nqbench.plan import Buffer
-
-UNDEFINED_BYTE: Final = 0xA5
-"""Contents of buffers that start undefined: a value that is unlikely to look right."""
 
 MAX_MEMORY: Final = 1 << 31
 """Simulated global memory in bytes: sector numbers must fit the counters' 26 bits."""
@@ -50,6 +48,8 @@ class GlobalMemory:
         self.data = np.zeros(end << PAGE_BITS, np.uint8)
         self.low = np.zeros(end, np.int64)
         self.high = np.zeros(end, np.int64)
+        self.undefined = np.zeros(end, np.uint8)
+        """Pages of buffers that start undefined."""
         self.by_name = {span.name: span for span in placed}
         for span in placed:
             self._open(span)
@@ -123,12 +123,18 @@ class GlobalMemory:
         self.bytes_of(name)[: len(raw)] = raw
 
     def begin(self, buffers: tuple[Buffer, ...]) -> None:
-        """Contents before the first launch: the data, zeros, or bytes that look wrong."""
+        """Contents before the first launch: the data, zeros, or what looks wrong."""
         for buffer in buffers:
             if buffer.data is not None:
                 self.fill(buffer.name, buffer.data, buffer.dtype)
             elif not buffer.zero:
-                self.bytes_of(buffer.name)[:] = UNDEFINED_BYTE
+                self.undefine(buffer.name)
+
+    def undefine(self, name: str) -> None:
+        """Fill a buffer with what a kernel must not read."""
+        self.undefined[_covered(self.by_name[name])] = 1
+        memory = self.bytes_of(name)
+        memory[:] = np.resize(np.array([UNDEFINED_WORD], np.uint32).view(np.uint8), len(memory))
 
     def renew(self, buffers: tuple[Buffer, ...]) -> None:
         """Contents before every launch: what is ``zero`` or ``restore``."""
@@ -141,6 +147,11 @@ class GlobalMemory:
     def outputs(self, buffers: tuple[Buffer, ...]) -> dict[str, NDArray[Any]]:
         """Copies of the output buffers."""
         return {b.name: self.bytes_of(b.name).view(b.dtype).copy() for b in buffers if b.output}
+
+
+def starts_undefined(buffers: Iterable[Buffer]) -> bool:
+    """Whether a kernel may find memory that nothing was written to."""
+    return any(b.per_run or (b.data is None and not b.zero) for b in buffers)
 
 
 def _placed(page: int, sizes: list[tuple[str, int]]) -> tuple[list[Span], int]:

@@ -16,14 +16,14 @@ from nqbench.devices.sim import reports
 from nqbench.devices.sim.attribution import readable, targets
 from nqbench.devices.sim.counters import Tally
 from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes, resident_blocks
-from nqbench.devices.sim.global_memory import GlobalMemory
+from nqbench.devices.sim.global_memory import GlobalMemory, starts_undefined
 from nqbench.devices.sim.layout import Outcome
 from nqbench.devices.sim.ptx import Instruction, UnsupportedPtx
 from nqbench.devices.sim.rules import MAX_SHARED_BYTES
 from nqbench.devices.sim.translation import Translation, build
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Kernel, KernelPlan, Outputs
+from nqbench.plan import Buffer, Kernel, KernelPlan, Outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Simulation:
         return self.model.facts
 
 
-def load(simulation: Simulation, kernel: Kernel) -> Translation:
+def load(simulation: Simulation, kernel: Kernel, buffers: tuple[Buffer, ...]) -> Translation:
     """Compile a kernel to PTX and to native code; module variables start as the plan says.
 
     Raises ``CompileError``, ``KernelFault`` for PTX that is not simulated, or ``DeviceError`` for a
@@ -56,7 +56,8 @@ def load(simulation: Simulation, kernel: Kernel) -> Translation:
     compiled = compile_kernel(kernel, simulation.facts.arch, "ptx")
     memory = tuple(sorted(simulation.model.memory.items()))
     try:
-        code = build(compiled.image.decode(), compiled.symbol, memory)
+        undefined = starts_undefined(buffers)
+        code = build(compiled.image.decode(), compiled.symbol, memory, undefined=undefined)
     except UnsupportedPtx as error:
         raise KernelFault(f"kernel {kernel.entry}: the simulator does not know {error}") from error
     return with_contents(kernel, compiled, code)
@@ -115,9 +116,11 @@ def check(run: Run, outcome: Outcome, entry: str, timeout_s: float | None, exhau
         raise LaunchTimeout(
             f"kernel {entry}: still running after {run.steps:,} loop iterations;"
             " it may be endless, or max_steps of SimDevice is too small for it"
+            f"{reports.standing(run)}"
         )
     if outcome is Outcome.PAUSE:
-        raise LaunchTimeout(f"kernel {entry}: still running after {timeout_s:g} s")
+        where = reports.standing(run)
+        raise LaunchTimeout(f"kernel {entry}: still running after {timeout_s:g} s{where}")
 
 
 def access_names(code: Translation, arguments: tuple[Any, ...]) -> dict[Instruction, str]:
@@ -138,7 +141,7 @@ class SimPrepared(Prepared):
         """Raises what ``SimDevice.prepare`` raises."""
         self.simulation = simulation
         self.plan = plan
-        self.code = code = load(simulation, plan)
+        self.code = code = load(simulation, plan, plan.buffers)
         self.geometry = geometry(simulation, plan, code)
         self.memory: GlobalMemory | None = GlobalMemory(code, plan.buffers)
         self.memory.begin(plan.buffers)

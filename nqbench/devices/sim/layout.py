@@ -36,6 +36,10 @@ BARRIERS = 16
 UNWRITTEN_BYTE = 0xA7
 """Shared memory is filled with this when a block starts; a load that sees it asks the shadow."""
 
+UNDEFINED_WORD = 0x7FF7A5A5
+"""Buffers that start undefined are filled with this: NaN as a float, and as a double twice in a
+row. A load that sees it asks whether the buffer started so."""
+
 CACHE_LINE = 64
 
 
@@ -87,6 +91,7 @@ class Context(IntEnum):
     PRINTED = 42
     PRINTS = 43
     PRINT_ROOM = 44
+    PAGE_UNDEFINED = 45
 
 
 PRINTED_BYTES = 256
@@ -182,6 +187,7 @@ class Fault(IntEnum):
     ASSERTION = 12
     DEPTH = 13
     NOT_A_FUNCTION = 14
+    UNDEFINED = 15
 
 
 @dataclass(frozen=True, slots=True)

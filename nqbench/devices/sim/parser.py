@@ -211,6 +211,8 @@ class _Body:
         if guard_name and guard is None:
             raise UnsupportedPtx(f"guard {guard_name} is not declared", self._where(line))
         words = opcode.split(".")
+        if words[0] in REFUSED:
+            raise UnsupportedPtx(f"{opcode}: {REFUSED[words[0]]} not simulated;", self._where(line))
         try:
             operands = tuple(self._operand(part) for part in _split(rest))
         except ValueError as error:
@@ -280,6 +282,14 @@ _FUNCTION = re.compile(
     r"((?:\([^)]*\))?\s*(?:\.\w+\s*)*\{)",
     re.MULTILINE,
 )
+REFUSED = {
+    **dict.fromkeys(("tex", "tld4", "txq"), "textures are"),
+    **dict.fromkeys(("suld", "sust", "sured", "suq"), "surfaces are"),
+    **dict.fromkeys(
+        ("wmma", "mma", "ldmatrix", "stmatrix", "wgmma", "tcgen05"), "tensor cores are"
+    ),
+}
+"""Opcodes whose operands have forms of their own."""
 _REFERENCE = re.compile(r"(?:generic\()?([A-Za-z_$][\w$]*)\)?\s*(?:\+\s*(\w+))?$")
 _PARAM = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([^\s,\[\)]+)(?:\[(\d+)\])?")
 

@@ -19,7 +19,7 @@ from nqbench.devices.program import (
 )
 from nqbench.devices.sim.counters import Tally, combined
 from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes
-from nqbench.devices.sim.global_memory import UNDEFINED_BYTE, GlobalMemory
+from nqbench.devices.sim.global_memory import GlobalMemory
 from nqbench.devices.sim.launching import Simulation, access_names, check, geometry, load
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.devices.sim.translation import Translation
@@ -111,7 +111,7 @@ class SimContext(CheckedContext):
     def _allocate(self, buffer: Buffer) -> None:
         """The contents are bytes that look wrong."""
         self._memory.show(buffer.name)
-        self._memory.bytes_of(buffer.name)[:] = UNDEFINED_BYTE
+        self._memory.undefine(buffer.name)
 
     def _free(self, buffer: Buffer) -> None:
         """A kernel that still reaches the buffer is at fault from now on."""
@@ -143,7 +143,9 @@ class SimProgram(Prepared):
         check_kernels(plan)
         self.simulation, self.plan = simulation, plan
         self.function = find_function(plan.function)
-        codes = {name: load(simulation, kernel) for name, kernel in plan.kernels.items()}
+        codes = {
+            name: load(simulation, kernel, plan.buffers) for name, kernel in plan.kernels.items()
+        }
         first, *others = codes.values()
         self.memory: GlobalMemory | None = GlobalMemory(first, plan.buffers, *others)
         self.kernels = {

@@ -10,6 +10,7 @@ import numpy as np
 
 from nqbench.devices.sim.attribution import readable
 from nqbench.devices.sim.calls import STACK_BYTES
+from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.engine import WARP_SIZE, Geometry, Run
 from nqbench.devices.sim.layout import (
     GLOBAL_BASE,
@@ -19,6 +20,7 @@ from nqbench.devices.sim.layout import (
     Context,
     Fault,
     Print,
+    State,
     Warp,
 )
 from nqbench.devices.sim.ptx import Instruction
@@ -32,6 +34,7 @@ TEXT = {
     Fault.OUT_OF_BOUNDS: "access outside every buffer",
     Fault.MISALIGNED: "misaligned access",
     Fault.UNWRITTEN: "reads shared memory that was never written",
+    Fault.UNDEFINED: "reads global memory that nothing was written to",
     Fault.DIVISION: "integer division by zero",
     Fault.BARRIER_SPLIT: "lanes of one warp wait at different bar.sync instructions",
     Fault.STUCK: "deadlock",
@@ -62,7 +65,7 @@ def fault(run: Run, entry: str) -> KernelFault:
     address = int(run.context[Context.FAULT_ADDRESS])
     what = TEXT[kind]
     detail = ""
-    if kind in (Fault.OUT_OF_BOUNDS, Fault.UNWRITTEN, Fault.SPACE):
+    if kind in (Fault.OUT_OF_BOUNDS, Fault.UNWRITTEN, Fault.UNDEFINED, Fault.SPACE):
         what, detail = _access(run, kind, instruction, address)
     elif kind is Fault.ASSERTION:
         detail = f": {_text(run, address)}"
@@ -84,6 +87,8 @@ def _access(run: Run, kind: Fault, instruction: Instruction, address: int) -> tu
     nbytes = _size(instruction)
     if kind is Fault.UNWRITTEN:
         return TEXT[kind], f", address {address:#x}{_shared_name(run, address)}"
+    if kind is Fault.UNDEFINED:
+        return TEXT[kind], f": address {address:#x}{_nearest(run, address)}"
     space = next(
         (m.split("::")[0] for m in instruction.modifiers if m.split("::")[0] in _SPACES), ""
     )
@@ -92,7 +97,10 @@ def _access(run: Run, kind: Fault, instruction: Instruction, address: int) -> tu
             TEXT[Fault.MISALIGNED],
             f": address {address:#x} is not a multiple of {nbytes}{_nearest(run, address)}",
         )
-    if space == "shared" or (not space and address < NEAR):
+    if space in ("", "global", "const") and address < NEAR:
+        beyond = f", {address} bytes behind it" if address else ""
+        return "access through a null pointer", f": address {address:#x}{beyond}"
+    if space == "shared":
         total = run.geometry.shared_bytes
         return (
             "access outside the shared memory of the block",
@@ -224,6 +232,32 @@ def _text(run: Run, address: int) -> str:
 
 
 MAX_TEXT = 4096
+
+
+def standing(run: Run) -> str:
+    """Where the first warp that can run, or waits, stands: ``; block (0, 0, 0), warp 1 ...``."""
+    layout, code = run.code.layout, run.code
+    for wanted in (State.READY, State.PARKED):
+        for memory in run.warps.reshape(-1, layout.nbytes):
+            state = memory[: layout.masks].view(np.int64)
+            if int(state[Warp.STATE]) != wanted:
+                continue
+            masks = memory[layout.masks : layout.waits].view(np.uint32)[: len(code.blocks)]
+            waits = memory[layout.waits :][: 4 * len(code.barriers)].view(np.uint32)
+            places = [(int(waits[b.index]), code.blocks[b.block].closing) for b in code.barriers]
+            places += [(int(masks[b.index]), _first(b)) for b in code.blocks]
+            for lanes, instruction in sorted(places, key=lambda p: -p[0].bit_count()):
+                if lanes and instruction is not None:
+                    who = f"block {_block(state)}, warp {int(state[Warp.INDEX])}"
+                    return f"; lanes {lanes:#010x} of {who} are at {_where(instruction)}"
+    return ""
+
+
+def _first(block: Block) -> Instruction | None:
+    """The first instruction from a block on; a latch has none of its own."""
+    while block.latch:
+        block = block.targets[0]
+    return block.instructions[0] if block.instructions else block.closing
 
 
 def _where(instruction: Instruction) -> str:

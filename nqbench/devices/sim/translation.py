@@ -34,8 +34,9 @@ class Translation:
     barriers: list[BarrierSite]
     instructions: list[Instruction]
     native: NativeKernel
-    source: tuple[str, str, tuple[tuple[str, int | str], ...], Cpu]
-    """What it was built from: PTX, entry, memory rules, CPU."""
+    source: tuple[str, str, tuple[tuple[str, int | str], ...], Cpu, bool]
+    """What it was built from: PTX, entry, memory rules, CPU, whether undefined memory is
+    watched."""
 
     @property
     def prints(self) -> bool:
@@ -47,12 +48,19 @@ class Translation:
 
 
 def build(
-    text: str, entry: str, memory: tuple[tuple[str, int | str], ...], cpu: Cpu | None = None
+    text: str,
+    entry: str,
+    memory: tuple[tuple[str, int | str], ...],
+    cpu: Cpu | None = None,
+    *,
+    undefined: bool = False,
 ) -> Translation:
     """Translate the kernel ``entry`` (mangled) of a PTX module and compile it for this CPU.
 
+    ``undefined`` adds checks of reads from buffers that start undefined.
+
     Raises ``ptx.UnsupportedPtx`` for anything that the simulator does not know."""
-    return _build(text, entry, memory, cpu or this_cpu())
+    return _build(text, entry, memory, cpu or this_cpu(), undefined)
 
 
 def build_cold(code: Translation) -> Translation:
@@ -66,6 +74,7 @@ def _build(
     entry: str,
     memory: tuple[tuple[str, int | str], ...],
     cpu: Cpu,
+    undefined: bool,
     object_code: Callable[[str, Cpu], bytes] = native.object_code,
 ) -> Translation:
     kernel = parser.parse(text, entry)
@@ -76,13 +85,13 @@ def _build(
     rules = memory_rules(dict(memory))
     module = Module()
     k = _writer(module, layout, file, placed, rules, _exact(blocks), cpu.scatters)
-    k.outlines = outlines(blocks)
+    k.outlines, k.undefined = outlines(blocks), undefined
     barriers = translate(k, blocks)
     release(module, layout, barriers)
     images = (_common(memory, cpu), object_code(module.text(), cpu))
     return Translation(
         kernel, blocks, placed, layout, k.sites, barriers, k.instructions,
-        native.link(images, cpu), (text, entry, memory, cpu),
+        native.link(images, cpu), (text, entry, memory, cpu, undefined),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from nqbench.devices.sim import SimDevice
 from nqbench.errors import KernelFault, LaunchTimeout
+from nqbench.plan import Buffer, KernelPlan
 from tests.devices.sim.harness import KERNELS, Arrays, cuda, device
 
 pytestmark = pytest.mark.usefixtures("accesses")
@@ -56,7 +58,7 @@ FAULTS: dict[str, Fault] = {
     "far_away": (None, ("lane 1;",)),  # the first lane outside
     "null_pointer": (
         {"out": WORDS, "address": np.int64(0)},
-        ("access outside every buffer: address 0x0",),
+        ("access through a null pointer: address 0x0;", "lane 0;"),
     ),
     "misaligned": (
         {"out": np.zeros(256, np.int8)},
@@ -124,10 +126,51 @@ def test_unknown_instructions_are_found_before_the_launch() -> None:
     )
 
 
+def undefined_plan(entry: str, dtype: str) -> KernelPlan:
+    plan = cuda("faults.cu", entry, {"out": np.zeros(32, dtype)})
+    nothing = Buffer("out", dtype, 32, output=True)
+    return dataclasses.replace(plan, buffers=(nothing,))
+
+
+@pytest.mark.parametrize(
+    ("entry", "dtype"), [("sums", "float32"), ("counts", "int32"), ("moves", "float64")]
+)
+def test_a_read_of_memory_that_nothing_was_written_to(entry: str, dtype: str) -> None:
+    with device().prepare(undefined_plan(entry, dtype)) as prepared:
+        with pytest.raises(KernelFault) as caught:
+            prepared.launch()
+        assert "reads global memory that nothing was written to" in str(caught.value)
+        assert "buffer 'out'" in str(caught.value)
+        assert "lane 0;" in str(caught.value)
+        assert dtype == "int32" or np.isnan(prepared.fetch()["out"]).all()
+
+
+def test_memory_that_a_kernel_wrote_may_be_read() -> None:
+    with device().prepare(undefined_plan("writes_first", "int32")) as prepared:
+        prepared.launch()
+        assert prepared.fetch()["out"].tolist() == list(range(1, 33))
+
+
+LOOPS = (
+    r"may be endless, .*; lanes 0xffffffff of block \(0, 0, 0\), warp 0 are at"
+    r" .* at PTX line \d+ \(faults\.cu:\d+\)$"
+)
+
+
+def test_textures_are_refused_by_name() -> None:
+    given = {"out": np.zeros(32, np.float32), "texture": np.uint64(0)}
+    plan = cuda("faults.cu", "textured", given)
+    with pytest.raises(KernelFault, match=r"tex\.1d.*: textures are not simulated; at PTX line"):
+        device().prepare(plan)
+
+
 def test_an_endless_kernel_ends_in_a_timeout() -> None:
     plan = cuda("faults.cu", "endless", {"out": np.zeros(4, np.int32)})
     small = SimDevice(max_steps=10_000)
-    with small.prepare(plan) as prepared, pytest.raises(LaunchTimeout, match="may be endless"):
+    with small.prepare(plan) as prepared, pytest.raises(LaunchTimeout, match=LOOPS):
         prepared.launch()
-    with device().prepare(plan) as prepared, pytest.raises(LaunchTimeout, match=r"after 0\.05 s"):
+    with (
+        device().prepare(plan) as prepared,
+        pytest.raises(LaunchTimeout, match=r"after 0\.05 s; lanes"),
+    ):
         prepared.launch(timeout_s=0.05)

@@ -8,7 +8,7 @@ gives ``sim_warp`` (one turn of a warp) and ``sim_release`` (opens barriers).
 from __future__ import annotations
 
 from nqbench.devices.sim.codegen.built_in import define_print
-from nqbench.devices.sim.codegen.reach import define_global, define_outside
+from nqbench.devices.sim.codegen.reach import define_global, define_outside, define_undefined
 from nqbench.devices.sim.ir import I32, I64, PTR, V32, V64, Fields, Function, Module, Value, const
 from nqbench.devices.sim.ir import element as scalar_of
 from nqbench.devices.sim.layout import (
@@ -32,7 +32,15 @@ def common_module(rules: MemoryRules) -> str:
     module = Module()
     rules.define(module)
     define_global(module, rules)
-    for write in (_fault_recorders, define_outside, define_print, _begin_block, _start, _run):
+    for write in (
+        _fault_recorders,
+        define_outside,
+        define_undefined,
+        define_print,
+        _begin_block,
+        _start,
+        _run,
+    ):
         write(module)
     return module.text()
 

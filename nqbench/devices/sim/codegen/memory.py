@@ -129,6 +129,8 @@ def load(k: KernelWriter, i: Instruction) -> None:
                 else:
                     found = places(k, i, space, address, span)
                     values = _fetched(k, i, space, found, span)
+                if space == "global" and k.undefined:
+                    reach.check_defined(k, i, address, values)
                 for slot, value in zip(slots, values, strict=True):
                     merged = value
                     if space_of(i) == "generic":
@@ -365,6 +367,8 @@ def atomic(k: KernelWriter, i: Instruction) -> None:
                     check_written(k, i, found, span, [fetch(k, found, 0)])
                     # Any value may come out, so the shadow of these words is always set.
                     mark_written(k, found, span, k.lanes)
+                elif space == "global" and k.undefined:
+                    reach.check_defined(k, i, address, [fetch(k, found, 0)])
                 _turns(k, kind, operation, found, values, result)
     if keeps and not is_sink(i.operands[0]):
         k.write(i.operands[0], k.f.load(type_, result, CACHE_LINE), kind.signed)

@@ -29,7 +29,15 @@ from nqbench.devices.sim.ir import (
     lanes_of,
     vector,
 )
-from nqbench.devices.sim.layout import GLOBAL_BASE, PAGE_BITS, UNWRITTEN_BYTE, Context, Fault, Warp
+from nqbench.devices.sim.layout import (
+    GLOBAL_BASE,
+    PAGE_BITS,
+    UNDEFINED_WORD,
+    UNWRITTEN_BYTE,
+    Context,
+    Fault,
+    Warp,
+)
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.devices.sim.rules import SECTOR_BITS, SECTORS_PER_SLOT, MemoryRules
 
@@ -242,9 +250,38 @@ def define_outside(module: Module) -> None:
     f.ret(f.load(I32, result, 4))
 
 
-def _suspicious(k: KernelWriter, values: list[Value]) -> Value:
+UNWRITTEN_WORD = int.from_bytes(bytes([UNWRITTEN_BYTE] * WORD), "little")
+
+
+def check_defined(k: KernelWriter, i: Instruction, address: Value, values: list[Value]) -> None:
+    """Stop if a lane read global memory as it was before anything was written there."""
+    f = k.f
+    if values[0].type not in (V32, V64):
+        return  # single bytes can have any value
+    bits = f.as_bits(_suspicious(k, values, UNDEFINED_WORD))
+    with f.when(f.nonzero(bits), likely=False):
+        wide = f.resize(address, 64)
+        bad = f.call(I32, "sim_undefined", k.context, wide, bits)
+        k.fault_if(Fault.UNDEFINED, bad, i, wide)
+
+
+def define_undefined(module: Module) -> None:
+    """``sim_undefined``: which of the lanes read from a buffer that started undefined."""
+    parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes")]
+    f = Function("sim_undefined", I32, parameters, module, "cold noinline nounwind")
+    _, addresses, lanes = f.parameters
+    pages = f.pointer(Fields(f, f.parameters[0]).get(Context.PAGE_UNDEFINED))
+    copy = f.spilled(addresses)
+    result = _zero(f)
+    with f.each_lane(lanes) as lane:
+        address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
+        page = f.op("lshr", f.sub(address, const(I64, GLOBAL_BASE)), const(I64, PAGE_BITS))
+        _set_if(f, result, lane, f.nonzero(f.load(I8, f.offset(pages, page))))
+    f.ret(f.load(I32, result, 4))
+
+
+def _suspicious(k: KernelWriter, values: list[Value], pattern: int = UNWRITTEN_WORD) -> Value:
     """Lanes (<32 x i1>) where a word has the pattern of unwritten memory."""
-    pattern = int.from_bytes(bytes([UNWRITTEN_BYTE] * WORD), "little")
     found = const(MASK, 0)
     for value in values:
         words = [value]

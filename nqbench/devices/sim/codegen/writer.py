@@ -102,6 +102,8 @@ class KernelWriter:
     active: Value = NOBODY
     pointers: dict[str, Value] = field(default_factory=dict)
     narrowed: bool = False
+    undefined: bool = False
+    """Whether reads from buffers that start undefined are faults."""
     outlines: bool = False
     """Whether accesses are calls of functions: for kernels with so many that the code would take
     long to compile."""

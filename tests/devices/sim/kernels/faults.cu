@@ -94,3 +94,15 @@ __global__ void unknown(int* out) { asm volatile("setmaxnreg.inc.sync.aligned.u3
 __global__ void traps(int* out) {
   if (out[threadIdx.x] == 0 && threadIdx.x == 3) __trap();
 }
+
+__global__ void textured(float* out, cudaTextureObject_t t) {
+  out[threadIdx.x] = tex1D<float>(t, threadIdx.x);
+}
+
+__global__ void sums(float* out) { out[threadIdx.x] += 1; }
+__global__ void counts(int* out) { atomicAdd(&out[threadIdx.x], 1); }
+__global__ void moves(double* out) { out[threadIdx.x] = out[31 - threadIdx.x] * 2; }
+__global__ void writes_first(volatile int* out) {
+  out[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = out[threadIdx.x] + 1;
+}
