@@ -158,7 +158,7 @@ LOOPS = (
 
 
 def test_textures_are_refused_by_name() -> None:
-    given = {"out": np.zeros(32, np.float32), "texture": np.uint64(0)}
+    given: Arrays = {"out": np.zeros(32, np.float32), "texture": np.uint64(0)}
     plan = cuda("faults.cu", "textured", given)
     with pytest.raises(KernelFault, match=r"tex\.1d.*: textures are not simulated; at PTX line"):
         device().prepare(plan)
