@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from nqbench import expressions
 from nqbench.errors import StudyError
-from nqbench.study import expressions
-from nqbench.study.expressions import BASIC, Expression, Language
+from nqbench.expressions import BASIC, Expression, Language
 
 FUNCTIONS: Final = {
     "time": "kernel time of a system in its main configuration (seconds)",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from nqbench import expressions
 from nqbench.errors import StudyError
-from nqbench.study import expressions
 from nqbench.study.model import KINDS, Axis, Condition, Item
 from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.suggest import listing, shown, suggestion

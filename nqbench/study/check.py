@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nqbench import expressions
 from nqbench.point import Level
-from nqbench.study import expressions
 from nqbench.study.model import Axis, Condition, Item, Study, Sweep, plain
 from nqbench.study.report_items import ReportItem
 from nqbench.study.yaml_marks import KeyPath, Source

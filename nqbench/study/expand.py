@@ -10,10 +10,10 @@ from itertools import product
 from math import prod
 from typing import Any, Final
 
+from nqbench import expressions
 from nqbench.errors import InfeasibleError, NothingRuns, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import HOT, L2, PART, Level, Point
-from nqbench.study import expressions
 from nqbench.study.check import check
 from nqbench.study.model import Condition, Given, Study, Sweep, context, plain
 from nqbench.study.resolve import Resolver

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from nqbench.expressions import Expression
 from nqbench.facts import DeviceKind
 from nqbench.point import HOT, Level
-from nqbench.study.expressions import Expression
 from nqbench.study.report_items import ReportItem
 from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.files import printable

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nqbench import expressions
 from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
-from nqbench.study import expressions
 from nqbench.study.check import is_expression, problem
 from nqbench.study.model import Given, Sweep, context
 from nqbench.study.yaml_marks import Source

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from nqbench.expressions import DEVICE_FACTS, FUNCTIONS
 from nqbench.facts import DeviceFacts
 from nqbench.study import MAX_POINTS, OPTIONS, REPORT_KINDS, Measure, ReportKind, expand
-from nqbench.study.expressions import DEVICE_FACTS, FUNCTIONS
 from nqbench.study.schema import MeasureFile, StudyFile, SweepFile
 from tests.study.fake import H100, TURING, study_of
 

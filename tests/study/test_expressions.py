@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nqbench import expressions
 from nqbench.errors import StudyError
-from nqbench.study import expressions
 from tests.study.fake import CUDA
 
 
