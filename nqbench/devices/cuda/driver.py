@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import uuid
+from collections.abc import Sequence
 from typing import Any, Final
 
 from nqbench.errors import DeviceError, DeviceUnavailable
@@ -102,6 +103,54 @@ def allow_pending_launches(count: int) -> None:
     action = f"set memory aside for {count} pending launches of kernels by kernels"
     if int(_checked(driver.cuCtxGetLimit(limit), action)) < count:
         _checked(driver.cuCtxSetLimit(limit, count), action)
+
+
+class CooperativeKernel:
+    """A kernel loaded a second time, whose blocks may wait for one another.
+
+    PyCUDA has no cooperative launches, and does not expose its function handles.
+    """
+
+    def __init__(self, image: bytes, symbol: str) -> None:
+        driver = _driver()
+        self._module = _checked(driver.cuModuleLoadData(image), f"load kernel {symbol}")
+        self._function = _checked(
+            driver.cuModuleGetFunction(self._module, symbol.encode()), f"find kernel {symbol}"
+        )
+        self._symbol = symbol
+
+    def variable(self, symbol: str) -> tuple[int, int]:
+        """Address and size of a module variable."""
+        driver = _driver()
+        status, address, nbytes = driver.cuModuleGetGlobal(self._module, symbol.encode())
+        if int(status) != 0:
+            raise DeviceError(f"the CUDA driver could not find {symbol}: {status.name}")
+        return int(address), int(nbytes)
+
+    def allow_shared(self, nbytes: int) -> None:
+        """Allow so much dynamic shared memory per block."""
+        driver = _driver()
+        attribute = getattr(driver.CUfunction_attribute, _MAX_DYNAMIC_SHARED)
+        _checked(driver.cuFuncSetAttribute(self._function, attribute, nbytes), "set shared memory")
+
+    def launch(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        shared_bytes: int,
+        values: Sequence[Any],
+        types: Sequence[Any],
+    ) -> None:
+        """Queue a launch; ``types`` are the ctypes of the values. The driver refuses a grid whose
+        blocks do not all fit on the GPU at a time."""
+        answer = _driver().cuLaunchCooperativeKernel(
+            self._function, *grid, *block, shared_bytes, 0, (tuple(values), tuple(types))
+        )
+        _checked(answer, f"launch {self._symbol} with all blocks of {grid} at a time")
+
+    def close(self) -> None:
+        """Unload the copy."""
+        _checked(_driver().cuModuleUnload(self._module), "unload a kernel")
 
 
 class OccupancyProbe:

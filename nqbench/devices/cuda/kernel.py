@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nqbench.compiler.compile import Compiled
 from nqbench.compiler.nvjitlink import linker_version
@@ -128,10 +130,16 @@ class LoadedKernel:
             cuda_driver.allow_pending_launches(kernel.pending_launches)
         self._module = device.cuda.module_from_buffer(compiled.image)
         self._function = self._module.get_function(compiled.symbol)
+        self._cooperative: cuda_driver.CooperativeKernel | None = None
+        if kernel.cooperative:
+            self._cooperative = cuda_driver.CooperativeKernel(compiled.image, compiled.symbol)
         self._symbols = self._find_symbols(compiled)
         self._carveout = self._configure()
         codes = [type_code(kernel.entry, buffers, argument) for argument in kernel.arguments]
         self._function.prepare(codes)
+        self._types = [
+            ctypes.c_void_p if code == "P" else np.ctypeslib.as_ctypes_type(code) for code in codes
+        ]
         self.resources: Resources = {
             **self._resources(compiled),
             **({"nvjitlink": linker_version()} if kernel.device_launch else {}),
@@ -145,9 +153,33 @@ class LoadedKernel:
     def queue(self, arguments: Sequence[Any]) -> None:
         """Queue a launch and return. ``arguments`` are addresses and scalars."""
         self._launched = True
+        if self._cooperative is not None:
+            self._launch_together(self._cooperative, arguments)
+            return
         self._function.prepared_call(
             self._grid, self._block, *arguments, shared_size=self._kernel.shared_bytes
         )
+
+    def _launch_together(
+        self, kernel: cuda_driver.CooperativeKernel, arguments: Sequence[Any]
+    ) -> None:
+        values = [a.item() if isinstance(a, np.generic) else a for a in arguments]
+        kernel.launch(self._grid, self._block, self._kernel.shared_bytes, values, self._types)
+
+    def _timed_together(
+        self, kernel: cuda_driver.CooperativeKernel, arguments: Sequence[Any]
+    ) -> Callable[[], float]:
+        """Queue a cooperative launch between two events; the function gives the seconds."""
+        start, end = (self._device.cuda.Event() for _ in range(2))
+        start.record()
+        self._launch_together(kernel, arguments)
+        end.record()
+
+        def elapsed() -> float:
+            end.synchronize()
+            return float(start.time_till(end)) * 1e-3
+
+        return elapsed
 
     def queue_timed(
         self, arguments: Sequence[Any], before: Callable[[], None] | None = None
@@ -165,9 +197,12 @@ class LoadedKernel:
         if before is not None:
             before()
         with nullcontext() if blocker is None else blocker.blocking(self._l1_split()):
-            elapsed = self._function.prepared_timed_call(
-                self._grid, self._block, *arguments, shared_size=self._kernel.shared_bytes
-            )
+            if self._cooperative is not None:
+                elapsed = self._timed_together(self._cooperative, arguments)
+            else:
+                elapsed = self._function.prepared_timed_call(
+                    self._grid, self._block, *arguments, shared_size=self._kernel.shared_bytes
+                )
 
         def finish() -> tuple[float, bool]:
             seconds = float(elapsed())
@@ -179,12 +214,17 @@ class LoadedKernel:
 
         return finish
 
-    def _find_symbols(self, compiled: Compiled) -> list[tuple[int, bytes]]:
+    def _find_symbols(self, compiled: Compiled) -> list[tuple[int, NDArray[np.uint8]]]:
         """Address and contents of each module variable of the plan."""
         found = []
         for name in self._kernel.symbols:
-            address, nbytes = self._module.get_global(compiled.variables[name])
-            found.append((int(address), symbol_bytes(self._kernel, name, int(nbytes))))
+            symbol = compiled.variables[name]
+            if self._cooperative is not None:
+                address, nbytes = self._cooperative.variable(symbol)
+            else:
+                address, nbytes = self._module.get_global(symbol)
+            data = symbol_bytes(self._kernel, name, int(nbytes))
+            found.append((int(address), np.frombuffer(data, np.uint8)))
         return found
 
     def _configure(self) -> int:
@@ -201,6 +241,8 @@ class LoadedKernel:
             self._function.set_attribute(
                 attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel.shared_bytes
             )
+            if self._cooperative is not None:
+                self._cooperative.allow_shared(kernel.shared_bytes)
         percent = CARVEOUT_PERCENT[kernel.cache]
         if kernel.cache == "default":
             return percent

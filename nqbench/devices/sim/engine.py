@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nqbench.devices.sim.codegen.kernel import BLOCK_STRIDE
 from nqbench.devices.sim.codegen.writer import SITE_FIELDS
-from nqbench.devices.sim.global_memory import GlobalMemory
+from nqbench.devices.sim.global_memory import GRID_SYNC, GlobalMemory
 from nqbench.devices.sim.layout import (
     CACHE_LINE,
     PRINT_RECORD,
@@ -52,6 +52,7 @@ class Geometry:
     multiprocessors: int
     order: str
     quantum: int
+    cooperative: bool = False
 
     @property
     def threads(self) -> int:
@@ -143,6 +144,8 @@ class Run:
             Context.PRINTS: self.prints.ctypes.data,
             Context.PRINT_ROOM: len(self.prints) // PRINT_RECORD,
         }
+        if g.cooperative:
+            values[Context.GRID_SYNC] = m.address(GRID_SYNC.name)
         for field, number in values.items():
             self.context[field] = number
         self.context[Context.GRID_X : Context.GRID_Z + 1] = g.grid

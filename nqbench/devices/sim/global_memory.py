@@ -12,10 +12,19 @@ from numpy.typing import NDArray
 from nqbench.devices.sim.layout import GLOBAL_BASE, PAGE_BITS, UNDEFINED_WORD, pages
 from nqbench.devices.sim.translation import Translation
 from nqbench.errors import DeviceError
-from nqbench.plan import Buffer
+from nqbench.plan import Buffer, Kernel
 
 MAX_MEMORY: Final = 1 << 31
 """Simulated global memory in bytes: sector numbers must fit the counters' 26 bits."""
+
+
+GRID_SYNC: Final = Buffer("(grid sync)", "uint32", 16, zero=True)
+"""What the blocks of a cooperative launch wait by."""
+
+
+def with_grid_sync(buffers: tuple[Buffer, ...], kernels: Iterable[Kernel]) -> tuple[Buffer, ...]:
+    """The buffers that kernels need besides those of their plan."""
+    return (*buffers, GRID_SYNC) if any(k.cooperative for k in kernels) else buffers
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from nqbench.devices.sim import reports
 from nqbench.devices.sim.attribution import readable, targets
 from nqbench.devices.sim.counters import Tally
 from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes, resident_blocks
-from nqbench.devices.sim.global_memory import GlobalMemory, starts_undefined
+from nqbench.devices.sim.global_memory import GlobalMemory, starts_undefined, with_grid_sync
 from nqbench.devices.sim.layout import Outcome
 from nqbench.devices.sim.ptx import Instruction, UnsupportedPtx
 from nqbench.devices.sim.rules import MAX_SHARED_BYTES
@@ -24,6 +24,9 @@ from nqbench.devices.sim.translation import Translation, build
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, Kernel, KernelPlan, Outputs
+
+MAX_WAITING: Final = 1024
+"""Loop iterations of a turn at most, in a cooperative launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +100,17 @@ def geometry(simulation: Simulation, kernel: Kernel, code: Translation) -> Geome
             f" {simulation.spec} has {limit}"
         )
     resident = resident_blocks(facts, threads, shared, int(np.prod(kernel.grid)))
+    blocks = int(np.prod(kernel.grid))
+    if kernel.cooperative and resident < blocks:
+        raise LaunchError(
+            f"kernel {kernel.entry}: a cooperative launch of {blocks} blocks, of which"
+            f" {simulation.spec} holds {resident} at a time; use fewer or smaller blocks"
+        )
+    # Blocks that wait for one another must take turns.
+    quantum = min(simulation.quantum, MAX_WAITING) if kernel.cooperative else simulation.quantum
     return Geometry(
         kernel.grid, kernel.block, shared, kernel.shared_bytes, resident, facts.multiprocessors,
-        simulation.order, simulation.quantum,
+        simulation.order, quantum, kernel.cooperative,
     )  # fmt: skip
 
 
@@ -143,8 +154,9 @@ class SimPrepared(Prepared):
         self.plan = plan
         self.code = code = load(simulation, plan, plan.buffers)
         self.geometry = geometry(simulation, plan, code)
-        self.memory: GlobalMemory | None = GlobalMemory(code, plan.buffers)
-        self.memory.begin(plan.buffers)
+        self.buffers = with_grid_sync(plan.buffers, [plan])
+        self.memory: GlobalMemory | None = GlobalMemory(code, self.buffers)
+        self.memory.begin(self.buffers)
         addresses = {b.name: self.memory.address(b.name) for b in plan.buffers}
         self.parameters = parameter_bytes(code, plan.arguments, addresses)
         self.names = access_names(code, plan.arguments)
@@ -157,7 +169,7 @@ class SimPrepared(Prepared):
         """Run the kernel once. The same plan gives the same counters, bit for bit."""
         memory = self._memory()
         memory.renew_module()
-        memory.renew(self.plan.buffers)
+        memory.renew(self.buffers)
         run = Run(self.code, memory, self.parameters, self.geometry)
         outcome = run.go(self.simulation.max_steps, timeout_s)
         check(run, outcome, self.plan.entry, timeout_s, run.steps >= self.simulation.max_steps)

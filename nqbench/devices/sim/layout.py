@@ -92,6 +92,7 @@ class Context(IntEnum):
     PRINTS = 43
     PRINT_ROOM = 44
     PAGE_UNDEFINED = 45
+    GRID_SYNC = 46
 
 
 PRINTED_BYTES = 256

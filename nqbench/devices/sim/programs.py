@@ -19,7 +19,7 @@ from nqbench.devices.program import (
 )
 from nqbench.devices.sim.counters import Tally, combined
 from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes
-from nqbench.devices.sim.global_memory import GlobalMemory
+from nqbench.devices.sim.global_memory import GRID_SYNC, GlobalMemory, with_grid_sync
 from nqbench.devices.sim.launching import Simulation, access_names, check, geometry, load
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.devices.sim.translation import Translation
@@ -99,6 +99,8 @@ class SimContext(CheckedContext):
         loaded = self._kernels[kernel]
         parameters = parameter_bytes(loaded.code, arguments, self._addresses)
         self._memory.use(loaded.code)
+        if described.cooperative:
+            self._memory.bytes_of(GRID_SYNC.name)[:] = 0
         run = loaded.run(self._memory, parameters)
         left = self._max_steps - self.steps
         outcome = run.go(max(left, 1), self._left_s())
@@ -147,12 +149,13 @@ class SimProgram(Prepared):
             name: load(simulation, kernel, plan.buffers) for name, kernel in plan.kernels.items()
         }
         first, *others = codes.values()
-        self.memory: GlobalMemory | None = GlobalMemory(first, plan.buffers, *others)
+        self.buffers = with_grid_sync(plan.buffers, plan.kernels.values())
+        self.memory: GlobalMemory | None = GlobalMemory(first, self.buffers, *others)
         self.kernels = {
             name: LoadedKernel(name, kernel, codes[name], geometry(simulation, kernel, codes[name]))
             for name, kernel in plan.kernels.items()
         }
-        self.memory.begin(plan.buffers)
+        self.memory.begin(self.buffers)
         self.resources: Mapping[str, int | float | str] = self._resources()
         self._kept: Outputs = {}
         self._ran = False
@@ -161,7 +164,7 @@ class SimProgram(Prepared):
         """Run the program once. The same plan gives the same counters, bit for bit."""
         memory = self._memory()
         memory.renew_module()
-        memory.renew(self.plan.buffers)
+        memory.renew(self.buffers)
         for kernel in self.kernels.values():
             kernel.begin()
         context = SimContext(self.simulation, self.plan, self.kernels, memory, timeout_s)

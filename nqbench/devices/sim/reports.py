@@ -11,6 +11,7 @@ import numpy as np
 from nqbench.devices.sim.attribution import readable
 from nqbench.devices.sim.calls import STACK_BYTES
 from nqbench.devices.sim.cfg import Block
+from nqbench.devices.sim.codegen.writer import WORKSPACE
 from nqbench.devices.sim.engine import WARP_SIZE, Geometry, Run
 from nqbench.devices.sim.layout import (
     GLOBAL_BASE,
@@ -67,6 +68,8 @@ def fault(run: Run, entry: str) -> KernelFault:
     detail = ""
     if kind in (Fault.OUT_OF_BOUNDS, Fault.UNWRITTEN, Fault.UNDEFINED, Fault.SPACE):
         what, detail = _access(run, kind, instruction, address)
+    elif kind is Fault.TRAP and not run.geometry.cooperative and run.code.mentions(*WORKSPACE):
+        detail = " (a grid sync in a launch that is not cooperative)"
     elif kind is Fault.ASSERTION:
         detail = f": {_text(run, address)}"
     elif kind is Fault.NOT_A_FUNCTION:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nqbench.devices.sim import cfg, liveness, native, parser
@@ -41,10 +41,16 @@ class Translation:
     @property
     def prints(self) -> bool:
         """Whether the kernel can print."""
-        return any(i.opcode == "call" and Name("vprintf") in i.operands for i in self._all())
+        return self.mentions("vprintf")
 
-    def _all(self) -> Iterator[Instruction]:
-        return (i for block in self.blocks for i in block.instructions)
+    def mentions(self, *names: str) -> bool:
+        """Whether a function or a special register occurs in the kernel."""
+        wanted = {Name(name) for name in names}
+        return any(
+            not wanted.isdisjoint(o for o in i.operands if isinstance(o, Name))
+            for block in self.blocks
+            for i in block.instructions
+        )
 
 
 def build(

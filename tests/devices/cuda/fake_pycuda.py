@@ -39,6 +39,7 @@ class FakeDriver:
     """State of one pretended GPU."""
 
     def __init__(self) -> None:
+        self.variables: dict[str, int] = {}
         self.calls: list[tuple[Any, ...]] = []
         self.memory: dict[int, bytearray] = {}
         self.kernel: Callable[..., None] = lambda memory, *arguments: None
@@ -189,6 +190,9 @@ def _event(gpu: FakeDriver) -> type:
         def record(self) -> None:
             gpu.note("record")
 
+        def time_till(self, end: Event) -> float:
+            return gpu.kernel_ms
+
         def query(self) -> bool:
             gpu.note("query")
             gpu.polls_until_done -= 1
@@ -291,6 +295,12 @@ class _Module:
         if symbol.encode() not in self.image:
             raise LogicError("cuModuleGetFunction failed: named symbol not found")
         return _Function(self.gpu, symbol)
+
+    def get_global(self, symbol: str) -> tuple[int, int]:
+        if symbol.encode() not in self.image:
+            raise LogicError("cuModuleGetGlobal failed: named symbol not found")
+        self.gpu.note("get_global", symbol)
+        return self.gpu.variables.setdefault(symbol, _Allocation(self.gpu, 16).address), 16
 
 
 class _Function:

@@ -329,3 +329,51 @@ def test_rules_of_an_unlisted_chip_come_from_the_one_below() -> None:
     assert cuda_query._rules(8, 7).compute_capability == (8, 6)
     assert cuda_query._rules(12, 1).compute_capability == (12, 0)
     assert cuda_query._rules(7, 0).compute_capability == (7, 5)
+
+
+def test_module_variables_get_their_contents_before_every_launch(
+    gpu: FakeDriver, plan: KernelPlan
+) -> None:
+    text = "__device__ int d; __constant__ float c[4];\n"
+    plan.source.write_text(
+        text + "__global__ void add(int* j, int* t, int b) { j[0] += d + c[b]; }\n"
+    )
+    contents = np.array([1, 2, 3], np.float32)
+    given = dataclasses.replace(plan, symbols={"c": contents, "d": np.array([5], np.int32)})
+    with CudaDevice().prepare(given) as prepared:
+        for _ in range(2):
+            for address in gpu.variables.values():
+                gpu.memory[address][:] = bytes(16)
+            prepared.launch()
+            assert gpu.memory[gpu.variables["c"]][:12] == contents.tobytes()
+            assert gpu.memory[gpu.variables["d"]][:4] == np.int32(5).tobytes()
+    too_long = dataclasses.replace(plan, symbols={"c": np.zeros(5, np.float32)})
+    with pytest.raises(
+        DeviceError, match="20 bytes are given for the module variable c, which has"
+    ):
+        CudaDevice().prepare(too_long)
+
+
+class Together:
+    """Stands for the driver's cooperative launches."""
+
+    launches: list[tuple[Any, ...]] = []  # noqa: RUF012  # read by the test
+
+    def __init__(self, image: bytes, symbol: str) -> None:
+        assert symbol.encode() in image
+
+    def launch(self, *arguments: Any) -> None:
+        self.launches.append(arguments)
+
+
+def test_a_cooperative_launch_goes_through_the_driver(
+    gpu: FakeDriver, plan: KernelPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_driver, "CooperativeKernel", Together)
+    with CudaDevice().prepare(dataclasses.replace(plan, cooperative=True)) as prepared:
+        assert prepared.launch().kernel_s == pytest.approx(gpu.kernel_ms * 1e-3)
+    ((grid, block, shared, values, types),) = Together.launches
+    assert (grid, block, shared) == ((2, 1, 1), (64, 1, 1), 0)
+    assert values[2] == 5
+    assert [t.__name__ for t in types] == ["c_void_p", "c_void_p", "c_int"]
+    assert not [call for call in gpu.names() if call == "launch"]

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nqbench.compiler.compile import CompileRequest, compile_many, cubin_request
-from nqbench.errors import CompileError, DeviceError
+from nqbench.errors import CompileError, DeviceError, KernelFault, LaunchError
 from nqbench.plan import Buffer, KernelPlan
 from tests.devices.sim.harness import cuda, device
 
@@ -145,3 +145,23 @@ def test_the_names_of_requests_are_those_of_the_plan(tmp_path: Path) -> None:
     request = cubin_request(plan, "sm_90")
     assert isinstance(request, CompileRequest)
     assert (request.include, request.variables) == ((tmp_path.resolve(),), ("a", "b"))
+
+
+@pytest.mark.parametrize("order", ["round_robin", "reverse", "greedy"])
+def test_blocks_of_a_cooperative_launch_wait_for_one_another(order: str) -> None:
+    values = np.arange(256, dtype=np.int32)
+    plan = cuda("symbols.cu", "rotate", {"values": values}, grid=4, block=64)
+    with device(order).prepare(dataclasses.replace(plan, cooperative=True)) as prepared:
+        for _ in range(2):
+            prepared.launch()
+            assert prepared.fetch()["values"].tolist() == (np.roll(values, -3) + 3).tolist()
+
+
+def test_a_grid_sync_needs_a_cooperative_launch_that_fits() -> None:
+    values = np.arange(256, dtype=np.int32)
+    plan = cuda("symbols.cu", "rotate", {"values": values}, grid=4, block=64)
+    with device().prepare(plan) as prepared, pytest.raises(KernelFault, match="not cooperative"):
+        prepared.launch()
+    many = dataclasses.replace(plan, cooperative=True, grid=(1000, 1, 1))
+    with pytest.raises(LaunchError, match="a cooperative launch of 1000 blocks, of which"):
+        device().prepare(many)

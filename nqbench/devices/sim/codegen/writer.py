@@ -49,6 +49,9 @@ WARP_NUMBERS = {
     "%ctaid.x": Warp.CTAID_X, "%ctaid.y": Warp.CTAID_Y, "%ctaid.z": Warp.CTAID_Z,
     "%warpid": Warp.INDEX, "%smid": Warp.SMID,
 }  # fmt: skip
+WORKSPACE = {"%envreg1": 32, "%envreg2": 0}
+"""Where a driver leaves the address of the words by which the blocks of a cooperative launch wait
+for one another; 0 in other launches."""
 CLOCKS = ("%clock", "%clock64", "%globaltimer", "%globaltimer_lo")
 THREAD_AXES = ("%tid.x", "%tid.y", "%tid.z")
 LANE_CONSTANTS = {
@@ -261,6 +264,9 @@ class KernelWriter:
             start = f.op("shl", self.warp_number(Warp.INDEX), const(I64, 5))
             place = f.offset(self.pointer(Context.THREAD_INDICES), f.add(row, start), I32)
             return f.load(V32, place, CACHE_LINE)
+        if name in WORKSPACE:
+            shift = const(I64, WORKSPACE[name])
+            return f.splat(f.resize(f.op("lshr", self.number(Context.GRID_SYNC), shift), 32))
         if name == "WARP_SZ":
             return const(V32, LANES)
         if name == "%gridid":

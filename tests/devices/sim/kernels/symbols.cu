@@ -37,6 +37,18 @@ __global__ void weigh(float* out, uint n) {
 
 extern "C" __global__ void count(unsigned* out) { out[threadIdx.x] = atomicAdd(&counter, 1u); }
 
+__global__ void rotate(int* values) {
+    namespace cg = cooperative_groups;
+    cg::grid_group grid = cg::this_grid();
+    unsigned i = grid.thread_rank(), n = grid.size();
+    for (int step = 0; step < 3; step++) {
+        int next = values[(i + 1) % n];
+        grid.sync();
+        values[i] = next + 1;
+        grid.sync();
+    }
+}
+
 int main(int argc, char** argv) {
     float* out;
     CHECK(cudaMalloc((void**)&out, 128));
