@@ -563,7 +563,7 @@ def test_sizes_that_differ_are_mixed() -> None:
         ([0.902, 0.898, 0.901], {"expect": "0.8 < value < 1"}, "holds"),
         ([1.1, 1.2, 1.15], {"expect": "0.8 < value < 1"}, "fails"),
         ([1.5, 0.5, 1.0], {"expect": "0.99 <= value <= 0.995"}, "unclear"),  # lies on both sides
-        ([1.02, 0.98, 1.01], {}, "unclear"),
+        ([1.04, 0.96, 1.02], {}, "unclear"),
         ([1.005, 1.004, 1.006], {}, "holds"),
     ],
 )
@@ -585,7 +585,7 @@ def test_no_effect_at_one_size_contradicts_an_effect_at_every_size() -> None:
         row["value_s"] = value
     found = verdict(asked, builder.observed("zhang2011"))
     assert [size.word for size in found.sizes] == ["no effect", "holds"]
-    assert (found.word, found.reason) == ("fails", "no effect at N=15 (within 1% of 1)")
+    assert (found.word, found.reason) == ("fails", "no effect at N=15 (within 2% of 1)")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 Each claim is evaluated for every resample of the rounds (``bootstrap``). At one size at least 97.5%
 true is ``holds``, at most 2.5% ``fails``, else ``unclear``; an unclear ratio whose whole interval
-lies within 1% of 1 is ``no effect``. Over several sizes all must hold, and any failure fails.
+lies within 2% of 1 is ``no effect``. Over several sizes all must hold, and any failure fails.
 Deterministic counts are judged directly. Beside ``holds``, a second word says whether the effect is
 as large as printed (``effect_size``).
 """
@@ -23,7 +23,6 @@ from nqbench.analysis.claims.functions import TOO_OLD, Values
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, in_times_of, timed_runs
 from nqbench.analysis.data.select import NotMeasured
-from nqbench.analysis.data.statistics import DEFAULT_MARGIN
 from nqbench.analysis.wording import grouped
 from nqbench.errors import StudyError
 from nqbench.papers.formula import OF_TIME, UNSAMPLED, Formula, evaluate, parse
@@ -35,8 +34,8 @@ HOLDS: Final = 0.975
 FAILS: Final = 0.025
 """Shares of the resamples: a two-sided 95% statement, as for every interval shown."""
 BOUNDS: Final = (100 * FAILS, 100 * HOLDS)
-NO_EFFECT: Final = DEFAULT_MARGIN
-"""A ratio within 1% of 1 is no effect: the margin within which ``compare`` says ``same``."""
+NO_EFFECT: Final = 0.02
+"""A ratio within 2% of 1 is no effect: half of the smallest one that a paper prints (1.04)."""
 ENUMERATED: Final = "enumerated on the CPU"
 """Device of a count that needs no run."""
 
