@@ -10,7 +10,8 @@ NqbenchError                 one clear sentence for a user; never a traceback
 │   ├── DeviceUnavailable    the device asked for is not here (exit code 2)
 │   ├── DeviceLost           the device could be opened at first and now cannot (exit code 1)
 │   ├── LaunchError          a launch failed                             -> status ``launch_error``
-│   │   └── KernelFault      the simulator caught a fault in a kernel (address, lane, PTX line)
+│   │   ├── KernelFault      the simulator caught a fault in a kernel (address, lane, PTX line)
+│   │   └── ProgramFault     an external program ended badly             -> status of its own
 │   └── LaunchTimeout        a launch outlasted its limit                -> status ``timeout``
 ├── WrongAnswer              a launch gave another answer than the known one
 ├── AnalysisError            the data do not support the analysis that was asked for
@@ -23,6 +24,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+
+from nqbench.vocabulary import Status
 
 
 class NqbenchError(Exception):
@@ -93,13 +96,23 @@ class LaunchError(DeviceError):
     """A kernel launch failed.
 
     ``fatal``  the process can launch nothing more (a poisoned context) and must be replaced
+    ``status`` what the measurement ends with
     """
 
     fatal: bool = False
+    status: Status = "launch_error"
 
 
 class KernelFault(LaunchError):
     """A fault inside a kernel, found by the simulator."""
+
+
+class ProgramFault(LaunchError):
+    """An external program that could not be started, crashed, or did not print what it should."""
+
+    def __init__(self, message: str, status: Status = "launch_error") -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class LaunchTimeout(DeviceError):

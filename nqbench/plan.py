@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.facts import DeviceFacts
+from nqbench.point import Program
 
 CachePreference = Literal["default", "prefer_l1", "prefer_shared"]
 Argument = str | np.generic  # a buffer's name, or a scalar of the exact type the kernel takes
@@ -210,11 +211,20 @@ class CpuPlan:
     about: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
-Plan = KernelPlan | ProgramPlan | CpuPlan
+@dataclass(frozen=True, slots=True, eq=False)
+class CommandPlan:
+    """An external program as a plan; one process is one launch. ``name`` is the system's."""
+
+    name: str
+    program: Program
+    about: Mapping[str, int | float | str] = field(default_factory=dict)
+
+
+Plan = KernelPlan | ProgramPlan | CpuPlan | CommandPlan
 
 
 def kernels_of(plan: Plan) -> Mapping[str, Kernel]:
     """What a plan's compiler must see, by name; a single kernel is called ``kernel``."""
-    if isinstance(plan, CpuPlan):
+    if isinstance(plan, CpuPlan | CommandPlan):
         return {}
     return plan.kernels if isinstance(plan, ProgramPlan) else {"kernel": plan}

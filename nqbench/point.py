@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 Level = int | str | Mapping[str, int]
@@ -20,6 +22,61 @@ MEASURING: Final = (L2, PART)
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """A system that is somebody else's program: how to start it and to read what it prints.
+
+    ``command``      its words, the first is the program; those with a ``/`` begin at ``folder``
+    ``answer``       pattern whose only group is the answer; empty: none is read
+    ``time``         pattern whose only group is its own time; empty: the wall time counts
+    ``unit``         of that time (``ns``, ``us``, ``ms``, ``s``); empty: as printed after it
+    ``environment``  variables set for it
+    ``depends``      files whose contents identify it, besides the program and its words
+    ``device``       ``cpu`` or ``gpu``: what it computes on
+    ``folder``       the study's, where it runs; never recorded
+    """
+
+    command: tuple[str, ...]
+    answer: str = ""
+    time: str = ""
+    unit: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    depends: tuple[str, ...] = ()
+    device: str = "cpu"
+    folder: str = "."
+
+    def files(self) -> list[Path]:
+        """The program, other words that are files, and ``depends``; some may not exist."""
+        folder, program = Path(self.folder), self.executable()
+        words = [folder / word for word in self.command[1:]]
+        return [
+            *([program] if program else []),
+            *(file for file in words if file.is_file()),
+            *(folder / name for name in self.depends),
+        ]
+
+    def executable(self) -> Path | None:
+        """Where the program is: from ``folder`` if its name has a ``/``, else on the PATH, if it
+        is there."""
+        name = self.command[0]
+        if "/" in name:
+            return Path(self.folder) / name
+        found = shutil.which(name, path=self.environment.get("PATH"))
+        return Path(found) if found else None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain form, without the folder: it names a place on the user's machine."""
+        return {
+            "command": list(self.command),
+            "answer": self.answer,
+            "time": self.time,
+            "unit": self.unit,
+            "environment": dict(self.environment),
+            "depends": list(self.depends),
+            "device": self.device,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One fully resolved configuration out of a study.
 
@@ -28,6 +85,7 @@ class Point:
                  a kernel
     ``derived``  numbers that follow from them (jobs, shared_bytes, ...)
     ``skip``     why the point cannot run on the device (``infeasible: skip``), else empty
+    ``program``  the external program that the system is, with this point's levels filled in
     """
 
     study: str
@@ -37,6 +95,7 @@ class Point:
     factors: Mapping[str, Level]
     derived: Mapping[str, int | float | str] = field(default_factory=dict)
     skip: str = ""
+    program: Program | None = None
 
     @property
     def n(self) -> int:
@@ -60,7 +119,8 @@ class Point:
         return f"{self.system or self.sweep} N={self.n}"
 
     def as_json(self) -> dict[str, Any]:
-        """Plain form, as stored in records and sent to workers."""
+        """Plain form, as stored in manifests."""
+        program = {"program": self.program.as_json()} if self.program else {}
         return {
             "study": self.study,
             "sweep": self.sweep,
@@ -69,12 +129,17 @@ class Point:
             "factors": dict(self.factors),
             "derived": dict(self.derived),
             "skip": self.skip,
+            **program,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Point:
-        """Inverse of :meth:`as_json`."""
-        return cls(**data)
+        """Inverse of :meth:`as_json`, and of what a worker is sent."""
+        program = data.get("program")
+        if program is None:
+            return cls(**data)
+        lists = {name: tuple(program[name]) for name in ("command", "depends")}
+        return cls(**{**data, "program": Program(**{**program, **lists})})
 
 
 def text(level: Level) -> str:

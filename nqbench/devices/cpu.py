@@ -13,7 +13,7 @@ from nqbench.devices.base import Device, Launch, Prepared, Resources
 from nqbench.devices.program import find_function
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import CpuPlan, CpuResult, Outputs, Plan
+from nqbench.plan import CommandPlan, CpuPlan, CpuResult, Outputs, Plan
 from nqbench.system.machine import cpu_count, cpu_model
 from nqbench.system.versions import installed
 
@@ -22,7 +22,8 @@ CpuFunction = Callable[..., int | CpuResult]
 
 
 class CpuDevice(Device):
-    """Runs the functions of CPU plans in this process, timed by the monotonic clock."""
+    """Runs the functions of CPU plans in this process, timed by the monotonic clock, and external
+    programs in processes of their own."""
 
     spec = "cpu"
     cpu_plans = True
@@ -42,11 +43,16 @@ class CpuDevice(Device):
             "numba": installed("numba") or "none",
         }
 
-    def prepare(self, plan: Plan) -> CpuPrepared:
+    def prepare(self, plan: Plan) -> Prepared:
         """Import the function; call it with the plan's ``warm_up`` arguments, unless it was before.
 
-        Raises ``DeviceError`` for a GPU kernel or a function that cannot be found.
+        Raises ``DeviceError`` for a GPU kernel or a function that cannot be found, and
+        ``ProgramFault`` for a program that is not there.
         """
+        if isinstance(plan, CommandPlan):
+            from nqbench.devices.command import CommandPrepared
+
+            return CommandPrepared(plan)
         if not isinstance(plan, CpuPlan):
             raise DeviceError(
                 f"{plan.name} needs a GPU and cannot run on the cpu device;"

@@ -174,5 +174,7 @@ def _cores_of(point: Point) -> int:
     """How many cores a CPU system uses; 0 for a kernel."""
     if not runs_on_cpu(point):
         return 0
+    if point.program is not None:
+        return 1
     parallel = point.system in find_workload(point.workload).parallel_systems
     return cpu_count() if parallel else 1

@@ -37,7 +37,11 @@ class Stages:
 
     def compile(self, tasks: Sequence[Task], facts: DeviceFacts) -> list[Task]:
         """Fill the compiler's cache in parallel; returns the points whose kernel compiles."""
-        kernels = [t for t in tasks if t.device != "cpu" and not self._state.done(t, 0)]
+        kernels = [
+            t
+            for t in tasks
+            if t.device != "cpu" and not t.point.program and not self._state.done(t, 0)
+        ]
         if not kernels:
             return list(tasks)
         self._dispatch.listener.stage("compile", len(kernels))

@@ -30,7 +30,7 @@ def static_rows(
     """
     rows: list[StaticRow] = []
     for facts in chips(archs):
-        points = [point for point in points_on(facts) if not point.skip]
+        points = [p for p in points_on(facts) if not p.skip and p.program is None]
         launch = launch_factors(points[0].workload) if points else ()
         plans = [
             (f"{label} @{name}" if isinstance(plan, ProgramPlan) else label, kernel)

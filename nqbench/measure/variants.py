@@ -8,16 +8,19 @@ them out (Brodtkorb et al., section 6.5).
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from nqbench.compiler.occupancy import Occupancy, occupancy
+from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import KernelPlan, Outputs, Plan
-from nqbench.point import PART, Level, Point
+from nqbench.plan import CommandPlan, KernelPlan, Outputs, Plan
+from nqbench.point import PART, Level, Point, Program
 from nqbench.workloads import get as find_workload
-from nqbench.workloads.base import Variant, Workload, check_variants
+from nqbench.workloads.base import FAULT, NOT_APPLICABLE, Variant, Workload, check_variants
+from nqbench.workloads.levels import number
 
 SPARE_STEP: Final = 16
 """Step of the unused shared memory in bytes: below every allocation unit."""
@@ -25,12 +28,16 @@ SPARE_STEP: Final = 16
 
 def runs_on_cpu(point: Point) -> bool:
     """Whether a point runs on the CPU, whatever the device, as its workload says."""
+    if point.program is not None:
+        return point.program.device == "cpu"
     return point.system in find_workload(point.workload).cpu_systems
 
 
 def workload_of(point: Point) -> Workload:
-    """The workload as a point uses it: built as a variant if the point says so."""
+    """The workload as a point uses it: built as a variant, or computed by an external program."""
     workload = find_workload(point.workload)
+    if point.program is not None:
+        return OfProgram(workload, point.system or "", point.program)
     part = point.factors.get(PART)
     if part is None:
         return workload
@@ -64,6 +71,46 @@ class OfVariant(Workload):
         if self.variant_built != "full":
             return None
         return self.workload.variant_expected(factors)
+
+
+@dataclass(frozen=True)
+class OfProgram(Workload):
+    """A workload whose answer an external program finds."""
+
+    workload: Workload
+    system: str
+    external: Program
+
+    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+        """The program with the arguments of its point."""
+        del system, device
+        about: dict[str, int | float | str] = {
+            "n": number(factors, "n"),
+            "command": shlex.join(self.external.command),
+        }
+        about["clock"] = "printed" if self.external.time else "wall"
+        return CommandPlan(self.system, self.external, about)
+
+    def answer(self, plan: Plan, outputs: Outputs) -> int | None:
+        """The number that it printed; ``None`` where no pattern reads one."""
+        del plan
+        return int(outputs["answer"][0]) if "answer" in outputs else None
+
+    def findings(self, plan: Plan, outputs: Outputs) -> Mapping[str, int | float | str]:
+        """Who is to blame for a wrong answer."""
+        del plan, outputs
+        return {FAULT: "the program, its command or the pattern of the answer is at fault"}
+
+    def expected(self, factors: Mapping[str, Level]) -> int | None:
+        """The workload's right answer, which must follow from the levels that the program gets."""
+        given = {name: level for name, level in factors.items() if level != NOT_APPLICABLE}
+        try:
+            return self.workload.expected({**self.workload.defaults, **given})
+        except KeyError as missing:
+            raise DeviceError(
+                f"the right answer of {self.workload.name} depends on {missing}, which the command"
+                f" of {self.system} does not have; use {{{str(missing).strip(chr(39))}}} in it"
+            ) from missing
 
 
 def matched(built: KernelPlan, full: KernelPlan, facts: DeviceFacts) -> KernelPlan:

@@ -7,7 +7,7 @@ What cannot be made from those cannot be made from measured values either. Nothi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
@@ -49,9 +49,13 @@ def _rehearsed(study: Mapping[str, Any], points: Sequence[Point], facts: DeviceF
     """The run that measuring the points would give, with synthetic values."""
     on_cpu = get(str(study["workload"])).cpu_systems
     timed = [p for p in points if not p.probed]
-    results = tuple(_result(i, p, p.system in on_cpu, facts) for i, p in enumerate(timed))
+    results = tuple(_result(i, p, _on_cpu(p, on_cpu), facts) for i, p in enumerate(timed))
     manifest = {"study": study, "device": {"kind": facts.kind, "spec": facts.kind}}
     return Dataset(str(study["name"]), manifest, results, ROUNDS)
+
+
+def _on_cpu(point: Point, systems: Collection[str]) -> bool:
+    return point.program.device == "cpu" if point.program else point.system in systems
 
 
 def _result(index: int, point: Point, cpu: bool, facts: DeviceFacts) -> PointResult:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import StudyError, WrongAnswer
-from nqbench.plan import CpuPlan, Plan
+from nqbench.plan import CommandPlan, CpuPlan, Plan
 from nqbench.workloads.base import FAULT
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def run_once(plan: Plan, device: Device) -> Outputs:
 
 def prepared_on(plan: Plan, device: Device) -> Prepared:
     """The plan on its device: a CPU plan runs on the CPU unless the device takes such plans."""
-    if isinstance(plan, CpuPlan) and not device.cpu_plans:
+    if isinstance(plan, CpuPlan | CommandPlan) and not device.cpu_plans:
         from nqbench.devices.cpu import CpuDevice
 
         device = CpuDevice()

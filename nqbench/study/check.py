@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from nqbench import expressions
 from nqbench.point import Level
 from nqbench.study.model import Axis, Condition, Item, Study, Sweep, plain
+from nqbench.study.programs import ProgramSystem
 from nqbench.study.report_items import ReportItem
 from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.suggest import listing, nearest, shown, suggestion
@@ -16,7 +17,7 @@ from nqbench.workloads.base import NOT_APPLICABLE, Factor, Workload
 
 def check(study: Study, workload: Workload) -> None:
     """Raise ``StudyError`` with file:line for a name or level that the workload does not have."""
-    checks = _Checks(study.source, workload)
+    checks = _Checks(study.source, workload, {p for sweep in study.sweeps for p in sweep.programs})
     for sweep in study.sweeps:
         checks.sweep(sweep)
         for condition in (*sweep.exclude, *sweep.where):
@@ -71,6 +72,7 @@ def _words(factor: Factor) -> tuple[str, ...]:
 class _Checks:
     source: Source
     workload: Workload
+    programs: Collection[str]
 
     def sweep(self, sweep: Sweep) -> None:
         for group in ("fixed", "matrix", "zip"):
@@ -84,7 +86,10 @@ class _Checks:
             self.sizes(given["n"])
         if "system" in given:
             for item in given["system"].items():
-                self.system(item)
+                if item.value in sweep.programs:
+                    self.program(sweep.programs[str(item.value)])
+                else:
+                    self.system(item)
 
     def factor(self, name: str, path: KeyPath, group: str) -> Factor:
         factors = self.workload.factors
@@ -105,10 +110,16 @@ class _Checks:
                 )
 
     def system(self, item: Item) -> None:
-        systems = self.workload.systems
+        systems = [*self.workload.systems, *self.programs]
         if item.value not in systems:
             hint = suggestion(item.value, systems)
             raise self.source.error(f"unknown system {shown(item.value)}; {hint}", item.path)
+
+    def program(self, system: ProgramSystem) -> None:
+        """The name of an external program must be its own."""
+        if system.name in self.workload.systems:
+            said = f"'{system.name}' is a system of {self.workload.name}; give the program a name"
+            raise self.source.error(f"{said} of its own", (*system.path, "name"))
 
     def level(self, factor: Factor, item: Item, *, expression: bool = True) -> None:
         """A level, a number in range or an expression."""

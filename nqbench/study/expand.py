@@ -13,7 +13,8 @@ from typing import Any, Final
 from nqbench import expressions
 from nqbench.errors import InfeasibleError, NothingRuns, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts, DeviceKind
-from nqbench.point import HOT, L2, PART, Level, Point
+from nqbench.point import HOT, L2, PART, Level, Point, Program
+from nqbench.study import programs
 from nqbench.study.check import check
 from nqbench.study.model import Condition, Given, Study, Sweep, context, plain
 from nqbench.study.resolve import Resolver
@@ -171,12 +172,17 @@ class _Expansion:
         factors: Mapping[str, Level] = {**self.workload.systems.get(system or "", {}), **levels}
         derived: Mapping[str, int | float | str] = {}
         skip = ""
+        own = self.sweep.programs.get(system or "")
+        program: Program | None = None
         try:
             asked = {f: level for f, level in levels.items() if level != NOT_APPLICABLE}
-            resolved = self.workload.resolve(asked, system, self.device)
+            if own is not None:
+                resolved, program = programs.resolve(own, asked, self.workload, self.device)
+            else:
+                resolved = self.workload.resolve(asked, system, self.device)
         except StudyError as error:
             blamed = given.get(error.factor)
-            with source.at(blamed.path if blamed else self.sweep.path):
+            with source.at(blamed.path if blamed else own.path if own else self.sweep.path):
                 raise
         except InfeasibleError as error:
             if self.sweep.infeasible == "error" and not isinstance(error, WrongDeviceError):
@@ -184,14 +190,15 @@ class _Expansion:
             skip = str(error)
         else:
             factors, derived = resolved.factors, resolved.derived
-            self.check_unused(levels, factors, given)
+            if own is None:
+                self.check_unused(levels, factors, given)
             known = {**derived, **factors, "system": system or ""}
             self.names.update(known)
             late = [i for i in range(len(self.conditions)) if i not in early]
             if self.is_left_out(late, known, levels, given):
                 return None
         names = (self.study.name, self.sweep.name, self.workload.name, system)
-        return Point(*names, dict(factors), dict(derived), skip)
+        return Point(*names, dict(factors), dict(derived), skip, program)
 
     def is_left_out(
         self,
@@ -355,8 +362,10 @@ def _cache_states(
     return [
         replace(point, factors={**point.factors, L2: state})
         for point in points
-        # CPU baselines and instrumented kernels are not timed on the GPU.
-        for state in ((NOT_APPLICABLE,) if point.system in on_cpu or point.probed else states)
+        # CPU baselines, external programs and instrumented kernels are not timed on the GPU.
+        for state in (
+            (NOT_APPLICABLE,) if point.system in on_cpu or point.program or point.probed else states
+        )
     ]
 
 
@@ -389,6 +398,8 @@ def _variants(
 
 def _no_variants(point: Point, workload: Workload, facts: DeviceFacts) -> str:
     """Why a point's kernel has no variants; empty if it has."""
+    if point.program is not None:
+        return "only kernels of nqbench's have variants, and this system is an external program"
     if point.system in workload.cpu_systems:
         return "only kernels have variants, and this system runs on the CPU"
     try:

@@ -11,6 +11,7 @@ from nqbench.study import axes, units
 from nqbench.study.dictionary import read_dict
 from nqbench.study.model import KINDS, SWEEP_KEYS, Axis, Condition, Item, Measure, Study, Sweep
 from nqbench.study.packaged import find_study
+from nqbench.study.programs import ProgramSystem, read_programs
 from nqbench.study.report_items import OPTIONS, Form, ReportItem, ReportKind, kinds, values
 from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepKeys
 from nqbench.study.yaml_marks import KeyPath, Source, fit, read
@@ -66,10 +67,21 @@ def _sweeps(source: Source, file: StudyFile, sizes: Axis | None) -> tuple[Sweep,
         if name in names[:index]:
             said = f"two sweeps are called '{name}'; give each its own name"
             raise source.error(said, ("sweeps", index, "name"))
-    return tuple(
+    sweeps = [
         _sweep(source, sweep, ("sweeps", index), sweep.name, sizes)
         for index, sweep in enumerate(file.sweeps)
-    )
+    ]
+    _check_programs(source, [program for s in sweeps for program in s.programs.values()])
+    return tuple(sweeps)
+
+
+def _check_programs(source: Source, found: Sequence[ProgramSystem]) -> None:
+    """A name stands for one program in the whole study."""
+    first: dict[str, ProgramSystem] = {}
+    for one in found:
+        if first.setdefault(one.name, one).program != one.program:
+            said = f"two programs are called '{one.name}'; give each its own name"
+            raise source.error(said, one.path)
 
 
 def _sweep(source: Source, keys: SweepKeys, path: KeyPath, name: str, sizes: Axis | None) -> Sweep:
@@ -82,35 +94,45 @@ def _sweep(source: Source, keys: SweepKeys, path: KeyPath, name: str, sizes: Axi
         mappings = key == "exclude"
         return () if raw is None else axes.conditions(source, raw, (*path, key), mappings=mappings)
 
+    systems, programs = _systems(source, keys, path)
     sweep = Sweep(
         name=name,
         path=path,
         n=axes.sizes(source, keys.n, (*path, "n")) if path and keys.n is not None else None,
-        systems=_systems(source, keys, path),
+        systems=systems,
         fixed=group("fixed", axes.one),
         matrix=group("matrix", axes.several),
         zip=group("zip", axes.several),
         exclude=conditions("exclude"),
         where=conditions("where"),
         infeasible=keys.infeasible,
+        programs=programs,
     )
     _check_given(source, sweep, sizes)
     _check_zip(source, sweep)
     return sweep
 
 
-def _systems(source: Source, keys: SweepKeys, path: KeyPath) -> Axis | None:
+def _systems(
+    source: Source, keys: SweepKeys, path: KeyPath
+) -> tuple[Axis | None, dict[str, ProgramSystem]]:
+    """The axis of systems, and the external programs among them by their names."""
+    programs: dict[str, ProgramSystem] = {}
     if keys.system is not None and keys.systems is not None:
         raise source.error("give 'system' or 'systems', not both", (*path, "systems"))
     if keys.system is not None:
         axis = axes.one(source, keys.system, (*path, "system"))
     elif keys.systems is not None:
-        axis = axes.several(source, keys.systems, (*path, "systems"))
+        at = (*path, "systems")
+        names, found = read_programs(source, keys.systems, at, KINDS)
+        axis = axes.several(source, names, at)
+        _check_programs(source, found)
+        programs = {one.name: one for one in found}
     else:
-        return None
+        return None, programs
     for item in axis.items():
         _check_name(source, item)
-    return axis
+    return axis, programs
 
 
 def _check_name(source: Source, item: Item) -> None:

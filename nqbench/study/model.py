@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from nqbench.expressions import Expression
 from nqbench.facts import DeviceKind
@@ -13,6 +13,9 @@ from nqbench.point import HOT, Level
 from nqbench.study.report_items import ReportItem
 from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.files import printable
+
+if TYPE_CHECKING:
+    from nqbench.study.programs import ProgramSystem
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 NAME_RULE: Final = (
@@ -81,7 +84,8 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """One sweep: what is fixed, what varies, what is left out. ``systems`` is an axis of names."""
+    """One sweep: what is fixed, what varies, what is left out. ``systems`` is an axis of names,
+    ``programs`` those among them that are external programs."""
 
     name: str
     path: KeyPath
@@ -93,6 +97,7 @@ class Sweep:
     exclude: tuple[Condition, ...] = ()
     where: tuple[Condition, ...] = ()
     infeasible: Literal["error", "skip"] = "error"
+    programs: Mapping[str, ProgramSystem] = field(default_factory=dict)
 
     @property
     def given(self) -> dict[str, Axis]:

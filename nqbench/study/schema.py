@@ -106,6 +106,50 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+class ProgramFile(_Strict):
+    """An external program as a system: anybody's, in any language; no shell starts it."""
+
+    name: Name = Field(description="The system's name in tables and figures.")
+    command: Annotated[
+        Any,
+        WithJsonSchema(
+            {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1},
+        ),
+    ] = Field(
+        description="The program and its arguments, a list of words. {n} and {FACTOR} stand for the"
+        " point's levels. It runs in the study's folder, without a shell."
+    )
+    answer: str | None = Field(
+        None,
+        description="Regular expression with one group: the answer, a whole number, in what the"
+        " program prints. Required where the right answer is known.",
+    )
+    time: str | None = Field(
+        None,
+        description="Regular expression with one group: the program's own time. Without it the wall"
+        " time of the process counts.",
+    )
+    unit: Literal["ns", "us", "ms", "s"] | None = Field(
+        None, description="Unit of that time, where the program prints none after the number."
+    )
+    env: dict[str, Any] = Field({}, description="Environment variables for the program.")
+    depends: Any = Field(
+        None,
+        description="Files that the program is made of: if one changes, its points are measured"
+        " again. The program itself, and arguments that are files, count anyway.",
+        json_schema_extra={"type": "array", "items": {"type": "string"}},
+    )
+    device: Literal["cpu", "gpu"] = Field(
+        "cpu",
+        description="What the program computes on; gpu: the run's GPU, whose clocks and power are"
+        " then recorded, and whose name the tables show.",
+    )
+
+
+def _inline(form: type[BaseModel]) -> dict[str, Any]:
+    return {key: value for key, value in form.model_json_schema().items() if key != "title"}
+
+
 class SweepKeys(_Strict):
     """The keys of a sweep; a study with a single sweep may write them at top level."""
 
@@ -118,8 +162,21 @@ class SweepKeys(_Strict):
         description="A named system; `fixed`, `matrix` and `zip` override its levels.",
     )
     systems: Annotated[
-        Any, WithJsonSchema(_by_kind({"type": "array", "items": _NAMES, "minItems": 1}))
-    ] = Field(None, description="Several systems, one after the other.")
+        Any,
+        WithJsonSchema(
+            _by_kind(
+                {
+                    "type": "array",
+                    "items": {"anyOf": [_NAMES, _inline(ProgramFile)]},
+                    "minItems": 1,
+                }
+            )
+        ),
+    ] = Field(
+        None,
+        description="Several systems, one after the other: names, and external programs as mappings"
+        " with a name and a command.",
+    )
     fixed: Annotated[dict[str, Any] | None, _factors(_by_kind(_LEVEL))] = Field(
         None, description="Factors with one level in the whole sweep."
     )

@@ -253,29 +253,36 @@ def _name(path: KeyPath) -> str:
     return next((part for part in reversed(path) if isinstance(part, str)), "the file")
 
 
-def fit(source: Source, form: type[Form]) -> Form:
-    """The file's data in its form. Raises ``StudyError`` for the first mistake, by line.
+def fit(source: Source, form: type[Form], at: KeyPath = ()) -> Form:
+    """The file's data (the part below ``at``) in its form. Raises ``StudyError`` for the first
+    mistake, by line.
 
     A misspelt key also leaves a key missing: the unknown one is the better message.
     """
     from pydantic import ValidationError
 
+    data: Any = source.data
+    for key in at:
+        data = data[key]
     try:
-        return form.model_validate(source.data)
+        return form.model_validate(data)
     except ValidationError as error:
-        found = [(tuple(item["loc"]), item) for item in error.errors(include_url=False)]
+        found = [((*at, *item["loc"]), item) for item in error.errors(include_url=False)]
         path, item = min(
             found, key=lambda pair: (pair[1]["type"] == "missing", source.place(pair[0]).line)
         )
-        raise source.error(_sentence(source, form, path, item), path) from error
+        holder = _form_at(form, path[len(at) : -1])
+        raise source.error(_sentence(source, holder, path, item), path) from error
 
 
-def _sentence(source: Source, form: type[BaseModel], path: KeyPath, item: Mapping[str, Any]) -> str:
+def _sentence(
+    source: Source, holder: type[BaseModel], path: KeyPath, item: Mapping[str, Any]
+) -> str:
     key, value = _name(path), item.get("input")
     context: Mapping[str, Any] = item.get("ctx", {})
     match item["type"]:
         case "extra_forbidden":
-            return _unknown_key(source, form, path)
+            return _unknown_key(source, holder, path)
         case "missing":
             return f"{_where(source, path[:-1])} needs the key '{path[-1]}'"
         case "literal_error":
@@ -303,8 +310,7 @@ def _sentence(source: Source, form: type[BaseModel], path: KeyPath, item: Mappin
             return f"'{key}' is {shown(value)}, but {said[:1].lower()}{said[1:]}"
 
 
-def _unknown_key(source: Source, form: type[BaseModel], path: KeyPath) -> str:
-    holder = _form_at(form, path[:-1])
+def _unknown_key(source: Source, holder: type[BaseModel], path: KeyPath) -> str:
     keys = [field.alias or name for name, field in holder.model_fields.items()]
     close, where = nearest(path[-1], keys), _where(source, path[:-1])
     if close:

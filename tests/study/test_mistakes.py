@@ -108,6 +108,53 @@ MISTAKES: dict[str, tuple[str, str]] = {
         HEAD + "zip: #!\n  depth: [3, 4]\n  block_size: [32, 64, 128]",
         "zip equal lengths depth has 2 block_size has 3",
     ),
+    # external programs
+    "program without a command": (HEAD + "systems:\n  - {name: p} #!", "needs the key 'command'"),
+    "program without a name": (HEAD + "systems:\n  - {command: [p]} #!", "needs the key 'name'"),
+    "program's odd key": (
+        HEAD + "systems:\n  - {name: p, command: [p], anwser: x} #!",
+        "unknown key 'anwser' in an entry of 'systems' 'answer'?",
+    ),
+    "command for a shell": (
+        HEAD + "systems:\n  - {name: p, command: ./p 8} #!",
+        "'command' takes a list of words './p 8' no shell",
+    ),
+    "n without quotes": (
+        HEAD + "systems:\n  - {name: p, command: [p, {n: x}]} #!",
+        "a word is text or a number quotes: '{n}'",
+    ),
+    "pattern": (
+        HEAD + "systems:\n  - {name: p, command: [p], answer: '(' } #!",
+        "'answer' is not a regular expression",
+    ),
+    "pattern without a group": (
+        HEAD + "systems:\n  - {name: p, command: [p], answer: 1, time: x} #!",
+        "'answer' takes text",
+    ),
+    "pattern of two groups": (
+        HEAD + "systems:\n  - {name: p, command: [p], time: '(.)(.)'} #!",
+        "'time' has 2 pairs of parentheses one pair",
+    ),
+    "unit without a time": (
+        HEAD + "systems:\n  - {name: p, command: [p], unit: ms} #!",
+        "'unit' needs a time",
+    ),
+    "unknown unit": (
+        HEAD + "systems:\n  - {name: p, command: [p], time: '(.)', unit: msec} #!",
+        "'unit' 'ms' not 'msec'",
+    ),
+    "program named as a system": (
+        HEAD + "systems:\n  - {name: cpu.plain, command: [p]} #!",
+        "'cpu.plain' is a system name of its own",
+    ),
+    "two programs of one name": (
+        HEAD + "systems:\n  - {name: p, command: [p]}\n  - {name: p, command: [q]} #!",
+        "two programs are called 'p'",
+    ),
+    "factor that is not given": (
+        HEAD + "systems:\n  - {name: p, command: [p, '{depth}']} #!",
+        "uses {depth} this sweep does not give gives n {{depth}}",
+    ),
     # measuring
     "percent": (BASE + "measure: {target: 0.5} #!", "'target' percentage 0.5%"),
     "large percent": (BASE + "measure: {target: 80%} #!", "at most 50%"),

@@ -76,7 +76,9 @@ def _point(planned: Row, rows: Sequence[Row], manifest: Row) -> PointResult:
         good = {r["round"]: r for r in rows if r["status"] == "ok" and _complete(r, timed)}
         status, reason = _verdict(rows, bool(good))
     else:
-        cpu, timed = system in _cpu_systems(manifest), False
+        program = planned.get("program")
+        cpu = program["device"] == "cpu" if program else system in _cpu_systems(manifest)
+        timed = False
         status, reason = "skipped", str(planned.get("skip") or "")
         if not reason:
             status = "unfinished"

@@ -22,7 +22,7 @@ from nqbench.devices.cuda.nvml import NvmlSensor
 from nqbench.devices.cuda.program import CudaProgram
 from nqbench.devices.cuda.query import find_device, gpu_facts, gpu_identity, load_pycuda
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError
-from nqbench.plan import CpuPlan, KernelPlan, Plan, ProgramPlan, kernels_of
+from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, Plan, ProgramPlan, kernels_of
 
 
 class CudaDevice(Device):
@@ -57,7 +57,7 @@ class CudaDevice(Device):
 
     def prepare(self, plan: Plan) -> CudaKernel | CudaProgram:
         """Compile for this GPU, load, allocate, copy. Raises ``CompileError``, ``DeviceError``."""
-        if isinstance(plan, CpuPlan):
+        if isinstance(plan, CpuPlan | CommandPlan):
             raise DeviceError(
                 f"{plan.name} is a computation for the CPU and cannot run on {self.spec};"
                 " use --device cpu"

@@ -29,6 +29,7 @@ from nqbench.devices.fake.model import FAULTS, FakeModel
 from nqbench.errors import CompileError, DeviceError, LaunchError
 from nqbench.facts import FAKE_NAME, DeviceFacts
 from nqbench.plan import (
+    CommandPlan,
     CpuPlan,
     Kernel,
     KernelPlan,
@@ -115,7 +116,7 @@ class FakeDevice(Device):
 
     def prepare(self, plan: Plan) -> FakePrepared:
         """Take a kernel or a program. Raises ``DeviceError`` for a CPU plan, and as asked."""
-        if isinstance(plan, CpuPlan):
+        if isinstance(plan, CpuPlan | CommandPlan):
             raise DeviceError("the fake device takes kernels only; CPU plans run on the cpu device")
         if self.hit("refuse", plan):
             main = next(iter(kernels_of(plan).values()))

@@ -17,7 +17,7 @@ import json
 import platform
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,7 +59,7 @@ class Keys:
 
         A deterministic device is not sampled, so the protocol does not enter its keys.
         """
-        self._sources: dict[tuple[str, bool], WorkloadFiles] = {}
+        self._sources: dict[object, Watched] = {}
         self._device = {
             "identity": hello.identity,
             "facts": hello.facts.as_dict(),
@@ -76,16 +76,19 @@ class Keys:
     def of(self, point: Point) -> str:
         """The key of a point; differs between sweeps, so that each keeps its own records."""
         on_cpu = runs_on_cpu(point)
+        program = point.program
+        own = {"program": program.as_json()} if program else {}
         parts = {
             "key_version": KEY_VERSION,
             "nqbench": __version__,
             "sweep": point.sweep,
             "workload": point.workload,
-            "sources": self._files(point.workload, on_cpu).digest,
+            "sources": self._files(point, on_cpu).digest,
             "system": point.system,
             "factors": dict(point.factors),
             "contents": {k: v for k, v in point.derived.items() if k.endswith(CONTENTS)},
             "where": self._cpu if on_cpu else self._device,
+            **own,
         }
         text = json.dumps(parts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
@@ -98,24 +101,31 @@ class Keys:
         """
         if any(files.changed() for files in self._sources.values()):
             raise StoreError(
-                "the sources of the workload were changed while it was measured; the measurements"
+                "the sources of the workload or a program were changed while it was measured; the"
+                " measurements"
                 " before are kept, run again to measure the changed version"
             )
 
-    def _files(self, workload: str, on_cpu: bool) -> WorkloadFiles:
-        wanted = (workload, on_cpu)
+    def _files(self, point: Point, on_cpu: bool) -> Watched:
+        """The files that a point is made of: those of its workload, or of its program alone."""
+        program = point.program
+        if program is not None:
+            wanted: object = (program.folder, program.command, program.depends)
+            if wanted not in self._sources:
+                self._sources[wanted] = Watched(program.files)
+            return self._sources[wanted]
+        wanted = (point.workload, on_cpu)
         if wanted not in self._sources:
-            self._sources[wanted] = WorkloadFiles(workload, on_cpu=on_cpu)
+            self._sources[wanted] = WorkloadFiles(point.workload, on_cpu=on_cpu)
         return self._sources[wanted]
 
 
-class WorkloadFiles:
-    """The Python files in a workload's folder and, unless ``on_cpu``, its kernels and all that
-    these include. ``digest`` is a hash of their names and bytes at the start."""
+class Watched:
+    """Files that may change. ``digest`` is a hash of their names and bytes at the start."""
 
-    def __init__(self, workload: str, *, on_cpu: bool) -> None:
-        self._workload = workload
-        self._on_cpu = on_cpu
+    def __init__(self, find: Callable[[], list[Path]]) -> None:
+        """``find`` lists the files, in a fixed order."""
+        self._find = find
         self._stamps: dict[Path, tuple[int, int]] = {}
         self.digest = self._now = self._read_all()
 
@@ -127,10 +137,18 @@ class WorkloadFiles:
 
     def _read_all(self) -> str:
         """The digest of now. Notes when each file changed, and its folder: a file may be added."""
-        files = workload_files(self._workload, on_cpu=self._on_cpu)
+        files = self._find()
         watched = dict.fromkeys((*files, *(path.parent for path in files)))
         self._stamps = {path: _stat(path) for path in watched}
         return _digest(files)
+
+
+class WorkloadFiles(Watched):
+    """The Python files in a workload's folder and, unless ``on_cpu``, its kernels and all that
+    these include."""
+
+    def __init__(self, workload: str, *, on_cpu: bool) -> None:
+        super().__init__(lambda: workload_files(workload, on_cpu=on_cpu))
 
 
 def workload_files(name: str, *, on_cpu: bool) -> list[Path]:

@@ -159,7 +159,8 @@ def collect(
     process). Where it is not installed, or the driver refuses, one sentence says so; a point that
     cannot be profiled is noted as such and stays what it is.
     """
-    wanted = [t for t in tasks if t.device.startswith("cuda") and not t.exact]
+    own = (t for t in tasks if t.point.program is None)
+    wanted = [t for t in own if t.device.startswith("cuda") and not t.exact]
     program = program or shutil.which(PROGRAM)
     if not wanted or program is None:
         where = f"{PROGRAM} is not on the PATH; install NVIDIA Nsight Compute to have them"

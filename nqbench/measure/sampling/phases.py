@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from nqbench.devices.base import Prepared
 from nqbench.measure.sampling.measurement import Measurement
-from nqbench.plan import CpuPlan, Plan, ProgramPlan
+from nqbench.plan import CommandPlan, CpuPlan, Plan, ProgramPlan
 
 SUMS = ("kernel", "total", "other")
 """Phases that follow from the others; a sum over phases leaves them out."""
@@ -54,7 +54,8 @@ def phases_of(
     """The phases of a measurement with a time.
 
     A kernel's are those around its launch (``reduce_s``: fetching and adding up the results). The
-    time of a CPU function is that of the call alone; it may report phases itself. A program is run
+    time of a CPU function is that of the call alone; it may report phases itself. An external
+    program with a time of its own has the wall time of its last run as its total. A program is run
     once more, split into phases; its ``split_s`` comes before the run and is not in its total.
     Raises what a launch raises.
     """
@@ -64,6 +65,9 @@ def phases_of(
         parts = prepared.phases(timeout_s)
         before = {"split": plan.split_s} if plan.split_s else {}
         return {**before, **whole_run(parts, plan.kernels, value_s, plan.groups)}
+    if isinstance(plan, CommandPlan):
+        total_s = max(value_s, prepared.phases()["total"]) if plan.program.time else value_s
+        return {"kernel": value_s, "other": total_s - value_s, "total": total_s}
     if isinstance(plan, CpuPlan):
         reported = prepared.phases()
         if reported:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from nqbench import errors
+from nqbench.devices.command import CALLER_PATH
 from nqbench.errors import DeviceError, DeviceUnavailable, NqbenchError
 from nqbench.measure.worker.messages import (
     Hello,
@@ -124,6 +125,7 @@ class WorkerProcess:
                 self._process.wait(CLOSE_S)
         self._process.kill()
         code = self._process.wait()
+        _end_programs(self.pid)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -180,7 +182,7 @@ def _begin(complaints: IO[bytes]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             # -P: a file in the working directory must not stand in for a library's module.
             [sys.executable, "-P", "-m", "nqbench.measure.worker.main"],
-            env=os.environ | {"PYTHONPATH": import_path()},
+            env=_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
@@ -193,6 +195,20 @@ def _begin(complaints: IO[bytes]) -> subprocess.Popen[bytes]:
             f"no worker can be started: {error.strerror}; the limits on processes, open files or"
             " memory may be too low (ulimit -a)"
         ) from error
+
+
+def _environment() -> dict[str, str]:
+    """A worker's: its import path is the runner's, external programs get the user's own."""
+    own = {CALLER_PATH: os.environ.get("PYTHONPATH", "")}
+    return os.environ | own | {"PYTHONPATH": import_path()}
+
+
+def _end_programs(worker: int) -> None:
+    """Kill the external programs that a killed worker has left: they are in its session (Linux)."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.getsid(int(entry.name)) == worker:
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def import_path() -> str:

@@ -9,6 +9,7 @@ import os
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Final
 
 from nqbench.devices.base import Device, Prepared
 from nqbench.devices.cpu import CpuDevice
@@ -26,12 +27,14 @@ from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy, median_rank
 from nqbench.measure.sampling.telemetry import Watch, sensor_of, summary, throttled
 from nqbench.measure.sampling.timer import Beat, Timer
 from nqbench.measure.sampling.warmup import TIME_SHARE, WarmUp, warm_up
-from nqbench.measure.variants import workload_of
+from nqbench.measure.variants import runs_on_cpu, workload_of
 from nqbench.measure.worker.messages import Hello, MeasureRequest
-from nqbench.plan import CpuPlan, KernelPlan, Outputs, Plan, ProgramPlan
+from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, Outputs, Plan, ProgramPlan
 from nqbench.point import COLD, HOT, L2
 from nqbench.system.timing import timed
 from nqbench.workloads.base import FAULT, Workload
+
+VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 
 
 class Session:
@@ -76,7 +79,7 @@ class Session:
             found.fail("timeout", f"{error}; raise measure.timeout or lower n")
             found.fatal = error.fatal
         except LaunchError as error:
-            found.fail("launch_error", str(error))
+            found.fail(error.status, str(error))
             found.fatal = error.fatal
         except (DeviceError, InfeasibleError) as error:
             found.fail("launch_error", str(error))
@@ -95,12 +98,14 @@ class Session:
         with found.spending("plan"):
             plan = workload.plan(point.configuration, point.system, self.device.facts)
         device = self._device_of(plan)
-        if isinstance(plan, CpuPlan):
+        if runs_on_cpu(point):
             found.device = "cpu"
+        elif isinstance(plan, CommandPlan):
+            plan = self._on_this_gpu(plan)
         device.begin_round(request.round)
         found.about = {**point.derived, **plan.about}
         cold = point.factors.get(L2) == COLD
-        if device.timed and not isinstance(plan, CpuPlan):
+        if device.timed and not isinstance(plan, CpuPlan | CommandPlan):
             found.about[L2] = COLD if cold else HOT
         # The test device picks faults by size; a real one ignores ``about``.
         plan = replace(plan, about={"n": point.n, **plan.about})
@@ -216,12 +221,20 @@ class Session:
             )
 
     def _device_of(self, plan: Plan) -> Device:
-        """The session's device, or the CPU for CPU plans that the device does not take."""
-        if isinstance(plan, CpuPlan) and not self.device.cpu_plans:
+        """The session's device, or the CPU for plans that the device does not take."""
+        if isinstance(plan, CpuPlan | CommandPlan) and not self.device.cpu_plans:
             if self._cpu is None:
                 self._cpu = CpuDevice()
             return self._cpu
         return self.device
+
+    def _on_this_gpu(self, plan: CommandPlan) -> CommandPlan:
+        """The program on the GPU of this session; the first one is what CUDA takes by itself."""
+        uuid = self.device.identity().get("uuid")
+        if self.spec.partition(":")[2] in ("", "0") or not uuid:
+            return plan
+        chosen = {VISIBLE: f"GPU-{uuid}", **plan.program.environment}
+        return replace(plan, program=replace(plan.program, environment=chosen))
 
 
 def _reduce(workload: Workload, plan: Plan, prepared: Prepared) -> tuple[Outputs, int | None]:

@@ -1,0 +1,166 @@
+"""External programs as systems: entries of ``systems`` that are mappings with a command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
+from nqbench.facts import DeviceFacts, DeviceKind
+from nqbench.point import Level, Program
+from nqbench.study.schema import ProgramFile
+from nqbench.study.yaml_marks import KeyPath, Source, fit
+from nqbench.system.suggest import listing, shown
+from nqbench.workloads.base import NOT_APPLICABLE, Resolved, Workload
+
+PLACE: Final = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+"""A factor's place in a word; a doubled brace stands for one."""
+BRACES: Final = {"{{": "{", "}}": "}"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSystem:
+    """A program as the study names it, its levels not yet filled in, and where it is written."""
+
+    name: str
+    program: Program
+    path: KeyPath
+
+
+def read_programs(
+    source: Source, raw: Any, path: KeyPath, kinds: tuple[DeviceKind, ...]
+) -> tuple[Any, list[ProgramSystem]]:
+    """The value of ``systems`` with every program replaced by its name, and the programs.
+
+    Raises ``StudyError`` at the line of a mistake.
+    """
+    if isinstance(raw, dict) and raw.keys() & set(kinds):
+        pairs = {k: read_programs(source, v, (*path, k), kinds) for k, v in raw.items()}
+        return {k: names for k, (names, _) in pairs.items()}, [
+            program for _, found in pairs.values() for program in found
+        ]
+    if not isinstance(raw, list):
+        return raw, []
+    found = {
+        index: _read(source, (*path, index))
+        for index, item in enumerate(raw)
+        if isinstance(item, dict)
+    }
+    names = [found[i].name if i in found else item for i, item in enumerate(raw)]
+    return names, list(found.values())
+
+
+def _read(source: Source, path: KeyPath) -> ProgramSystem:
+    file = fit(source, ProgramFile, path)
+    for key in ("answer", "time"):
+        _check_pattern(source, getattr(file, key), (*path, key))
+    if file.unit and not file.time:
+        raise source.error("'unit' needs a time: add the pattern `time`", (*path, "unit"))
+    command = _words(source, file.command, (*path, "command"))
+    if not command[0].strip():
+        raise source.error("the first word of 'command' names the program", (*path, "command"))
+    return ProgramSystem(
+        file.name,
+        Program(
+            command,
+            file.answer or "",
+            file.time or "",
+            file.unit or "",
+            {name: _word(source, text, (*path, "env", name)) for name, text in file.env.items()},
+            _words(source, file.depends, (*path, "depends")) if file.depends else (),
+            file.device,
+            str(source.path.absolute().parent),
+        ),
+        path,
+    )
+
+
+def _words(source: Source, raw: Any, path: KeyPath) -> tuple[str, ...]:
+    if not isinstance(raw, list):
+        example = "[./queens, '{n}']" if path[-1] == "command" else "[./queens]"
+        raise source.error(
+            f"'{path[-1]}' takes a list of words, such as {example}, not {shown(raw)}; no shell"
+            " reads it",
+            path,
+        )
+    return tuple(_word(source, item, (*path, index)) for index, item in enumerate(raw))
+
+
+def _word(source: Source, raw: Any, path: KeyPath) -> str:
+    if not isinstance(raw, str | int | float):
+        hint = "; put {n} in quotes: '{n}'" if isinstance(raw, dict) else ""
+        raise source.error(f"a word is text or a number, not {shown(raw)}{hint}", path)
+    return str(raw)
+
+
+def _check_pattern(source: Source, pattern: str | None, path: KeyPath) -> None:
+    if pattern is None:
+        return
+    try:
+        groups = re.compile(pattern, re.MULTILINE).groups
+    except re.error as error:
+        raise source.error(
+            f"'{path[-1]}' is not a regular expression as Python has them: {error}",
+            path,
+        ) from error
+    if groups != 1:
+        count = f"{groups} pairs of parentheses" if groups else "no parentheses"
+        raise source.error(
+            f"'{path[-1]}' has {count}; it takes one pair, around the number (write (?:...) for"
+            " any other)",
+            path,
+        )
+
+
+def resolve(
+    system: ProgramSystem, given: Mapping[str, Level], workload: Workload, device: DeviceFacts
+) -> tuple[Resolved, Program]:
+    """The point of a program: the factors that its command uses, and the command with them.
+
+    A factor that the command leaves out does not apply to it. Raises ``StudyError`` for a factor
+    that the sweep does not give, ``InfeasibleError`` for a level that has no text, and
+    ``WrongDeviceError`` for a program that computes on a GPU where there is none.
+    """
+    program = system.program
+    used: dict[str, Level] = {"n": given["n"]}
+
+    def fill(text: str) -> str:
+        def level(match: re.Match[str]) -> str:
+            name = match[1]
+            if name is None:
+                return BRACES[match[0]]
+            if name not in given:
+                raise StudyError(
+                    f"the system '{system.name}' uses {{{name}}}, which this sweep does not give;"
+                    f" it gives {listing(given, 'and')} (write {{{{{name}}}}} for braces)"
+                )
+            if isinstance(given[name], Mapping) or given[name] == "auto":
+                raise InfeasibleError(
+                    f"{name} has no number that the command of {system.name} could take; give one",
+                    name,
+                )
+            used[name] = given[name]
+            return str(given[name])
+
+        return PLACE.sub(level, text)
+
+    filled = replace(
+        program,
+        command=tuple(map(fill, program.command)),
+        environment={name: fill(text) for name, text in program.environment.items()},
+        depends=tuple(map(fill, program.depends)),
+    )
+    if program.device == "gpu" and device.kind != "cuda":
+        raise WrongDeviceError(
+            f"{system.name} computes on a GPU (device: gpu), and {device.name} is none; use"
+            " --device cuda:0"
+        )
+    factors = dict.fromkeys(workload.factors, NOT_APPLICABLE) | used
+    if not program.answer and workload.expected({**workload.defaults, **used}) is not None:
+        raise StudyError(
+            f"the system '{system.name}' needs `answer`, a pattern such as '^(\\d+)': the right"
+            " answer is known, and a program is not timed unchecked"
+        )
+    return Resolved(factors, {}), filled

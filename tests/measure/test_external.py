@@ -1,0 +1,302 @@
+"""External programs as systems: from a study beside a script to records."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nqbench.devices.command import CALLER_PATH
+from nqbench.devices.cpu import CpuDevice
+from nqbench.devices.registry import facts_for
+from nqbench.errors import StoreError
+from nqbench.measure.events import RunOutcome
+from nqbench.measure.runner import run_study
+from nqbench.measure.sampling.measurement import Measurement
+from nqbench.measure.sampling.sampling import Policy
+from nqbench.measure.worker.messages import MeasureRequest
+from nqbench.measure.worker.process import WorkerProcess
+from nqbench.measure.worker.session import Session
+from nqbench.point import Point
+from nqbench.runs.frame import load
+from nqbench.runs.reading import read_manifest, read_records
+from nqbench.study import expand, load_study
+
+ANSWER = {"answer": r"^(\d+)"}
+TIME = {**ANSWER, "time": r"time=(\S+?) ?(?:[num]?s)?$"}
+SIX = "echo 4\n"  # the solutions for 6 queens
+
+
+def study_of(folder: Path, *systems: Any, n: Any = 6, **more: Any) -> Path:
+    """A study file with these systems in a folder."""
+    import yaml
+
+    path = folder / "study.yaml"
+    measure = {"rounds": 2, "samples": 2, "budget": "400ms", "timeout": "20s"}
+    data = {"name": "mine", "n": n, "systems": list(systems), "measure": measure, **more}
+    path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def program(name: str = "mine", *words: str, **keys: Any) -> dict[str, Any]:
+    """An entry of ``systems``: the script ``NAME.sh``."""
+    return {"name": name, "command": [f"./{name}.sh", *words], **keys}
+
+
+def script(folder: Path, text: str, name: str = "mine") -> None:
+    path = folder / f"{name}.sh"
+    path.write_text(f"#!/bin/sh\n{text}", encoding="utf-8")
+    path.chmod(0o755)
+
+
+def the_point(folder: Path, entry: Mapping[str, Any], **more: Any) -> Point:
+    [point] = expand(load_study(study_of(folder, dict(entry), **more)), CpuDevice().facts)
+    return point
+
+
+def measured(point: Point, *, timed: bool = True, timeout_s: float = 20.0) -> Measurement:
+    """One measurement in this process."""
+    policy = Policy(samples=2, share_s=0.2)
+    return Session("cpu").measure(MeasureRequest(point, 1, timed, policy, timeout_s))
+
+
+def run(folder: Path, device: str = "cpu") -> RunOutcome:
+    study = load_study(folder / "study.yaml")
+    return run_study(study, device, folder / "run", isolate=False, expand=expand)
+
+
+CASES: dict[str, tuple[str, Mapping[str, Any], str, str]] = {
+    "right": (SIX, ANSWER, "ok", ""),
+    "right, thousands apart": ("echo 0,004 found", {"answer": r"([\d,]+) found"}, "ok", ""),
+    "right, on standard error": ("echo 4 >&2", ANSWER, "ok", ""),
+    "prints late": ("echo working\nsleep 0.1\n" + SIX, ANSWER, "ok", ""),
+    "much output": (f"head -c 3000000 /dev/zero >&2\necho\n{SIX}", ANSWER, "ok", ""),
+    "own time": (SIX + "sleep 0.01\necho time=1.5 ms", TIME, "ok", ""),
+    "own time, unit given": (SIX + "echo time=0.5", {**TIME, "unit": "us"}, "ok", ""),
+    "wrong": ("echo 5", ANSWER, "wrong", "answer is 5, but the known one is 4: the program, its"),
+    "no answer": ("echo four", ANSWER, "wrong", "nothing that mine printed matches; four"),
+    "not a number": ("echo 4.0", {"answer": "(.+)"}, "wrong", "'4.0', not a whole number"),
+    "changing": (
+        'echo "$(cat count 2>/dev/null || echo 4)"\necho 5 > count',
+        ANSWER,
+        "wrong",
+        "answered 4 in one run and 5 in another",
+    ),
+    "crash": ("kill -SEGV $$", ANSWER, "crashed", "mine was ended by SIGSEGV (it used memory"),
+    "exit code": (
+        "echo reading >&2; echo no such board >&2; exit 3",
+        ANSWER,
+        "launch_error",
+        "ended with exit code 3; it said: reading | no such board",
+    ),
+    "silent exit": ("exit 1", ANSWER, "launch_error", "exit code 1; it printed nothing"),
+    "folder in its words": ("pwd >&2; exit 1", ANSWER, "launch_error", "it said: ."),
+    "no time": (SIX, TIME, "launch_error", "the time is missing"),
+    "no unit": (
+        SIX + "echo time=0.5",
+        TIME,
+        "launch_error",
+        "has no unit after it; add `unit: ms`",
+    ),
+    "other unit": (
+        SIX + "echo time=0.5 ms",
+        {**TIME, "unit": "s"},
+        "launch_error",
+        "study says `unit: s`, but mine prints '0.5 ms'",
+    ),
+    "time too long": (
+        SIX + "echo time=900 s",
+        TIME,
+        "launch_error",
+        "took 900 s, but it ran for 0",
+    ),
+    "no number": (SIX + "echo time=1,5 ms", TIME, "launch_error", "'1,5', not a number such as"),
+    "endless output": ("yes", ANSWER, "launch_error", "printed more than 16 MiB"),
+    "no such file": (
+        SIX,
+        {**ANSWER, "depends": ["lib.so"]},
+        "launch_error",
+        "depends on lib.so, which is not in the study's folder; build it first",
+    ),
+    "no program": (
+        SIX,
+        {**ANSWER, "command": ["./other.sh"]},
+        "launch_error",
+        "there is no program ./other.sh below the study's folder; build",
+    ),
+    "not on the PATH": (
+        SIX,
+        {**ANSWER, "command": ["mine.sh"]},
+        "launch_error",
+        "no program mine.sh on the PATH; build or install it; write ./mine.sh",
+    ),
+    "not executable": (
+        SIX,
+        {**ANSWER, "command": ["./study.yaml"]},
+        "launch_error",
+        "./study.yaml is not executable; run `chmod +x ./study.yaml`",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_end_of_a_program_is_a_status_with_a_reason(tmp_path: Path, case: str) -> None:
+    text, keys, status, words = CASES[case]
+    script(tmp_path, text)
+    found = measured(the_point(tmp_path, {**program(), **keys}))
+    assert found.status == status, found.reason
+    for part in words.split("; "):
+        assert part in found.reason
+    assert str(tmp_path) not in found.reason
+    assert (found.value_s is None) == (status != "ok")
+    if status == "ok":
+        assert found.answer == found.expected == "4"
+        assert found.about["command"] == "./mine.sh"
+
+
+def test_a_printed_time_is_the_value_and_the_process_the_total(tmp_path: Path) -> None:
+    script(tmp_path, SIX + "sleep 0.02\necho time=1.5 ms")
+    found = measured(the_point(tmp_path, {**program(), **TIME}))
+    assert found.value_s == pytest.approx(1.5e-3)
+    assert found.about["clock"] == "printed"
+    assert 0.02 < found.phases["total"] < 2
+    assert found.phases["kernel"] + found.phases["other"] == pytest.approx(found.phases["total"])
+    found = measured(the_point(tmp_path, {**program(), **ANSWER}))
+    assert (found.value_s or 0) > 0.02
+    assert found.about["clock"] == "wall"
+    assert found.phases["total"] == found.value_s
+
+
+def test_a_hang_ends_with_all_its_processes(tmp_path: Path) -> None:
+    script(tmp_path, "sleep 60 &\necho $! > pid\nwait")
+    started = time.monotonic()
+    found = measured(the_point(tmp_path, {**program(), **ANSWER}), timeout_s=0.5)
+    assert (found.status, time.monotonic() - started < 10) == ("timeout", True)
+    assert "mine did not end within 0.5 s and was stopped; raise measure.timeout" in found.reason
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends within two seconds (or is a zombie that nobody waits for)."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state in "ZX":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are found in /proc")
+def test_a_killed_worker_leaves_no_program_behind(tmp_path: Path) -> None:
+    script(tmp_path, "echo $$ > pid\nsleep 60")
+    point = the_point(tmp_path, {**program(), **ANSWER})
+    worker = WorkerProcess("cpu")
+    worker.send(MeasureRequest(point, 1, True, Policy(), 60.0))
+    while not ((file := tmp_path / "pid").exists() and file.read_text().strip()):
+        time.sleep(0.01)
+    worker.kill()
+    assert gone(int(file.read_text()))
+
+
+def test_levels_and_environment_reach_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "of-a-worker")
+    monkeypatch.setenv(CALLER_PATH, "of-the-user")
+    script(tmp_path, 'echo "$@" $DEPTH $PYTHONPATH $(basename $PWD) >&2\necho 4')
+    entry = program("mine", "{n}", "a{depth}", "{{n}}", env={"DEPTH": "{depth}"}, **ANSWER)
+    point = the_point(tmp_path, entry, fixed={"depth": 3, "block_size": 32})
+    assert point.program is not None
+    assert point.program.command == ("./mine.sh", "6", "a3", "{n}")
+    used = {name: level for name, level in point.factors.items() if level != "-"}
+    assert used == {"n": 6, "depth": 3}
+    script(tmp_path, 'echo "$@" $DEPTH $PYTHONPATH $(basename "$PWD") >&2\nexit 1')
+    assert measured(point).reason.endswith(f"6 a3 {{n}} 3 of-the-user {tmp_path.name}")
+
+
+def test_rounds_visit_programs_and_systems_in_one_random_order(tmp_path: Path) -> None:
+    names = ("one", "two", "three", "four")
+    for name in names:
+        script(tmp_path, f"echo {name} >> log\necho 4", name)
+    entries = [program(name, **ANSWER) for name in names]
+    study_of(tmp_path, "cpu.somers", *entries, measure={"rounds": 4, "budget": "200ms"})
+    assert run(tmp_path).counts == {"ok": 5}
+    table = load(tmp_path / "run").sort_values("started", kind="stable")
+    visits = []
+    for round_ in (1, 2, 3, 4):
+        block = table[table["round"] == round_]
+        assert list(block["order"]) == list(range(5))
+        assert set(block["system"]) == {"cpu.somers", *names}
+        visits.append(list(block["system"]))
+    assert len({tuple(order) for order in visits}) > 1
+    # What the programs themselves say of the order, the verification launches aside.
+    started = [name for name, _ in groupby((tmp_path / "log").read_text().split()[len(names) :])]
+    recorded = [name for order in visits for name in order if name != "cpu.somers"]
+    assert started == [name for name, _ in groupby(recorded)]
+
+
+def test_a_rebuilt_program_is_measured_again_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("mine", "other"):
+        script(tmp_path, SIX, name)
+    (tmp_path / "lib.txt").write_text("1")
+    (tmp_path / "input.txt").write_text("1")
+    study_of(
+        tmp_path,
+        program("mine", "input.txt", depends=["lib.txt"], **ANSWER),
+        program("other", **ANSWER),
+    )
+    assert run(tmp_path).counts == {"ok": 2}
+    seen = len(read_records(tmp_path / "run").records)
+    assert run(tmp_path).unchanged
+    for change in (
+        lambda: script(tmp_path, "true\n" + SIX),
+        lambda: (tmp_path / "lib.txt").write_text("2"),
+        lambda: (tmp_path / "input.txt").write_text("2"),
+    ):
+        change()
+        assert run(tmp_path).counts == {"ok": 2}
+        records = read_records(tmp_path / "run").records
+        assert {r.point["system"] for r in records[seen:]} == {"mine"}
+        assert [r.round for r in records[seen:]] == [0, 1, 2]
+        seen = len(records)
+    manifest = read_manifest(tmp_path / "run")
+    assert str(tmp_path) not in str(manifest["points"])
+    assert manifest["points"][0]["program"]["command"] == ["./mine.sh", "input.txt"]
+
+
+def test_a_program_that_is_rebuilt_while_it_is_measured_ends_the_run(tmp_path: Path) -> None:
+    script(tmp_path, "date +%N > lib.txt\necho 4")
+    (tmp_path / "lib.txt").write_text("1")
+    study_of(tmp_path, program(depends=["lib.txt"], **ANSWER))
+    with pytest.raises(StoreError, match="a program were changed while it was measured"):
+        run(tmp_path)
+
+
+def test_a_program_on_the_gpu_is_a_system_of_the_gpu(tmp_path: Path) -> None:
+    script(tmp_path, SIX)
+    entry = program(device="gpu", **ANSWER)
+    study = load_study(study_of(tmp_path, entry, "cpu.somers"))
+    [skipped, _] = expand(study, CpuDevice().facts)
+    assert "mine computes on a GPU (device: gpu)" in skipped.skip
+    assert run(tmp_path, "fake").counts == {"ok": 2}
+    timed = load(tmp_path / "run").query("round > 0").groupby("system")
+    assert set(timed.get_group("mine")["device"]) == {"fake"}
+    assert (timed.get_group("mine")["sm_mhz"] > 0).all()
+    assert set(timed.get_group("cpu.somers")["device"]) == {"cpu"}
+    assert os.environ.get(CALLER_PATH) is None
+
+
+def test_points_that_differ_in_what_a_program_does_not_take_are_one(tmp_path: Path) -> None:
+    systems = ["zhang2011.low_divergence", program("mine", "{n}", **ANSWER)]
+    path = study_of(tmp_path, *systems, matrix={"block_size": [32, 64]}, n=[8, 9])
+    points = expand(load_study(path), facts_for("sim:mini"))
+    assert [(p.system, p.n) for p in points if p.program] == [("mine", 8), ("mine", 9)]
+    assert len(points) == 6
