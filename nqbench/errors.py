@@ -24,8 +24,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from nqbench.vocabulary import Status
+LaunchStatus = Literal["launch_error", "crashed", "wrong"]
 
 
 class NqbenchError(Exception):
@@ -100,7 +101,7 @@ class LaunchError(DeviceError):
     """
 
     fatal: bool = False
-    status: Status = "launch_error"
+    status: LaunchStatus = "launch_error"
 
 
 class KernelFault(LaunchError):
@@ -110,7 +111,7 @@ class KernelFault(LaunchError):
 class ProgramFault(LaunchError):
     """An external program that could not be started, crashed, or did not print what it should."""
 
-    def __init__(self, message: str, status: Status = "launch_error") -> None:
+    def __init__(self, message: str, status: LaunchStatus = "launch_error") -> None:
         super().__init__(message)
         self.status = status
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from nqbench import expressions
 from nqbench.point import Level
-from nqbench.study.model import Axis, Condition, Item, Study, Sweep, plain
-from nqbench.study.programs import ProgramSystem
+from nqbench.study.model import Axis, Condition, Item, ProgramSystem, Study, Sweep, plain
 from nqbench.study.report_items import ReportItem
 from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.suggest import listing, nearest, shown, suggestion

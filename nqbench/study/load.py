@@ -9,9 +9,19 @@ from typing import Any, Final
 from nqbench.point import COLD, HOT
 from nqbench.study import axes, units
 from nqbench.study.dictionary import read_dict
-from nqbench.study.model import KINDS, SWEEP_KEYS, Axis, Condition, Item, Measure, Study, Sweep
+from nqbench.study.model import (
+    KINDS,
+    SWEEP_KEYS,
+    Axis,
+    Condition,
+    Item,
+    Measure,
+    ProgramSystem,
+    Study,
+    Sweep,
+)
 from nqbench.study.packaged import find_study
-from nqbench.study.programs import ProgramSystem, read_programs
+from nqbench.study.programs import read_programs
 from nqbench.study.report_items import OPTIONS, Form, ReportItem, ReportKind, kinds, values
 from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepKeys
 from nqbench.study.yaml_marks import KeyPath, Source, fit, read

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from nqbench.expressions import Expression
 from nqbench.facts import DeviceKind
-from nqbench.point import HOT, Level
+from nqbench.point import HOT, Level, Program
 from nqbench.study.report_items import ReportItem
 from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.files import printable
-
-if TYPE_CHECKING:
-    from nqbench.study.programs import ProgramSystem
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 NAME_RULE: Final = (
@@ -80,6 +77,15 @@ class Condition:
     def names(self) -> frozenset[str]:
         """Names whose values it needs."""
         return self.expression.names if self.expression else frozenset(self.match)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSystem:
+    """A program as the study names it, its levels not yet filled in, and where it is written."""
+
+    name: str
+    program: Program
+    path: KeyPath
 
 
 @dataclass(frozen=True, slots=True)

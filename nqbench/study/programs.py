@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import Level, Program
+from nqbench.study.model import ProgramSystem
 from nqbench.study.schema import ProgramFile
 from nqbench.study.yaml_marks import KeyPath, Source, fit
 from nqbench.system.suggest import listing, shown
@@ -18,15 +19,6 @@ from nqbench.workloads.base import NOT_APPLICABLE, Resolved, Workload
 PLACE: Final = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 """A factor's place in a word; a doubled brace stands for one."""
 BRACES: Final = {"{{": "{", "}}": "}"}
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramSystem:
-    """A program as the study names it, its levels not yet filled in, and where it is written."""
-
-    name: str
-    program: Program
-    path: KeyPath
 
 
 def read_programs(
