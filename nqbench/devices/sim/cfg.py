@@ -55,7 +55,9 @@ BARRIER_OPCODES = ("bar", "barrier")
 
 def is_barrier(instruction: Instruction) -> bool:
     """Whether the instruction waits for other warps of the block."""
-    return instruction.opcode in BARRIER_OPCODES and "warp" not in instruction.modifiers
+    return instruction.opcode in BARRIER_OPCODES and not {"warp", "arrive"} & {
+        *instruction.modifiers
+    }
 
 
 def is_collective(instruction: Instruction) -> bool:

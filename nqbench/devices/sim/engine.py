@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nqbench.devices.sim.codegen.kernel import BLOCK_STRIDE
 from nqbench.devices.sim.codegen.writer import SITE_FIELDS
-from nqbench.devices.sim.global_memory import GRID_SYNC, GlobalMemory
+from nqbench.devices.sim.global_memory import GRID_SYNC, PARAMETERS, GlobalMemory
 from nqbench.devices.sim.layout import (
     CACHE_LINE,
     PRINT_RECORD,
@@ -144,6 +144,9 @@ class Run:
             Context.PRINTS: self.prints.ctypes.data,
             Context.PRINT_ROOM: len(self.prints) // PRINT_RECORD,
         }
+        if PARAMETERS in m.by_name:
+            values[Context.PARAMETER_COPY] = m.address(PARAMETERS)
+            self._show_parameters()
         if g.cooperative:
             values[Context.GRID_SYNC] = m.address(GRID_SYNC.name)
         for field, number in values.items():
@@ -151,9 +154,16 @@ class Run:
         self.context[Context.GRID_X : Context.GRID_Z + 1] = g.grid
         self.context[Context.BLOCK_X : Context.BLOCK_Z + 1] = g.block
 
+    def _show_parameters(self) -> None:
+        """Copy the parameters to where a kernel that takes their address finds them."""
+        if PARAMETERS in self.memory.by_name:
+            copy = self.memory.bytes_of(PARAMETERS)
+            copy[: len(self.parameters)] = self.parameters[: len(copy)]
+
     def again(self, parameters: bytes) -> None:
         """Make ready for another launch; counts continue from where they are."""
         self.parameters[: len(parameters)] = np.frombuffer(parameters, np.uint8)
+        self._show_parameters()
         for field in STATE_OF_A_LAUNCH:
             self.context[field] = 0
 

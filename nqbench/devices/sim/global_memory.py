@@ -22,9 +22,19 @@ GRID_SYNC: Final = Buffer("(grid sync)", "uint32", 16, zero=True)
 """What the blocks of a cooperative launch wait by."""
 
 
-def with_grid_sync(buffers: tuple[Buffer, ...], kernels: Iterable[Kernel]) -> tuple[Buffer, ...]:
-    """The buffers that kernels need besides those of their plan."""
-    return (*buffers, GRID_SYNC) if any(k.cooperative for k in kernels) else buffers
+PARAMETERS: Final = "(parameters)"
+"""A copy of a kernel's parameters, for kernels that take their address."""
+
+
+def with_own(
+    buffers: tuple[Buffer, ...], kernels: Iterable[Kernel], codes: Iterable[Translation]
+) -> tuple[Buffer, ...]:
+    """The buffers of a plan, and those that its kernels need besides."""
+    own = [GRID_SYNC] if any(kernel.cooperative for kernel in kernels) else []
+    copies = [c.kernel.parameter_bytes for c in codes if c.mentions(*c.kernel.parameters)]
+    if copies:
+        own.append(Buffer(PARAMETERS, "uint8", max(copies), zero=True))
+    return (*buffers, *own)
 
 
 @dataclass(frozen=True, slots=True)

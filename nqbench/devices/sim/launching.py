@@ -16,7 +16,7 @@ from nqbench.devices.sim import reports
 from nqbench.devices.sim.attribution import readable, targets
 from nqbench.devices.sim.counters import Tally
 from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes, resident_blocks
-from nqbench.devices.sim.global_memory import GlobalMemory, starts_undefined, with_grid_sync
+from nqbench.devices.sim.global_memory import GlobalMemory, starts_undefined, with_own
 from nqbench.devices.sim.layout import Outcome
 from nqbench.devices.sim.ptx import Instruction, UnsupportedPtx
 from nqbench.devices.sim.rules import MAX_SHARED_BYTES
@@ -154,7 +154,7 @@ class SimPrepared(Prepared):
         self.plan = plan
         self.code = code = load(simulation, plan, plan.buffers)
         self.geometry = geometry(simulation, plan, code)
-        self.buffers = with_grid_sync(plan.buffers, [plan])
+        self.buffers = with_own(plan.buffers, [plan], [code])
         self.memory: GlobalMemory | None = GlobalMemory(code, self.buffers)
         self.memory.begin(self.buffers)
         addresses = {b.name: self.memory.address(b.name) for b in plan.buffers}

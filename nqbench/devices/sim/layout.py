@@ -93,6 +93,7 @@ class Context(IntEnum):
     PRINT_ROOM = 44
     PAGE_UNDEFINED = 45
     GRID_SYNC = 46
+    PARAMETER_COPY = 47
 
 
 PRINTED_BYTES = 256

@@ -17,7 +17,7 @@ from nqbench.devices.sim.ptx import (
 
 NO_RESULT = frozenset(
     {"st", "red", "bra", "brx", "ret", "exit", "membar", "fence", "prefetch", "prefetchu", "trap",
-     "nanosleep", "brkpt", "discard", "applypriority"}
+     "nanosleep", "brkpt", "discard", "applypriority", "cp"}
 )  # fmt: skip
 """Opcodes whose first operand is not a destination."""
 
@@ -36,6 +36,8 @@ def results(instruction: Instruction) -> list[Register]:
     if instruction.opcode in NO_RESULT or not instruction.operands:
         return []
     if instruction.opcode in ("bar", "barrier") and "red" not in instruction.modifiers:
+        return []
+    if instruction.opcode == "mbarrier" and instruction.modifiers[0] in ("init", "inval"):
         return []
     carry = [CARRY] if "cc" in instruction.modifiers else []
     return registers(instruction.operands[0]) + carry

@@ -32,7 +32,7 @@ _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"(?:[^"]*/)?([^"/]+)"', re.MULTILINE)
 _LABEL = re.compile(r"\s*([\w$]+)\s*:(?!:)\s*")
 _OPCODE = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
-_REG = re.compile(r"\.reg\s+\.(\w+)\s+(.*)", re.DOTALL)
+_REG = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|\d+)U?$")
 _PLACE = re.compile(r"([\w$%.]+)\s*\+\s*(-?\w+)$")
 

@@ -19,7 +19,7 @@ from nqbench.devices.program import (
 )
 from nqbench.devices.sim.counters import Tally, combined
 from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes
-from nqbench.devices.sim.global_memory import GRID_SYNC, GlobalMemory, with_grid_sync
+from nqbench.devices.sim.global_memory import GRID_SYNC, GlobalMemory, with_own
 from nqbench.devices.sim.launching import Simulation, access_names, check, geometry, load
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.devices.sim.translation import Translation
@@ -149,7 +149,7 @@ class SimProgram(Prepared):
             name: load(simulation, kernel, plan.buffers) for name, kernel in plan.kernels.items()
         }
         first, *others = codes.values()
-        self.buffers = with_grid_sync(plan.buffers, plan.kernels.values())
+        self.buffers = with_own(plan.buffers, plan.kernels.values(), codes.values())
         self.memory: GlobalMemory | None = GlobalMemory(first, self.buffers, *others)
         self.kernels = {
             name: LoadedKernel(name, kernel, codes[name], geometry(simulation, kernel, codes[name]))

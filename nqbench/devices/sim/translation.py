@@ -19,7 +19,7 @@ from nqbench.devices.sim.native import Cpu, NativeKernel, this_cpu
 from nqbench.devices.sim.ptx import Instruction, Kernel, Name
 from nqbench.devices.sim.rules import MemoryRules, memory_rules
 
-PARTS_OF_WORDS = ("u8", "s8", "b8", "u16", "s16", "b16")
+PARTS_OF_WORDS = ("u8", "s8", "b8", "u16", "s16", "b16", "f16", "bf16")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +126,7 @@ def _writer(
 def _exact(blocks: list[Block]) -> bool:
     """Whether shared memory is accessed in parts of words anywhere."""
     return any(
-        i.opcode in ("ld", "st")
+        i.opcode in ("ld", "st", "atom", "red")
         and not {"global", "local", "param", "const"} & {m.split("::")[0] for m in i.modifiers}
         and bool(set(PARTS_OF_WORDS) & set(i.modifiers))
         for block in blocks

@@ -44,6 +44,18 @@ def _count(closing: Instruction) -> Operand | None:
     return operands[1] if len(operands) > 1 else None
 
 
+def arrive(k: KernelWriter, i: Instruction) -> None:
+    """``bar.arrive``: counts at a barrier, and goes on."""
+    kinds(k, i, ("cta", "arrive", "aligned"))
+    number, count = (*i.operands, None)[:2]
+    if not isinstance(number, Immediate) or count is None:
+        raise k.unsupported(i, "it needs a constant barrier and a number of threads")
+    f, slot = k.f, k.pointer(Warp.SLOT)
+    wanted = f.extract(k.read(count, 32), f.lowest(k.lanes))
+    f.store(f.resize(wanted, 64), f.offset(slot, 8 * (Slot.EXPECTED + number.value)), 8)
+    f.bump(f.offset(slot, 8 * (Slot.ARRIVED + number.value)), f.popcount(k.lanes))
+
+
 def wait(k: KernelWriter, block: Block, site: BarrierSite) -> None:
     """Lanes arrive; they continue when the scheduler opens the barrier."""
     f = k.f

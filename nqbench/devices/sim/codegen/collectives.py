@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from nqbench.devices.sim.codegen import barriers
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, kinds
 from nqbench.devices.sim.ir import I32, LANES, V32, Value, const, lanes_of
 from nqbench.devices.sim.layout import CACHE_LINE, Fault
@@ -172,7 +173,9 @@ def active_mask(k: KernelWriter, i: Instruction) -> None:
 
 
 def warp_barrier(k: KernelWriter, i: Instruction) -> None:
-    """``bar.warp.sync``: meeting was all there is to do."""
+    """``bar.warp.sync``: meeting was all there is to do. ``bar.arrive`` waits for nobody."""
+    if "arrive" in i.modifiers:
+        barriers.arrive(k, i)
 
 
 COLLECTIVES: dict[str, Handler] = {

@@ -13,7 +13,7 @@ from typing import Final
 
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, as_bits, as_float, kinds
 from nqbench.devices.sim.ir import V32, V64, Value, const, like, vector
-from nqbench.devices.sim.ptx import Instruction, float_bits
+from nqbench.devices.sim.ptx import Instruction, Operand, float_bits
 
 DIRECTED: Final = ("rz", "rm", "rp")
 """Towards zero, down, up."""
@@ -190,10 +190,11 @@ def quotient(k: KernelWriter, i: Instruction) -> None:
 def power_of_two(k: KernelWriter, i: Instruction) -> None:
     """``ex2``: the whole part goes into the exponent, the rest through a series."""
     (x,) = _doubles(k, i)
-    _write_approximate(k, i, _but_nan(k, x, _power_of_two(k, x)))
+    _write_approximate(k, i, _but_nan(k, x, power_of_two_of(k, x)))
 
 
-def _power_of_two(k: KernelWriter, x: Value) -> Value:
+def power_of_two_of(k: KernelWriter, x: Value) -> Value:
+    """2**x of doubles; NaN gives anything."""
     f = k.f
     limit = real(k, LARGEST_POWER, DOUBLE)
     inside = f.intrinsic("minimumnum", x, limit)  # NaN becomes the limit, too
@@ -239,15 +240,24 @@ def circular(k: KernelWriter, i: Instruction) -> None:
 
 
 def hyperbolic(k: KernelWriter, i: Instruction) -> None:
-    """``tanh``: by exponentials, near zero by its series."""
-    f = k.f
     (x,) = _doubles(k, i)
+    _write_approximate(k, i, tanh_of(k, x))
+
+
+def tanh_of(k: KernelWriter, x: Value) -> Value:
+    """``tanh`` of doubles: by exponentials, near zero by its series."""
+    f = k.f
     one = real(k, 1.0, DOUBLE)
-    power = _power_of_two(k, f.op("fmul", x, real(k, 2 / math.log(2), DOUBLE)))
+    power = power_of_two_of(k, f.op("fmul", x, real(k, 2 / math.log(2), DOUBLE)))
     far = f.op("fsub", one, f.op("fdiv", real(k, 2.0, DOUBLE), f.op("fadd", power, one)))
     near = f.op("fmul", x, _series(k, f.op("fmul", x, x), list(TANH_TERMS)))
     small = _test(k, "olt", f.intrinsic("fabs", x), real(k, TANH_SMALL, DOUBLE))
-    _write_approximate(k, i, _but_nan(k, x, f.select(small, near, far)))
+    return _but_nan(k, x, f.select(small, near, far))
+
+
+def read_float(k: KernelWriter, operand: Operand, bits: int) -> Value:
+    """An operand as a float of 32 or 64 bits."""
+    return as_float(k, k.read(operand, bits, f"f{bits}"))
 
 
 def logarithm(k: KernelWriter, i: Instruction) -> None:

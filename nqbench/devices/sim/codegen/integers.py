@@ -147,6 +147,25 @@ def sad(k: KernelWriter, i: Instruction) -> None:
     k.write(i.operands[0], k.f.add(apart, c), kind.signed)
 
 
+def dot(k: KernelWriter, i: Instruction) -> None:
+    """``dp4a`` and ``dp2a``: products of four bytes, or of two halves with two bytes, and a sum."""
+    f = k.f
+    first, second = kinds(k, i, ("lo", "hi"))
+    a, b, total = (k.read(operand, 32) for operand in i.operands[1:4])
+    parts, bits = (4, 8) if i.opcode == "dp4a" else (2, 16)
+    start = 16 if "hi" in i.modifiers else 0
+    for n in range(parts):
+        x = _field(k, a, n * bits, bits, first.signed)
+        y = _field(k, b, start + n * 8, 8, second.signed)
+        total = f.add(total, f.op("mul", x, y))
+    k.write(i.operands[0], total)
+
+
+def _field(k: KernelWriter, word: Value, start: int, bits: int, signed: bool) -> Value:
+    up = k.f.op("shl", word, const(V32, 32 - bits - start))
+    return k.f.op("ashr" if signed else "lshr", up, const(V32, 32 - bits))
+
+
 def trap(k: KernelWriter, i: Instruction) -> None:
     kinds(k, i)
     k.fault_if(Fault.TRAP, k.f.or_(k.lanes, const(I32, 0)), i)
@@ -156,7 +175,8 @@ INTEGER: dict[str, Handler] = {
     "add": add_sub, "sub": add_sub, "mul": mul_mad, "mad": mul_mad, "addc": add_sub,
     "subc": add_sub, "madc": mul_mad, "mul24": mul24,
     "mad24": mul24, "div": div_rem, "rem": div_rem, "neg": negate, "abs": absolute,
-    "min": extreme, "max": extreme, "sad": sad, "trap": trap,
+    "min": extreme, "max": extreme, "sad": sad, "trap": trap, "dp4a": dot,
+    "dp2a": dot,
 }  # fmt: skip
 
 

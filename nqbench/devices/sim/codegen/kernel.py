@@ -9,7 +9,7 @@ any block and resumed.
 from __future__ import annotations
 
 from nqbench.devices.sim.cfg import Block, guard_of
-from nqbench.devices.sim.codegen import barriers, floats
+from nqbench.devices.sim.codegen import barriers, floats, halves
 from nqbench.devices.sim.codegen.barriers import BarrierSite
 from nqbench.devices.sim.codegen.built_in import built_in
 from nqbench.devices.sim.codegen.collectives import COLLECTIVES, members_of
@@ -191,7 +191,7 @@ class _Translation:
 
     def _instruction(self, i: Instruction) -> None:
         k = self.k
-        handler = floats.handler(i) or HANDLERS.get(i.opcode)
+        handler = halves.handler(i) or floats.handler(i) or HANDLERS.get(i.opcode)
         if handler is None:
             raise k.unsupported(i)
         try:

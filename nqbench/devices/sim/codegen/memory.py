@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nqbench.devices.sim.cfg import Block
-from nqbench.devices.sim.codegen import reach
+from nqbench.devices.sim.codegen import halves, reach
 from nqbench.devices.sim.codegen.reach import (
     Places,
     Span,
@@ -16,9 +16,18 @@ from nqbench.devices.sim.codegen.reach import (
     note_written,
 )
 from nqbench.devices.sim.codegen.writer import SITE_FIELDS, Handler, KernelWriter, Kind, Site, kinds
-from nqbench.devices.sim.ir import I32, I64, NULL, PTR, V64, Function, Value, const, vector
+from nqbench.devices.sim.ir import I32, I64, NULL, PTR, V32, V64, Function, Value, const, vector
 from nqbench.devices.sim.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Context, Fault, Warp
-from nqbench.devices.sim.ptx import Instruction, Memory, Name, Operand, Register, Vector
+from nqbench.devices.sim.ptx import (
+    WIDTHS,
+    Immediate,
+    Instruction,
+    Memory,
+    Name,
+    Operand,
+    Register,
+    Vector,
+)
 
 SPACES = ("shared", "local", "global", "const", "param")
 QUALIFIERS = frozenset(
@@ -34,9 +43,15 @@ def space_of(i: Instruction) -> str:
     """The memory space that an access names, or ``generic``."""
     for modifier in i.modifiers:
         name = modifier.split("::")[0]
+        if name == "param" and any(map(_has_register, i.operands)):
+            return "const"  # an address of the parameters' copy
         if name in SPACES:
             return name
     return "generic"
+
+
+def _has_register(operand: Operand) -> bool:
+    return isinstance(operand, Memory) and isinstance(operand.base, Register)
 
 
 def address_of(k: KernelWriter, operand: Operand) -> Value:
@@ -112,7 +127,7 @@ def load(k: KernelWriter, i: Instruction) -> None:
     targets = _items(i.operands[0])
     if len(targets) != span.count:
         raise k.unsupported(i, "number of results")
-    if space_of(i) == "param":
+    if space_of(i) == "param" and not _has_register(i.operands[1]):
         for place, target in enumerate(targets):
             if isinstance(target, Register) and target not in k.file.remade:
                 k.write(target, k.parameter(i, target.width, place), kind.signed)
@@ -332,9 +347,122 @@ def is_sink(operand: Operand) -> bool:
     return isinstance(operand, Name) and operand.name == "_"
 
 
+def copy(k: KernelWriter, i: Instruction) -> None:
+    """``cp.async``: from global to shared memory, at once; what waits for it has nothing to do.
+    Bytes beyond the optional number of bytes to read become zero."""
+    if i.modifiers[:2] == ("async", "mbarrier"):
+        if "noinc" in i.modifiers:
+            _arrive(k, i, i.operands[0], const(V32, 1))
+        return
+    if i.modifiers[0] != "async" or "bulk" in i.modifiers:
+        raise k.unsupported(i)
+    if {"commit_group", "wait_group", "wait_all"} & set(i.modifiers):
+        return
+    f, size = k.f, i.operands[2]
+    if not isinstance(size, Immediate):
+        raise k.unsupported(i)
+    span = Span(32, size.value // 4)
+    given = k.read(i.operands[3], 32) if len(i.operands) > 3 else const(V32, size.value)
+    reads = f.and_(k.active, f.nonzero(given))
+    source = address_of(k, i.operands[1])
+    slots = [f.slot(V32) for _ in range(span.count)]
+    for slot in slots:
+        f.store(const(V32, 0), slot, CACHE_LINE)
+    site = k.site(i, "global")
+    with f.when(f.nonzero(f.as_bits(reads))), k.only(reads):
+        k.count(site, k.lanes)
+        found = reach.global_(k, i, source, span, site)
+        for e, slot in enumerate(slots):
+            some = f.compare("ult", const(V32, 4 * e), given)
+            f.store(f.select(some, fetch(k, found, e), const(V32, 0)), slot, CACHE_LINE)
+    place = k.site(i, "shared")
+    k.count(place, k.lanes)
+    target = address_of(k, i.operands[0])
+    at = reach.shared(k, i, target, span, place)
+    _stored(k, "shared", at, span, [f.load(V32, slot, CACHE_LINE) for slot in slots])
+
+
+PENDING, COUNT, PHASE = 0, 16, 32
+"""Bits of an ``mbarrier`` object from which on its parts lie; PTX leaves them to the machine."""
+
+
+def phase_barrier(k: KernelWriter, i: Instruction) -> None:
+    """``mbarrier``: threads arrive and are counted; a phase ends when as many have as were set."""
+    f, what = k.f, i.modifiers[0]
+    kinds(k, i, MBARRIER)
+    if what == "inval":
+        return
+    if what == "init":
+        count = k.read(i.operands[1], 32)
+        wide = f.resize(count, 64)
+        both = f.or_(f.op("shl", wide, const(V64, PENDING)), f.op("shl", wide, const(V64, COUNT)))
+        found = _object(k, i, i.operands[0])
+        _stored(k, "shared", found, Span(64, 1), [both])
+    elif what in ("arrive", "arrive_drop"):
+        count = k.read(i.operands[2], 32) if len(i.operands) > 2 else const(V32, 1)
+        before = _arrive(k, i, i.operands[1], count)
+        if not is_sink(i.operands[0]):
+            k.write(i.operands[0], before)
+    elif what in ("test_wait", "try_wait"):
+        found = _object(k, i, i.operands[1])
+        now = _phase(k, _fetched(k, i, "shared", found, Span(64, 1))[0])
+        if "parity" in i.modifiers:
+            waited = f.resize(k.read(i.operands[2], 32), 64)
+        else:
+            waited = _phase(k, k.read(i.operands[2], 64))
+        one = const(V64, 1)
+        k.write(i.operands[0], f.compare("ne", f.and_(now, one), f.and_(waited, one)))
+    else:
+        raise k.unsupported(i)
+
+
+MBARRIER = (
+    *("init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "parity", "noComplete"),
+    *("shared", "shared::cta", "release", "acquire", "relaxed", "cta", "cluster"),
+)
+
+
+def _object(k: KernelWriter, i: Instruction, operand: Operand) -> Places:
+    site = k.site(i, "shared")
+    k.count(site, k.lanes)
+    address = address_of(k, operand)
+    if not {"shared", "shared::cta"} & set(i.modifiers):
+        address = k.f.sub(address, const(V64, SHARED_WINDOW))
+    return reach.shared(k, i, address, Span(64, 1), site)
+
+
+def _phase(k: KernelWriter, state: Value) -> Value:
+    return k.f.op("lshr", state, const(V64, PHASE))
+
+
+def _arrive(k: KernelWriter, i: Instruction, operand: Operand, count: Value) -> Value:
+    """Lanes arrive one after the other; gives what each found."""
+    f, span = k.f, Span(64, 1)
+    found = _object(k, i, operand)
+    check_written(k, i, found, span, [fetch(k, found, 0)])
+    mark_written(k, found, span, k.lanes)
+    (pointers,) = found.pieces[0]
+    places_, counts, result = f.spilled(pointers), f.spilled(count), f.slot(V64)
+    f.store(const(V64, 0), result, CACHE_LINE)
+    with f.each_lane(k.lanes) as lane:
+        pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
+        old = f.load(I64, pointer)
+        came = f.resize(f.load(I32, f.offset(counts, lane, I32), 4), 64)
+        new = f.sub(old, came)
+        if "arrive_drop" in i.modifiers:
+            new = f.sub(new, f.op("shl", came, const(I64, COUNT)))
+        left = f.and_(new, const(I64, 0xFFFF))
+        again = f.and_(f.op("lshr", new, const(I64, COUNT)), const(I64, 0xFFFF))
+        ended = f.add(f.or_(new, again), const(I64, 1 << PHASE))
+        f.store(f.select(f.nonzero(left), new, ended), pointer)
+        f.store(old, f.offset(result, lane, I64))
+    return f.load(V64, result, CACHE_LINE)
+
+
 MEMORY: dict[str, Handler] = {
     "ld": load, "ldu": load, "st": store, "membar": nothing, "fence": nothing,
-    "prefetch": nothing, "prefetchu": nothing, "nanosleep": nothing,
+    "prefetch": nothing, "prefetchu": nothing, "nanosleep": nothing, "cp": copy,
+    "mbarrier": phase_barrier,
 }  # fmt: skip
 
 
@@ -342,51 +470,76 @@ OPERATIONS = ("add", "exch", "cas", "min", "max", "and", "or", "xor", "inc", "de
 
 
 def atomic(k: KernelWriter, i: Instruction) -> None:
-    known = QUALIFIERS | {"shared", "global", *OPERATIONS}
-    (kind,) = kinds(k, i, known, allow="usbf")
+    kind = _atomic_type(k, i)
+    bits = WIDTHS[kind]
     operation = next((m for m in i.modifiers if m in OPERATIONS), "")
-    if kind.bits < 32 or not operation or (kind.float and operation not in ("add", "exch")):
+    floating = kind[0] == "f" or kind in halves.HALVES
+    if not operation or (bits < 32 and operation != "cas" and not floating):
         raise k.unsupported(i)
-    if "v2" in i.modifiers or "v4" in i.modifiers or space_of(i) == "local":
+    if (floating and operation not in ("add", "exch")) or space_of(i) == "local":
         raise k.unsupported(i)
     keeps = i.opcode == "atom"
     at = 1 if keeps else 0
-    type_ = vector(f"i{kind.bits}")
-    values = [k.read(operand, kind.bits, kind.name) for operand in i.operands[at + 1 :]]
-    result = k.f.slot(type_)
-    k.f.store(const(type_, 0), result, CACHE_LINE)
+    type_ = vector(f"i{bits}")
+    given = [
+        [k.read(item, bits, kind) for item in _items(operand)] for operand in i.operands[at + 1 :]
+    ]
+    span = Span(bits, len(given[0]))
+    result = k.f.slot(type_, span.count)
+    for e in range(span.count):
+        k.f.store(const(type_, 0), k.f.offset(result, e, type_), CACHE_LINE)
     with visits(k, i, address_of(k, i.operands[at])) as spaces:
         for space, active, address in spaces:
             if space == "local":
                 k.fault_if(Fault.SPACE, k.f.as_bits(active), i, address)
                 continue
             with visiting(k, i, active):
-                span = Span(kind.bits, 1)
                 found = places(k, i, space, address, span, broadcast=False)
                 if space == "shared":
-                    check_written(k, i, found, span, [fetch(k, found, 0)])
+                    check_written(
+                        k, i, found, span, [fetch(k, found, e) for e in range(span.count)]
+                    )
                     # Any value may come out, so the shadow of these words is always set.
                     mark_written(k, found, span, k.lanes)
                 elif space == "global" and k.undefined:
                     reach.check_defined(k, i, address, [fetch(k, found, 0)])
-                _turns(k, kind, operation, found, values, result)
+                for e in range(span.count):
+                    place = k.f.offset(result, e, type_)
+                    _turns(k, kind, operation, found.pieces[e], [v[e] for v in given], place)
     if keeps and not is_sink(i.operands[0]):
-        k.write(i.operands[0], k.f.load(type_, result, CACHE_LINE), kind.signed)
+        for e, target in enumerate(_items(i.operands[0])):
+            value = k.f.load(type_, k.f.offset(result, e, type_), CACHE_LINE)
+            k.write(target, value, kind[0] == "s")
+
+
+def _atomic_type(k: KernelWriter, i: Instruction) -> str:
+    """The type of an atomic; other modifiers must be known."""
+    known = QUALIFIERS | {"shared", "global", "noftz", "v8", *OPERATIONS}
+    found = [m for m in i.modifiers if m in WIDTHS]
+    strange = [m for m in i.modifiers if m not in known and m not in WIDTHS]
+    if strange or len(found) != 1:
+        raise k.unsupported(i, f"modifier .{strange[0]}" if strange else "")
+    return found[0]
 
 
 def _turns(
-    k: KernelWriter, kind: Kind, operation: str, found: Places, values: list[Value], result: Value
-) -> None:
+    k: KernelWriter, kind: str, operation: str, pieces: list[Value], values: list[Value],
+    result: Value,
+) -> None:  # fmt: skip
     f = k.f
-    scalar = f"i{kind.bits}"
-    (pointers,) = found.pieces[0]
+    scalar = f"i{WIDTHS[kind]}"
+    (pointers,) = pieces
     places_ = k.f.spilled(pointers)
     copies = [k.f.spilled(value) for value in values]
     with f.each_lane(k.lanes) as lane:
         pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
         old = f.load(scalar, pointer)
         operands = [f.load(scalar, f.offset(copy, lane, scalar)) for copy in copies]
-        f.store(_combined(f, kind, operation, old, operands), pointer)
+        if kind in halves.HALVES and operation == "add":
+            new = halves.sum_of(f, old, operands[0], kind)
+        else:
+            new = _combined(f, Kind(kind), operation, old, operands)
+        f.store(new, pointer)
         f.store(old, f.offset(result, lane, scalar))
 
 

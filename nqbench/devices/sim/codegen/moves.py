@@ -113,11 +113,12 @@ def _to_integer(k: KernelWriter, i: Instruction, number: Value, rounding: str, t
 
 
 def to_generic(k: KernelWriter, i: Instruction) -> None:
-    """``cvta``: between a space's own addresses and generic ones."""
+    """``cvta``: between a space's own addresses and generic ones. (Parameters whose address is
+    taken have a copy in global memory.)"""
     (kind,) = kinds(k, i, ("to", "global", "shared", "local", "const", "param"))
     space = next(m for m in i.modifiers if m != "to")
     window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space, 0)
-    if space == "param" or (window and kind.bits != 64):
+    if window and kind.bits != 64:
         raise k.unsupported(i)
     value = k.read(i.operands[1], kind.bits)
     how = "sub" if "to" in i.modifiers else "add"

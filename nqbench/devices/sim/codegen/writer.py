@@ -214,6 +214,10 @@ class KernelWriter:
             address = self.symbols.address(operand)
             if address is not None:
                 return const(type_, address)
+            if operand.name in self.symbols.parameters:
+                start = self.symbols.parameters[operand.name][0] + operand.offset
+                place = self.f.add(self.number(Context.PARAMETER_COPY), const(I64, start))
+                return self.f.splat(self.f.resize(place, bits))
             return self.f.resize(self.special(operand.name), bits)
         raise ValueError("operand of an unexpected form")
 
@@ -387,7 +391,7 @@ def kinds(
     found = []
     for modifier in i.modifiers:
         if modifier in WIDTHS:
-            if modifier[0] not in allow or modifier == "f16":
+            if modifier[0] not in allow or "f16" in modifier:
                 raise k.unsupported(i, f"type .{modifier}")
             found.append(Kind(modifier))
         elif modifier not in known:
