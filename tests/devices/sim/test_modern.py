@@ -22,7 +22,8 @@ ZEROS = np.zeros(32, np.int32)
 def copied() -> Array:
     """Of odd quarters the last 8 bytes are zeros."""
     words = np.where((LANES // 4 % 2 == 1) & (LANES % 4 >= 2), 0, 10 + LANES)
-    return (10 + LANES)[::-1] + 100 * words
+    found: Array = (10 + LANES)[::-1] + 100 * words
+    return found
 
 
 def dots() -> Array:
@@ -31,7 +32,8 @@ def dots() -> Array:
     unsigned = (a.view(np.uint8).astype(np.int64) * b.view(np.uint8)).sum(1) + 7
     halves = WORDS.view(np.int16).reshape(32, 2).astype(np.int64)
     mixed = (halves * b[:, 2:]).sum(1) + 1
-    return (signed + 3 * unsigned + mixed).astype(np.int32)
+    found: Array = (signed + 3 * unsigned + mixed).astype(np.int32)
+    return found
 
 
 def wide_sums() -> Array:
