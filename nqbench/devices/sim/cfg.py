@@ -241,6 +241,46 @@ def _components(inside: set[Block], entry: Block) -> list[list[Block]]:
     return found
 
 
+def skipping(blocks: list[Block]) -> dict[int, list[tuple[int, int]]]:
+    """Ways past a barrier of the whole block: jumps from code that may still reach it to code
+    behind it. By the barrier's basic block; a way to the kernel's end alone is none."""
+    found = {}
+    for barrier in blocks:
+        closing = barrier.closing
+        if barrier.ending != "barrier" or closing is None or _counts_threads(closing):
+            continue
+        behind = _ahead(blocks, barrier.targets[0].index, None)
+        ahead = _ahead(blocks, 0, barrier.index)
+        ways = [
+            (source, target.index)
+            for source in sorted(ahead - behind - {barrier.index})
+            for target in dict.fromkeys(blocks[source].targets)
+            if target.index in behind and target.index > source and not _only_ends(target)
+        ]
+        if ways:
+            found[barrier.index] = ways
+    return found
+
+
+def _counts_threads(barrier: Instruction) -> bool:
+    """Whether the barrier is for a given number of threads."""
+    return len(barrier.operands) > (3 if "red" in barrier.modifiers else 1)
+
+
+def _ahead(blocks: list[Block], start: int, closed: int | None) -> set[int]:
+    """Blocks that a lane may reach without starting a loop anew, and not through ``closed``."""
+    found = {start}
+    for index in range(start, len(blocks)):
+        if index in found and index != closed:
+            found |= {t.index for t in blocks[index].targets if t.index > index}
+    return found
+
+
+def _only_ends(block: Block) -> bool:
+    """Whether a block does nothing but leave the kernel."""
+    return block.ending == "exit" and not block.instructions
+
+
 def guard_of(block: Block) -> Register | None:
     """The predicate that the block's closing branch tests."""
     return block.closing.guard if block.closing is not None else None

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from nqbench.devices.sim.cfg import Block
+from nqbench.devices.sim.cfg import Block, skipping
+from nqbench.devices.sim.ir import LANES
 from nqbench.devices.sim.ptx import (
     Instruction,
     Kernel,
@@ -190,22 +191,31 @@ class Fault(IntEnum):
     DEPTH = 13
     NOT_A_FUNCTION = 14
     UNDEFINED = 15
+    SKIPPED = 16
 
 
 @dataclass(frozen=True, slots=True)
 class WarpLayout:
-    """Byte offsets in a warp's state: lane masks per block, barrier waits, registers, local memory.
+    """Byte offsets in a warp's state: lane masks per block, barrier waits, how often each lane went
+    past a barrier (for each barrier of ``skipped``), registers, local memory.
 
+    ``skipped`` has, by the basic block of a barrier, the ways past it (see ``cfg.skipping``).
     ``local_bytes`` is per lane; local memory is interleaved by 4-byte words between lanes.
     """
 
     words: int
     masks: int
     waits: int
+    skips: int
     registers: int
     local: int
     nbytes: int
     local_bytes: int
+    skipped: dict[int, list[tuple[int, int]]]
+
+    def counter(self, barrier: int) -> int:
+        """Where the lanes' counts of ways past a barrier are."""
+        return self.skips + 4 * LANES * list(self.skipped).index(barrier)
 
 
 def warp_layout(blocks: list[Block], register_bytes: int, local_bytes: int) -> WarpLayout:
@@ -214,11 +224,21 @@ def warp_layout(blocks: list[Block], register_bytes: int, local_bytes: int) -> W
     masks = 8 * (Warp.BITS + words)
     waits = masks + 4 * len(blocks)
     barriers = sum(block.ending == "barrier" for block in blocks)
-    registers = align(waits + 4 * barriers)
+    skipped = skipping(blocks)
+    skips = align(waits + 4 * barriers) if skipped else waits + 4 * barriers
+    registers = align(skips + 4 * LANES * len(skipped))
     local = align(registers + register_bytes)
     local_bytes = align(local_bytes, 16)
     return WarpLayout(
-        words, masks, waits, registers, local, align(local + 32 * local_bytes), local_bytes
+        words,
+        masks,
+        waits,
+        skips,
+        registers,
+        local,
+        align(local + LANES * local_bytes),
+        local_bytes,
+        skipped,
     )
 
 

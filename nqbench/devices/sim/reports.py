@@ -38,6 +38,7 @@ TEXT = {
     Fault.UNDEFINED: "reads global memory that nothing was written to",
     Fault.DIVISION: "integer division by zero",
     Fault.BARRIER_SPLIT: "lanes of one warp wait at different bar.sync instructions",
+    Fault.SKIPPED: "some threads went past a barrier at which others of the block wait",
     Fault.STUCK: "deadlock",
     Fault.MEMBERS: "a lane is not in the member mask of its own .sync instruction",
     Fault.INACTIVE_SOURCE: "reads the value of a lane that does not take part",
@@ -60,6 +61,15 @@ def fault(run: Run, entry: str) -> KernelFault:
         return KernelFault(
             f"kernel {entry}: {TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x});"
             " every lane of a warp must reach the same one"
+        )
+    if kind is Fault.SKIPPED:
+        site = run.code.barriers[int(run.context[Context.FAULT_INSTRUCTION])]
+        closing = run.code.blocks[site.block].closing
+        assert closing is not None
+        lanes = int(run.context[Context.FAULT_LANES])
+        return KernelFault(
+            f"kernel {entry}: {TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x}),"
+            f" {_where(closing)}; every thread of the block must reach it, or none"
         )
     lane = int(run.context[Context.FAULT_LANE])
     instruction = run.code.instructions[int(run.context[Context.FAULT_INSTRUCTION])]

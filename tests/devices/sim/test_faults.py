@@ -174,3 +174,19 @@ def test_an_endless_kernel_ends_in_a_timeout() -> None:
         pytest.raises(LaunchTimeout, match=r"after 0\.05 s; lanes"),
     ):
         prepared.launch(timeout_s=0.05)
+
+
+@pytest.mark.parametrize("entry", ["skips", "skips_a_turn"])
+def test_a_barrier_that_some_threads_pass_by(entry: str) -> None:
+    text = message(entry, {"out": np.zeros(96, np.int32)}, block=96)
+    assert "some threads went past a barrier at which others of the block wait" in text
+    assert "(block (0, 0, 0), warp 2, lanes 0xffffffff), bar.sync at PTX line" in text
+    assert "__syncthreads" in source_line(text)
+
+
+@pytest.mark.parametrize(("entry", "total"), [("skips_once", 3 * 96), ("leaves_early", 3 * 70)])
+def test_threads_that_left_or_all_go_past_a_barrier(entry: str, total: int) -> None:
+    plan = cuda("faults.cu", entry, {"out": np.zeros(96, np.int32)}, block=96)
+    with device().prepare(plan) as prepared:
+        prepared.launch()
+        assert int(prepared.fetch()["out"].sum()) == total

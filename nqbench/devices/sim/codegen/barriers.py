@@ -6,8 +6,17 @@ from dataclasses import dataclass
 
 from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.codegen.writer import KernelWriter, kinds
-from nqbench.devices.sim.ir import I32, I64, PTR, Fields, Function, Module, Value, const
-from nqbench.devices.sim.layout import BARRIERS, Context, Fault, Slot, State, Warp, WarpLayout
+from nqbench.devices.sim.ir import I32, I64, PTR, V32, Fields, Function, Module, Value, const
+from nqbench.devices.sim.layout import (
+    BARRIERS,
+    CACHE_LINE,
+    Context,
+    Fault,
+    Slot,
+    State,
+    Warp,
+    WarpLayout,
+)
 from nqbench.devices.sim.ptx import Immediate, Instruction, Operand
 
 
@@ -110,15 +119,53 @@ def release(module: Module, layout: WarpLayout, barriers: list[BarrierSite]) -> 
         wanted = f.select(f.nonzero(expected), expected, slot.get(Slot.ALIVE))
         full = f.and_(f.nonzero(arrived), f.compare("uge", arrived, wanted))
         with f.when(full):
+            sites = [site for site in barriers if site.barrier == barrier]
+            for site in sites:
+                if site.block in layout.skipped:
+                    _check_skipped(f, context, layout, site, first, warps)
             slot.set(Slot.RESULT_TRUE + barrier, slot.get(Slot.TRUE_LANES + barrier))
             slot.set(Slot.RESULT_ALL + barrier, arrived)
             for field in (Slot.TRUE_LANES, Slot.ARRIVED, Slot.EXPECTED):
                 slot.set(field + barrier, 0)
-            sites = [site for site in barriers if site.barrier == barrier]
             with f.counted(warps) as number:
                 at = f.element(context.get(Context.WARPS), stride, f.add(first, number))
                 _resume(f, context, at, layout, sites)
     f.ret(const(I64, 0))
+
+
+def _check_skipped(
+    f: Function, context: Fields, layout: WarpLayout, site: BarrierSite, first: Value, warps: Value
+) -> None:
+    """Stop if some lanes went past a barrier more often than those that wait at it."""
+    least, most, where = f.slot(I32), f.slot(I32), f.slot(I64)
+    for slot, start in ((least, -1), (most, 0)):
+        f.store(const(I32, start), slot, 4)
+    f.store(const(I64, 0), where, 8)
+    stride, base = context.get(Context.WARP_STRIDE), context.get(Context.WARPS)
+    with f.counted(warps) as number:
+        at = f.element(base, stride, f.add(first, number))
+        counts = f.load(V32, f.offset(at, layout.counter(site.block)), CACHE_LINE)
+        waiting = f.as_lanes(f.load(I32, f.offset(at, layout.waits + 4 * site.index), 4))
+        low = f.reduce("umin", f.select(waiting, counts, const(V32, -1)))
+        f.store(f.intrinsic("umin", f.load(I32, least, 4), low), least, 4)
+        high = f.reduce("umax", counts)
+        with f.when(f.compare("ugt", high, f.load(I32, most, 4))):
+            f.store(high, most, 4)
+            f.store(f.address(at), where, 8)
+    bound = f.load(I32, least, 4)
+    with f.when(f.compare("ugt", f.load(I32, most, 4), bound), likely=False):
+        warp = f.load(I64, where, 8)
+        place = f.offset(f.pointer(warp), layout.counter(site.block))
+        gone = f.as_bits(f.compare("ugt", f.load(V32, place, CACHE_LINE), f.splat(bound)))
+        for field, value in (
+            (Context.FAULT_KIND, Fault.SKIPPED),
+            (Context.FAULT_INSTRUCTION, site.index),
+            (Context.FAULT_WARP, warp),
+            (Context.FAULT_LANES, f.resize(gone, 64)),
+        ):
+            context.set(field, value)
+        f.ret(const(I64, 1))
+        f.label(f.fresh("dead"))
 
 
 def _resume(

@@ -18,7 +18,7 @@ from nqbench.devices.sim.codegen.memory import ATOMICS, MEMORY
 from nqbench.devices.sim.codegen.moves import MOVES
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter
 from nqbench.devices.sim.ir import I1, I32, I64, MASK, PTR, V32, Value, const, lanes_of
-from nqbench.devices.sim.layout import Context, Fault, Slot, Step, Warp
+from nqbench.devices.sim.layout import CACHE_LINE, Context, Fault, Slot, Step, Warp
 from nqbench.devices.sim.liveness import CHANGING_SPECIALS
 from nqbench.devices.sim.ptx import Instruction, Name
 
@@ -137,6 +137,11 @@ class _Translation:
     def _send(self, target: Block, lanes: Value, some: Value) -> None:
         """Lanes wait to run ``target``; ``some`` is whether there are any."""
         f, place = self.f, self._mask(target.index)
+        for barrier, ways in self.k.layout.skipped.items():
+            if (self.k.block.index, target.index) in ways:
+                counter = f.offset(self.k.warp, self.k.layout.counter(barrier))
+                gone = f.resize(f.as_lanes(lanes), 32)
+                f.store(f.add(f.load(V32, counter, CACHE_LINE), gone), counter, CACHE_LINE)
         f.store(f.or_(f.load(I32, place, 4), lanes), place, 4)
         self._set_bit(target.index, some)
 

@@ -106,3 +106,28 @@ __global__ void writes_first(volatile int* out) {
   out[threadIdx.x] = threadIdx.x;
   out[threadIdx.x] = out[threadIdx.x] + 1;
 }
+
+__global__ void skips(int* out) {
+  if (threadIdx.x < 64) __syncthreads();
+  out[threadIdx.x] = threadIdx.x;
+}
+
+__global__ void skips_once(int* out) {  // all threads skip it together, then none does
+  for (int i = 0; i < 3; i++) {
+    if (i > 0) __syncthreads();
+    out[threadIdx.x] += i;
+  }
+}
+
+__global__ void leaves_early(int* out) {
+  if (threadIdx.x >= 70) return;
+  __syncthreads();
+  out[threadIdx.x] = 3;
+}
+
+__global__ void skips_a_turn(int* out) {
+  for (int i = 0; i < 3; i++) {
+    if (i + (threadIdx.x < 64) > 0) __syncthreads();
+    out[threadIdx.x] += i;
+  }
+}
