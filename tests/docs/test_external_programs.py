@@ -1,0 +1,51 @@
+"""The C program of examples/external_program and its study; the page shows the same study."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nqbench.devices.cpu import CpuDevice
+from nqbench.measure.runner import run_study
+from nqbench.runs.frame import load
+from nqbench.study import expand, load_study
+from nqbench.study.schema import ProgramFile
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "external_program"
+PAGE = (ROOT / "docs" / "external-programs.md").read_text(encoding="utf-8")
+COMPILER = shutil.which("cc")
+
+
+def test_the_page_shows_the_study_and_names_every_key(tmp_path: Path) -> None:
+    [shown] = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.M)
+    (tmp_path / "study.yaml").write_text(shown, encoding="utf-8")
+    facts = CpuDevice().facts
+    on_page, own = (expand(load_study(f / "study.yaml"), facts) for f in (tmp_path, EXAMPLE))
+    assert [p.label() for p in on_page] == [p.label() for p in own]
+    assert [p.program and p.program.as_json() for p in on_page] == [
+        p.program and p.program.as_json() for p in own
+    ]
+    for key in ProgramFile.model_fields:
+        assert f"| `{key}` |" in PAGE
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler (cc) on this machine")
+def test_the_program_is_right_and_timed_by_both_clocks(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "example", ignore=shutil.ignore_patterns("queens"))
+    folder = tmp_path / "example"
+    build = [str(COMPILER), "-O3", "-Wall", "-Wextra", "-Werror", "-o", "queens", "queens.c"]
+    subprocess.run(build, cwd=folder, check=True)
+    text = (folder / "study.yaml").read_text(encoding="utf-8")
+    quick = text.replace("rounds: 5, budget: 2s", "rounds: 2, budget: 200ms")
+    assert quick != text
+    (folder / "study.yaml").write_text(quick, encoding="utf-8")
+    study = load_study(folder / "study.yaml")
+    outcome = run_study(study, "cpu", tmp_path / "run", isolate=False, expand=expand)
+    assert outcome.counts == {"ok": 9}
+    times = load(tmp_path / "run").query("round > 0 and n == 12").groupby("system")["value_s"].min()
+    assert times["queens.c"] < times["queens.c.process"]
