@@ -54,9 +54,11 @@ def effect(page: Path, cells: Sequence[str]) -> list[str]:
         load_paper(paper).claim(claim)
         return [cells[0], shown, n, *[NONE] * 3, "not judged"]
     values = [measured(row) if row else NONE for row in found]
-    words = [verdict(row) if row else "" for row in found]
-    each = "; ".join(f"{word} ({d})" for d, word in zip(DEVICES, words, strict=True) if word)
-    word = words[0] if len(set(words)) == 1 else each
+    words = {device: verdict(row) for device, row in zip(DEVICES, found, strict=True) if row}
+    each = "; ".join(f"{word} ({device})" for device, word in words.items())
+    word = each if len(set(words.values())) > 1 or len(there) == 1 else verdict(there[0])
+    asked = there[0].get("asked_of", "").removeprefix("compute capability ")
+    word += f"; asked of {asked}" if asked else ""
     return [cells[0], shown, n, published(paper, there[0]["paper"]), *values, word]
 
 
@@ -74,10 +76,8 @@ def digits(value: float) -> str:
 
 
 def verdict(row: dict[str, str]) -> str:
-    """Both words, and what it was asked of if that is not what the sentence is about."""
-    asked = row.get("asked_of", "")
-    words = ", ".join(word for word in (row["verdict"], row.get("size", "")) if word)
-    return f"{words}; asked of {asked.removeprefix('compute capability ')}" if asked else words
+    """Both words."""
+    return ", ".join(word for word in (row["verdict"], row.get("size", "")) if word)
 
 
 def published(paper: str, text: str) -> str:
