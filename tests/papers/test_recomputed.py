@@ -1,0 +1,205 @@
+"""Verdicts of the recorded runs, recomputed from records.jsonl by code of another hand.
+
+The recomputing part imports nothing of nqbench. As docs/papers.md says: geometric means of the
+rounds, draws of the rounds, distances from the plain mean widened by Student's t over the normal
+quantile, a word from the share of the draws in which the condition is true.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm, t
+
+from nqbench.analysis.claims.judge import judge
+from nqbench.analysis.data.estimate import Estimate
+from nqbench.analysis.data.observed import observe, with_baseline
+from nqbench.papers import load_paper
+
+REFERENCE = Path(__file__).parents[2] / "results" / "reference"
+Rounds = dict[int, float]
+INF = math.inf
+F, T, Z, B = "feinbube2010.", "tanaka2011.", "zhang2011.", "brodtkorb_part1.gpu_v"
+LOW = Z + "low_divergence"
+STEPS = ("opt1_shared_stack", "opt2_shared_all", "opt3_shared_extern", "opt4_compact")
+
+
+class Run:
+    """A run's records; ``at`` is the draw of rounds that times are asked for, empty for all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with (folder / "records.jsonl").open() as lines:
+            rows = [json.loads(line) for line in lines]
+        study = json.loads((folder / "manifest.json").read_text())["study"]
+        order = [sweep["name"] for sweep in study["sweeps"]]
+        self.rows = sorted(rows, key=lambda row: order.index(row["point"]["sweep"]))
+        self.rounds = sorted({r["round"] for r in rows if r["round"] > 0 and r["value_s"]})
+        self.at: tuple[int, ...] = ()
+        self.points = cache(self._points)
+
+    def of(self, system: str, n: int, **levels: object) -> list[Any]:
+        """Records of a system at a size; those of instrumented kernels only if asked for."""
+        found = []
+        for row in self.rows:
+            f = row["point"]["factors"] | {"sweep": row["point"]["sweep"]}
+            asked = {"probe": f.get("probe"), "part": f.get("part")} | levels
+            if asked["probe"] not in (None, "-", "none", levels.get("probe")):
+                continue
+            if asked["part"] is None and row["point"]["system"] == system and f["n"] == n:
+                fits = all(f.get(name) == level for name, level in levels.items())
+                found += [row] * (fits and row["status"] == "ok")
+        return found
+
+    def _points(self, system: str, n: int, what: str, **k: object) -> list[tuple[Any, Rounds]]:
+        """Each timed configuration once (the study's first sweep counts): seconds by round."""
+        found: dict[str, tuple[Any, Rounds]] = {}
+        for row in self.of(system, n, **k):
+            if row["round"] > 0 and row["value_s"]:
+                name = json.dumps(row["point"]["factors"], sort_keys=True)
+                first, rounds = found.setdefault(name, (row, {}))
+                if row["key"] == first["key"]:
+                    rounds[row["round"]] = row["phases"][what] if what else row["value_s"]
+        return list(found.values())
+
+    def mean(self, rounds: Rounds) -> float:
+        logs = {number: math.log(seconds) for number, seconds in rounds.items()}
+        plain = sum(logs.values()) / len(logs)
+        drawn = [logs[number] for number in self.at if number in logs] or list(logs.values())
+        k = len(self.rounds)
+        wide = t.ppf(0.975, k - 1) / (norm.ppf(0.975) * math.sqrt((k - 1) / k)) if self.at else 1
+        return math.exp(plain + float(wide) * (sum(drawn) / len(drawn) - plain))
+
+    def time(self, system: str, n: int, what: str = "", **k: object) -> float:
+        return self.mean(self.points(system, n, what, **k)[0][1])
+
+    def fastest(self, system: str, n: int, what: str = "") -> tuple[Any, Rounds]:
+        at, self.at = self.at, ()
+        found = min(self.points(system, n, what), key=lambda point: self.mean(point[1]))
+        self.at = at
+        return found
+
+    def best(self, system: str, n: int, what: str = "") -> float:
+        return self.mean(self.fastest(system, n, what)[1])
+
+    def counted(self, system: str, n: int, name: str, **k: object) -> float:
+        """A counter of Nsight Compute, or of an instrumented kernel."""
+        rows = [r["counters"] for r in self.of(system, n, **k) if k or r["round"] < 0]
+        return float(next(counters[name] for counters in rows if name in counters))
+
+
+def lower_occupancy(run: Run) -> float:
+    base = run.fastest(F + "base", 16, "total")
+    steps = [run.fastest(F + step, 16, "total") for step in STEPS]
+    most = base[0]["resources"]["occupancy"]
+    lower = [rounds for row, rounds in steps if row["resources"]["occupancy"] < most]
+    return max(run.mean(base[1]) / run.mean(rounds) for rounds in lower)
+
+
+def spread(run: Run) -> float:
+    """What was too slow to be timed counts with its one launch."""
+    timed = run.points(F + "opt4_compact", 16, "kernel")
+    keys = {row["key"] for row, _ in timed}
+    rows = [row for row in run.of(F + "opt4_compact", 16) if row["key"] not in keys]
+    once = [float(row["about"].get("first_launch_s") or 0) for row in rows]
+    slowest: float = max([run.mean(rounds) for _, rounds in timed] + once)
+    return slowest / run.best(F + "opt4_compact", 16, "kernel")
+
+
+def stability(run: Run) -> float:
+    def of(board: str, n: int) -> float:
+        return run.time("fitness_schemes.gpu_coarse", n, sweep="boards", board=board)
+
+    sizes = [10**k for k in (2, 3, 4, 5, 6)]
+    return sum(of("random", n) / of("valid", n) for n in sizes) / 5 - 1
+
+
+NS = (15, 16, 17, 18, 19)
+CPU = cache(lambda: Run(REFERENCE / "cpu/cpu_baseline"))
+SECTORS = "global_load_sectors_per_request@apply"
+FORMULAS: dict[tuple[str, str, int | None], Callable[[Run], float]] = {
+    ("feinbube2010", "lower_occupancy_can_win", 16): lower_occupancy,
+    ("feinbube2010", "config_spread", 16): spread,
+    ("tanaka2011", "conflict_free_alone", 19): lambda run: (
+        run.time(T + "none", 19, "total") / run.time(T + "conflict_free", 19, "total")
+    ),
+    ("tanaka2011", "speedup_cpu_gtx480", 17): lambda run: (
+        CPU().time("cpu.somers", 17) / run.time(T + "both", 17, "total")
+    ),
+    ("zhang2011", "l1_48_average", None): lambda run: (
+        sum(run.time(Z + "naive_l1_16k", n) / run.time(Z + "naive_l1_48k", n) for n in NS) / 5
+    ),
+    ("zhang2011", "pool_distributed_speedup", 18): lambda run: (
+        run.best(LOW, 18) / run.best(Z + "pool_distributed", 18)
+    ),
+    ("zhang2011", "partition_n_minus_11", 17): lambda run: (
+        run.time(LOW, 17, "split") / run.time(LOW, 17, "kernel")
+    ),
+    ("zhang2011", "utilization", 18): lambda run: (
+        100 * run.counted(LOW, 18, "warp_utilization_mean", probe="clocks")
+    ),
+    ("brodtkorb_part1", "v4_evaluation_faster", 1000): lambda run: (
+        run.time(B + "3", 1000, "evaluation") / run.time(B + "4", 1000, "evaluation")
+    ),
+    ("brodtkorb_part1", "apply_transactions", 1000): lambda run: (
+        run.counted(B + "4", 1000, SECTORS) / run.counted(B + "5", 1000, SECTORS)
+    ),
+    ("fitness_schemes", "stability", None): stability,
+}
+CONDITIONS: dict[str, tuple[float, float]] = {
+    "config_spread": (10, INF),
+    "partition_n_minus_11": (0, 0.1),
+    "utilization": (45, 65),
+    "apply_transactions": (2, INF),
+    "stability": (0, INF),
+}
+"""What the value must lie between; above 1 where nothing is said."""
+PRINTED = {
+    "conflict_free_alone": (1.08, 1),
+    "speedup_cpu_gtx480": (23.04, 1),
+    "l1_48_average": (1.14, 1),
+    "pool_distributed_speedup": (1.48, 1),
+    "utilization": (55.15, 0),
+    "stability": (0.0095, 0),
+}
+"""The printed number, and what it would be without an effect."""
+
+
+@pytest.mark.parametrize("device", ["h100", "h200"])
+@pytest.mark.parametrize(("name", "claim", "n"), FORMULAS)
+def test_a_verdict_is_what_the_records_say(
+    name: str, claim: str, n: int | None, device: str
+) -> None:
+    formula = FORMULAS[name, claim, n]
+    least, most = CONDITIONS.get(claim, (1, INF))
+    run = Run(REFERENCE / device / name)
+    value, drawn = formula(run), []
+    for at in product(run.rounds, repeat=len(run.rounds)):
+        run.at = at
+        drawn.append(formula(run))
+    low, high = np.percentile(np.repeat(drawn, 50), [2.5, 97.5])
+    share = sum(least < one < most for one in drawn) / len(drawn)
+
+    paper = load_paper(name)
+    alone = paper.model_copy(update={"claims": [paper.claim(claim)]})
+    (verdict,) = judge(alone, [with_baseline(observe(run.folder), observe(CPU().folder))])
+    (size,) = [size for size in verdict.sizes if size.n == n]
+    assert isinstance(size.value, Estimate)
+    assert size.value.value == pytest.approx(value, rel=1e-9)
+    if not size.value.exact:  # nqbench takes 2,000 of the draws, this test has them all
+        bounds = size.value.low, size.value.high
+        assert bounds == pytest.approx((low, high), abs=0.1 * (high - low))
+    if min(abs(share - 0.025), abs(share - 0.975)) > 0.005:
+        assert size.word == ("holds" if share > 0.975 else "fails" if share < 0.025 else "unclear")
+    if claim in PRINTED:
+        printed, null = PRINTED[claim]
+        assert size.effect is not None
+        assert size.effect.value == pytest.approx((value - null) / (printed - null), rel=1e-9)
