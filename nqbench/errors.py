@@ -47,14 +47,22 @@ class Place:
 class StudyError(NqbenchError):
     """A study file or a command line that cannot be carried out; nothing was run.
 
-    ``factor`` names the factor with the wrong level, where no place is known yet.
+    Where no place is known yet, ``factor`` names the factor with the wrong level, or ``keys`` lead
+    to the value in the study.
     """
 
-    def __init__(self, message: str, place: Place | None = None, factor: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        place: Place | None = None,
+        factor: str = "",
+        keys: tuple[str | int, ...] = (),
+    ) -> None:
         super().__init__(f"{place}: {message}" if place else message)
         self.message = message
         self.place = place
         self.factor = factor
+        self.keys = keys
 
 
 class NothingRuns(StudyError):
@@ -64,12 +72,14 @@ class NothingRuns(StudyError):
 class InfeasibleError(NqbenchError):
     """A configuration that makes no sense or exceeds a limit; the message names the limit.
 
-    ``factor`` names the factor to change, if it is known: a study then points at its line.
+    ``factor`` names the factor to change, or ``keys`` lead to the value in the study, if one of
+    them is known: a study then points at its line.
     """
 
-    def __init__(self, message: str, factor: str = "") -> None:
+    def __init__(self, message: str, factor: str = "", keys: tuple[str | int, ...] = ()) -> None:
         super().__init__(message)
         self.factor = factor
+        self.keys = keys
 
 
 class WrongDeviceError(InfeasibleError):

@@ -33,6 +33,7 @@ from nqbench.record import Record
 from nqbench.runs.folder import RunWriter, is_reference
 from nqbench.runs.reading import MANIFEST, newest, read_manifest
 from nqbench.system.machine import cpu_count
+from nqbench.workloads import bring
 
 Expand = Callable[[Any, DeviceFacts], list[Point]]
 MAX_COMPILERS: Final = 16
@@ -62,6 +63,8 @@ def run_study(
     started = time.monotonic()
     listener = listener or Listener()
     _look_first(out, fresh)
+    if (outside := getattr(study, "outside", None)) is not None:
+        bring(outside)  # its own workload: another study of that name may have come after it
     workers: Workers = WorkerPool(device_spec) if isolate else InProcess(device_spec)
     worker_start_s = time.monotonic() - started
     with closing(workers):

@@ -10,7 +10,7 @@ from itertools import product
 from math import prod
 from typing import Any, Final
 
-from nqbench import expressions
+from nqbench import expressions, workloads
 from nqbench.errors import InfeasibleError, NothingRuns, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import HOT, L2, PART, Level, Point, Program
@@ -42,11 +42,12 @@ def expand(
     nothing would run.
     """
     chosen = workload or _workload(study)
+    name = chosen.name if workload else study.workload
     check(study, chosen)
     check_size(study, facts.kind)
     points: list[Point] = []
     for sweep in study.sweeps:
-        expansion = _Expansion(study, sweep, chosen, facts)
+        expansion = _Expansion(study, sweep, chosen, name, facts)
         points += expansion.points()
         if warn is not None:
             for sentence in expansion.unused_exclusions():
@@ -81,21 +82,20 @@ def _skipped(points: Sequence[Point]) -> str:
 
 
 def _workload(study: Study) -> Workload:
-    from nqbench import workloads
-
     with study.source.at(("workload",)):
-        found: Workload = workloads.get(study.workload)
-    return found
+        return workloads.bring(study.outside)
 
 
 @dataclass(slots=True)
 class _Expansion:
-    """One sweep on one device. ``names`` collects what expressions may read, over all points;
-    ``removed`` how many combinations each condition left out, by its position."""
+    """One sweep on one device. ``found_as`` is the name that gets the workload, ``names`` collects
+    what expressions may read, over all points; ``removed`` how many combinations each
+    condition left out, by its position."""
 
     study: Study
     sweep: Sweep
     workload: Workload
+    found_as: str
     device: DeviceFacts
     names: set[str] = field(default_factory=set)
     removed: Counter[int] = field(default_factory=Counter)
@@ -181,6 +181,11 @@ class _Expansion:
             else:
                 resolved = self.workload.resolve(asked, system, self.device)
         except StudyError as error:
+            if error.keys:
+                about = context(self.sweep, given)
+                raise source.error(
+                    f"'{error.keys[-1]}': {error.message}{about}", error.keys
+                ) from error
             blamed = given.get(error.factor)
             with source.at(blamed.path if blamed else own.path if own else self.sweep.path):
                 raise
@@ -197,7 +202,7 @@ class _Expansion:
             late = [i for i in range(len(self.conditions)) if i not in early]
             if self.is_left_out(late, known, levels, given):
                 return None
-        names = (self.study.name, self.sweep.name, self.workload.name, system)
+        names = (self.study.name, self.sweep.name, self.found_as, system)
         return Point(*names, dict(factors), dict(derived), skip, program)
 
     def is_left_out(
@@ -271,6 +276,8 @@ class _Expansion:
         A factor followed by its value is the best match. ``memory`` or ``rows`` alone may be
         ordinary words, so names with an underscore come first, and a bare ``n`` does not count.
         """
+        if error.keys:
+            return error.keys
         if error.factor in given:
             return given[error.factor].path
         mentions: list[tuple[bool, bool, int, KeyPath]] = []

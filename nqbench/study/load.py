@@ -20,6 +20,7 @@ from nqbench.study.model import (
     Study,
     Sweep,
 )
+from nqbench.study.own_kernel import read_kernel
 from nqbench.study.packaged import find_study
 from nqbench.study.programs import read_programs
 from nqbench.study.report_items import OPTIONS, Form, ReportItem, ReportKind, kinds, values
@@ -27,6 +28,7 @@ from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepKeys
 from nqbench.study.yaml_marks import KeyPath, Source, fit, read
 from nqbench.system.suggest import listing, shown, suggestion
 from nqbench.vocabulary import is_counter
+from nqbench.workloads import KERNEL, Outside, bring
 
 _OTHER: Final[dict[Form, Form]] = {"table": "figure", "figure": "table"}
 
@@ -41,12 +43,13 @@ def load_study(given: Path | str | Mapping[str, Any]) -> Study:
     """
     source = read_dict(given) if isinstance(given, Mapping) else read(find_study(Path(given)))
     file = fit(source, StudyFile)
+    name = _workload(source, file)
     sizes = axes.sizes(source, file.n, ("n",)) if file.n is not None else None
     sweeps = _sweeps(source, file, sizes)
     return Study(
         name=file.name,
         about=file.about,
-        workload=file.workload,
+        workload=name,
         n=sizes,
         sweeps=sweeps,
         measure=_measure(source, file.measure, [sweep.name for sweep in sweeps]),
@@ -55,13 +58,27 @@ def load_study(given: Path | str | Mapping[str, Any]) -> Study:
             for index, item in enumerate(file.report)
         ),
         source=source,
+        kernel=source.data.get(KERNEL),
     )
+
+
+def _workload(source: Source, file: StudyFile) -> str:
+    """The name of the study's workload. One from outside is loaded here."""
+    if file.kernel is None:
+        if ":" in file.workload:
+            with source.at(("workload",)):
+                bring(Outside(file.name, str(source.path.parent.absolute()), file.workload))
+        return file.workload
+    if "workload" in source.data:
+        said = "'workload' and 'kernel' both say what is computed; keep one of them"
+        raise source.error(said, ("workload",))
+    return read_kernel(source, file.name, file.kernel).name
 
 
 def _sweeps(source: Source, file: StudyFile, sizes: Axis | None) -> tuple[Sweep, ...]:
     at_top = [key for key in SWEEP_KEYS if key in source.data]
     if file.sweeps is None:
-        if not at_top:
+        if not at_top and file.kernel is None:
             raise source.error(
                 "the study has nothing to run: it needs 'sweeps', or one sweep's keys at top level"
                 f" ({listing(SWEEP_KEYS)})"
@@ -153,7 +170,7 @@ def _check_name(source: Source, item: Item) -> None:
 def _check_given(source: Source, sweep: Sweep, sizes: Axis | None) -> None:
     """Every factor is given once, and there are sizes."""
     groups = {"fixed": sweep.fixed, "matrix": sweep.matrix, "zip": sweep.zip}
-    if not any(groups.values()) and not sweep.systems:
+    if not any(groups.values()) and not sweep.systems and KERNEL not in source.data:
         raise source.error(
             f"the sweep '{sweep.name}' is empty: it needs system, systems, fixed, matrix or zip",
             sweep.path,

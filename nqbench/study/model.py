@@ -13,6 +13,7 @@ from nqbench.point import HOT, Level, Program
 from nqbench.study.report_items import ReportItem
 from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.files import printable
+from nqbench.workloads import Outside
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 NAME_RULE: Final = (
@@ -174,6 +175,7 @@ class Study:
     measure: Measure
     report: tuple[ReportItem, ...]
     source: Source = field(repr=False, compare=False)
+    kernel: Mapping[str, Any] | None = None
 
     @property
     def path(self) -> Path:
@@ -184,6 +186,11 @@ class Study:
     def text(self) -> str:
         """The file's text."""
         return self.source.text
+
+    @property
+    def outside(self) -> Outside:
+        """What workers need besides nqbench: the study's folder, and its own kernel."""
+        return Outside(self.name, str(self.path.parent.absolute()), self.workload, self.kernel)
 
     def as_json(self) -> dict[str, Any]:
         """Plain form, as stored in manifests: the file's own keys, defaults filled in.
@@ -199,6 +206,7 @@ class Study:
             "name": self.name,
             "about": self.about,
             "workload": self.workload,
+            **({} if self.kernel is None else {"kernel": self.kernel}),
             "n": written.get("n"),
             "sweeps": sweeps,
             "measure": self.measure.as_json(),

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 from pydantic_core import PydanticCustomError
 
 from nqbench.study.model import NAME_PATTERN, NAME_RULE
+from nqbench.study.own_kernel import KernelFile
 from nqbench.study.report_items import OF_KERNEL, OPTIONS, REPORT_KINDS, kinds, values
 from nqbench.workloads.base import Factor, Workload
 
@@ -316,7 +317,14 @@ class StudyFile(SweepKeys):
 
     name: Name = Field(description="The study's name; its results go to a folder of this name.")
     about: str = Field("", description="One sentence: the question that the study answers.")
-    workload: str = Field("counting", description="What is computed.")
+    workload: str = Field(
+        "counting",
+        description="What is computed: a workload of nqbench or of an installed package, or one of"
+        " your own: package.module:OBJECT, ./file.py:OBJECT.",
+    )
+    kernel: KernelFile | None = Field(
+        None, description="In place of `workload`: a kernel of your own, a .cu file."
+    )
     sweeps: list[SweepFile] | None = Field(None, min_length=1, description="The sweeps, in order.")
     measure: MeasureFile = Field(
         default_factory=lambda: MeasureFile.model_validate({}), description="How to measure."

@@ -1,8 +1,8 @@
 """Reads YAML as plain data with the line of every key and value, and checks it against a form.
 
 YAML 1.1 silently converts words (``on`` to true, ``010`` to 8, ``1:30`` to 90). No value in a study
-is a truth value, a date or an octal number, so all of these are refused here, for every key. In a
-paper's file every value stays text, as printed.
+is a date or an octal number, and outside ``kernel`` none is a truth value, so all of these are
+refused here. In a paper's file every value stays text, as printed.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ MAX_BYTES: Final = 1_000_000
 
 MAX_NODES: Final = 100_000
 """Values in a file after its anchors are expanded: a few nested anchors can make billions."""
+
+FLAGS_UNDER: Final = ("kernel",)
+"""The part of a study that has flags: ``true`` and ``false``, written so."""
 
 _READINGS: Final = {
     "bool": "a truth value; put it in quotes if it is a name",
@@ -228,7 +231,7 @@ class _Reader:
             raise self.error("a key must be a word, not a list or a mapping", node)
         return str(node.value)
 
-    def scalar(self, node: yaml.ScalarNode, path: KeyPath) -> str | int | float:
+    def scalar(self, node: yaml.ScalarNode, path: KeyPath) -> str | int | float | bool:
         kind = node.tag.removeprefix(_TAG)
         written = node.value
         if self.as_text or kind in ("str", "value"):
@@ -243,6 +246,8 @@ class _Reader:
             number = SafeConstructor().construct_object(node)
             if isinstance(number, float) and ":" not in written:
                 return number
+        if kind == "bool" and path[:1] == FLAGS_UNDER and written in ("true", "false"):
+            return str(written) == "true"
         if kind in _READINGS:
             raise self.error(f"YAML reads {written} at '{_name(path)}' as {_READINGS[kind]}", node)
         raise self.error(f"the YAML tag {shown(node.tag)} has no meaning here", node)
@@ -289,6 +294,8 @@ def _sentence(
             close = nearest(value, re.findall(r"'([^']*)'", context["expected"]))
             hint = f"; did you mean '{close}'?" if close else ""
             return f"'{key}' takes {context['expected']}, not {shown(value)}{hint}"
+        case "bool_type":
+            return f"'{key}' takes true or false, not {_what(value)}"
         case "string_type":
             hint = "; put it in quotes" if isinstance(value, int | float) else ""
             return f"'{key}' takes text, not {_what(value)}{hint}"

@@ -1,54 +1,114 @@
 """The workloads, one folder each; they are found by their folders, without a list.
 
 A workload is imported when it is asked for. It is the object ``WORKLOAD`` of a package in this
-folder, or an object of any module, named ``package.module:object``.
+folder, an object that an installed package names under the entry point ``nqbench.workloads``, or an
+object of any module, named ``package.module:object``. A study may bring its own along
+(:func:`bring`): ``./file.py:object``, or a block ``kernel``.
 """
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
+from importlib import import_module, invalidate_caches
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path, PurePath
+from types import ModuleType
+from typing import Any, Final
 
 from nqbench import vocabulary
 from nqbench.errors import StudyError
 from nqbench.point import MEASURING
+from nqbench.system.python_files import load_file, module_name, where_raised
 from nqbench.system.suggest import nearest, suggestion
 from nqbench.workloads.base import Workload
 
 __all__ = [
+    "KERNEL",
+    "Outside",
+    "bring",
+    "brought",
     "find_system",
     "get",
     "launch_factors",
+    "module_of",
     "names",
+    "of_block",
+    "of_study",
     "phases",
     "probe_counters",
     "program_name",
     "with_systems",
 ]
 
+GROUP: Final = "nqbench.workloads"
+"""The entry point under which an installed package names its workloads."""
+OWN: Final = "own"
+"""The package for workloads that studies describe themselves; no workload of its own."""
+KERNEL: Final = "kernel"
+"""The key of such a description in a study, and what the names of such workloads begin with."""
+_brought: dict[str, Workload] = {}
+"""Workloads that studies have brought along into this process."""
+_outside: dict[str, Outside] = {}
+"""How they were brought, for its workers."""
+
 
 def names() -> tuple[str, ...]:
-    """Names of nqbench's workloads: the packages in this folder."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg))
+    """Names of nqbench's workloads (the packages in this folder) and of installed packages."""
+    here = {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg} - {OWN}
+    return (*sorted(here), *sorted(_installed().keys() - here))
 
 
 @cache
+def _installed() -> Mapping[str, EntryPoint]:
+    """The workloads of other installed packages, by name."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
 def get(name: str) -> Workload:
     """The workload of that name, or ``package.module:object``.
 
     Raises ``StudyError`` with the nearest name if there is none, or if it is not a ``Workload``.
     """
-    module, colon, attribute = name.partition(":")
-    if not colon:
-        if name not in names():
-            raise StudyError(f"no workload {name!r}; {suggestion(name, names())}")
-        module, attribute = f"{__name__}.{name}", "WORKLOAD"
+    return _brought.get(name) or _get(name)
+
+
+@cache
+def _get(name: str) -> Workload:
+    module, attribute = _place(name)
     try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise StudyError(f"workload {name!r} cannot be loaded: {error}") from error
+        imported = import_module(module)
+    except Exception as error:  # of a user's module
+        raise StudyError(f"workload {name!r} cannot be loaded: {where_raised(error)}") from error
+    return _object(name, imported, attribute)
+
+
+def _place(name: str) -> tuple[str, str]:
+    """The module and the attribute of a workload. Raises ``StudyError`` for an unknown name."""
+    module, colon, attribute = name.partition(":")
+    if colon and module == KERNEL:
+        raise StudyError(f"workload {name!r} is the kernel of a study that is not loaded here")
+    if colon:
+        return module, attribute
+    if name not in names():
+        raise StudyError(f"no workload {name!r}; {suggestion(name, names())}")
+    if name in _installed():
+        return _installed()[name].module, _installed()[name].attr
+    return f"{__name__}.{name}", "WORKLOAD"
+
+
+def _object(name: str, module: ModuleType, attribute: str) -> Workload:
+    found = getattr(module, attribute, None)
+    if found is None:
+        known = [n for n, value in vars(module).items() if isinstance(value, Workload)]
+        hint = suggestion(attribute, known) if known else "it has no workload"
+        file = PurePath(module.__file__ or name).name
+        raise StudyError(
+            f"workload {name!r} cannot be loaded: {file} has no object {attribute!r}; {hint}"
+        )
     if not isinstance(found, Workload):
         raise StudyError(
             f"workload {name!r} is a {type(found).__name__}, not a Workload; let its class inherit"
@@ -57,11 +117,80 @@ def get(name: str) -> Workload:
     return found
 
 
-def launch_factors(name: str) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What a study brings along, as plain data for workers.
+
+    ``folder`` is that of the study (absolute), ``workload`` its key of that name, ``kernel`` its
+    block of that name and ``study`` its own.
+    """
+
+    study: str
+    folder: str
+    workload: str
+    kernel: Mapping[str, Any] | None = None
+
+
+def bring(outside: Outside) -> Workload:
+    """Make a study's workload known to this process; :func:`get` finds it from then on.
+
+    The study's folder is searched for modules, after all others. Raises ``StudyError``.
+    """
+    folder, name = outside.folder, outside.workload
+    if ":" in name:
+        _outside[name] = outside
+    if outside.kernel is not None:
+        own = of_block(outside.study, outside.kernel, Path(folder))
+        _brought[own.name] = own
+        return own
+    file, colon, attribute = name.partition(":")
+    if colon and file.endswith(".py"):
+        try:
+            module = load_file(Path(folder) / file)
+        except StudyError as error:
+            said = f"workload {name!r} cannot be loaded: {error.message}"
+            raise StudyError(said) from error
+        _brought[name] = _object(name, module, attribute)
+    elif colon and folder not in sys.path:
+        sys.path.append(folder)
+        invalidate_caches()
+    return get(name)
+
+
+def brought() -> tuple[Outside, ...]:
+    """What studies have brought into this process, for its workers to bring too."""
+    return tuple(_outside.values())
+
+
+def of_block(study: str, block: Mapping[str, Any], folder: Path | None = None) -> Workload:
+    """The workload of a study's block ``kernel``; without its folder it cannot be planned."""
+    from nqbench.workloads.own.kernel import OwnKernel
+
+    return OwnKernel(study, block, folder)
+
+
+def of_study(study: Mapping[str, Any]) -> Workload:
+    """The workload of a recorded study, by its plain form. Raises ``StudyError``."""
+    if study.get(KERNEL):
+        return of_block(str(study.get("name", "")), study[KERNEL])
+    return get(str(study.get("workload", "counting")))
+
+
+def module_of(name: str) -> str:
+    """The module that holds a workload's object; empty for the kernel of a study."""
+    if name in _brought:
+        file = name.partition(":")[0]
+        return module_name(Path(file)) if file.endswith(".py") else ""
+    return _place(name)[0]
+
+
+def launch_factors(study: str | Mapping[str, Any]) -> tuple[str, ...]:
     """Factors that the name of a system leaves open, in the order of the workload, and those of the
-    measurement. For a workload that cannot be loaded here only the latter are known."""
+    measurement. ``study``: the name of a workload, or a recorded study. For a workload that cannot
+    be loaded here only the latter are known."""
     try:
-        factors = tuple(get(name).factors.values())
+        found = get(study) if isinstance(study, str) else of_study(study)
+        factors = tuple(found.factors.values())
     except StudyError:
         factors = ()
     return (*(factor.name for factor in factors if factor.launch), *MEASURING)
@@ -75,9 +204,19 @@ def program_name(name: str) -> str:
         return Workload.program
 
 
+def _all() -> Iterator[Workload]:
+    """Every workload by name; an installed package's that cannot be loaded is left out."""
+    for name in names():
+        try:
+            yield get(name)
+        except StudyError:
+            if name not in _installed():
+                raise
+
+
 def with_systems() -> list[Workload]:
     """The workloads that have named systems, those with the most first."""
-    found = [workload for name in names() if (workload := get(name)).systems]
+    found = [workload for workload in _all() if workload.systems]
     return sorted(found, key=lambda workload: -len(workload.systems))
 
 
@@ -96,11 +235,11 @@ def find_system(name: str) -> tuple[Workload, str]:
 def phases() -> Mapping[str, str]:
     """Every phase that a study, figure or claim may name, with its meaning: the common ones and
     those of nqbench's workloads."""
-    own = (get(name).phases for name in names())
+    own = (workload.phases for workload in _all())
     return {**vocabulary.PHASES, **{name: text for phases in own for name, text in phases.items()}}
 
 
 def probe_counters() -> Mapping[str, str]:
     """What instrumented kernels of nqbench's workloads count, with its meaning."""
-    own = (get(name).probe_counters for name in names())
+    own = (workload.probe_counters for workload in _all())
     return {name: text for counters in own for name, text in counters.items()}

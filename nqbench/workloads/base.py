@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from nqbench.errors import InfeasibleError, StudyError
@@ -54,6 +55,16 @@ class Resolved:
     derived: Mapping[str, int | float | str]
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Outputs compared with the right ones, element by element: how many are right, how many were
+    compared, and what is wrong (empty if nothing is)."""
+
+    right: int
+    total: int
+    fault: str = ""
+
+
 class Workload(ABC):
     """One kind of computation: its factors, its named systems, its plans, its right answers.
 
@@ -88,6 +99,9 @@ class Workload(ABC):
     core_work_per_s: float = 5e7
     """Units of ``work`` that one CPU core does in a second, within a factor of a few; for times
     predicted before the first launch."""
+
+    include: tuple[Path, ...] = ()
+    """Folders in which the files that its kernels include are searched."""
 
     no_variants: str = (
         "does not declare which of its instructions are arithmetic and which are memory"
@@ -132,6 +146,18 @@ class Workload(ABC):
         del factors
         return None
 
+    def reference(self, factors: Mapping[str, Level]) -> Mapping[str, Level] | None:
+        """The configuration whose outputs are the right ones of this one; ``None`` if there is none
+        or it is this one. It is launched once, untimed, for :meth:`compared`."""
+        del factors
+        return None
+
+    def compared(self, plan: Plan, outputs: Outputs, reference: Outputs | None) -> Compared | None:
+        """The outputs against the right ones, for workloads whose answer is an array; ``None`` for
+        those with an ``answer``. ``reference``: the outputs of :meth:`reference`."""
+        del plan, outputs, reference
+        return None
+
     def work(self, factors: Mapping[str, Level]) -> float:
         """Amount of work, in units of the workload's own (see ``core_work_per_s``).
 
@@ -152,6 +178,14 @@ class Workload(ABC):
         """
         del plan, outputs
         return {}
+
+    def identity(self) -> Mapping[str, Any]:
+        """What else its plans follow from, besides its modules and :meth:`files` (JSON)."""
+        return {}
+
+    def files(self) -> Sequence[Path]:
+        """Files that its plans follow from, besides those in the folders of its modules."""
+        return ()
 
     def count(self, name: str, *, full: bool = False, **parameters: Any) -> Any:
         """A number that follows from the algorithm without a run; ``count`` in claims.

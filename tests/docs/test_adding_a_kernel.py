@@ -40,7 +40,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     folder = str(tmp_path / "nqbench" / "workloads")
     monkeypatch.setattr(nqbench.workloads, "__path__", [*nqbench.workloads.__path__, folder])
     yield tmp_path
-    nqbench.workloads.get.cache_clear()
+    nqbench.workloads._get.cache_clear()
     sys.modules.pop("nqbench.workloads.signs", None)
 
 

@@ -15,7 +15,7 @@ from nqbench.measure.identity.environment import digest
 from nqbench.measure.identity.keys import Keys, WorkloadFiles, workload_files
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
-from nqbench.workloads import get as find_workload
+from nqbench.workloads import _get
 from tests.measure.toy import point
 
 FACTS = DeviceFacts("GPU", "cuda", (9, 0), 4)
@@ -80,7 +80,7 @@ def lone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "lone_workload.py").write_text(LONE)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
-    find_workload.cache_clear()
+    _get.cache_clear()
     sys.modules.pop("lone_workload", None)
 
 

@@ -160,7 +160,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     yield made
     for name in [n for n in sys.modules if n.partition(".")[0] == PACKAGE]:
         del sys.modules[name]
-    nqbench.workloads.get.cache_clear()
+    nqbench.workloads._get.cache_clear()
 
 
 Change = Callable[[Bench], object]

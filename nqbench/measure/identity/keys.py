@@ -17,7 +17,7 @@ import json
 import platform
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
 from nqbench.system.versions import __version__
 from nqbench.workloads import get as find_workload
+from nqbench.workloads import module_of
 
 KEY_VERSION: Final = 2
 """Of the way keys are made; 1 hashed the Python modules of nqbench itself."""
@@ -78,7 +79,7 @@ class Keys:
         on_cpu = runs_on_cpu(point)
         program = point.program
         own = {"program": program.as_json()} if program else {}
-        parts = {
+        parts: dict[str, Any] = {
             "key_version": KEY_VERSION,
             "nqbench": __version__,
             "sweep": point.sweep,
@@ -90,6 +91,8 @@ class Keys:
             "where": self._cpu if on_cpu else self._device,
             **own,
         }
+        if described := find_workload(point.workload).identity():
+            parts["described"] = dict(described)
         text = json.dumps(parts, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
@@ -159,16 +162,17 @@ def workload_files(name: str, *, on_cpu: bool) -> list[Path]:
     """
     workload = find_workload(name)
     modules = {base.__module__ for base in type(workload).__mro__} - NOT_DEFINING
-    if ":" in name:
-        modules.add(name.partition(":")[0])
+    modules.add(module_of(name))
     # Editors keep temporary files in the folder; their names begin with a dot.
-    inside = {path for module in modules for path in _folder(module)}
+    named = {*workload.files()}
+    inside = {path for module in modules for path in _folder(module)} | named
     found = sorted(path for path in inside if not path.name.startswith("."))
     python = [path for path in found if path.suffix == ".py"]
     if on_cpu:
         return python
     kernels = [path for path in found if path.suffix in KERNEL_SUFFIXES]
-    return python + sorted(_with_includes(kernels))
+    other = named - {*python, *kernels}
+    return python + sorted(_with_includes(kernels, workload.include) | other)
 
 
 def _folder(name: str) -> Iterable[Path]:
@@ -186,11 +190,11 @@ def _folder(name: str) -> Iterable[Path]:
     return (own,) if own.parent in installed else own.parent.glob("*")
 
 
-def _with_includes(starts: Iterable[Path]) -> set[Path]:
-    """Kernel sources and what they include with quotes, from any folder."""
+def _with_includes(starts: Iterable[Path], folders: Sequence[Path]) -> set[Path]:
+    """Kernel sources and what they include, from beside them and from ``folders``."""
     found: set[Path] = set()
     for start in starts:
-        found |= {start.resolve(), *headers_of(start, _text(start), _text)}
+        found |= {start.resolve(), *headers_of(start, _text(start), _text, folders)}
     return found
 
 

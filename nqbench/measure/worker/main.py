@@ -31,6 +31,7 @@ from nqbench.measure.worker.messages import (
     encode,
 )
 from nqbench.system.crash import write_crash
+from nqbench.workloads import bring
 
 PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 CHUNK: Final = 1 << 16
@@ -78,6 +79,12 @@ def serve(requests: queue.Queue[Message | None], output: BinaryIO) -> None:
 
     first = requests.get()
     if not isinstance(first, Open):
+        return
+    try:
+        for outside in first.outside:
+            bring(outside)
+    except NqbenchError as error:
+        send(Refused(type(error).__name__, str(error)))
         return
     if first.spec is None:
         from nqbench.measure.worker.precompile import compile_point

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,13 +16,18 @@ from nqbench.facts import DeviceFacts
 from nqbench.measure.sampling.measurement import Measurement, plain
 from nqbench.measure.sampling.sampling import Policy
 from nqbench.point import Point
+from nqbench.workloads import Outside, brought
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Open the device ``spec``; ``None`` for a worker that compiles and needs no device."""
+    """Open the device ``spec``; ``None`` for a worker that compiles and needs no device.
+
+    ``outside``: what studies have brought into the runner's process.
+    """
 
     spec: str | None
+    outside: tuple[Outside, ...] = field(default_factory=brought)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,7 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "policy": lambda data: Policy(**data),
         "facts": DeviceFacts.from_dict,
         "hello": _hello,
+        "outside": lambda data: tuple(Outside(**one) for one in data),
         "measurement": Measurement.from_json,
     }
 )
@@ -152,6 +158,10 @@ def decode(line: bytes) -> Message:
 def _fields(value: Any) -> dict[str, Any]:
     found = {f.name: getattr(value, f.name) for f in fields(value)}
     return {
-        name: _fields(inner) if is_dataclass(inner) else plain(inner)
+        name: [_fields(one) for one in inner]
+        if isinstance(inner, tuple) and inner and is_dataclass(inner[0])
+        else _fields(inner)
+        if is_dataclass(inner)
+        else plain(inner)
         for name, inner in found.items()
     }

@@ -20,6 +20,7 @@ from nqbench.errors import (
     InfeasibleError,
     LaunchError,
     LaunchTimeout,
+    NqbenchError,
 )
 from nqbench.measure.sampling.measurement import PROFILED, Measurement, plain, scalars
 from nqbench.measure.sampling.phases import phases_of
@@ -30,9 +31,9 @@ from nqbench.measure.sampling.warmup import TIME_SHARE, WarmUp, warm_up
 from nqbench.measure.variants import runs_on_cpu, workload_of
 from nqbench.measure.worker.messages import Hello, MeasureRequest
 from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, Outputs, Plan, ProgramPlan
-from nqbench.point import COLD, HOT, L2
+from nqbench.point import COLD, HOT, L2, Point
 from nqbench.system.timing import timed
-from nqbench.workloads.base import FAULT, Workload
+from nqbench.workloads.base import FAULT, Compared, Workload
 
 VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 
@@ -48,6 +49,7 @@ class Session:
         self._cpu: CpuDevice | None = None
         self._sensor, self._no_sensor = sensor_of(self.device)
         self._idle = True
+        self._references: dict[tuple[str, str], Outputs] = {}
         if self.device.timed:
             median_rank(1)  # imports scipy: a second, better spent now than while sampling
 
@@ -146,7 +148,7 @@ class Session:
         found.telemetry = {**scalars(timer.last.detail), **found.telemetry}
         with found.spending("check"):
             reduce_s = 0.0
-            answer = prepared.known_answer()
+            answer, compared = prepared.known_answer(), None
             if answer is None:
                 if request.timed and isinstance(plan, KernelPlan):
                     (outputs, answer), reduce_s = timed(lambda: _reduce(workload, plan, prepared))
@@ -157,13 +159,40 @@ class Session:
                     # Not the device's counters: those would count the instrumentation too.
                     found.counters = dict(workload.counters(plan, outputs))
                     found.ended_by = "probed"
-            self._check(answer, workload.expected(point.configuration), found)
+                other = self._reference(workload, point, request.timeout_s)
+                compared = workload.compared(plan, outputs, other)
+            if compared is not None:
+                _judge(compared, found)
+            else:
+                self._check(answer, workload.expected(point.configuration), found)
         if found.value_s is not None:
             # Last: a program runs once more for it, and its answer was checked as it was timed.
             with found.spending("phases"):
                 if isinstance(plan, ProgramPlan):
                     self._beat()
                 found.phases = phases_of(plan, prepared, found, reduce_s, request.timeout_s)
+
+    def _reference(self, workload: Workload, point: Point, timeout_s: float) -> Outputs | None:
+        """The outputs of the point whose outputs are this one's right ones, launched once.
+
+        Raises ``LaunchError`` if it did not run.
+        """
+        factors = workload.reference(point.configuration)
+        if factors is None:
+            return None
+        wanted = (point.workload, repr(sorted(factors.items())))
+        if wanted not in self._references:
+            self._beat()
+            try:
+                plan = workload.plan(factors, None, self.device.facts)
+                with self.device.prepare(plan) as prepared:
+                    prepared.launch(timeout_s)
+                    self._references = {wanted: prepared.fetch()}
+            except NqbenchError as error:
+                failed = LaunchError(f"the reference that it is checked against failed: {error}")
+                failed.fatal = getattr(error, "fatal", False)
+                raise failed from error
+        return self._references[wanted]
 
     def _time(self, timer: Timer, request: MeasureRequest, found: Measurement) -> None:
         """Warm up, then sample with the device's state watched."""
@@ -235,6 +264,17 @@ class Session:
             return plan
         chosen = {VISIBLE: f"GPU-{uuid}", **plan.program.environment}
         return replace(plan, program=replace(plan.program, environment=chosen))
+
+
+def _judge(compared: Compared, found: Measurement) -> None:
+    """Store how many elements are right, of how many; a wrong one is a wrong answer."""
+    found.answer, found.expected = str(compared.right), str(compared.total)
+    if compared.right == compared.total and not compared.fault:
+        return
+    wrong = compared.total - compared.right
+    are = "element is" if wrong == 1 else "elements are"
+    said = f"; {wrong} of {compared.total} {are} wrong" if wrong else ""
+    found.fail("wrong", f"{compared.fault}{said}; nothing was timed")
 
 
 def _reduce(workload: Workload, plan: Plan, prepared: Prepared) -> tuple[Outputs, int | None]:

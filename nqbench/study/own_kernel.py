@@ -1,0 +1,416 @@
+"""The block ``kernel`` of a study: its grammar, and its checks with file and line.
+
+The descriptions are the reference documentation, see :mod:`nqbench.study.schema`. What the keys do
+is in :mod:`nqbench.workloads.own`.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Collection, Iterator
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import CoreSchema
+
+from nqbench import expressions
+from nqbench.errors import StudyError
+from nqbench.study.yaml_marks import Source
+from nqbench.system.suggest import nearest_file, shown, suggestion
+from nqbench.vocabulary import COUNTERS
+from nqbench.workloads import KERNEL, phases
+from nqbench.workloads.own import arrays
+from nqbench.workloads.own.kernel import BRACES, NUMPY_FILE, OwnKernel
+
+TIME: Final = "time"
+CONTENTS: Final = ("zeros", "ones", "arange", "random")
+_SOURCES: Final = ("equals", "function", "reference", "file")
+"""Where the right contents of a checked buffer come from: one of these."""
+_EXPRESSION: Final[dict[str, Any]] = {
+    "description": "A number, or an expression over n, the factors, the block's `values` and"
+    " device.* ('ceil(n / tile)').",
+    "anyOf": [{"type": "integer"}, {"type": "number"}, {"type": "string", "minLength": 1}],
+}
+Expression = Annotated[int | float | str, WithJsonSchema(_EXPRESSION)]
+_DTYPE: Final = {"enum": [*arrays.DTYPES]}
+Dtype = Annotated[str, WithJsonSchema(_DTYPE)]
+_PLACES: Final = {"type": "array", "items": _EXPRESSION, "minItems": 1, "maxItems": 3}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _Short(_Strict):
+    """A form with a short one: a single value in place of keys with values.
+
+    ``short`` is the key that the value belongs to, and the JSON Schema of the value.
+    """
+
+    short: ClassVar[tuple[str, dict[str, Any]]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _long(cls, given: Any) -> Any:
+        return given if isinstance(given, dict) else {cls.short[0]: given}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [cls.short[1], handler(core)]}
+
+
+class ArgumentFile(_Short):
+    """A buffer (``length`` or ``shape``, or contents that have one), or a scalar (``value``; by
+    default the factor or value of its name)."""
+
+    short = ("dtype", _DTYPE)
+
+    dtype: Dtype = Field(description="Type of an element, as numpy names it.")
+    length: Expression | None = Field(None, description="Elements of a buffer.")
+    shape: list[Expression] | None = Field(
+        None, min_length=1, description="In place of `length`: the shape that expressions see."
+    )
+    contents: Expression | None = Field(
+        None,
+        description="What a buffer holds when a launch starts: zeros, ones, arange, random, a FILE"
+        ".npy, or an expression of numpy ('np.sort(rng.random(n))'). Left out: nothing, the kernel"
+        " writes it.",
+    )
+    seed: int = Field(0, ge=0, description="Of `random` and of `rng` in an expression.")
+    restore: bool = Field(
+        False,
+        description="The kernel changes the buffer: its contents are put back before every launch,"
+        " untimed. Checked buffers always are.",
+    )
+    value: Expression | None = Field(None, description="Of a scalar.")
+
+
+class VariableFile(_Strict):
+    """Contents of a ``__constant__`` or ``__device__`` variable."""
+
+    dtype: Dtype = Field(description="Type of an element, as numpy names it.")
+    length: Expression | None = Field(None, description="Elements to fill, from the first.")
+    shape: list[Expression] | None = Field(None, min_length=1, description="In place of `length`.")
+    contents: Expression = Field(description="As of a buffer.")
+    seed: int = Field(0, ge=0, description="As of a buffer.")
+
+
+class FactorFile(_Short):
+    """A factor of the user's own."""
+
+    short = ("levels", {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1})
+
+    levels: list[int | str] | None = Field(None, min_length=1, description="Names or numbers.")
+    range: list[int] | None = Field(
+        None, min_length=2, max_length=2, description="Any whole number from the first to the last."
+    )
+    meaning: str = Field("", description="What it means, for tables and `nqbench kernels`.")
+    launch: bool = Field(
+        False,
+        description="It is launch geometry, which the name of a system leaves open: labels show it"
+        " beside the system.",
+    )
+    default: int | str | None = Field(None, description="Its level where a sweep leaves it out.")
+
+
+class MetricFile(_Short):
+    """A metric derived from the time, counters and factors."""
+
+    short = ("value", _EXPRESSION)
+
+    value: Expression = Field(description="An expression, see `metrics`.")
+    better: Literal["higher", "lower"] = Field("higher", description="Which direction is good.")
+
+
+class CheckFile(_Short):
+    """The right contents of a buffer after a launch: one of equals, function, reference, file."""
+
+    short = ("equals", {"type": "string", "minLength": 1})
+
+    equals: Expression | None = Field(
+        None, description="An expression of numpy over the buffers with contents, n and factors."
+    )
+    function: str | None = Field(
+        None,
+        pattern=r"^[^:]+\.py:[A-Za-z_]\w*$",
+        description="FILE.py:NAME: a Python function that returns them; its parameters are named"
+        " like buffers with contents, scalars and factors, and get these.",
+    )
+    reference: dict[str, int | str] | None = Field(
+        None,
+        min_length=1,
+        description="Levels of another point, which is launched once: its contents of the buffer"
+        " are the right ones ({variant: naive}).",
+    )
+    file: str | None = Field(None, pattern=r"\.npy$", description="A FILE.npy with them.")
+    relative: float = Field(0.0, ge=0, description="Tolerance, as a part of the right value.")
+    absolute: float = Field(0.0, ge=0, description="Tolerance in addition, in the value's unit.")
+
+
+class KernelFile(_Strict):
+    """A kernel of the user's own: a .cu file and everything it takes to run and check it."""
+
+    source: str = Field(description="The .cu file, named from the study's folder.")
+    entry: str = Field(
+        description="The __global__ function; parts in braces are replaced by factors:"
+        " transpose<{tile}, {pad}>."
+    )
+    arguments: dict[str, ArgumentFile] = Field(
+        default={},
+        description="Buffers and scalars in the order in which the kernel takes them. A type alone"
+        " is a scalar with the value of the factor of its name: {n: int32}.",
+    )
+    variables: dict[str, VariableFile] = Field(
+        default={}, description="Contents of __constant__ and __device__ variables, by their names."
+    )
+    grid: Annotated[Any, WithJsonSchema({"anyOf": [_EXPRESSION, _PLACES]})] = Field(
+        description="Blocks: one to three expressions."
+    )
+    block: Annotated[Any, WithJsonSchema({"anyOf": [_EXPRESSION, _PLACES]})] = Field(
+        description="Threads per block: one to three expressions."
+    )
+    shared: Expression = Field(0, description="Bytes of dynamic shared memory per block.")
+    cooperative: bool = Field(False, description="A cooperative launch (grid sync).")
+    macros: dict[str, Expression] = Field(
+        default={}, description="Macros for the compiler: NAME: expression, as -DNAME=value."
+    )
+    include: list[str] = Field(
+        default=[], description="Folders to search for included files, from the study's folder."
+    )
+    options: list[str] = Field(
+        default=[], description="Further options of the compiler; factors in braces."
+    )
+    values: dict[str, Expression] = Field(
+        default={}, description="Numbers with a name, for the other expressions and conditions."
+    )
+    factors: dict[str, FactorFile] = Field(
+        default={}, description="Factors: NAME: [levels], or keys with values."
+    )
+    systems: dict[str, dict[str, int | str]] = Field(
+        default={}, description="Named combinations of levels, for `system` and `systems`."
+    )
+    metrics: dict[str, MetricFile] = Field(
+        default={},
+        description="Derived metrics: NAME: expression over time (seconds), phases, counters, n,"
+        " factors and `values` ({GB/s: 8 * n * n / time / 1e9}). Tables show them, `value` takes"
+        " their names.",
+    )
+    check: dict[str, CheckFile] = Field(
+        default={}, description="The right contents of buffers: BUFFER: expression of numpy."
+    )
+    work: Expression | None = Field(
+        None, description="Amount of work, in any unit, to predict times; by default the threads."
+    )
+
+
+def read_kernel(source: Source, study: str, file: KernelFile) -> OwnKernel:
+    """The workload of a study's block. Raises ``StudyError`` with file:line for a mistake."""
+    block = source.data[KERNEL]
+    made = OwnKernel(study, block, source.path.parent.absolute())
+    reader = _Checks(source, file, made)
+    reader.names()
+    reader.factors()
+    reader.numbers()
+    reader.arrays()
+    reader.checks()
+    reader.files()
+    return made
+
+
+class _Checks:
+    """The checks of one block beyond its form."""
+
+    def __init__(self, source: Source, file: KernelFile, kernel: OwnKernel) -> None:
+        self.source, self.file, self.kernel = source, file, kernel
+        self.known = [*kernel.factors]
+        """Names that expressions over numbers may read."""
+        self.scalars = [name for name, given in kernel.arguments.items() if "value" in given]
+
+    def error(self, message: str, *keys: str | int) -> StudyError:
+        return self.source.error(message, (KERNEL, *keys))
+
+    def names(self) -> None:
+        """Names are words, and mean one thing."""
+        seen: dict[str, str] = dict.fromkeys(self.kernel.factors, "factors")
+        for group in ("values", "arguments", "variables"):
+            for name in getattr(self.file, group):
+                if not name.isidentifier() or keyword.iskeyword(name) or name in ("np", "rng"):
+                    said = f"'{name}' cannot be a name: expressions could not read it; call it in_"
+                    raise self.error(said.replace("in_", f"{name}_"), group, name)
+                own = self.kernel.arguments.get(name, {}).get("value") == name
+                if name in seen and not own:
+                    said = f"'{name}' is a name under {seen[name]} too; give each its own name"
+                    raise self.error(said, group, name)
+                seen[name] = group
+
+    def factors(self) -> None:
+        """Entries have levels or a range; levels that systems name exist."""
+        for name, given in self.file.factors.items():
+            if not name.isidentifier() or keyword.iskeyword(name):
+                raise self.error(f"'{name}' cannot be a factor; take a word", "factors", name)
+            if given.levels is not None and given.range is not None:
+                said = f"'{name}' has levels and a range; keep one of them"
+                raise self.error(said, "factors", name)
+            if given.range is not None and given.range[0] > given.range[1]:
+                said = f"the range {given.range} is empty; write the smaller end first"
+                raise self.error(said, "factors", name, "range")
+        for system, levels in self.file.systems.items():
+            for name in levels:
+                if name not in self.kernel.factors:
+                    hint = suggestion(name, self.kernel.factors)
+                    said = f"unknown factor '{name}'; {hint}"
+                    raise self.error(said, "systems", system, name)
+
+    def numbers(self) -> None:
+        """Expressions over numbers, and the parts in braces of texts."""
+        file = self.file
+        for name, text in file.values.items():
+            self.number(text, self.known, "values", name)
+            self.known.append(name)
+        for key in ("grid", "block"):
+            given = getattr(file, key)
+            parts = given if isinstance(given, list) else [given]
+            if not 1 <= len(parts) <= 3:
+                raise self.error(f"'{key}' takes one to three expressions", key)
+            for index, part in enumerate(parts):
+                path = (key, index) if isinstance(given, list) else (key,)
+                if not isinstance(part, int | float | str):
+                    said = f"'{key}' takes numbers and expressions, not {shown(part)}"
+                    raise self.error(said, *path)
+                self.number(part, self.known, *path)
+        self.number(file.shared, self.known, "shared")
+        self.number(file.work, self.known, "work")
+        for name, text in file.macros.items():
+            self.number(text, self.known, "macros", name)
+        self.text(file.entry, "entry")
+        self.text(file.source, "source")
+        for index, option in enumerate(file.options):
+            self.text(option, "options", index)
+        readable = [*self.known, TIME, *phases(), *COUNTERS]
+        for name, metric in file.metrics.items():
+            if name in (TIME, *phases(), *COUNTERS):
+                raise self.error(f"'{name}' has a meaning already; rename it", "metrics", name)
+            self.number(metric.value, readable, "metrics", name)
+
+    def number(self, text: Any, known: Collection[str], *keys: str | int) -> None:
+        """An expression over numbers. Raises ``StudyError`` for an unknown name."""
+        if not isinstance(text, str):
+            return
+        with self.source.at((KERNEL, *keys), f"'{_word(keys)}': "):
+            parsed = expressions.parse(text, expressions.STUDY)
+            for name in sorted(parsed.names - set(known)):
+                said = expressions.unknown_name(text, name, known, expressions.STUDY)
+                raise StudyError(said)
+
+    def text(self, text: str, *keys: str | int) -> None:
+        for match in BRACES.finditer(text):
+            self.number(match[1], self.known, *keys)
+
+    def arrays(self) -> None:
+        """Types, sizes and contents of buffers, scalars and variables."""
+        readable = [*self.known, *self.scalars]
+        for group in ("arguments", "variables"):
+            for name, given in getattr(self.file, group).items():
+                if given.dtype not in arrays.DTYPES:
+                    hint = suggestion(given.dtype, arrays.DTYPES)
+                    said = f"'{name}' has the dtype {shown(given.dtype)}; {hint}"
+                    raise self.error(said, group, name, "dtype")
+                if name in self.scalars:
+                    self.scalar(name, given)
+                    continue
+                self.array(name, given, readable, group)
+                if given.contents is not None:
+                    readable.append(name)
+
+    def array(self, name: str, given: Any, readable: Collection[str], group: str) -> None:
+        """A buffer or variable: what is given together, and its expressions."""
+        if given.length is not None and given.shape is not None:
+            said = f"'{name}' has a length and a shape; keep one of them"
+            raise self.error(said, group, name, "shape")
+        sized = given.length is not None or given.shape is not None
+        if not sized and (given.contents is None or given.contents in CONTENTS):
+            said = f"'{name}' needs a length or a shape; a scalar needs a value"
+            raise self.error(said, group, name)
+        self.number(given.length, self.known, group, name, "length")
+        for index, part in enumerate(given.shape or ()):
+            self.number(part, self.known, group, name, "shape", index)
+        what = given.contents
+        if isinstance(what, str) and what not in CONTENTS and not what.endswith(NUMPY_FILE):
+            self.over_arrays(what, readable, group, name, "contents")
+
+    def scalar(self, name: str, given: ArgumentFile) -> None:
+        for key in ("length", "shape", "contents"):
+            if getattr(given, key) is not None:
+                said = f"'{name}' has a value, so it is a scalar, and a {key}; keep one of them"
+                raise self.error(said, "arguments", name, key)
+        value = name if given.value is None else given.value
+        if given.value is None and name not in self.known:
+            hint = suggestion(name, self.known)
+            said = f"'{name}' is a type alone, so a scalar, but no factor is called so; {hint}"
+            raise self.error(f"{said}; a buffer needs a length", "arguments", name)
+        self.number(value, self.known, "arguments", name, "value")
+
+    def over_arrays(self, text: str, known: Collection[str], *keys: str | int) -> None:
+        """An expression of numpy. Raises ``StudyError`` for one that is not allowed."""
+        with self.source.at((KERNEL, *keys), f"'{_word(keys)}': "):
+            arrays.check_names(text, known)
+
+    def checks(self) -> None:
+        """Every check names a buffer and one source of the right contents."""
+        buffers = self.kernel.buffers
+        filled = [name for name, given in buffers.items() if given.get("contents") is not None]
+        known = [*self.known, *self.scalars, *filled, *self.file.variables]
+        for name, given in self.file.check.items():
+            if name not in buffers:
+                hint = suggestion(name, buffers) if buffers else "the kernel has none"
+                raise self.error(f"'check' names buffers, not '{name}'; {hint}", "check", name)
+            chosen = [key for key in _SOURCES if getattr(given, key) is not None]
+            if len(chosen) != 1:
+                said = f"the check of '{name}' needs one of {', '.join(_SOURCES)}"
+                raise self.error(said, "check", name)
+            if isinstance(given.equals, str):
+                self.over_arrays(given.equals, known, "check", name, "equals")
+            for factor in given.reference or {}:
+                if factor not in self.kernel.factors:
+                    hint = suggestion(factor, self.kernel.factors)
+                    said = f"unknown factor '{factor}' under 'reference'; {hint}"
+                    raise self.error(said, "check", name, "reference", factor)
+
+    def files(self) -> None:
+        """Every file and folder is there (names with braces are looked for when they are known)."""
+        for keys, name in self.named_files():
+            path = self.kernel.folder / name
+            if BRACES.search(name) or (path.is_dir() if keys[0] == "include" else path.is_file()):
+                continue
+            what = "folder" if keys[0] == "include" else "file"
+            close = nearest_file(path, path.suffix)
+            hint = f"; did you mean {close.name}?" if close else ", seen from the study's folder"
+            raise self.error(f"'{_word(keys)}': there is no {what} {name}{hint}", *keys)
+
+    def named_files(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        yield ("source",), self.file.source
+        for index, folder in enumerate(self.file.include):
+            yield ("include", index), folder
+        for group in ("arguments", "variables"):
+            for name, given in getattr(self.file, group).items():
+                what = getattr(given, "contents", None)
+                if isinstance(what, str) and what.endswith(NUMPY_FILE):
+                    yield (group, name, "contents"), what
+        for name, check in self.file.check.items():
+            if check.file:
+                yield ("check", name, "file"), check.file
+            if check.function:
+                yield ("check", name, "function"), check.function.partition(":")[0]
+
+
+def _word(keys: tuple[str | int, ...]) -> str:
+    return next(str(key) for key in reversed(keys) if isinstance(key, str))

@@ -1,0 +1,314 @@
+"""Expressions over arrays: ``a.T``, ``np.cumsum(x)``, ``rng.integers(0, 256, n)``.
+
+A study's own kernel says with them what its buffers hold and what they should hold afterwards. The
+text is parsed, every node checked against the lists below, and evaluated here: no ``eval``, no
+loops, no strings but names of types and subscripts of ``einsum``, no functions that touch files or
+make Python objects. What needs more is a Python function (``function: check.py:expected``).
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import StudyError
+from nqbench.system.suggest import suggestion
+
+MAX_LENGTH: Final = 1000
+"""Characters of an expression, as of those over numbers."""
+MAX_BITS: Final = 1024
+"""Bits of a whole number that a power or shift may give."""
+
+DTYPES: Final = (
+    *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+)
+"""Types of buffers and scalars, as numpy names them."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FUNCTIONS: Final = _words(
+    """abs absolute add all allclose any arange arccos arcsin arctan arctan2 argmax argmin
+    argpartition argsort around array array_equal asarray atleast_1d atleast_2d average bincount
+    bitwise_and bitwise_count bitwise_or bitwise_xor broadcast_to cbrt ceil clip column_stack
+    concatenate conj convolve copysign correlate cos cosh count_nonzero cross cumprod cumsum deg2rad
+    diag diagonal diff digitize divide divmod dot einsum empty_like equal exp exp2 expand_dims expm1
+    eye fabs flip flipud fliplr float_power floor floor_divide fmax fmin fmod full full_like gcd
+    greater greater_equal heaviside histogram hypot identity imag inner interp invert isfinite isin
+    isinf isnan kron lcm left_shift less less_equal lexsort linspace log log10 log1p log2
+    logical_and logical_not logical_or logical_xor logspace matmul max maximum mean median meshgrid
+    min minimum mod moveaxis multiply nan_to_num negative nonzero not_equal ones ones_like outer
+    packbits pad
+    partition percentile power prod quantile rad2deg ravel real reciprocal remainder repeat reshape
+    right_shift rint roll rot90 round searchsorted sign sin sinc sinh sort split sqrt square squeeze
+    stack std subtract sum swapaxes take take_along_axis tan tanh tensordot tile trace transpose tri
+    tril triu true_divide trunc unique unpackbits vander var vdot vstack where zeros
+    zeros_like"""
+)
+INNER: Final[Mapping[str, frozenset[str]]] = {
+    "linalg": _words("cholesky det eigvalsh inv norm solve"),
+    "fft": _words("fft fft2 fftn fftshift ifft ifft2 ifftn irfft rfft"),
+}
+CONSTANTS: Final = frozenset(("pi", "e", "inf", "nan", "newaxis", *DTYPES))
+METHODS: Final = _words(
+    """all any argmax argmin argsort astype clip conj copy cumprod cumsum diagonal dot flatten max
+    mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes take
+    trace transpose var view"""
+)
+PROPERTIES: Final = frozenset(("T", "shape", "size", "ndim", "dtype", "real", "imag"))
+DRAWS: Final = _words(
+    """binomial choice exponential geometric integers normal permutation permuted poisson random
+    standard_normal uniform"""
+)
+"""What ``rng``, a numpy generator started from the seed, can draw."""
+PLAIN: Final[Mapping[str, Callable[..., Any]]] = {
+    **{"abs": abs, "float": float, "int": int, "len": len, "max": max, "min": min, "round": round},
+}
+_WORDS: Final = {"True": True, "False": False, "None": None}
+_BINARY: Final[Mapping[type[ast.AST], Callable[[Any, Any], Any]]] = {
+    **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul},
+    **{ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod},
+    **{ast.Pow: operator.pow, ast.MatMult: operator.matmul},
+    **{ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor},
+    **{ast.LShift: operator.lshift, ast.RShift: operator.rshift},
+}
+_UNARY: Final[Mapping[type[ast.AST], Callable[[Any], Any]]] = {
+    **{ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert},
+    ast.Not: operator.not_,
+}
+_COMPARE: Final[Mapping[type[ast.AST], Callable[[Any, Any], Any]]] = {
+    **{ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le},
+    **{ast.Gt: operator.gt, ast.GtE: operator.ge},
+}
+_NODES: Final = (
+    *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.Attribute, ast.Call, ast.keyword),
+    *(
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.Compare,
+        ast.IfExp,
+        ast.Subscript,
+        ast.Slice,
+        ast.Tuple,
+        ast.List,
+    ),
+    *(*_BINARY, *_UNARY, *_COMPARE),
+)
+_NUMBERS: Final = (int, float, complex, np.ndarray, np.generic)
+
+
+@lru_cache(maxsize=256)
+def parse(text: str) -> ast.Expression:
+    """Check the form of an expression. Raises ``StudyError`` (without a place)."""
+    if len(text) > MAX_LENGTH:
+        raise StudyError(f"the expression is longer than {MAX_LENGTH} characters")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise StudyError(
+            f"`{text}` is not an expression over arrays, such as a.T or np.cumsum(x)"
+        ) from error
+    for node in ast.walk(tree):
+        _check(node, text)
+    return tree
+
+
+def names_in(text: str) -> set[str]:
+    """The names that an expression reads, ``np`` and ``rng`` excluded. Raises ``StudyError``."""
+    read = {node.id for node in ast.walk(parse(text)) if isinstance(node, ast.Name)}
+    return read - {"np", "rng", *PLAIN}
+
+
+def check_names(text: str, known: Collection[str]) -> None:
+    """Raise ``StudyError`` for a name that is not one of ``known``."""
+    for name in sorted(names_in(text) - set(known)):
+        hint = suggestion(name, [*known, "np", "rng"])
+        raise StudyError(f"`{text}` uses the unknown name '{name}'; {hint}")
+
+
+def value(text: str, names: Mapping[str, Any], seed: Any = 0) -> Any:
+    """The value of an expression. Raises ``StudyError`` with numpy's reason if it has none."""
+    tree = parse(text)
+    known = {**names, "rng": np.random.default_rng(seed)}
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _value(tree.body, known)
+    except StudyError:
+        raise
+    except MemoryError as error:
+        raise StudyError(f"`{text}` needs more memory than there is") from error
+    except Exception as error:  # numpy raises many kinds
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise StudyError(f"`{text}` has no value: {said}") from error
+
+
+def _check(node: ast.AST, text: str) -> None:
+    if not isinstance(node, _NODES):
+        raise StudyError(
+            f"`{text}` is not allowed: {type(node).__name__} is not part of expressions over"
+            " arrays; use `function: FILE.py:NAME` for more than numpy's functions, operators and"
+            " slices"
+        )
+    if isinstance(node, ast.keyword) and (node.arg is None or node.arg == "out"):
+        raise StudyError(f"`{text}` is not allowed: name every argument, and do not give `out`")
+    if isinstance(node, ast.Attribute):
+        _check_attribute(node, text)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in PLAIN:
+        name = node.func.id
+        hint = f"write np.{name}" if name in FUNCTIONS else suggestion(name, PLAIN)
+        raise StudyError(f"`{text}` calls {name}(), which is not available; {hint}")
+    if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name | ast.Attribute):
+        raise StudyError(f"`{text}` is not allowed: only functions by name can be called")
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        _check_word(node.value, text)
+
+
+def _check_word(word: str, text: str) -> None:
+    if word not in DTYPES and not re.fullmatch(r"[a-z, .]*(->[a-z, .]*)?", word):
+        raise StudyError(
+            f"`{text}` is not allowed: {word!r} is no type and no subscripts of einsum"
+        )
+
+
+def _check_attribute(node: ast.Attribute, text: str) -> None:
+    owner, name = _owner(node), node.attr
+    known: Collection[str] = METHODS | PROPERTIES | DRAWS
+    if owner == "np":
+        known = FUNCTIONS | CONSTANTS | INNER.keys()
+    elif owner == "rng":
+        known = DRAWS
+    elif owner.startswith("np."):
+        known = INNER.get(owner[3:], frozenset())
+    if name not in known:
+        whose = owner or "an array"
+        raise StudyError(
+            f"`{text}` uses {name} of {whose}, which is not available; {suggestion(name, known)}"
+        )
+
+
+def _owner(node: ast.Attribute) -> str:
+    """``np``, ``rng`` or ``np.linalg`` where an attribute belongs to one of these; else empty."""
+    inside = node.value
+    if isinstance(inside, ast.Name):
+        return inside.id if inside.id in ("np", "rng") else ""
+    if isinstance(inside, ast.Attribute) and _owner(inside) == "np" and inside.attr in INNER:
+        return f"np.{inside.attr}"
+    return ""
+
+
+def _value(node: ast.AST, names: Mapping[str, Any]) -> Any:
+    def of(part: ast.AST) -> Any:
+        return _value(part, names)
+
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.Name():
+            return names[node.id]
+        case ast.Attribute():
+            return _attribute(node, names)
+        case ast.Call():
+            given = {str(k.arg): of(k.value) for k in node.keywords}
+            function = PLAIN[node.func.id] if isinstance(node.func, ast.Name) else of(node.func)
+            return function(*map(of, node.args), **given)
+        case ast.BinOp():
+            return _binary(type(node.op), of(node.left), of(node.right))
+        case ast.UnaryOp():
+            return _UNARY[type(node.op)](of(node.operand))
+        case ast.Compare():
+            sides = [of(node.left), *map(of, node.comparators)]
+            parts = [
+                _COMPARE[type(o)](*pair) for o, pair in zip(node.ops, pairwise(sides), strict=True)
+            ]
+            return parts[0] if len(parts) == 1 else np.logical_and.reduce(parts)
+        case ast.IfExp():
+            return of(node.body) if of(node.test) else of(node.orelse)
+        case ast.Subscript():
+            return of(node.value)[of(node.slice)]
+        case ast.Slice():
+            return slice(*(part and of(part) for part in (node.lower, node.upper, node.step)))
+        case ast.Tuple():
+            return tuple(map(of, node.elts))
+        case ast.List():
+            return [of(part) for part in node.elts]
+    raise AssertionError(node)  # checked when it was parsed
+
+
+def _attribute(node: ast.Attribute, names: Mapping[str, Any]) -> Any:
+    owner = _owner(node)
+    if owner.startswith("np"):
+        return getattr(np if owner == "np" else getattr(np, owner[3:]), node.attr)
+    whole = _value(node.value, names)
+    drawn = isinstance(whole, np.random.Generator)
+    if not (node.attr in DRAWS if drawn else isinstance(whole, np.ndarray | np.generic)):
+        raise TypeError(f"only arrays have .{node.attr}")
+    if not drawn and node.attr not in METHODS | PROPERTIES:
+        raise TypeError(f"an array has no .{node.attr}")
+    return getattr(whole, node.attr)
+
+
+def _binary(kind: type[ast.AST], left: Any, right: Any) -> Any:
+    if not (isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS)):
+        raise TypeError("arithmetic takes numbers and arrays")
+    if isinstance(left, int) and isinstance(right, int):
+        grown: dict[type[ast.AST], int] = {
+            ast.Pow: left.bit_length() * abs(right),
+            ast.LShift: left.bit_length() + right,
+        }
+        if grown.get(kind, 0) > MAX_BITS:
+            raise ValueError("the number is out of range")
+    return _BINARY[kind](left, right)
+
+
+def made(
+    what: str, dtype: str, count: int | None, seed: Any, names: Mapping[str, Any]
+) -> NDArray[Any]:
+    """Contents of a buffer of ``count`` elements (``None``: as many as the expression has).
+
+    ``what`` is ``ones``, ``arange``, ``random`` (floats uniform in [0, 1), whole numbers in 0..99)
+    or an expression. Raises ``StudyError``.
+    """
+    if count is not None and what in ("zeros", "ones", "arange", "random"):
+        return _standard(what, dtype, count, seed)
+    return fitted(value(what, names, seed), dtype, count, f"`{what}` gives")
+
+
+def _standard(what: str, dtype: str, count: int, seed: Any) -> NDArray[Any]:
+    if what == "random":
+        rng, form = np.random.default_rng(seed), np.dtype(dtype)
+        if form.kind in "iub":
+            return rng.integers(0, 2 if form.kind == "b" else 100, count).astype(dtype)
+        drawn = rng.random(count, dtype="float32" if form.itemsize <= 4 else "float64")
+        return drawn.astype(dtype, copy=False)
+    return np.arange(count).astype(dtype) if what == "arange" else getattr(np, what)(count, dtype)
+
+
+def fitted(found: Any, dtype: str, count: int | None, who: str) -> NDArray[Any]:
+    """An array as the buffer's type and length; a single number fills it. ``StudyError`` if not."""
+    try:
+        array = np.asarray(found)
+    except ValueError as error:
+        raise StudyError(f"{who} no array: {error}") from error
+    if array.dtype.kind not in "biufc":
+        raise StudyError(f"{who} {array.dtype} values, not numbers")
+    if array.ndim == 0 and count is not None:
+        array = np.full(count, array)
+    if count is not None and array.size != count:
+        raise StudyError(f"{who} {array.size} values, but the buffer has {count}")
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(array).reshape(-1).astype(dtype, copy=False)
