@@ -513,6 +513,7 @@ def test_the_papers_say_which() -> None:
         (1.19, "1.19", {"size": "none"}, "holds", "", None),
         (1.19, "about a fifth", {}, "holds", "", None),
         (1.19, "1.00", {}, "holds", "", None),  # printed as no effect
+        (13.0, "2E+1", {}, "holds", "as large", 12 / 19),  # printed 15 to 25 when rounded
         (0.90, "0.90", {"expect": "value < 1"}, "holds", "as large", 1.0),
         (0.95, "0.83", {"expect": "value < 1"}, "holds", "weaker", 0.05 / 0.17),
         (0.90, "1.19", {}, "fails", "", -0.10 / 0.19),
@@ -616,6 +617,15 @@ def test_an_optimum_at_the_edge_of_the_sweep_refutes_nothing(
     assert verdict(inside, builder.observed("zhang2011")).word == expected
 
 
+def test_a_best_level_may_be_a_word() -> None:
+    builder = Builder()
+    for encoding, took_s in (("masks", 1.0), ("rows", 2.0)):
+        builder.time("all", levels(15, encoding=encoding), took_s, "zhang2011.low_divergence")
+    asked = {"kind": "optimum", "expr": 'argbest("low_divergence", "encoding")'}
+    found = verdict(asked | {"expect": "value != N"}, builder.observed("zhang2011"))
+    assert (found.word, found.sizes[0].value) == ("holds", "masks (in 100% of the resamples)")
+
+
 def of_capability(name: str, major: int, minor: int, first_s: float) -> Observed:
     return two(first_s, 1.0, dev=of(device(name), major, minor))
 
@@ -628,6 +638,42 @@ def test_a_claim_about_another_architecture_says_what_it_was_asked_of() -> None:
         ("holds", "compute capability 9.0"),
         ("fails", ""),
     ]
+
+
+def with_cpu(gpu: list[float], cpu: list[float]) -> Observed:
+    """A GPU's run with these rounds at N=15 and 16; the CPU's come from a baseline, of N=15."""
+    builder = Builder(rounds=len(gpu))
+    base = Builder(rounds=len(cpu))
+    for n in (15, 16):
+        builder.time("all", levels(n), 1.0, "zhang2011.low_divergence")
+        builder.time("all", levels(n), 5.0, "cpu.somers")
+    base.time("somers", levels(15), 1.0, "cpu.somers")
+    rows(builder, "low_divergence", gpu * 2)
+    for row, value in zip([r for r in base.rows if r["round"]], cpu, strict=True):
+        row["value_s"] = value
+    return with_baseline(builder.observed("zhang2011"), base.observed("zhang2011"))
+
+
+OVER_CPU = {"expr": 'time("cpu.somers") / time("low_divergence")', "expect": "value > 1"}
+
+
+def test_the_rounds_of_a_baseline_are_no_rounds_of_the_run() -> None:
+    """All of them are part of its value; a run of one round has no verdict on a time."""
+    once = verdict(OVER_CPU, with_cpu([1.0], [8.0, 9.0, 10.0]))
+    assert once.word == "unclear"
+    assert "only one round" in once.sizes[0].reason
+    of_gpu = {"expr": 'time("low_divergence")', "expect": "value < 2"}
+    assert verdict(of_gpu, with_cpu([1.0], [8.0, 9.0, 10.0])).word == "unclear"
+    more = verdict(OVER_CPU, with_cpu([1.0, 1.0], [8.0, 8.0, 8.0, 27.0, 27.0, 27.0]))
+    low, value, high = interval(more.sizes[0].value)
+    assert (low, value, high) == pytest.approx([(8 * 27) ** 0.5] * 3)
+
+
+def test_a_size_that_a_baseline_lacks_is_said_of_the_baseline() -> None:
+    found = verdict(OVER_CPU | {"n": ["16"]}, with_cpu([1.0, 1.0], [8.0, 8.0]))
+    assert found.word == "not measured"
+    assert found.reason.startswith("the baseline of the CPU programs has no cpu.somers N=16")
+    assert "measures it" not in found.reason  # another run of the GPU would not
 
 
 def test_a_baseline_stands_in_the_place_of_the_runs_own_cpu_times() -> None:

@@ -88,6 +88,7 @@ def test_a_paper_without_a_result_is_a_failure(project: Path) -> None:
         (("reproduce", "zhang2011", "--recorded", "--budget", "9s"), "--budget has no effect"),
         (("reproduce", "zhang2011", "--device", "gpu"), "gpu"),
         (("claims", "nowhere"), "not a run folder"),
+        (("claims", "nowhere", "./nowhere"), "nowhere is given twice"),
         (("reproduce",), "PAPER"),
     ],
 )

@@ -74,16 +74,19 @@ class Resamples:
         with the distance from that of all rounds widened.
 
         A point that lacks a round of the resample uses the others; where none is left, all it has.
+        A borrowed point may have rounds that the run lacks: they are part of its value, and none of
+        the resamples.
         """
         found = point.values(what)
         known = np.array([r in found for r in self.rounds[run]])
+        every = float(np.log(list(found.values())).mean())
         logs = np.log([found[r] for r in self.rounds[run] if r in found])
-        if self.count == 1:
-            single: Column = np.exp(logs.mean(keepdims=True))
-            return single
+        if self.count == 1 or not known.any():
+            return np.full(self.count, math.exp(every))
         weights = self.weights[run][:, known]
         weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
-        values: Column = np.exp(resampled(logs, weights, len(self.rounds[run])))
+        distances = resampled(logs, weights, len(self.rounds[run])) - logs.mean()
+        values: Column = np.exp(every + distances)
         return values
 
 
@@ -107,4 +110,5 @@ def widening(rounds: int) -> float:
 
 
 def _rounds(data: Dataset) -> tuple[int, ...]:
-    return tuple(sorted({r for p in data.points for r in p.values(TIME)}))
+    """The run's own rounds: those of a baseline say nothing about how its times vary."""
+    return tuple(sorted({r for p in data.points if not p.borrowed for r in p.values(TIME)}))

@@ -133,4 +133,4 @@ def _half_digit(number: Decimal) -> float:
     """Half a unit of the last printed digit. A whole number is taken as printed in full."""
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)  # finite
-    return 0.5 * 10.0**exponent if exponent < 0 else 0.5
+    return 0.5 * 10.0**exponent

@@ -325,9 +325,9 @@ def _evaluated(form: _Form, values: Values) -> list[tuple[Any, bool]]:
 
 def _word(claim: Claim, form: _Form, share: float, shown: Estimate | str) -> Word:
     """The first word at one size, from the share of resamples in which the claim is true."""
-    low, high = 0.0, math.inf
-    if isinstance(shown, Estimate):
-        low, high = shown.low or low, shown.high or high
+    low = high = math.nan
+    if isinstance(shown, Estimate) and shown.low is not None and shown.high is not None:
+        low, high = shown.low, shown.high
     if share >= HOLDS:
         return "holds"
     if share <= FAILS and not (low < form.band[0] and form.band[1] < high):
@@ -365,11 +365,12 @@ def _true(form: _Form, values: Values, value: Any) -> bool:
 def _shown(form: _Form, found: Sequence[Any], resamples: Resamples, exact: bool) -> Estimate | str:
     """A number with the middle 95% of its resamples; anything else as text."""
     first = found[0]
-    if isinstance(first, bool):
+    if isinstance(first, bool | str):
+        text = first if isinstance(first, str) else _yes(first)
         if exact or resamples.count == 1:
-            return _yes(first)
+            return text
         share = float(np.dot([v == first for v in found[1:]], resamples.times) / RESAMPLES)
-        return f"{_yes(first)} (in {100 * share:.3g}% of the resamples)"
+        return f"{text} (in {100 * share:.3g}% of the resamples)"
     if isinstance(first, list):
         names = form.listed if len(form.listed) == len(first) else [""] * len(first)
         parts = zip(names, first, strict=True)

@@ -45,8 +45,9 @@ def configurations(
         if all(str(own.get(name, point.level(name))) == level for name, level in wanted.items()):
             found.setdefault(frozenset(point.levels.items()), point)
     if not found:
+        whose = "baseline of the CPU programs" if _borrowed(data, system) else "run"
         raise NotMeasured(
-            f"the run has no {described(system, n, wanted)} (sizes: {_sizes(data, system)})",
+            f"the {whose} has no {described(system, n, wanted)} (sizes: {_sizes(data, system)})",
             remedy(data, system, n),
         )
     return list(found.values())
@@ -137,12 +138,18 @@ def remedy(data: Dataset, system: str, n: int) -> str:
     """The command that measures what a run lacks; empty if no paper's study is known to do it.
 
     It is the run's own if its study may have the point; another study, or the simulator's smaller
-    boards, would lack it again.
+    boards, would lack it again. What comes from a baseline, no other run would change.
     """
+    if _borrowed(data, system):
+        return ""
     paper = paper_of(data, system)
     if data.name in paper_names() and (not data.simulated or any(p.n == n for p in data.points)):
         return data.command
     return f"nqbench reproduce {paper} --device cuda:0" if paper in paper_names() else ""
+
+
+def _borrowed(data: Dataset, system: str) -> bool:
+    return any(point.borrowed for point in data.points if point.system == system)
 
 
 def described(system: str, n: int, levels: Mapping[str, object]) -> str:

@@ -174,18 +174,21 @@ def _by_size(verdict: Verdict, text_of: Callable[[SizeVerdict], str]) -> str:
 
 
 def _value(value: Estimate | str, unit: str) -> str:
-    """A value with its interval; a whole number that came out in every resample as such."""
+    """A value with its interval, whole numbers as such; alone if it came out in every resample."""
     if isinstance(value, str):
         return value
-    whole = value.value.is_integer() and {value.low, value.high} <= {value.value, None}
-    text = number(value.value) if whole else ratio(value)
+    known = [b for b in (value.value, value.low, value.high) if b is not None]
+    whole = all(b.is_integer() for b in known)
+    texts = [number(b) if whole else ratio(Estimate(b)) for b in known]
+    interval = f" [{', '.join(texts[1:])}]" if len(set(known)) > 1 else ""
+    text = f"{texts[0]}{interval}"
     return f"{text} {unit}" if unit else text
 
 
 def _percent(share: Estimate) -> str:
     bounds = [b for b in (share.low, share.high) if b is not None]
-    interval = f" [{', '.join(f'{100 * b:.0f}' for b in bounds)}]" if bounds else ""
-    return f"{100 * share.value:.0f}%{interval}"
+    interval = f" [{', '.join(f'{100 * b:z.0f}' for b in bounds)}]" if bounds else ""
+    return f"{100 * share.value:z.0f}%{interval}"
 
 
 def paper_text(verdict: Verdict) -> str:

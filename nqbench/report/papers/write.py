@@ -219,7 +219,12 @@ def with_cpu(table: Table, runs: Sequence[Observed]) -> Table:
     """The table with a note on the run that the CPU programs' times come from."""
     notes = {
         f"CPU programs: {base.data.cpu}, {base.data.cpu_provenance}, for all devices"
-        f" ({base.data.command}); intervals of speed-ups are those of the GPU's rounds"
+        f" ({base.data.command})"
+        + (
+            "; intervals of speed-ups are those of the GPU's rounds"
+            if base.data.rounds == 1
+            else ""
+        )
         for run in runs
         if (base := run.baseline)
     }
@@ -245,7 +250,13 @@ def _of_another_study(paper: Paper, run: Observed) -> str:
 
 
 def observe_all(runs: Sequence[Path], cpu: Path | None) -> list[Observed]:
-    """Runs, with the CPU programs of the run ``cpu``. Raises ``StudyError`` if it has none."""
+    """Runs, with the CPU programs of the run ``cpu``.
+
+    Raises ``StudyError`` if that has none, or where a run is given twice.
+    """
+    for i, run in enumerate(runs):
+        if run.resolve() in {other.resolve() for other in runs[:i]}:
+            raise StudyError(f"{run} is given twice; name each run once")
     baseline = observe(cpu) if cpu is not None else None
     if baseline and not any(p.cpu and p.ok for p in baseline.data.points):
         raise StudyError(

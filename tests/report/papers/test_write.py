@@ -21,11 +21,18 @@ from nqbench.papers.schema import Paper
 from nqbench.report.figures.style import Drawing, styled
 from nqbench.report.papers.common import COMPARE_RATIOS
 from nqbench.report.papers.reproduced import FIGURES
-from nqbench.report.papers.verdicts import claims_table, counts_table, details_table, forest
+from nqbench.report.papers.verdicts import (
+    claims_table,
+    counts_table,
+    details_table,
+    effect_text,
+    forest,
+    measured_text,
+)
 from nqbench.report.papers.write import joint_source, write_paper
 from nqbench.report.table import Source
 from tests.builders import Builder
-from tests.papers.runs import device, fitness, zhang
+from tests.papers.runs import device, fitness, tiny_paper, zhang
 from tests.report.papers.test_reproduced import feinbube, simulated, tanaka
 
 
@@ -213,6 +220,25 @@ def test_forest_and_tables_of_verdicts() -> None:
     assert sum(row[0] == "irrc_speedup" for row in sizes.rows) == 5
     with pytest.raises(AnalysisError, match="no claim"):
         forest(paper, verdicts, "another device", source)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (Estimate(6.0, 5.0, 6.0, 3), "", "6 [5, 6]"),
+        (Estimate(5.0, 5.0, 5.0, 3), "queens", "5 queens"),
+        (Estimate(1.25, 1.25, 1.25, 3), "", "1.250"),
+        (Estimate(1.25, 1.0, 1.5, 3), "%", "1.250 [1.000, 1.500] %"),
+        (Estimate(12.5, exact=True), "%", "12.50 %"),
+        ("yes", "", "yes"),
+    ],
+)
+def test_a_value_in_words(value: Estimate | str, unit: str, text: str) -> None:
+    (claim,) = tiny_paper({"unit": unit, "expr": "1", "expect": "value > 0"}).claims
+    size = SizeVerdict(15, "holds", value, effect=Estimate(-0.001, -0.02, 0.01, 3))
+    verdict = Verdict(claim, "H100", "measured", "holds", (size,))
+    assert measured_text(verdict) == text
+    assert effect_text(verdict) == "0% [-2, 1]"
 
 
 def test_a_forest_has_the_values_of_all_the_papers_devices() -> None:
