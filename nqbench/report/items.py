@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from nqbench.analysis.data.dataset import Dataset, PointResult
-from nqbench.analysis.data.quantities import Quantity, quantity
+from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.design import distinct_factors, swept_factors
 from nqbench.errors import AnalysisError, StoreError
 from nqbench.study.report_items import OPTIONS, ReportItem
@@ -41,9 +41,10 @@ def _item(entry: Mapping[str, Any]) -> ReportItem:
     return ReportItem("table", str(entry["table"]), n=numbers, **options)
 
 
-def title_of(item: ReportItem, default: str) -> str:
+def title_of(data: Dataset, item: ReportItem, default: str) -> str:
     """The study's title, else the default with the requested quantity."""
-    return item.title or (f"{default}: {quantity(item.value).label}" if item.value else default)
+    named = f"{default}: {data.quantity(item.value).label}" if item.value else default
+    return item.title or named
 
 
 def sizes_of(

@@ -17,7 +17,7 @@ from nqbench.point import Point, text
 from nqbench.report.items import items_of
 from nqbench.report.writer import prepare
 from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS
-from nqbench.workloads import get, phases
+from nqbench.workloads import of_study, phases
 
 ROUNDS: Final = 3
 _RESOURCES: Final = {"registers": 32, "stack_bytes": 0, "occupancy": 0.5}
@@ -47,7 +47,7 @@ def report_problems(
 
 def _rehearsed(study: Mapping[str, Any], points: Sequence[Point], facts: DeviceFacts) -> Dataset:
     """The run that measuring the points would give, with synthetic values."""
-    on_cpu = get(str(study["workload"])).cpu_systems
+    on_cpu = of_study(study).cpu_systems
     timed = [p for p in points if not p.probed]
     results = tuple(_result(i, p, _on_cpu(p, on_cpu), facts) for i, p in enumerate(timed))
     manifest = {"study": study, "device": {"kind": facts.kind, "spec": facts.kind}}
@@ -59,7 +59,8 @@ def _on_cpu(point: Point, systems: Collection[str]) -> bool:
 
 
 def _result(index: int, point: Point, cpu: bool, facts: DeviceFacts) -> PointResult:
-    rows = {r: _row(index, r) for r in range(1, ROUNDS + 1)} if not point.skip else {}
+    given = {**point.derived, **point.factors}
+    rows = {r: {**given, **_row(index, r)} for r in range(1, ROUNDS + 1)} if not point.skip else {}
     return PointResult(
         point.sweep,
         point.system or "",

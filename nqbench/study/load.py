@@ -287,9 +287,10 @@ def _report_item(
     kind = _kind(source, file, path)
     _check_options(source, file, path, kind)
     of = _sweep_of(source, file, path, kind, sweeps)
-    if file.value is not None and file.value not in values() and not is_counter(file.value):
+    known = (*values(), *source.data.get(KERNEL, {}).get("metrics", {}))
+    if file.value is not None and file.value not in known and not is_counter(file.value):
         raise source.error(
-            f"'value' cannot be {shown(file.value)}; {suggestion(file.value, values())}",
+            f"'value' cannot be {shown(file.value)}; {suggestion(file.value, known)}",
             (*path, "value"),
         )
     return ReportItem(

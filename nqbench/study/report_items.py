@@ -37,8 +37,8 @@ OPTIONS: Final = {
     "x": "factor along the x axis",
     "y": "factor along the y axis",
     "series": "factor (or `system`) with a line for each level",
-    "value": "what is shown: `time`, a phase or a counter; by default the time, or the main"
-    " counters of a simulated run",
+    "value": "what is shown: `time`, a phase, a counter or a metric of the study's `kernel`; by"
+    " default the time, or the main counters of a simulated run",
     "title": "heading, in place of the one made from the study",
     "n": "sizes to show; by default all",
 }

@@ -298,13 +298,7 @@ class ReportFile(_Strict):
     x: str | None = Field(None, description=OPTIONS["x"])
     y: str | None = Field(None, description=OPTIONS["y"])
     series: str | None = Field(None, description=OPTIONS["series"])
-    value: str | None = Field(
-        None,
-        description=OPTIONS["value"],
-        json_schema_extra=lambda schema: schema.update(
-            {"anyOf": [{"enum": list(values())}, {"pattern": OF_KERNEL}]}
-        ),
-    )
+    value: str | None = Field(None, description=OPTIONS["value"])
     title: str | None = Field(None, description=OPTIONS["title"])
     n: Annotated[
         Any,
@@ -354,9 +348,33 @@ def schema(workloads: Iterable[Workload] | None = None) -> dict[str, Any]:
     sweep = result["$defs"]["SweepFile"]
     for holder in (result, sweep):
         _name_factors(holder["properties"], result["$defs"], known)
-    result["properties"]["workload"]["enum"] = [workload.name for workload in known]
+    names = [workload.name for workload in known]
+    result |= {"if": _OUTSIDE, "else": _of_nqbench(sweep["properties"], names)}
     _tidy(result)
     return result
+
+
+_OUTSIDE: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"required": ["kernel"]},
+        {"required": ["workload"], "properties": {"workload": {"pattern": ":"}}},
+    ]
+}
+"""Studies whose factors nobody knows here."""
+
+
+def _of_nqbench(sweep: dict[str, Any], workloads: list[str]) -> dict[str, Any]:
+    """What holds of the other studies alone: the names of workloads, factors and quantities."""
+    known = {key: {"propertyNames": {"enum": [*sweep[key]["properties"]]}} for key in VALUE_OF}
+    quantities = {"anyOf": [{"enum": list(values())}, {"pattern": OF_KERNEL}]}
+    return {
+        "properties": {
+            **known,
+            "sweeps": {"items": {"properties": known}},
+            "workload": {"enum": workloads},
+            "report": {"items": {"properties": {"value": quantities}}},
+        }
+    }
 
 
 def _name_factors(
@@ -370,7 +388,7 @@ def _name_factors(
         reference = {"$ref": f"#/$defs/{value}"}
         names = [name for name in meanings if not (key == "fixed" and name == "system")]
         form["properties"] = {name: {"description": meanings[name], **reference} for name in names}
-        form["additionalProperties"] = False
+        form["additionalProperties"] = reference
 
 
 def _meanings(workloads: list[Workload]) -> dict[str, str]:

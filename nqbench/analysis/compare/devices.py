@@ -21,7 +21,7 @@ from nqbench.analysis.data.estimate import CONFIDENCE, Estimate, quantile
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.data.statistics import ALPHA, adjusted, between, paired
 from nqbench.analysis.factorial.effects import NOTEWORTHY, effects
-from nqbench.errors import AnalysisError
+from nqbench.errors import AnalysisError, StudyError
 
 MIN_RANKED: Final = 4
 """With fewer points a rank correlation has only a handful of possible values."""
@@ -259,9 +259,12 @@ def _steps(data: Dataset, sweep: str, what: Quantity) -> Iterable[tuple[Change, 
 
 def _consecutive(data: Dataset, present: Sequence[str]) -> list[tuple[str, str]]:
     """Neighbours in the workload's own list of systems, within one paper."""
-    from nqbench.workloads import get
+    from nqbench.workloads import of_study
 
-    listed = list(get(str(data.study.get("workload", "counting"))).systems)
+    try:
+        listed = list(of_study(data.study).systems)
+    except StudyError:  # a user's own workload, which is not here
+        listed = list(present)
     ordered = sorted((s for s in present if s in listed), key=listed.index)
     paper = [s.partition(".")[0] for s in ordered]
     return [pair for pair, (a, b) in zip(pairwise(ordered), pairwise(paper), strict=True) if a == b]

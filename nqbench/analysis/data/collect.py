@@ -99,10 +99,10 @@ def _point(planned: Row, rows: Sequence[Row], manifest: Row) -> PointResult:
 
 def _cpu_systems(manifest: Row) -> frozenset[str]:
     """Systems of the run's workload that run on the CPU; none where it is unknown."""
-    from nqbench.workloads import get
+    from nqbench.workloads import of_study
 
     try:
-        return get(str(manifest["study"].get("workload", "counting"))).cpu_systems
+        return of_study(manifest["study"]).cpu_systems
     except StudyError:
         return frozenset()  # a user's own workload: its records say where they ran
 

@@ -14,7 +14,13 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from nqbench.analysis.data.estimate import Estimate, combine
-from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, Quantity, quantity
+from nqbench.analysis.data.quantities import (
+    SHOWN_COUNTERS,
+    TIME,
+    Quantity,
+    metrics_of,
+    quantity,
+)
 from nqbench.facts import FAKE_NAME
 from nqbench.workloads import launch_factors
 
@@ -65,7 +71,7 @@ class PointResult:
         """Value of each round that has one. A time exists only where time was measured."""
         if what.kind == "time" and not self.timed:
             return {}
-        if what.kind == "counter" and (self.cpu or self.timed):
+        if what.exact and (self.cpu or self.timed):
             return {}
         found = {r: what.of(row) for r, row in sorted(self.measurements.items())}
         return {r: v for r, v in found.items() if math.isfinite(v)}
@@ -73,7 +79,7 @@ class PointResult:
     def estimate(self, what: Quantity) -> Estimate | None:
         """Value with its interval over the rounds, or ``None`` where nothing was recorded."""
         values = list(self.values(what).values())
-        return combine(values, exact=what.kind == "counter") if values else None
+        return combine(values, exact=what.exact) if values else None
 
     def detail(self, column: str) -> Any:
         """A recorded fact of the point (registers, jobs, ...), or ``None``."""
@@ -169,7 +175,12 @@ class Dataset:
     @cached_property
     def launch(self) -> tuple[str, ...]:
         """Factors that a system's name leaves open: the launch, the input, what is counted."""
-        return launch_factors(str(self.study.get("workload", "")))
+        return launch_factors(self.study)
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Quantity]:
+        """Derived metrics of the study's own kernel, by name."""
+        return metrics_of(self.study, self._device.get("facts") or {})
 
     @property
     def sweeps(self) -> tuple[str, ...]:
@@ -191,10 +202,14 @@ class Dataset:
     def quantities(self, asked: str | None = None) -> tuple[Quantity, ...]:
         """What to show of kernels: what was asked for, else the time or the usual counters."""
         if asked:
-            return (quantity(asked),)
+            return (self.quantity(asked),)
         if self.simulated:
             return tuple(quantity(name) for name in SHOWN_COUNTERS)
         return (TIME,)
+
+    def quantity(self, name: str) -> Quantity:
+        """A quantity, or a derived metric of the study. Raises ``AnalysisError`` if unknown."""
+        return self.metrics.get(name) or quantity(name)
 
     def order(self, sweep: str | None, factor: str) -> list[Level]:
         """Levels of a factor: numbers ascending, names as the study lists them."""
@@ -236,7 +251,7 @@ def point_ratio(one: PointResult, two: PointResult, what: Quantity) -> Estimate:
         else:
             second = dict.fromkeys(first, combine(list(second.values())).value)
     shared = sorted(set(first) & set(second))
-    exact = what.kind == "counter"
+    exact = what.exact
     if shared:
         return combine([first[r] / second[r] for r in shared], exact=exact)
     values = (combine(list(first.values())).value, combine(list(second.values())).value)

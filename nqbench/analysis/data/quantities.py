@@ -7,14 +7,17 @@ the two never share a column or an axis.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
-from nqbench.errors import AnalysisError
+from nqbench import expressions
+from nqbench.errors import AnalysisError, StudyError
+from nqbench.facts import DeviceFacts
 from nqbench.system.suggest import suggestion
 from nqbench.vocabulary import BETTER, COUNTERS, PROGRAM_COUNTERS, is_counter, plain_name
-from nqbench.workloads import phases
+from nqbench.workloads import KERNEL, phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,8 @@ class Quantity:
     ``columns``    columns of the run's frame whose sum it is
     ``unit``       ``s`` for times, empty for plain counts and fractions
     ``better``     which direction is good, or ``""`` where that is not clear by itself
+    ``formula``    of a derived metric: its value from a row, instead of the columns
+    ``measured``   of a derived metric: it follows from a time, not from a counter
     """
 
     name: str
@@ -32,9 +37,18 @@ class Quantity:
     kind: Literal["time", "counter"]
     unit: str = ""
     better: Literal["lower", "higher", ""] = "lower"
+    formula: Callable[[Mapping[str, Any]], float] | None = None
+    measured: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is a deterministic count."""
+        return self.kind == "counter" and not self.measured
 
     def of(self, row: Mapping[str, Any]) -> float:
         """Value in one row of a run's frame; NaN where it was not recorded."""
+        if self.formula is not None:
+            return self.formula(row)
         total = 0.0
         for column in self.columns:
             value = row.get(column)
@@ -60,6 +74,47 @@ SHOWN_COUNTERS: Final = (
 )
 """Counters shown side by side where none is asked for: work, how full the warps are, control flow,
 on-chip and off-chip memory. None of them is the cost."""
+
+
+def metrics_of(study: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Quantity]:
+    """The derived metrics of a recorded study's own kernel, by name; ``facts`` are the device's."""
+    metrics = (study.get(KERNEL) or {}).get("metrics") or {}
+    device = DeviceFacts.from_dict(facts) if metrics and facts else None
+    found: dict[str, Quantity] = {}
+    for name, given in metrics.items():
+        about = given if isinstance(given, Mapping) else {"value": given}
+        parsed = expressions.parse(str(about["value"]), expressions.STUDY)
+        found[name] = Quantity(
+            name,
+            name,
+            (),
+            "counter",
+            better=about.get("better", "higher"),
+            formula=partial(_derived, parsed, device),
+            measured=not parsed.names & COUNTERS.keys(),
+        )
+    return found
+
+
+def _derived(
+    parsed: expressions.Expression, device: DeviceFacts | None, row: Mapping[str, Any]
+) -> float:
+    """The value of a metric in one row; NaN where something that it reads was not recorded."""
+    columns = {TIME.name: "value_s", **{phase: f"{phase}_s" for phase in phases()}}
+    names: dict[str, Any] = {}
+    for name in parsed.names:
+        value = row.get(columns.get(name, name), row.get(f"factor_{name}"))
+        if value is None:
+            return math.nan
+        names[name] = value
+    try:
+        if device is None:
+            return float(
+                expressions.evaluate(parsed, expressions.STUDY, names, expressions.FUNCTIONS)
+            )
+        return float(expressions.value_in_study(parsed, names, device))
+    except (StudyError, TypeError, ValueError):
+        return math.nan  # a division by a counter that is 0
 
 
 def quantity(name: str) -> Quantity:

@@ -97,4 +97,4 @@ def cells(points: Sequence[PointResult], factors: Sequence[str], what: Quantity)
             )
         by_level[key] = [values[r] for r in sorted(rounds)]
     table = np.asarray(list(by_level.values()), dtype=float)
-    return Cells(tuple(factors), tuple(by_level), table, exact=what.kind == "counter")
+    return Cells(tuple(factors), tuple(by_level), table, exact=what.exact)

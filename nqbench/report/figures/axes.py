@@ -143,7 +143,11 @@ def timed_as(
 
 def axis_label(what: Quantity) -> str:
     """The name of a quantity, and which direction is better."""
-    good = f" ({what.better} is better)" if what.kind == "time" and what.better else ""
+    good = (
+        f" ({what.better} is better)"
+        if (what.kind == "time" or what.measured) and what.better
+        else ""
+    )
     return f"{what.label}{good}"
 
 

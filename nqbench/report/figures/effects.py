@@ -50,7 +50,7 @@ def effects(data: Dataset, item: ReportItem) -> list[Draw]:
     shown = timed_as(data, data.quantities(item.value), data.select(sweep, item.n))
     mains = {what: _mains(data, sweep, what, item) for what in shown}
     crossed = {what: found for what in shown if (found := _crossed(data, sweep, what, item))}
-    title = title_of(item, f"Effects of sweep {sweep}")
+    title = title_of(data, item, f"Effects of sweep {sweep}")
     name = slug("effects", sweep, item.value or "")
     if len(shown) == 1:
         what = shown[0]

@@ -97,7 +97,7 @@ def _one(
     elif any((e := p.estimate(first)) is not None and e.bounded for p in cut):
         subtitle += f"; whiskers: 95% interval over {data.rounds} rounds"
     whole = len(cut) == len(ranked)
-    title = title_of(item, f"{'All points' if whole else 'Points'} of sweep {sweep}")
+    title = title_of(data, item, f"{'All points' if whole else 'Points'} of sweep {sweep}")
     name = slug("ranking", sweep, item.value or "", f"n{n}" if item.n else "")
     alt = f"Sorted dot plot of {len(cut)} points with their factor levels."
     return finish(figure, name, f"{title}, N={n}", source_of(data), alt=alt, subtitle=subtitle)

@@ -46,7 +46,7 @@ def scaling(data: Dataset, item: ReportItem) -> list[Draw]:
     points = [p for p in data.select(sweep, item.n) if p.ok and p.measurements]
     on_cpu = [p for p in points if p.cpu]
     if item.value:
-        shown: tuple[Quantity, ...] = (quantity(item.value),)
+        shown: tuple[Quantity, ...] = (data.quantity(item.value),)
     else:
         shown = tuple(quantity(c) for c in COUNTERS) if data.simulated else (TIME,)
     kernels = [p for p in points if not p.cpu and any(p.values(what) for what in shown)]
@@ -55,7 +55,9 @@ def scaling(data: Dataset, item: ReportItem) -> list[Draw]:
         raise AnalysisError(f"sweep {sweep!r} has no finished point with a {shown[0].label}")
     series = item.series or _default_series(data, sweep)
     families, baselines = _families(kernels, series), _by_name(on_cpu, "system")
-    title = title_of(item, f"{'Counters' if data.simulated else 'Time'} against N, sweep {sweep}")
+    title = title_of(
+        data, item, f"{'Counters' if data.simulated else 'Time'} against N, sweep {sweep}"
+    )
     name = slug("scaling", sweep, item.value or "")
     if data.simulated:
         return [partial(_simulated, data, name, title, shown, families, baselines)]

@@ -35,7 +35,8 @@ def value_fields(shown: Sequence[Quantity]) -> list[Field[PointResult]]:
     fields: list[Field[PointResult]] = []
     for what in shown:
         timed = what.kind == "time"
-        column = Column(what.label, "time" if timed else "number", spread=timed)
+        spread = timed or what.measured
+        column = Column(what.label, "time" if timed else "number", spread=spread)
         fields.append((column, partial(PointResult.estimate, what=what)))
     return fields
 

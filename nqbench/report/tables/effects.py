@@ -44,7 +44,7 @@ def effects(data: Dataset, item: ReportItem) -> list[Table]:
             "least squares: combinations are missing, so too few pairs exist; a model of main"
             " effects without interactions was fitted to all points"
         )
-    title = title_of(item, f"Main effects of sweep {sweep}")
+    title = title_of(data, item, f"Main effects of sweep {sweep}")
     name = slug("effects", sweep, item.value or "")
     return [Table(name, title, columns, rows, source_of(data), tuple(notes))]
 
@@ -81,6 +81,6 @@ def interactions(data: Dataset, item: ReportItem) -> list[Table]:
         " intervals exclude 1)",
         interval_note(data.simulated, data.rounds),
     )
-    title = title_of(item, f"Two-way interactions of sweep {sweep}")
+    title = title_of(data, item, f"Two-way interactions of sweep {sweep}")
     name = slug("interactions", sweep, item.value or "")
     return [Table(name, title, columns, rows, source_of(data), notes)]

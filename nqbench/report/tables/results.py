@@ -66,17 +66,19 @@ def _results(
     timed = part == "cpu" or not data.simulated
     phases = [quantity(name) for name in _PHASES] if timed and not item.value else []
     phases = [p for p in phases if any(s > 0 for one in points for s in one.values(p).values())]
+    metrics = [m for m in data.metrics.values() if any(p.values(m) for p in points)]
+    metrics = [] if item.value else metrics
     columns, rows = tabulate(
         points,
         *factor_fields(columns_of(data, sweep)),
         (Column("N", "number"), lambda p: p.n),
-        *value_fields((CPU_TIME,) if part else data.quantities(item.value)),
+        *value_fields([*((CPU_TIME,) if part else data.quantities(item.value)), *metrics]),
         *((Column(one.label, "time"), lambda p, one=one: _phase(p, one)) for one in phases),
         *([(Column("rounds", "number"), lambda p: len(p.measurements) or None)] if timed else []),
         *([(Column("samples", "number"), _samples)] if timed else []),
         (Column("status"), lambda p: p.status),
     )
-    title = title_of(item, f"Results of sweep {sweep}")
+    title = title_of(data, item, f"Results of sweep {sweep}")
     notes = [interval_note(not timed, data.rounds), *cpu_notes(points), *program_notes(points)]
     if any(not p.ok for p in points):
         notes.append("Points that are not ok have no value: they are never plotted or compared")
@@ -113,7 +115,7 @@ def systems(data: Dataset, item: ReportItem) -> list[Table]:
 def _by_size(data: Dataset, item: ReportItem, sweep: str, points: Sequence[PointResult]) -> Table:
     factors = columns_of(data, sweep)
     baselines = data.simulated  # in a simulated run only CPU baselines have times
-    what = CPU_TIME if baselines else quantity(item.value) if item.value else TIME
+    what = CPU_TIME if baselines else data.quantity(item.value) if item.value else TIME
     sizes = sorted({p.n for p in points})
     rows: dict[tuple[Cell, ...], dict[int, Cell]] = {}
     for point in points:
@@ -124,7 +126,7 @@ def _by_size(data: Dataset, item: ReportItem, sweep: str, points: Sequence[Point
     interval = f"{what.label}; {interval_note(False, data.rounds)}"
     notes = (interval, *cpu_notes(points), *program_notes(points))
     name = slug("systems", sweep, item.value or "", "cpu" if baselines else "")
-    title = title_of(item, f"Systems of sweep {sweep}")
+    title = title_of(data, item, f"Systems of sweep {sweep}")
     heading = f"{title}: CPU baselines, measured times" if baselines else title
     return Table(name, heading, columns, cells, source_of(data, cpu=baselines), notes)
 
@@ -140,7 +142,7 @@ def _by_counter(
         (Column("status"), lambda p: p.status),
     )
     name = slug("systems", sweep, item.value or "")
-    title = title_of(item, f"Systems of sweep {sweep}")
+    title = title_of(data, item, f"Systems of sweep {sweep}")
     return Table(name, title, columns, rows, source_of(data), (interval_note(True, 0),))
 
 
