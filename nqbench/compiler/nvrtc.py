@@ -194,7 +194,9 @@ def _rejected(program: Program, status: Any, log: str) -> Rejected:
 
 
 def _refusal(program: Program, status: Any, log: str) -> str:
-    """One readable message from NVRTC's log."""
+    """One readable message from NVRTC's log, with the names of files alone: it is recorded."""
+    for folder in (program.source.parent, *program.folders):
+        log = log.replace(f"{folder}/", "")
     where = f"{program.source.name}: kernel {program.entry} does not compile for {program.arch}"
     if status.name == "NVRTC_ERROR_INVALID_OPTION":
         known = ", ".join(supported_archs())

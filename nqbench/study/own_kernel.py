@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
@@ -41,6 +42,17 @@ _EXPRESSION: Final[dict[str, Any]] = {
 Expression = Annotated[int | float | str, WithJsonSchema(_EXPRESSION)]
 _DTYPE: Final = {"enum": [*arrays.DTYPES]}
 Dtype = Annotated[str, WithJsonSchema(_DTYPE)]
+
+
+def _number(given: Any) -> Any:
+    """YAML 1.1 takes 1e-6 for text: a number needs a point (1.0e-6)."""
+    try:
+        return float(given) if isinstance(given, str) else given
+    except ValueError:
+        return given
+
+
+Tolerance = Annotated[float, BeforeValidator(_number)]
 _PLACES: Final = {"type": "array", "items": _EXPRESSION, "minItems": 1, "maxItems": 3}
 
 
@@ -152,8 +164,10 @@ class CheckFile(_Short):
         " are the right ones ({variant: naive}).",
     )
     file: str | None = Field(None, pattern=r"\.npy$", description="A FILE.npy with them.")
-    relative: float = Field(0.0, ge=0, description="Tolerance, as a part of the right value.")
-    absolute: float = Field(0.0, ge=0, description="Tolerance in addition, in the value's unit.")
+    relative: Tolerance = Field(0.0, ge=0, description="Tolerance, as a part of the right value.")
+    absolute: Tolerance = Field(
+        0.0, ge=0, description="Tolerance in addition, in the value's unit."
+    )
 
 
 class KernelFile(_Strict):

@@ -1,0 +1,312 @@
+"""A kernel from YAML alone: what it computes, how it is checked, what a mistake says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from nqbench import load, workloads
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.devices.registry import facts_for
+from nqbench.errors import InfeasibleError, StudyError
+from nqbench.measure.identity.keys import workload_files
+from nqbench.measure.runner import run_study
+from nqbench.runs.reading import read_records
+from nqbench.study import expand, load_study
+
+SOURCE = """
+#include "factor.cuh"
+__constant__ float weights[4];
+__device__ int offset;
+template <int Step>
+__global__ void scale(const float* x, float* y, int* seen, int n, float alpha) {
+    const int i = (blockIdx.x * blockDim.x + threadIdx.x) * Step;
+    for (int k = i; k < i + Step && k < n; ++k) y[k] = FACTOR * alpha * x[k] + weights[k % 4];
+    if (i < n) atomicAdd(seen + (i + offset) % 8, 1);
+}
+extern "C" __global__ void naive(const float* x, float* y, int* seen, int n, float alpha) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = FACTOR * alpha * x[i] + weights[i % 4];
+    if (i < n) atomicAdd(seen + (i + offset) % 8, 1);
+}
+"""
+STUDY = """
+name: scale
+n: [64, 100]
+kernel:
+  source: scale.cu
+  entry: scale<{step}>
+  include: [headers]
+  macros: {FACTOR: factor}
+  values: {threads_x: ceil(n / step)}
+  arguments:
+    x: {dtype: float32, length: n, contents: random, seed: 3}
+    y: {dtype: float32, length: n}
+    seen: {dtype: int32, length: 8, contents: zeros}
+    n: int32
+    alpha: {dtype: float32, value: 0.5}
+  variables:
+    weights: {dtype: float32, contents: np.arange(4) * 0.25}
+    offset: {dtype: int32, length: 1, contents: ones}
+  grid: ceil(threads_x / 32)
+  block: 32
+  factors: {step: {levels: [1, 2], launch: true}, factor: {range: [1, 9], default: 3}}
+  metrics: {instructions per element: warp_instructions / n}
+  check:
+    y: {equals: 'factor * alpha * x + weights[np.arange(n) % 4]', relative: 1e-6}
+matrix: {step: [1, 2]}
+"""
+CHECK = """
+import numpy as np
+
+def seen(n, step):
+    found = np.zeros(8, int)
+    for i in range(0, n, step):
+        found[(i + 1) % 8] += 1
+    return found
+
+def fails(x):
+    return x[10_000]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers" / "factor.cuh").write_text("#pragma once\n")
+    (tmp_path / "scale.cu").write_text(SOURCE)
+    (tmp_path / "check.py").write_text(CHECK)
+    return tmp_path
+
+
+def study_with(folder: Path, changes: dict[str, Any], name: str = "scale") -> Path:
+    """The study with values replaced (``None``: removed) by their keys, joined by dots."""
+    data = yaml.safe_load(STUDY)
+    for keys, value in changes.items():
+        *outer, last = keys.split("/")
+        place = data
+        for key in outer:
+            place = place.setdefault(key, {})
+        if value is None:
+            del place[last]
+        else:
+            place[last] = value
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(data, sort_keys=False))
+    return path
+
+
+def measured(folder: Path, changes: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The study's run in the simulator, with the status and the reason of its last record."""
+    study = load_study(study_with(folder, changes or {}))
+    outcome = run_study(study, "sim:mini", folder / "run", isolate=False, expand=expand)
+    records = read_records(folder / "run").records
+    return {"counts": outcome.counts, "reason": records[-1].reason, "records": records}
+
+
+RIGHT: dict[str, dict[str, Any]] = {
+    "numpy": {},
+    "function": {"kernel/check": {"seen": {"function": "check.py:seen"}}},
+    "both": {"kernel/check/seen": {"function": "check.py:seen"}},
+    "reference": {
+        "kernel/check": {"y": {"reference": {"step": 1}}, "seen": {"function": "check.py:seen"}},
+    },
+    "entry": {
+        "kernel/entry": "{variant}",
+        "kernel/factors/variant": ["naive", "scale<1>"],
+        "kernel/check": {"y": {"reference": {"variant": "naive"}}},
+        "matrix": {"variant": ["scale<1>", "naive"]},
+        "fixed": {"step": 1},
+    },
+    "system": {"kernel/systems": {"wide": {"step": 2}}, "matrix": None, "system": "wide"},
+    "nothing varies": {"kernel/factors/step": {"levels": [1, 2], "default": 2}, "matrix": None},
+    "three dimensions": {"kernel/grid": ["ceil(threads_x / 32)", 1, 1], "kernel/block": [32, 1]},
+    "unchecked": {"kernel/check": None},
+}
+
+
+@pytest.mark.parametrize("changes", RIGHT.values(), ids=RIGHT)
+def test_it_runs_and_is_right(folder: Path, changes: dict[str, Any]) -> None:
+    found = measured(folder, changes)
+    assert set(found["counts"]) == {"ok"}, found["reason"]
+
+
+def test_a_file_of_numpy_is_read_and_compared(folder: Path) -> None:
+    x = np.random.default_rng(1).random(64, dtype="float32")
+    np.save(folder / "x.npy", x)
+    weights = np.arange(4, dtype="float32") / 4
+    np.save(folder / "y64.npy", np.float32(3) * np.float32(0.5) * x + np.tile(weights, 16))
+    changes = {
+        "n": 64,
+        "kernel/arguments/x": {"dtype": "float32", "contents": "x.npy"},
+        "kernel/check/y": {"file": "y{n}.npy", "absolute": 1e-6},
+    }
+    assert measured(folder, changes)["counts"] == {"ok": 2}
+    np.save(folder / "y64.npy", np.zeros(64))
+    assert measured(folder, changes)["counts"] == {"wrong": 2}, "a changed file is a changed check"
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "tolerance": (
+        {"kernel/check/y": {"equals": "0.5001 * 3 * x + weights[np.arange(n) % 4]"}},
+        r"y\[\d+\] is [\d.]+, not [\d.]+; \d+ of 100 elements are wrong; nothing was timed",
+    ),
+    "one element": (
+        {"kernel/check": {"y": "np.where(np.arange(n) == 7, -1, factor * alpha * x)"}},
+        r"y\[1\] is [\d.]+, not [\d.]+; 7\d of 100 elements are wrong",
+    ),
+    "length of the expression": (
+        {"kernel/check/y": "x[:5]"},
+        r"the check of 'y': `x\[:5\]` gives 5 values, but the buffer has 100",
+    ),
+    "no value": ({"kernel/check/y": "x @ np.eye(3)"}, "the check of 'y': `x @ np.eye(3)` has no"),
+    "function": (
+        {"kernel/check/y": {"function": "check.py:fails"}},
+        "check.py:fails raised check.py:11: IndexError: index 10000 is out of bounds",
+    ),
+    "no function": (
+        {"kernel/check/y": {"function": "check.py:sen"}},
+        "check.py has no function 'sen'; did you mean 'seen'?",
+    ),
+    "parameter": (
+        {"kernel/check/seen": {"function": "check.py:seen"}, "kernel/arguments/n": "int32"}
+        | {"kernel/check/y": {"function": "other.py:f"}},
+        "other.py:f has a parameter 'z', which is neither a buffer with contents",
+    ),
+    "compile error": ({"kernel/macros/FACTOR": "'oops'"}, r"scale.cu\(8\): error: identifier"),
+    "no such entry": ({"kernel/entry": "scael<{step}>"}, "no such entry in scale.cu"),
+    "reference": (
+        {
+            "kernel/entry": "{variant}",
+            "kernel/factors/variant": ["missing", "naive"],
+            "kernel/check/y": {"reference": {"variant": "missing"}},
+            "matrix": {"variant": ["naive"]},
+            "fixed": {"step": 1},
+        },
+        "the reference that it is checked against failed: scale.cu: kernel missing does not",
+    ),
+    "changed input": (
+        {
+            "kernel/arguments/y/contents": "ones",
+            "kernel/check": {"seen": {"function": "check.py:seen"}},
+        },
+        "the kernel changes 'y', so every launch would start from what the one before left",
+    ),
+    "too many contents": (
+        {"kernel/variables/weights/contents": "np.arange(5)"},
+        "20 bytes are given for the module variable weights, which has 16",
+    ),
+    "out of bounds": ({"kernel/arguments/y/length": "n - 1"}, "y"),
+}
+
+
+@pytest.mark.parametrize(("changes", "said"), WRONG.values(), ids=WRONG)
+def test_what_goes_wrong_is_a_status_with_a_reason(
+    folder: Path, changes: dict[str, Any], said: str
+) -> None:
+    (folder / "other.py").write_text("def f(z):\n    return z\n")
+    found = measured(folder, changes)
+    assert "ok" not in found["counts"]
+    assert said in found["reason"] or re.search(said, found["reason"])
+    assert str(folder) not in found["reason"]
+    assert "\n" not in found["reason"]
+
+
+MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown key": ({"kernel/entri": "f"}, "did you mean 'entry'"),
+    "key of a buffer": ({"kernel/arguments/x/lenght": 3}, "did you mean 'length'"),
+    "unknown factor": ({"kernel/grid": "n // stpe"}, "unknown name 'stpe'; did you mean 'step'"),
+    "factor of braces": ({"kernel/entry": "scale<{stpe}>"}, "did you mean 'step'"),
+    "factor in numpy": (
+        {"kernel/check/y": "x * alhpa"},
+        "unknown name 'alhpa'; did you mean 'alpha",
+    ),
+    "no contents": ({"kernel/check/y": "y"}, "unknown name 'y'"),
+    "missing source": ({"kernel/source": "scael.cu"}, "no file scael.cu; did you mean scale.cu"),
+    "missing folder": ({"kernel/include": ["heders"]}, "there is no folder heders"),
+    "missing file": ({"kernel/arguments/x/contents": "a.npy"}, "there is no file a.npy"),
+    "missing python": ({"kernel/check/y": {"function": "chek.py:f"}}, "did you mean check.py"),
+    "dtype": ({"kernel/arguments/x/dtype": "float23"}, "did you mean 'float32'"),
+    "scalar of no factor": ({"kernel/arguments/m": "int32"}, "'m' is a type alone"),
+    "no length": ({"kernel/arguments/y": {"dtype": "int8"}}, "'y' needs a length or a shape"),
+    "length 0": ({"kernel/arguments/y/length": "n - n"}, "`n - n` is 0, but must be at least 1"),
+    "negative grid": ({"kernel/grid": "8 - n"}, "grid: `8 - n` is -56, but must be at least 1"),
+    "half a block": ({"kernel/block": "n / 128"}, "block: `n / 128` is 0.5, not a whole number"),
+    "large block": ({"kernel/block": 2048}, "2048 threads are more than the 1024 of a block"),
+    "large shared": ({"kernel/shared": "2 ** 20"}, "1048576 bytes are more than the"),
+    "division by zero": ({"kernel/values/v": "n // (n - n)"}, "division by zero"),
+    "level": ({"matrix": {"step": [1, 3]}}, "'step' is 3"),
+    "no level": ({"matrix": None, "fixed": {"factor": 2}}, "the factor 'step' has no level here"),
+    "two sources": ({"kernel/check/y/file": "y.npy"}, "needs one of equals, function"),
+    "checked scalar": ({"kernel/check/n": "3"}, "'check' names buffers, not 'n'"),
+    "a method": ({"kernel/check/y": "x.tofile('f')"}, "tofile of an array, which is not available"),
+    "a function": ({"kernel/check/y": "np.load('f')"}, "load of np, which is not available"),
+    "a builtin": ({"kernel/check/y": "open('f')"}, "open(), which is not available"),
+    "a loop": ({"kernel/check/y": "[v for v in x]"}, "ListComp is not part of expressions"),
+    "an attribute": ({"kernel/check/y": "x.__class__"}, "__class__ of an array"),
+    "keyword": ({"kernel/arguments/in": {"dtype": "int8", "length": 1}}, "'in' cannot be a name"),
+    "two names": ({"kernel/arguments/step": {"dtype": "int8", "length": 1}}, "under factors too"),
+    "flag": ({"kernel/cooperative": "yes please"}, "'cooperative' takes true or false"),
+    "workload too": ({"workload": "counting"}, "both say what is computed"),
+    "metric": ({"kernel/metrics/GB/s": 1, "kernel/metrics": {"x": "tiem"}}, "did you mean 'time'"),
+    "value": ({"report": [{"table": "results", "value": "GB/s"}]}, "'value' cannot be 'GB/s'"),
+}
+
+
+@pytest.mark.parametrize(("changes", "said"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_said_with_its_line(folder: Path, changes: dict[str, Any], said: str) -> None:
+    path = study_with(folder, changes)
+    with pytest.raises((StudyError, InfeasibleError)) as caught:
+        expand(load_study(path), facts_for("sim:mini"))
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(f"{path}:")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_can_change_the_number_is_measured_again(folder: Path) -> None:
+    changes: dict[str, Any] = {"kernel/check/seen": {"function": "check.py:seen"}}
+    measured(folder, changes)
+    keys = {record.key for record in measured(folder, changes)["records"]}
+    assert len(keys) == 4, "nothing has changed, so nothing is measured again"
+    for file in ("scale.cu", "headers/factor.cuh", "check.py"):
+        (folder / file).write_text((folder / file).read_text() + "\n")
+        records = measured(folder, changes)["records"]
+        now = {record.key for record in records}
+        assert len(now - keys) == 4, file
+        keys = now
+    others: list[dict[str, Any]] = [
+        {"kernel/arguments/x/seed": 4},
+        {"kernel/macros/FACTOR": "factor + 0"},
+    ]
+    for change in others:
+        now = {record.key for record in measured(folder, changes | change)["records"]}
+        assert len(now - keys) == 4, change
+        keys = now
+    others = [{"kernel/metrics": {"time of one": "time / n"}}, {"about": "other words"}]
+    for change in others:
+        assert {r.key for r in measured(folder, changes | change)["records"]} == keys, change
+
+
+def test_the_files_are_those_named(folder: Path) -> None:
+    study = load_study(study_with(folder, {"kernel/check/seen": {"function": "check.py:seen"}}))
+    workloads.bring(study.outside)
+    found = {path.name for path in workload_files(study.workload, on_cpu=False)}
+    assert {"scale.cu", "factor.cuh", "check.py", "kernel.py"} <= found
+
+
+def test_a_run_is_read_where_its_files_are_not(folder: Path) -> None:
+    measured(folder)
+    for name in ("scale.cu", "scale.yaml", "check.py"):
+        (folder / name).unlink()
+    data = load_dataset(folder / "run")
+    assert data.launch[0] == "step"
+    metric = data.quantity("instructions per element")
+    assert [p.estimate(metric) is not None for p in data.points] == [True] * 4
+    text = "".join(path.read_text() for path in (folder / "run").iterdir() if path.is_file())
+    assert str(folder) not in text
+    assert set(load(folder / "run")["workload"]) == {"kernel:scale"}
