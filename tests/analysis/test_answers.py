@@ -186,6 +186,23 @@ def test_two_that_are_alike_are_not_told_apart() -> None:
     assert "not distinguishable from the next" in text
 
 
+@pytest.mark.parametrize(
+    ("noise", "doubt"), [(1.0, "on both."), (3.0, "on both, without a clear lead on either.")]
+)
+def test_one_size_may_have_several_answers(noise: float, doubt: str) -> None:
+    """Searches of several lengths: the fastest of the short ones differs, of the long ones not."""
+    sides = [run(), run("B", 2)]
+    for builder, times in zip(sides, ((1.0, 1.5), (1.5, 1.0)), strict=True):
+        for system, time_s in zip(("none", "both"), times, strict=True):
+            levels = {"n": 15, "block_size": 32, "memory": "shared"}
+            builder.time("short", levels, time_s, f"tanaka2011.{system}", answer="7")
+        for row in [r for r in builder.rows if r["sweep"] == "short" and r["round"]][::2]:
+            row["value_s"] *= noise
+    text = said(*sides)
+    assert "Fastest of 4 variants at N=15 on both" in text
+    assert f"At N=15 (of those with another answer) the fastest is not the same {doubt}" in text
+
+
 def counted(**counters: float) -> Builder:
     builder = Builder(MINI)
     for block in (32, 64, 96, 128):

@@ -85,6 +85,15 @@ def test_points_are_matched_by_factors_and_gaps_are_listed() -> None:
     assert found.unmatched == 2
 
 
+def test_a_point_in_a_sweep_that_only_one_side_has() -> None:
+    """The same factors stand in two sweeps of one side: its first sweep is compared."""
+    one, two = factorial(sizes=(15,)), factorial(sizes=(15,), seed=2)
+    two.time("again", two.points[0]["factors"], 0.1)
+    found = compare_runs(one.data(), two.data(), NAMES)
+    assert found.matched == 24
+    assert [(m.where, m.reason) for m in found.missing] == [("old", "no such point in sweep again")]
+
+
 def test_a_point_that_both_sides_lack_is_counted_once() -> None:
     sides = [factorial(sizes=(15,)), factorial(sizes=(15,), seed=2)]
     for builder, reason in zip(sides, ("48 s needed", "31 s needed"), strict=True):

@@ -155,9 +155,16 @@ def _match(
                 continue
             point, where = (first, names[1]) if first is not None else (second, names[0])
             assert point is not None
-            reason = "several points share these factors" if all(here) else "no such point"
+            reason = _unmatched(point, here[1] if first is not None else here[0])
             missing.append(Missing(label(point, shown), where, reason))
     return Matching(tuple(pairs), tuple(missing), notes)
+
+
+def _unmatched(point: PointResult, others: Sequence[PointResult]) -> str:
+    """Why a point has no counterpart among the other side's points with the same factors."""
+    if any(other.sweep == point.sweep for other in others):
+        return "several points share these factors"
+    return f"no such point in sweep {point.sweep}" if others else "no such point"
 
 
 def _pair_up(

@@ -90,17 +90,24 @@ def best(found: Sequence[Best], names: tuple[str, str]) -> str:
             for lead, name in zip(top.leaders, names, strict=True)
         ]
         text = f"{where}: {each[0]}, but {each[1]}"
-    other = sorted({one.n for one in found[1:] if not one.same})
+    differ = [one for one in found[1:] if not one.same]
     rest = sorted({one.n for one in found} - {top.n})
     text = f"{text}; {_lead(top, names)}."
-    if other:
-        sizes = ", ".join(map(str, other))
-        return f"{text} At N={sizes} the fastest is not the same on both."
+    if differ:
+        sizes = ", ".join(_of_size(n, top) for n in sorted({one.n for one in differ}))
+        clear = any(lead.clear for one in differ for lead in one.leaders)
+        doubt = "" if clear else ", without a clear lead on either"
+        return f"{text} At N={sizes} the fastest is not the same on both{doubt}."
     if rest:
         return (
             f"{text} At each of the other sizes ({_range(rest)}) the fastest is the same on both."
         )
     return text
+
+
+def _of_size(n: int, top: Best) -> str:
+    """A size; searches of several lengths have several answers at one, each with its fastest."""
+    return f"{n} (of those with another answer)" if n == top.n else str(n)
 
 
 def _range(sizes: Sequence[int]) -> str:
