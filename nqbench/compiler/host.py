@@ -212,16 +212,17 @@ class DevicePart:
 
         Raises ``Rejected``: ``first`` if nothing could be left out, else the first error in code
         of the device."""
-        worst: nvrtc.Rejected | None = None
+        said: list[str] = []
+        last = first
         for _ in range(ROUNDS):
             try:
                 return nvrtc.build(self._left(), kind)
             except nvrtc.Rejected as error:
-                if worst is None and self._in_device_code(error):
-                    worst = error
+                last = error
+                said = said or self._in_device_code(error)
                 if not self._drop(error):
-                    raise self._explained(worst or error) from first
-        raise self._explained(worst or first)
+                    break
+        raise self._explained(said, last) from first
 
     def _left(self) -> nvrtc.Program:
         headers = {name: file.left for name, file in self.files.items()}
@@ -235,7 +236,9 @@ class DevicePart:
     def _drop(self, error: nvrtc.Rejected) -> bool:
         """Leave out the pieces with errors; ``False`` if the kernel itself is one, or none is."""
         bad = [
-            (self.files[f], self.files[f].at(line)) for f, line in error.places if f in self.files
+            (self.files[f], self.files[f].at(line))
+            for f, line, _ in error.errors
+            if f in self.files
         ]
         dropped = self._empty(error)
         for file, piece in bad:
@@ -252,7 +255,7 @@ class DevicePart:
         texts = [file.text for file in self.files.values()]
         wanted = {name for text in texts for name in included_names(text)}
         before = len(self.missing)
-        for place, _ in error.places:
+        for place, *_ in error.errors:
             for folder in cuda_headers():
                 if Path(place).is_relative_to(folder):
                     top = Path(place).relative_to(folder).parts[0]
@@ -260,18 +263,25 @@ class DevicePart:
                     self.missing.update(dict.fromkeys(found, Path(place).name))
         return len(self.missing) > before
 
-    def _in_device_code(self, error: nvrtc.Rejected) -> bool:
-        for name, line in error.places:
-            piece = self.files[name].at(line) if name in self.files else None
-            if piece is not None and piece.device:
-                return True
-        return False
+    def _in_device_code(self, error: nvrtc.Rejected) -> list[str]:
+        """The errors in code of the device, or in a texture; unknown names first, as they cause
+        others."""
+        found = []
+        for name, line, text in error.errors:
+            file = self.files.get(name)
+            piece = None if file is None else file.at(line)
+            if piece is None or file is None:
+                continue
+            if piece.device or file.text.startswith("texture", piece.start):
+                found.append(text.strip())
+        return sorted(found, key=lambda text: "is undefined" not in text)
 
-    def _explained(self, error: nvrtc.Rejected) -> CompileError:
-        if not self.missing:
-            return error
-        names = ", ".join(f"{place}: {name}" for name, place in self.missing.items())
-        return CompileError(f"{error} (not found, and taken to be empty: {names})")
+    def _explained(self, said: list[str], last: nvrtc.Rejected) -> CompileError:
+        text = nvrtc.sentence(self.program, said) if said else str(last)
+        if self.missing:
+            names = ", ".join(f"{place}: {name}" for name, place in self.missing.items())
+            text += f" (not found, and taken to be empty: {names})"
+        return CompileError(text)
 
 
 def _base_name(entry: str) -> str:

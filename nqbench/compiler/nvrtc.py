@@ -21,7 +21,7 @@ _OWN_CACHE_SINCE: Final = (12, 9)  # NVRTC keeps compiled kernels itself from th
 _SHOWN_ERRORS: Final = 3  # later errors are mostly consequences of the first ones
 _ERROR: Final = re.compile(r"^.*(?:\berror\b|catastrophic|fatal).*$", re.IGNORECASE)
 _SUMMARY: Final = re.compile(r"\d+ errors? detected in the compilation of")
-_PLACE: Final = re.compile(r"^(.+?)\((\d+)\): (?:catastrophic )?error", re.MULTILINE)
+_PLACE: Final = re.compile(r"\s*(.+?)\((\d+)\): (?:catastrophic )?error.*")
 LEAN_GROUPS: Final = "-D_CG_LIMIT_INCLUDED_DEPENDENCIES"
 """Keeps cooperative_groups.h from including CUDA's C++ library: 0.3 s instead of 5."""
 _TEXTURES: Final = "texture is not a template"
@@ -50,9 +50,9 @@ class Program:
 
 
 class Rejected(CompileError):
-    """A source that does not compile. ``places`` are file and line of each error."""
+    """A source that does not compile. ``errors`` have file, line and text."""
 
-    places: tuple[tuple[str, int], ...] = ()
+    errors: tuple[tuple[str, int, str], ...] = ()
 
 
 @functools.cache
@@ -189,15 +189,15 @@ def _image(handle: object, kind: ImageKind) -> bytes:
 
 def _rejected(program: Program, status: Any, log: str) -> Rejected:
     error = Rejected(_refusal(program, status, log))
-    error.places = tuple((file, int(line)) for file, line in _PLACE.findall(log))
+    found = (_PLACE.match(line) for line in log.splitlines())
+    error.errors = tuple((m[1], int(m[2]), m[0]) for m in found if m is not None)
     return error
 
 
 def _refusal(program: Program, status: Any, log: str) -> str:
     """One readable message from NVRTC's log, with the names of files alone: it is recorded."""
-    for folder in (program.source.parent, *program.folders):
-        log = log.replace(f"{folder}/", "")
-    where = f"{program.source.name}: kernel {program.entry} does not compile for {program.arch}"
+    log = _without_folders(program, log)
+    where = _where(program)
     if status.name == "NVRTC_ERROR_INVALID_OPTION":
         known = ", ".join(supported_archs())
         return (
@@ -210,7 +210,23 @@ def _refusal(program: Program, status: Any, log: str) -> str:
         reason = re.sub(rf"^{_NAME_MAP}\(\d+\): error: ", "", errors[0])
         what = "variable" if "& " in errors[-1] else "entry"
         return f"{where}: no such {what} in {program.source.name}: {reason}"
+    return sentence(program, errors) if errors else f"{where}: {log or status.name}"
+
+
+def sentence(program: Program, errors: list[str]) -> str:
+    """What is wrong with a program, by the first errors."""
+    errors = [_without_folders(program, line) for line in errors]
     errors = [line.replace(_TEXTURES, f"{_TEXTURES} ({_NO_TEXTURES})") for line in errors]
-    shown = "; ".join(errors[:_SHOWN_ERRORS]) or log or status.name
+    shown = "; ".join(errors[:_SHOWN_ERRORS])
     more = len(errors) - _SHOWN_ERRORS
-    return f"{where}: {shown}" + (f"; and {more} more errors" if more > 0 else "")
+    return f"{_where(program)}: {shown}" + (f"; and {more} more errors" if more > 0 else "")
+
+
+def _without_folders(program: Program, text: str) -> str:
+    for folder in (program.source.parent, *program.folders):
+        text = text.replace(f"{folder}/", "")
+    return text
+
+
+def _where(program: Program) -> str:
+    return f"{program.source.name}: kernel {program.entry} does not compile for {program.arch}"

@@ -12,6 +12,7 @@ from typing import Final
 
 from nqbench.devices.sim.codegen import floats
 from nqbench.devices.sim.codegen.floats import DOUBLE, FLOAT, real
+from nqbench.devices.sim.codegen.moves import FLOAT_TESTS, ROUNDINGS
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter
 from nqbench.devices.sim.ir import V16, V32, V64, Function, Value, const, like, vector
 from nqbench.devices.sim.ptx import WIDTHS, Instruction, Operand, Pair
@@ -161,8 +162,6 @@ def sign(k: KernelWriter, i: Instruction) -> None:
 
 
 def _tests(k: KernelWriter, i: Instruction, kind: str) -> list[Value]:
-    from nqbench.devices.sim.codegen.moves import FLOAT_TESTS
-
     a, b = (halves(k, operand, kind) for operand in i.operands[1:3])
     found = []
     for x, y in zip(a, b, strict=True):
@@ -231,8 +230,6 @@ def convert(k: KernelWriter, i: Instruction) -> None:
 
 
 def _rounded(k: KernelWriter, i: Instruction, number: Value) -> Value:
-    from nqbench.devices.sim.codegen.moves import ROUNDINGS
-
     how = next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "")
     return k.f.intrinsic(how, number) if how else number
 
