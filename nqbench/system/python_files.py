@@ -41,7 +41,7 @@ def load_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        raise StudyError(f"{path.name} cannot be loaded: {where_raised(error)}") from error
+        raise StudyError(where_raised(error)) from error
     return module
 
 

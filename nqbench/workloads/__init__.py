@@ -94,7 +94,10 @@ def _place(name: str) -> tuple[str, str]:
     if colon:
         return module, attribute
     if name not in names():
-        raise StudyError(f"no workload {name!r}; {suggestion(name, names())}")
+        own = "name its object too, as in ./file.py:WORKLOAD or package.module:WORKLOAD"
+        raise StudyError(
+            f"no workload {name!r}; {own if '.' in name else suggestion(name, names())}"
+        )
     if name in _installed():
         return _installed()[name].module, _installed()[name].attr
     return f"{__name__}.{name}", "WORKLOAD"

@@ -1,0 +1,96 @@
+"""Workloads that are no part of nqbench: of a study's folder, and of installed packages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nqbench import workloads
+from nqbench.devices.registry import facts_for
+from nqbench.errors import StudyError
+from nqbench.measure.runner import run_study
+from nqbench.runs.reading import read_records
+from nqbench.study import expand, load_study
+from tests.docs.test_adding_a_kernel import FILES, STUDIES
+
+MODULE = FILES["nqbench/workloads/signs/__init__.py"]
+METADATA = "Metadata-Version: 2.1\nName: signs-kernel\nVersion: 1.0\n"
+POINTS = "[nqbench.workloads]\nsigns = own_signs:WORKLOAD\nbroken = own_broken:WORKLOAD\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """The tutorial's workload as a file beside a study."""
+    before, path = set(sys.modules), [*sys.path]
+    (tmp_path / "signs.cu").write_text(FILES["nqbench/workloads/signs/signs.cu"])
+    (tmp_path / "own_signs.py").write_text(MODULE)
+    (tmp_path / "own_broken.py").write_text("import math\n\nX = math.sqrt(-1)\n")
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+    sys.path[:] = path
+    workloads._get.cache_clear()
+    workloads._installed.cache_clear()
+    workloads._brought.clear()
+    workloads._outside.clear()
+
+
+def study(folder: Path, workload: str) -> Path:
+    path = folder / "study.yaml"
+    path.write_text(STUDIES[1].replace("workload: signs", f"workload: {workload}"))
+    return path
+
+
+@pytest.mark.parametrize("workload", ["./own_signs.py:WORKLOAD", "own_signs:WORKLOAD"])
+def test_it_is_found_beside_the_study_by_workers_too(folder: Path, workload: str) -> None:
+    for edited in (False, True):
+        if edited:
+            (folder / "own_signs.py").write_text(MODULE + "\n")
+        loaded = load_study(study(folder, workload))
+        outcome = run_study(loaded, "sim:mini", folder / "run", expand=expand)
+        assert outcome.counts == {"ok": 8}
+        records = read_records(folder / "run").records
+        assert len(records) == (16 if edited else 8), "an edited file is measured again"
+        assert {record.point["workload"] for record in records} == {workload}
+    written = "".join(p.read_text() for p in (folder / "run").iterdir() if p.is_file())
+    assert str(folder) not in written
+
+
+def test_an_installed_package_adds_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = folder / "signs_kernel-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(METADATA)
+    (info / "entry_points.txt").write_text(POINTS)
+    monkeypatch.syspath_prepend(folder)
+    workloads._installed.cache_clear()
+    assert {"signs", "broken", "counting"} <= set(workloads.names())
+    assert workloads.find_system("signs.bounded")[0] is workloads.get("signs")
+    points = expand(load_study(study(folder, "signs")), facts_for("sim:mini"))
+    assert {point.workload for point in points} == {"signs"}
+    with pytest.raises(StudyError, match=r"own_broken.py:3: ValueError: math domain error"):
+        workloads.get("broken")
+    assert "signs" in [workload.name for workload in workloads.with_systems()]
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        ("./own_sings.py:WORKLOAD", "no Python file own_sings.py; did you mean own_signs.py?"),
+        ("./own_signs.py:WORKLOD", "own_signs.py has no object 'WORKLOD'; did you mean 'WORKLOAD'"),
+        ("own_sgns:WORKLOAD", "ModuleNotFoundError: No module named 'own_sgns'"),
+        ("./own_broken.py:X", "cannot be loaded: own_broken.py:3: ValueError: math domain error"),
+        ("own_broken:X", "cannot be loaded: own_broken.py:3: ValueError: math domain error"),
+        ("own_signs:SOURCE", "not a Workload; let its class inherit from"),
+        ("./own_signs.py", "name its object too"),
+    ],
+)
+def test_a_mistake_is_one_sentence_with_its_place(folder: Path, workload: str, said: str) -> None:
+    path = study(folder, workload)
+    with pytest.raises(StudyError) as caught:
+        expand(load_study(path), facts_for("sim:mini"))
+    assert str(caught.value).startswith(f"{path}:3: ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
