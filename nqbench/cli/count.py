@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from nqbench.cli.measuring import choose
 from nqbench.cli.options import Device
 
 
@@ -14,10 +13,14 @@ def count(
     n: Annotated[int, typer.Argument(metavar="N", help="Board size, 1 to 27.")],
     device: Device = "auto",
 ) -> None:
-    """Count the solutions for N queens by the fastest verified path."""
-    from nqbench.solve.count import check_size, count_solutions
+    """Count the solutions for N queens by the fastest verified path; without a GPU, on the CPU."""
+    from nqbench.cli.show.console import note
+    from nqbench.solve.count import check_size, choose, count_solutions
 
     check_size(n)  # before anything about devices
-    result = count_solutions(n, choose(device))
+    choice = choose(device)
+    if device == "auto":
+        note(choice.why)
+    result = count_solutions(n, choice.spec)
     typer.echo(f"a({result.n}) = {result.value}")
     typer.echo(result.how)

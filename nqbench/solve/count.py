@@ -1,7 +1,8 @@
 """The fastest verified path to a(N) on a device.
 
-Candidates first count a smaller board; of those with the right answer the fastest counts the board
-that was asked for. The result is compared with A000170.
+On a GPU, candidates first count a smaller board; of those with the right answer the fastest counts
+the board that was asked for. A CPU counts one eighth of the tree on all cores. The result is
+compared with A000170.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from nqbench.solve.launch import launch
 
 if TYPE_CHECKING:
     from nqbench.devices.base import Device
+    from nqbench.devices.registry import Choice
     from nqbench.point import Level
     from nqbench.workloads.base import Workload
 
 COUNTING: Final = "counting"
+CPU: Final = "cpu"
+ON_CPU: Final = "cpu.frontier_multicore"
 MIN_KERNEL_N: Final = 5
 MAX_N: Final = 27
 TRIAL_STEP: Final = 3
@@ -54,14 +58,28 @@ def check_size(n: int) -> None:
         raise StudyError(f"N must be from 1 to {MAX_N}, not {n}: a(N) is unknown beyond")
 
 
+def choose(spec: str) -> Choice:
+    """The device that counts: for ``auto`` a GPU, else the CPU, faster than any simulation.
+
+    Raises ``DeviceUnavailable`` for a spec that names no kind of device.
+    """
+    from nqbench.devices.registry import Choice, choose_device
+
+    choice = choose_device(spec)
+    if spec == "auto" and choice.spec.startswith("sim"):
+        return Choice(CPU, choice.why)
+    return choice
+
+
 def count_solutions(n: int, spec: str) -> Count:
     """Count the placements of ``n`` queens (1 to 27) on the device ``spec``."""
     from nqbench.devices.registry import open_device
     from nqbench.workloads import get
 
     check_size(n)
-    if n < MIN_KERNEL_N or spec == "cpu":
-        return _finish(open_device("cpu"), n, "cpu.multicore", {})
+    spec = choose(spec).spec
+    if n < MIN_KERNEL_N or spec == CPU:
+        return _finish(open_device(CPU), n, ON_CPU, {})
     device = open_device(spec)
     return _finish(device, n, *_choose(get(COUNTING), device, n))
 
@@ -117,6 +135,10 @@ def _fitted(
 def _finish(device: Device, n: int, name: str, extra: dict[str, Level]) -> Count:
     found = launch(COUNTING, {"n": n, "system": name, **extra}, device)
     assert found.answer is not None
-    took = f"kernel {found.kernel_s:.4g} s" if found.kernel_s is not None else "simulated"
+    took = f"{_part(name)} {found.kernel_s:.4g} s" if found.kernel_s is not None else "simulated"
     how = f"{name} on {device.spec}, {took}, {found.wall_s:.3g} s in all; equal to OEIS A000170"
     return Count(n, found.answer, how, found.kernel_s)
+
+
+def _part(system: str) -> str:
+    return "counting" if system == ON_CPU else "kernel"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nqbench.devices.sim import SimDevice
-from nqbench.errors import StudyError
+from nqbench.errors import DeviceUnavailable, StudyError
 from nqbench.point import Level
 from nqbench.solve import count
 from nqbench.workloads import get
@@ -39,3 +39,18 @@ def test_a_system_without_kernels_does_not_fit() -> None:
 def test_sizes_without_a_known_answer_are_refused(n: int) -> None:
     with pytest.raises(StudyError, match=f"not {n}: a"):
         count.count_solutions(n, "sim")
+
+
+def test_without_a_gpu_the_cpu_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> list[object]:
+        raise DeviceUnavailable("no driver")
+
+    monkeypatch.setattr("nqbench.devices.cuda.query.find_gpus", absent)
+    choice = count.choose("auto")
+    assert choice.spec == "cpu"
+    assert "no driver" in choice.why
+    assert count.choose("sim").spec.startswith("sim:")
+    for n, known in ((1, 1), (4, 2), (12, 14200)):
+        found = count.count_solutions(n, "auto")
+        assert found.value == known
+        assert "cpu.frontier_multicore on cpu" in found.how

@@ -25,7 +25,7 @@ class Counting(Workload):
     factors: Mapping[str, Factor] = FACTORS
     systems: Mapping[str, Mapping[str, Level]] = SYSTEMS
     cpu_systems: frozenset[str] = frozenset(filter(is_cpu, SYSTEMS))
-    parallel_systems: frozenset[str] = frozenset({"cpu.multicore"})
+    parallel_systems: frozenset[str] = frozenset({"cpu.multicore", "cpu.frontier_multicore"})
     probe_counters: Mapping[str, str] = COUNTERS
     no_variants: str = (
         "has no variants without arithmetic or memory: its control flow depends on the words that"

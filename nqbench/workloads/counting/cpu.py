@@ -1,4 +1,4 @@
-"""The CPU programs: the baselines that the papers' speed-ups refer to."""
+"""The CPU programs: the baselines that the papers' speed-ups refer to, and the fastest one here."""
 
 from __future__ import annotations
 
@@ -49,6 +49,34 @@ def count_multicore(n: int, threads: int = 0) -> int:
     with ThreadPoolExecutor(threads) as pool:
         counts = pool.map(lambda piece: piece[0] * part(*piece[1]), pieces)
         return sum(counts)
+
+
+def count_frontier(n: int) -> int:
+    """Solutions for one board by one eighth of the tree (``border``), on one core."""
+    return count_frontier_multicore(n, 1)
+
+
+def count_frontier_multicore(n: int, threads: int = 0) -> int:
+    """Solutions for one board by one eighth of the tree (``border``) on ``threads`` cores.
+
+    0 threads: all cores that this process may use.
+    """
+    from nqbench.workloads.counting import border
+
+    if n < border.MIN_N:
+        return count_somers(n)
+    threads = (threads or cpu_count()) if n >= MIN_SPLIT_N else 1
+    depth = min(_SPLIT_DEPTH, n - 2)
+    jobs = border.jobs(n, depth)
+
+    def part(span: tuple[int, int]) -> int:
+        return int(border.weights_of_jobs(n, depth, jobs, *span))
+
+    spans = _spans(0, jobs.size // 3, threads)
+    if threads == 1:
+        return border.total(sum(map(part, spans)))
+    with ThreadPoolExecutor(threads) as pool:
+        return border.total(sum(pool.map(part, spans)))
 
 
 def _spans(begin: int, end: int, threads: int) -> list[tuple[int, int]]:

@@ -23,6 +23,11 @@ SOURCE: Final = Path(__file__).with_name("nqueens.cu")
 _CPU_FUNCTIONS: Final = {
     "cpu.somers": ("counting.somers", "nqbench.workloads.counting.cpu:count_somers"),
     "cpu.multicore": ("counting.multicore", "nqbench.workloads.counting.cpu:count_multicore"),
+    "cpu.frontier": ("counting.frontier", "nqbench.workloads.counting.cpu:count_frontier"),
+    "cpu.frontier_multicore": (
+        "counting.frontier_multicore",
+        "nqbench.workloads.counting.cpu:count_frontier_multicore",
+    ),
 }
 
 _ABSENT: Final = np.uint64(0)

@@ -166,7 +166,7 @@ def check_device(system: str | None, device: DeviceFacts) -> None:
         what = system or "a point of the factor space"
         raise WrongDeviceError(
             f"{what} is a GPU kernel and device {device.name} is a CPU; use a GPU"
-            " (--device cuda:0), a simulator, or the systems cpu.somers and cpu.multicore"
+            " (--device cuda:0), a simulator, or a cpu.* system (nqbench kernels)"
         )
 
 

@@ -1,4 +1,4 @@
-"""The papers' systems as named points of the factor space, and the two CPU programs.
+"""The papers' systems as named points of the factor space, and the CPU programs.
 
 What a paper leaves open is chosen here, once, and stored in every record:
 
@@ -78,6 +78,8 @@ def _read_table() -> dict[str, Levels]:
     return systems
 
 
+_ON_CPU: Final = ("cpu.somers", "cpu.multicore", "cpu.frontier", "cpu.frontier_multicore")
+
 SYSTEMS: Final[Mapping[str, Levels]] = MappingProxyType(
-    _read_table() | {"cpu.somers": MappingProxyType({}), "cpu.multicore": MappingProxyType({})}
+    _read_table() | {name: MappingProxyType({}) for name in _ON_CPU}
 )

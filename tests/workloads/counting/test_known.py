@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
-from nqbench.workloads.counting.cpu import count_multicore, count_somers
+from nqbench.workloads.counting.cpu import (
+    count_frontier,
+    count_frontier_multicore,
+    count_multicore,
+    count_somers,
+)
 from nqbench.workloads.counting.known import NODES, SOLUTIONS, nodes
 from tests.workloads.counting import oracle
 
@@ -34,16 +40,18 @@ def test_nodes_grow_beyond_the_table() -> None:
     assert nodes(17) == NODES[17]
 
 
-@pytest.mark.parametrize("n", range(1, 14))
-def test_sequential_search(n: int) -> None:
-    assert count_somers(n) == SOLUTIONS[n]
+@pytest.mark.parametrize("n", range(1, 15))
+@pytest.mark.parametrize(
+    "count", [count_somers, count_multicore, count_frontier, count_frontier_multicore]
+)
+def test_cpu_programs(count: Callable[[int], int], n: int) -> None:
+    assert count(n) == SOLUTIONS[n]
 
 
-@pytest.mark.parametrize("n", range(1, 14))
-def test_search_on_all_cores(n: int) -> None:
-    assert count_multicore(n) == SOLUTIONS[n]
-
-
+@pytest.mark.parametrize("count", [count_multicore, count_frontier_multicore])
 @pytest.mark.parametrize("threads", [1, 2, 3, 16])
-def test_the_number_of_threads_does_not_matter(threads: int) -> None:
-    assert count_multicore(11, threads) == SOLUTIONS[11]
+def test_the_number_of_threads_does_not_matter(
+    count: Callable[[int, int], int], threads: int
+) -> None:
+    assert count(11, threads) == SOLUTIONS[11]
+    assert count(13, threads) == SOLUTIONS[13]

@@ -23,9 +23,14 @@ def changed(before: str, after: str) -> dict[str, tuple[Level, Level]]:
     return {factor: (old[factor], new[factor]) for factor in old if old[factor] != new[factor]}
 
 
-def test_sixteen_systems_and_two_host_programs() -> None:
+def test_sixteen_systems_and_four_host_programs() -> None:
     assert len(KERNEL_SYSTEMS) == 16
-    assert [s for s in SYSTEMS if is_cpu(s)] == ["cpu.somers", "cpu.multicore"]
+    assert [s for s in SYSTEMS if is_cpu(s)] == [
+        "cpu.somers",
+        "cpu.multicore",
+        "cpu.frontier",
+        "cpu.frontier_multicore",
+    ]
     assert {paper_of(s) for s in KERNEL_SYSTEMS} == {"feinbube2010", "tanaka2011", "zhang2011"}
 
 

@@ -1,0 +1,200 @@
+"""One eighth of the search tree, rows still filled in order: the rule of the border queens.
+
+A solution has a queen in each border row and column. Call a border queen's distance to its nearest
+corner d. Only solutions are walked whose first-row queen has the largest d of the four, in the left
+half: each stands for ``4 / k`` rotations times two mirror images, where k of the four border queens
+share the largest d. A first queen in the middle column leaves the second one the left half.
+
+With ``distance`` = d of the first-row queen:
+
+- rows ``distance + 1 .. n - 2 - distance`` may not use the two border columns;
+- the last row's queen stands within ``distance`` of a corner;
+- ties are the border columns in rows ``distance`` and ``n - 1 - distance``, and d in the last row.
+
+Weights are kept as whole numbers, ``12 / k``; a(n) is two thirds of their sum, which takes 59 bits
+at n = 27.
+
+Compiled by numba, apart from ``total``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.workloads.compiled import compiled
+
+MIN_N: Final = 4
+"""On smaller boards a border queen may have no second corner to compare with."""
+
+SHIFT: Final = 27
+"""Bits above the widest board: of ``columns`` a job's ties, of ``left`` its distance."""
+
+MANY: Final = 2**62
+"""A limit that no number of jobs reaches."""
+
+_U = np.uint64
+_ZERO, _ONE, _TWO = _U(0), _U(1), _U(2)
+_ENTRY = _U(8)  # words of a stack entry: a cache line, since a multiple is faster to address
+_BEYOND = _U(1 << 63)  # an open column of every row below the board
+
+
+def total(weights: int) -> int:
+    """The number of solutions whose weights sum to this; -1 if no set of boards has that sum."""
+    solutions, rest = divmod(2 * weights, 3)
+    return -1 if rest else solutions
+
+
+def jobs(n: int, depth: int) -> NDArray[np.uint32]:
+    """All jobs of ``depth >= 2`` rows in depth-first order, as ``fill_prefixes`` writes them."""
+    count = fill_prefixes(n, depth, MANY, np.empty(0, np.uint32))
+    words = np.empty(3 * count, np.uint32)
+    fill_prefixes(n, depth, MANY, words)
+    return words
+
+
+@compiled
+def allowed(n: int, distance: int, row: int) -> int:
+    """Columns that the rule leaves open in a row."""
+    board = (1 << n) - 1
+    if row == n - 1:
+        corner = (1 << (distance + 1)) - 1
+        return board & (corner | corner << (n - 1 - distance))
+    if distance < row < n - 1 - distance:
+        return board & ~(1 | 1 << (n - 1))
+    return board
+
+
+@compiled
+def ties(n: int, distance: int, row: int, queen: int) -> int:
+    """1 if a queen below the first row is a border queen at the largest distance, else 0."""
+    if row == n - 1:
+        return 1 if queen & (1 << distance | 1 << (n - 1 - distance)) else 0
+    return 1 if row in (distance, n - 1 - distance) and queen & (1 | 1 << (n - 1)) else 0
+
+
+@compiled
+def fill_prefixes(n: int, depth: int, limit: int, out: NDArray[np.uint32]) -> int:
+    """Write the first ``limit`` placements of ``depth >= 2`` rows; return how many there are, or
+    ``limit + 1`` as soon as there are more.
+
+    ``out`` takes three words per job: columns, left and right diagonals attacked in the next row;
+    from bit ``SHIFT`` up, ``columns`` holds the ties so far and ``left`` the distance. An empty
+    ``out`` takes nothing.
+    """
+    board = (1 << n) - 1
+    columns = np.zeros(depth + 1, np.int64)
+    left = np.zeros(depth + 1, np.int64)
+    right = np.zeros(depth + 1, np.int64)
+    tied = np.zeros(depth + 1, np.int64)
+    free = np.zeros(depth + 1, np.int64)
+    job = 0
+    for distance in range(1, (n + 1) // 2):
+        columns[0] = left[0] = right[0] = 0
+        free[0] = 1 << distance
+        row = 0
+        while row >= 0:
+            if free[row] == 0:
+                row -= 1
+                continue
+            queen = free[row] & -free[row]
+            free[row] ^= queen
+            now = tied[row] + (ties(n, distance, row, queen) if row else 0)
+            next_columns = columns[row] | queen
+            next_left = (left[row] | queen) << 1
+            next_right = (right[row] | queen) >> 1
+            if row + 1 == depth:
+                if job == limit:
+                    return limit + 1
+                if out.size:
+                    out[3 * job] = next_columns | now << SHIFT
+                    out[3 * job + 1] = next_left & board | distance << SHIFT
+                    out[3 * job + 2] = next_right
+                job += 1
+                continue
+            row += 1
+            columns[row] = next_columns
+            left[row] = next_left
+            right[row] = next_right
+            tied[row] = now
+            free[row] = allowed(n, distance, row) & ~(next_columns | next_left | next_right)
+            if row == 1 and 2 * distance == n - 1:
+                free[row] &= queen - 1
+    return job
+
+
+@compiled
+def weights_of_jobs(n: int, depth: int, jobs: NDArray[np.uint32], begin: int, end: int) -> int:
+    """Weights of the solutions below the jobs ``begin .. end - 1``, summed.
+
+    A queen is placed only if she leaves a column open in each of the next three rows, so this
+    visits 30% fewer than the rule alone. Her row is pushed before it is known whether she stands:
+    a push without a branch costs less than a branch that a CPU cannot predict. ``n - depth >= 2``.
+    """
+    board = (_ONE << _U(n)) - _ONE
+    border = _ONE | _ONE << _U(n - 1)
+    last = _U(n - 1)
+    row_masks = np.empty(n + 3, np.uint64)
+    open_at = np.zeros(n, np.uint64)  # columns open when a row is entered, on the present path
+    stack = np.zeros(8 * n, np.uint64)
+    weights = 0
+    for job in range(begin, end):
+        distance: Any = np.int64(jobs[3 * job + 1] >> SHIFT)
+        sides: Any = 1 + np.int64(jobs[3 * job] >> SHIFT)
+        for row_number in range(n):
+            row_masks[row_number] = _U(allowed(n, distance, row_number))
+        row_masks[n:] = _BEYOND
+        first, second = _U(distance), _U(n - 1 - distance)
+        first_below = distance >= depth
+        second_below = max(distance + 1, depth) <= n - 1 - distance
+        at_distance = _ONE << first | _ONE << second
+        columns = (board & ~_U(jobs[3 * job])) | _BEYOND
+        left = _U(jobs[3 * job + 1]) & board
+        right = _U(jobs[3 * job + 2])
+        row = _U(depth)
+        open_at[row] = columns
+        free = columns & ~(left | right) & row_masks[row]
+        if free == _ZERO:
+            continue
+        row += _ONE  # from here: the row below the one that the next queen goes to
+        top = _ZERO
+        while True:
+            queen = free & (~free + _ONE)
+            free ^= queen
+            stack[top] = free
+            stack[top + _U(1)] = columns
+            stack[top + _U(2)] = left
+            stack[top + _U(3)] = right
+            stack[top + _U(4)] = row
+            top += _U(free != _ZERO) << _U(3)
+            columns ^= queen
+            left = (left | queen) << _ONE
+            right = (right | queen) >> _ONE
+            free = columns & ~(left | right) & row_masks[row]
+            second_free = columns & ~(left << _ONE | right >> _ONE) & row_masks[row + _ONE]
+            third_free = columns & ~(left << _TWO | right >> _TWO) & row_masks[row + _TWO]
+            open_at[row] = columns
+            stands = (free != _ZERO) & (second_free != _ZERO) & (third_free != _ZERO)
+            row += _ONE
+            if stands:
+                if row <= last:
+                    continue
+                share: Any = sides
+                if free & at_distance:
+                    share += 1
+                if first_below and (open_at[first] ^ open_at[first + _ONE]) & border:
+                    share += 1
+                if second_below and (open_at[second] ^ open_at[second + _ONE]) & border:
+                    share += 1
+                weights += 12 // share
+            if top == _ZERO:
+                break
+            top -= _ENTRY
+            free = stack[top]
+            columns = stack[top + _U(1)]
+            left = stack[top + _U(2)]
+            right = stack[top + _U(3)]
+            row = stack[top + _U(4)]
+    return weights

@@ -1,0 +1,62 @@
+"""One eighth of the tree stands for all of it: against orbits, placements and known counts."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from nqbench.workloads.counting import border
+from nqbench.workloads.counting.known import SOLUTIONS
+from tests.workloads.counting import oracle
+
+
+@pytest.mark.parametrize("n", range(4, 10))
+def test_the_weights_of_an_orbit_are_its_size(n: int) -> None:
+    left = set(oracle.placements(n, n))
+    while left:
+        orbit = oracle.images(left.pop())
+        left -= orbit
+        assert sum(map(oracle.weight, orbit)) == len(orbit)
+
+
+VISITED = {4: 4, 5: 11, 6: 31, 7: 112, 8: 420, 9: 1601, 10: 6812, 11: 29928}
+
+
+@pytest.mark.parametrize("n", VISITED)
+def test_the_search_visits_what_the_rule_says(n: int) -> None:
+    queens, weights = oracle.visited(n)
+    assert weights == 12 * SOLUTIONS[n]
+    assert queens == VISITED[n]
+
+
+@pytest.mark.parametrize("n", range(4, 9))
+def test_rows_and_ties_against_the_solutions(n: int) -> None:
+    """The rule's masks keep the solutions of positive weight, and no other with that first queen;
+    ties count the border queens that share the largest distance."""
+    for board in oracle.placements(n, n):
+        first = board[0]
+        if not 1 <= first <= (n - 1) // 2:
+            continue
+        kept = all(border.allowed(n, first, row) >> board[row] & 1 for row in range(1, n))
+        assert kept == (oracle.weight(board) > 0)
+        if kept:
+            ties = sum(border.ties(n, first, row, 1 << board[row]) for row in range(1, n))
+            assert ties == oracle.distances(board).count(first) - 1
+
+
+@pytest.mark.parametrize("n", range(4, 13))
+def test_every_split_gives_the_same_sum(n: int) -> None:
+    for depth in range(2, n - 1):
+        jobs = border.jobs(n, depth)
+        count = jobs.size // 3
+        edges = [0, count // 3, count // 2, count]
+        parts = [border.weights_of_jobs(n, depth, jobs, *span) for span in pairwise(edges)]
+        assert border.total(sum(parts)) == SOLUTIONS[n]
+        assert border.fill_prefixes(n, depth, 2, np.empty(0, np.uint32)) == min(count, 3)
+
+
+def test_a_sum_that_no_boards_have() -> None:
+    assert border.total(3 * 46) == 92
+    assert border.total(3 * 46 + 1) == -1
