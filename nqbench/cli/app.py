@@ -28,6 +28,7 @@ from nqbench.cli.doctor import doctor
 from nqbench.cli.effects import effects
 from nqbench.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
 from nqbench.cli.export import export
+from nqbench.cli.import_ import import_
 from nqbench.cli.init import init
 from nqbench.cli.kernels import kernels
 from nqbench.cli.options import FRESH, command_line
@@ -50,7 +51,7 @@ from nqbench.system.suggest import shown
 COMMANDS: Final = (
     *(init, run, report, reproduce, claims, effects, compare, count, static),
     *(kernels, devices, doctor, schema),
-    *(bottleneck, roofline, boards, selftest, export),
+    *(bottleneck, roofline, boards, selftest, import_, export),
 )
 """In the order of ``nqbench --help``."""
 LISTS: Final = ("kernels", "devices", "schema")
@@ -91,7 +92,7 @@ def common(
 
 
 for _command in COMMANDS:
-    app.command()(_command)
+    app.command(_command.__name__.strip("_"))(_command)
 
 
 def main() -> None:

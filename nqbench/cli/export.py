@@ -10,7 +10,7 @@ import typer
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
-    form: Annotated[str, typer.Option("--format", "-f", help="nvbench or csv.")],
+    form: Annotated[str, typer.Option("--format", "-f", help="nvbench, kernel_tuner or csv.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File; standard output without it.")
     ] = None,

@@ -1,7 +1,8 @@
 """Results of other programs, in and out.
 
 ``open_runs`` reads what ``compare`` is given: run folders, nvbench JSON files, or folders of such
-files (one per process, each a round). ``export_run`` writes a run in another format.
+files (one per process, each a round). ``export_run`` writes a run in another format,
+``import_study`` makes a study of another program's file.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from nqbench.system.files import DISK_ERRORS
 if TYPE_CHECKING:
     from nqbench.analysis.data.dataset import Dataset
 
-FORMATS: Final = ("nvbench", "csv")
+FORMATS: Final = ("nvbench", "kernel_tuner", "csv")
 """Formats of ``export_run``."""
+IMPORTS: Final = ("kernel_tuner",)
+"""Formats of ``import_study``."""
 
 
 def open_results(path: Path) -> Dataset:
@@ -58,10 +61,13 @@ def export_run(run: Path, form: str, out: Path | None) -> str:
     """
     if form not in FORMATS:
         raise StudyError(f"no export format is called {form!r}; known: {', '.join(FORMATS)}")
-    if form == "nvbench":
-        from nqbench.interchange.nvbench import export
+    if form in ("nvbench", "kernel_tuner"):
+        from importlib import import_module
 
-        text = export(run, out)
+        try:
+            text = str(import_module(f"{__name__}.{form}").export(run, out))
+        except OSError as error:  # of a file beside ``out``
+            raise _unwritable(error, out or run) from error
     else:
         from nqbench.runs.frame import load
 
@@ -71,6 +77,33 @@ def export_run(run: Path, form: str, out: Path | None) -> str:
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(text, encoding="utf-8", errors="backslashreplace")
         except OSError as error:
-            failed = StoreError if error.errno in DISK_ERRORS else FolderRefused
-            raise failed(f"{out} cannot be written: {error.strerror}") from error
+            raise _unwritable(error, out) from error
     return text
+
+
+def import_study(form: str, file: Path, out: Path | None) -> tuple[str, tuple[str, ...]]:
+    """The study that another program's file describes, and a sentence for all that it lacks.
+
+    It is written to ``out`` where that is given, and names files from the folder of ``out``, by
+    default the current one. Raises ``StudyError`` for an unknown format, ``InterchangeError`` for a
+    file that it cannot read, ``FolderRefused`` if ``out`` exists or cannot be written.
+    """
+    if form not in IMPORTS:
+        raise StudyError(f"no import format is called {form!r}; known: {', '.join(IMPORTS)}")
+    from nqbench.interchange.kernel_tuner import import_space
+
+    if out is not None and out.exists():
+        raise FolderRefused(f"{out} exists already; give another name with --out")
+    made = import_space(file, out.parent if out else Path())
+    if out is not None:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(made.text, encoding="utf-8")
+        except OSError as error:
+            raise _unwritable(error, out) from error
+    return made.text, made.notes
+
+
+def _unwritable(error: OSError, path: Path) -> StoreError:
+    failed = StoreError if error.errno in DISK_ERRORS else FolderRefused
+    return failed(f"{path} cannot be written: {error.strerror}")

@@ -58,7 +58,7 @@ def problem(factor: Factor, value: Level, origin: str = "") -> str:
 
 def is_expression(value: Level, factor: Factor | None) -> bool:
     """Whether a value is an expression to evaluate, not a level."""
-    if not isinstance(value, str) or factor is None or factor.number is None:
+    if not isinstance(value, str) or factor is None or factor.number is None or factor.text:
         return False
     return value not in (*_words(factor), NOT_APPLICABLE)
 
@@ -169,7 +169,8 @@ class _Checks:
 
     def report(self, study: Study, entry: ReportItem, path: KeyPath) -> None:
         """The factors and sizes that a report entry names."""
-        names = [*self.workload.factors, "n", "system"]
+        own = (name for sweep in study.sweeps for name in sweep.given)
+        names = [*dict.fromkeys((*self.workload.factors, *own, "n", "system"))]
         used: dict[str, str] = {}
         for option, name in (("x", entry.x), ("y", entry.y), ("series", entry.series)):
             if name is None:

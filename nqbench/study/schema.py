@@ -147,8 +147,8 @@ class ProgramFile(_Strict):
     )
 
 
-def _inline(form: type[BaseModel]) -> dict[str, Any]:
-    return {key: value for key, value in form.model_json_schema().items() if key != "title"}
+_PROGRAM: Final = {"title": "program"}
+"""Stands for ``ProgramFile`` in ``$defs``."""
 
 
 class SweepKeys(_Strict):
@@ -168,7 +168,7 @@ class SweepKeys(_Strict):
             _by_kind(
                 {
                     "type": "array",
-                    "items": {"anyOf": [_NAMES, _inline(ProgramFile)]},
+                    "items": {"anyOf": [_NAMES, _PROGRAM]},
                     "minItems": 1,
                 }
             )
@@ -343,6 +343,7 @@ def schema(workloads: Iterable[Workload] | None = None) -> dict[str, Any]:
         workloads = [registry.get(name) for name in registry.names()]
     known = list(workloads)
     result = StudyFile.model_json_schema()
+    result["$defs"][ProgramFile.__name__] = ProgramFile.model_json_schema()
     result["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     result["title"] = "nqbench study"
     sweep = result["$defs"]["SweepFile"]
@@ -423,6 +424,8 @@ def _tidy(node: Any) -> None:
             _tidy(item)
     if not isinstance(node, dict):
         return
+    if node == _PROGRAM:
+        node["$ref"] = f"#/$defs/{ProgramFile.__name__}"
     if isinstance(node.get("title"), str) and node.get("title") != "nqbench study":
         del node["title"]
     if node.get("default", 0) is None:

@@ -22,7 +22,7 @@ COMPILER = shutil.which("cc")
 
 
 def test_the_page_shows_the_study_and_names_every_key(tmp_path: Path) -> None:
-    [shown] = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.M)
+    shown, free = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.M)
     (tmp_path / "study.yaml").write_text(shown, encoding="utf-8")
     facts = CpuDevice().facts
     on_page, own = (expand(load_study(f / "study.yaml"), facts) for f in (tmp_path, EXAMPLE))
@@ -30,6 +30,8 @@ def test_the_page_shows_the_study_and_names_every_key(tmp_path: Path) -> None:
     assert [p.program and p.program.as_json() for p in on_page] == [
         p.program and p.program.as_json() for p in own
     ]
+    (tmp_path / "study.yaml").write_text(free, encoding="utf-8")
+    assert len(expand(load_study(tmp_path / "study.yaml"), facts)) == 6
     for key in ProgramFile.model_fields:
         assert f"| `{key}` |" in PAGE
 

@@ -241,5 +241,7 @@ def test_csv_holds_every_measurement(tmp_path: Path) -> None:
 def test_what_cannot_be_exported(tmp_path: Path) -> None:
     with pytest.raises(AnalysisError, match=r"has no times, .* \(it is simulated\)"):
         export_run(make_run(tmp_path / "sim", {1: [1.0]}, kind="sim"), "nvbench", None)
-    with pytest.raises(StudyError, match="no export format is called 'xml'; known: nvbench, csv"):
+    with pytest.raises(
+        StudyError, match="no export format is called 'xml'; known: nvbench, kernel_tuner, csv"
+    ):
         export_run(tmp_path / "sim", "xml", None)

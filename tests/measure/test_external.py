@@ -14,7 +14,7 @@ import pytest
 from nqbench.devices.command import CALLER_PATH
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.registry import facts_for
-from nqbench.errors import StoreError
+from nqbench.errors import StoreError, StudyError
 from nqbench.measure.events import RunOutcome
 from nqbench.measure.runner import run_study
 from nqbench.measure.sampling.measurement import Measurement
@@ -29,6 +29,7 @@ from nqbench.study import expand, load_study
 
 ANSWER = {"answer": r"^(\d+)"}
 TIME = {**ANSWER, "time": r"time=(\S+?) ?(?:[num]?s)?$"}
+CPU = CpuDevice().facts
 SIX = "echo 4\n"  # the solutions for 6 queens
 
 
@@ -55,7 +56,7 @@ def script(folder: Path, text: str, name: str = "mine") -> None:
 
 
 def the_point(folder: Path, entry: Mapping[str, Any], **more: Any) -> Point:
-    [point] = expand(load_study(study_of(folder, dict(entry), **more)), CpuDevice().facts)
+    [point] = expand(load_study(study_of(folder, dict(entry), **more)), CPU)
     return point
 
 
@@ -292,6 +293,21 @@ def test_a_program_on_the_gpu_is_a_system_of_the_gpu(tmp_path: Path) -> None:
     assert (timed.get_group("mine")["sm_mhz"] > 0).all()
     assert set(timed.get_group("cpu.somers")["device"]) == {"cpu"}
     assert os.environ.get(CALLER_PATH) is None
+
+
+def test_programs_alone_have_the_factors_that_the_study_gives(tmp_path: Path) -> None:
+    script(tmp_path, 'echo "$@"')
+    entry = program("mine", "{word}", "{count}", answer="^[ab] ([0-9]+)")
+    report = [{"figure": "line", "x": "count", "series": "word"}]
+    matrix = {"word": ["a", "b"], "count": [1, 2]}
+    study_of(tmp_path, entry, workload="programs", n=1, matrix=matrix, report=report)
+    assert run(tmp_path).counts == {"ok": 4}
+    table = load(tmp_path / "run").query("round > 0")
+    assert {*zip(table["word"], table["count"], table["answer"], strict=True)} == {
+        (word, count, str(count)) for word in "ab" for count in (1, 2)
+    }
+    with pytest.raises(StudyError, match="list programs under `systems`"):
+        expand(load_study({"name": "s", "workload": "programs", "n": 1, "fixed": {"x": 1}}), CPU)
 
 
 def test_points_that_differ_in_what_a_program_does_not_take_are_one(tmp_path: Path) -> None:

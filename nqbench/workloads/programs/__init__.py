@@ -1,0 +1,59 @@
+"""External programs alone: nothing is known of what they compute, and their factors are free.
+
+A study of this workload lists programs under ``systems``. Any name under ``fixed``, ``matrix`` or
+``zip`` is a factor that their commands may use; no answer is known, so none is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from nqbench.errors import InfeasibleError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import Outputs, Plan
+from nqbench.point import Level
+from nqbench.workloads.base import Factor, Resolved, Workload
+
+WHOLE: Final = (-(2**63), 2**63 - 1)
+
+
+class FreeFactors(dict[str, Factor]):
+    """``n``, and a factor of any level under any other name."""
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str)
+
+    def __missing__(self, name: str) -> Factor:
+        return Factor(name, "a word of the programs' commands", number=WHOLE, text=True)
+
+
+class Programs(Workload):
+    """See ``workloads.base.Workload`` for what each member means."""
+
+    name = "programs"
+    factors: Mapping[str, Factor] = FreeFactors(n=Factor("n", "a size", number=(0, WHOLE[1])))
+    no_variants = "has no kernels, only external programs"
+
+    def resolve(
+        self, given: Mapping[str, Level], system: str | None, device: DeviceFacts
+    ) -> Resolved:
+        """Refused: only external programs have points here."""
+        del given, system, device
+        raise InfeasibleError(
+            "the workload programs computes nothing itself: list programs under `systems`, each"
+            " with a name and a command"
+        )
+
+    def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
+        """Refused, as ``resolve`` does."""
+        del factors, system, device
+        raise InfeasibleError("the workload programs has no plans of its own")
+
+    def answer(self, plan: Plan, outputs: Outputs) -> int | None:
+        """None: its programs' plans have their own."""
+        del plan, outputs
+        return None
+
+
+WORKLOAD: Final = Programs()

@@ -1,0 +1,75 @@
+"""The studies of docs/coming-from.md run as written, and its table cells parse as studies."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nqbench.interchange import export_run, import_study
+from nqbench.measure.runner import run_study
+from nqbench.study import expand, load_study
+from nqbench.study.schema import MeasureFile
+
+PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text(encoding="utf-8")
+KERNEL, PROGRAMS = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.M)
+CODE = """
+extern "C" __global__ void vector_add(float *c, const float *a, const float *b, int n)
+{
+    int i = blockIdx.x * block_size_x + threadIdx.x;
+    if (i < n) c[i] = a[i] + b[i];
+}
+"""
+
+
+def test_the_kernel_runs_in_the_simulator(tmp_path: Path) -> None:
+    (tmp_path / "vector_add.cu").write_text(CODE, encoding="utf-8")
+    path = tmp_path / "vector_add.yaml"
+    path.write_text(KERNEL, encoding="utf-8")
+    run = tmp_path / "run"
+    outcome = run_study(load_study(path), "sim:mini", run, isolate=False, expand=expand)
+    assert outcome.counts == {"ok": 4}
+    results = json.loads(export_run(run, "kernel_tuner", None))["results"]
+    assert [r["configuration"]["block_size_x"] for r in results] == [128, 256, 512, 1024]
+
+
+def test_the_same_space_as_kernel_tuner_writes_it(tmp_path: Path) -> None:
+    (tmp_path / "vector_add.cu").write_text(CODE, encoding="utf-8")
+    buffer = {"Type": "float", "MemoryType": "Vector", "Size": 5000, "FillType": "Random"}
+    space = {
+        "ConfigurationSpace": {
+            "TuningParameters": [{"Name": "block_size_x", "Type": "int", "Values": "[128, 256]"}]
+        },
+        "KernelSpecification": {
+            **{"Language": "CUDA", "KernelName": "vector_add", "KernelFile": "vector_add.cu"},
+            **{"ProblemSize": [5000], "LocalSize": {"X": "block_size_x"}},
+            "Arguments": [
+                {"Name": "c", **buffer, "AccessType": "WriteOnly"},
+                {"Name": "a", **buffer, "AccessType": "ReadOnly"},
+                {"Name": "b", **buffer, "AccessType": "ReadOnly"},
+                {"Name": "n", "Type": "int32", "MemoryType": "Scalar", "FillValue": 5000},
+            ],
+        },
+    }
+    (tmp_path / "vector_add.json").write_text(json.dumps(space), encoding="utf-8")
+    out = tmp_path / "vector_add.yaml"
+    import_study("kernel_tuner", tmp_path / "vector_add.json", out)
+    study = load_study(out)
+    run = run_study(study, "sim:mini", tmp_path / "run", isolate=False, expand=expand)
+    assert run.counts == {"ok": 2}
+
+
+def test_the_programs_run(tmp_path: Path) -> None:
+    path = tmp_path / "sorting.yaml"
+    quick = PROGRAMS.replace("rounds: 3", "rounds: 2").replace("budget: 3s", "budget: 1s")
+    path.write_text(quick, encoding="utf-8")
+    outcome = run_study(load_study(path), "cpu", tmp_path / "run", isolate=False, expand=expand)
+    assert outcome.counts == {"ok": 6}  # `seq` does not take the order
+
+
+@pytest.mark.parametrize("cell", re.findall(r"`(measure: \{[^`]*\})`", PAGE))
+def test_ways_to_measure_are_keys(cell: str) -> None:
+    assert yaml.safe_load(cell)["measure"].keys() <= MeasureFile.model_fields.keys()
