@@ -45,6 +45,8 @@ _READINGS: Final = {
 }
 _TAG: Final = "tag:yaml.org,2002:"
 _LONG_INT: Final = re.compile(r"[-+]?([1-9][0-9_]*|0x[0-9a-fA-F]+)")
+_SCIENTIFIC: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
+"""``1e-4``: YAML 1.1 takes it for text, as it lacks a point or a sign; YAML 1.2 for a number."""
 _PLAIN_INT: Final = re.compile(r"[-+]?(0|[1-9][0-9_]{0,18})|0x[0-9a-fA-F]{1,15}")
 
 
@@ -235,7 +237,8 @@ class _Reader:
         kind = node.tag.removeprefix(_TAG)
         written = node.value
         if self.as_text or kind in ("str", "value"):
-            return str(written)
+            number = not self.as_text and node.style is None and _SCIENTIFIC.fullmatch(written)
+            return float(written) if number else str(written)
         if kind == "null":
             raise self.error(f"'{_name(path)}' has no value; give it one or delete it", node)
         if kind == "int" and _PLAIN_INT.fullmatch(written):

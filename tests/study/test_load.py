@@ -11,6 +11,7 @@ import pytest
 from nqbench.errors import StudyError
 from nqbench.study import Measure, ReportItem
 from nqbench.study.units import duration_s, fraction
+from nqbench.study.yaml_marks import parse
 from tests.study.fake import points_of, study_of
 
 
@@ -81,6 +82,14 @@ def test_anchors_and_merge_keys(tmp_path: Path) -> None:
         ("shared", 4),
         ("global", 4),
     ]
+
+
+def test_numbers_with_an_exponent_need_no_point() -> None:
+    text = "a: [1e-4, 2E5, -3.5e+2, .5e1]\nb: ['1e-4', 1e, e4, 0x1e5]"
+    assert parse(Path("s.yaml"), text).data == {
+        "a": [0.0001, 200000.0, -350.0, 5.0],
+        "b": ["1e-4", "1e", "e4", 0x1E5],
+    }
 
 
 def test_a_mistake_behind_an_alias_is_shown_where_the_alias_stands(tmp_path: Path) -> None:
