@@ -21,7 +21,7 @@ from nqbench.analysis.claims.bootstrap import RESAMPLES, Resamples
 from nqbench.analysis.claims.effect_size import SizeWord, printed_effect, size_of, together
 from nqbench.analysis.claims.functions import TOO_OLD, Values
 from nqbench.analysis.data.estimate import Estimate
-from nqbench.analysis.data.observed import Observed, in_times_of, timed_runs
+from nqbench.analysis.data.observed import Observed, device_names, in_times_of, timed_runs
 from nqbench.analysis.data.select import NotMeasured
 from nqbench.analysis.wording import grouped
 from nqbench.errors import StudyError
@@ -35,7 +35,7 @@ FAILS: Final = 0.025
 """Shares of the resamples: a two-sided 95% statement, as for every interval shown."""
 BOUNDS: Final = (100 * FAILS, 100 * HOLDS)
 NO_EFFECT: Final = 0.02
-"""A ratio within 2% of 1 is no effect: half of the smallest one that a paper prints (1.04)."""
+"""A ratio within 2% of 1 is no effect: half of the smallest gain of a step in the papers (1.04)."""
 ENUMERATED: Final = "enumerated on the CPU"
 """Device of a count that needs no run."""
 
@@ -108,7 +108,7 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
     """
     runs = [in_times_of(paper, run) for run in runs]
     own = {i: Resamples.of([run.data]) for i, run in enumerate(runs)}
-    timed = timed_runs(runs) or runs
+    timed, names = timed_runs(runs) or runs, device_names(runs)
     verdicts: list[Verdict] = []
     for claim in paper.claims:
         form = _form(claim)
@@ -121,12 +121,11 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
             joint = Resamples.of([run.data for run in among])
             verdicts.append(_verdict(claim, form, Values(paper, among, joint), among[0]))
         else:
-            verdicts += _worth_a_row(
-                [
-                    _verdict(claim, form, Values(paper, (run,), own[i]), run)
-                    for i, run in enumerate(runs)
-                ]
-            )
+            found = [
+                replace(_verdict(claim, form, Values(paper, (run,), own[i]), run), device=names[i])
+                for i, run in enumerate(runs)
+            ]
+            verdicts += _worth_a_row(found)
     return verdicts
 
 

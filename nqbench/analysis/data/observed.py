@@ -124,6 +124,15 @@ def with_baseline(run: Observed, baseline: Observed | None) -> Observed:
     return replace(run, data=replace(run.data, points=points), baseline=baseline)
 
 
+def device_names(runs: Sequence[Observed]) -> list[str]:
+    """The device of each run, for people; with the run's folder where two runs have the same."""
+    devices = [run.data.device for run in runs]
+    return [
+        f"{device}, {run.path.as_posix()}" if devices.count(device) > 1 else device
+        for device, run in zip(devices, runs, strict=True)
+    ]
+
+
 def timed_runs(runs: Sequence[Observed]) -> list[Observed]:
     """Those with times: the simulator counts and does not time."""
     return [run for run in runs if not run.data.simulated]

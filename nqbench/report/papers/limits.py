@@ -99,7 +99,10 @@ def _panels(left: Axes, right: Axes, paper: Paper, run: Observed, found: Mapping
     for ax in (left, right):
         sizes_axis(ax)
         if ax.get_legend_handles_labels()[1]:
-            ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), fontsize=6.5, ncols=2)
+            place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0, -0.16)}
+            ax.legend(
+                **place, fontsize=6.5, ncols=2, columnspacing=1, handlelength=3.2
+            )  # dashes beside the marker
 
 
 def _times(

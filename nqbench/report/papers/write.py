@@ -14,6 +14,7 @@ from typing import Final
 from nqbench.analysis.claims.judge import ENUMERATED, Verdict, judge
 from nqbench.analysis.data.observed import (
     Observed,
+    device_names,
     in_times_of,
     observe,
     papers_of,
@@ -83,15 +84,13 @@ def _figures(
     page: _PaperPage, paper: Paper, runs: Sequence[Observed], verdicts: Sequence[Verdict]
 ) -> None:
     """A forest plot per device, then the paper's own figures over all of them."""
-    devices = list(dict.fromkeys(run.data.device for run in runs))
     source, timed = joint_source(runs), joint_source(timed_runs(runs) or runs)
     with styled():
-        for device in devices:
+        for run, device in zip(runs, device_names(runs), strict=True):
             with page.attempt(f"claims against published values, {device}"):
-                own = joint_source([run for run in runs if run.data.device == device])
-                found = forest(paper, verdicts, device, own)
-                for drawing in found:
-                    page.drawing(drawing, own, level=3, of=f", {device}" * (len(devices) > 1))
+                own = source_of(run.data)
+                for drawing in forest(paper, verdicts, device, own):
+                    page.drawing(drawing, own, level=3, of=f", {device}" * (len(runs) > 1))
         page.section("Figures")
         for figure in paper.figures:
             if figure.draw != "none":
@@ -107,8 +106,8 @@ def _figures(
 def _tables(page: _PaperPage, paper: Paper, runs: Sequence[Observed]) -> None:
     """Each table per run; one that is the same for every device, once."""
     made: set[tuple[object, ...]] = set()
-    for run in runs:
-        many = f", {run.data.device}" if len(runs) > 1 else ""
+    for run, device in zip(runs, device_names(runs), strict=True):
+        many = f", {device}" if len(runs) > 1 else ""
         page.section(f"Tables{many}")
         asked = [table for table in paper.tables if table.twin != "none"]
         if run is runs[0]:

@@ -222,6 +222,18 @@ def test_forest_and_tables_of_verdicts() -> None:
         forest(paper, verdicts, "another device", source)
 
 
+def test_two_runs_of_one_device_are_told_apart(tmp_path: Path) -> None:
+    runs = [replace(zhang(rounds=3).observed("zhang2011"), path=Path(f"run{i}")) for i in (1, 2)]
+    report = write_paper(load_paper("zhang2011"), runs, tmp_path, ("md",), ("svg",))
+    devices = {v.device for v in report.verdicts if v.claim.id == "irrc_speedup"}
+    assert len(devices) == 2
+    text = (tmp_path / "paper.md").read_text()
+    for device_name in devices:
+        assert device_name.endswith((", run1", ", run2"))
+        assert f"## Tables, {device_name}" in text.replace("\\", "")
+    assert len(list(tmp_path.glob("figure-paper-claims-*.svg"))) == 2
+
+
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
