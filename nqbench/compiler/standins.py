@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-_GUARD: Final = "#pragma once\n"
 _INTEGERS: Final = "".join(
     f"typedef {sign} {kind} {name}{bits}_t;\n"
     f"typedef {sign} {kind} {name}_least{bits}_t;\n"
@@ -93,50 +92,58 @@ typedef long long time_t;
 #define EXIT_SUCCESS 0
 #define EXIT_FAILURE 1
 """
+_TRAITS: Final = """
+namespace std {
+template <class T, T v> struct integral_constant { static constexpr T value = v; };
+typedef integral_constant<bool, true> true_type;
+typedef integral_constant<bool, false> false_type;
+template <class T, class U> struct is_same : false_type {};
+template <class T> struct is_same<T, T> : true_type {};
+template <bool b, class T = void> struct enable_if {};
+template <class T> struct enable_if<true, T> { typedef T type; };
+template <bool b, class T, class U> struct conditional { typedef T type; };
+template <class T, class U> struct conditional<false, T, U> { typedef U type; };
+template <class T, class U> constexpr bool is_same_v = is_same<T, U>::value;
+template <bool b, class T = void> using enable_if_t = typename enable_if<b, T>::type;
+template <bool b, class T, class U> using conditional_t = typename conditional<b, T, U>::type;
+}
+"""
 _FUNCTIONS: Final = (
     *("abs", "fabs", "sqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan"),
     *("asin", "acos", "atan", "sinh", "cosh", "tanh", "floor", "ceil", "round", "trunc", "rint"),
     *("pow", "atan2", "fmod", "hypot", "fmin", "fmax", "fma", "isnan", "isinf", "isfinite"),
+    *("size_t", "ptrdiff_t"),
 )
+_LIMITED: Final = (
+    *((kind, f"{stem}_MAX", f"{stem}_MIN", f"{stem}_MIN", "0") for kind, stem in (
+        ("char", "CHAR"), ("short", "SHRT"), ("int", "INT"), ("long", "LONG"),
+        ("long long", "LLONG"),
+    )),
+    *((f"unsigned {kind}", f"U{stem}_MAX", "0", "0", "0") for kind, stem in (
+        ("char", "CHAR"), ("short", "SHRT"), ("int", "INT"), ("long", "LONG"),
+        ("long long", "LLONG"),
+    )),
+    ("float", "FLT_MAX", "FLT_MIN", "-FLT_MAX", "FLT_EPSILON"),
+    ("double", "DBL_MAX", "DBL_MIN", "-DBL_MAX", "DBL_EPSILON"),
+)  # fmt: skip
 _STD: Final = (
-    "namespace std {\n"
-    + "".join(f"using ::{name};\n" for name in (*_FUNCTIONS, "size_t", "ptrdiff_t"))
-    + "template <class T> __device__ constexpr const T& min(const T& a, const T& b)"
-    " { return b < a ? b : a; }\n"
-    "template <class T> __device__ constexpr const T& max(const T& a, const T& b)"
-    " { return a < b ? b : a; }\n"
-    "template <class T> __device__ inline void swap(T& a, T& b) { T c = a; a = b; b = c; }\n"
-    "template <class T> struct numeric_limits;\n"
+    '#include "limits.h"\n#include "float.h"\n#include "math.h"\nnamespace std {\n'
+    + "".join(f"using ::{name};\n" for name in _FUNCTIONS)
+    + """
+template <class T>
+__device__ constexpr const T& min(const T& a, const T& b) { return b < a ? b : a; }
+template <class T>
+__device__ constexpr const T& max(const T& a, const T& b) { return a < b ? b : a; }
+template <class T> __device__ inline void swap(T& a, T& b) { T c = a; a = b; b = c; }
+template <class T> struct numeric_limits;
+"""
     + "".join(
         f"template <> struct numeric_limits<{kind}> {{\n"
         f"  __device__ static constexpr {kind} max() {{ return {high}; }}\n"
         f"  __device__ static constexpr {kind} min() {{ return {low}; }}\n"
         f"  __device__ static constexpr {kind} lowest() {{ return {lowest}; }}\n"
         f"  __device__ static constexpr {kind} epsilon() {{ return {epsilon}; }}\n}};\n"
-        for kind, high, low, lowest, epsilon in (
-            *(
-                (kind, f"{stem}_MAX", f"{stem}_MIN", f"{stem}_MIN", "0")
-                for kind, stem in (
-                    ("char", "CHAR"),
-                    ("short", "SHRT"),
-                    ("int", "INT"),
-                    ("long", "LONG"),
-                    ("long long", "LLONG"),
-                )
-            ),
-            *(
-                (f"unsigned {kind}", f"{stem}_MAX", "0", "0", "0")
-                for kind, stem in (
-                    ("char", "UCHAR"),
-                    ("short", "USHRT"),
-                    ("int", "UINT"),
-                    ("long", "ULONG"),
-                    ("long long", "ULLONG"),
-                )
-            ),
-            ("float", "FLT_MAX", "FLT_MIN", "-FLT_MAX", "FLT_EPSILON"),
-            ("double", "DBL_MAX", "DBL_MIN", "-DBL_MAX", "DBL_EPSILON"),
-        )
+        for kind, high, low, lowest, epsilon in _LIMITED
     )
     + "}\n"
 )
@@ -161,38 +168,39 @@ _TARGET: Final = (
 #define NV_IF_TARGET(condition, t, ...) NV_PASTE(NV_CHOOSE_, condition)(t, (__VA_ARGS__))
 """
 )
+_HOST: Final = "".join(
+    f'#include "{name}"\n' for name in ("stdlib.h", "stdint.h", "cmath", "type_traits")
+)
+"""What every source compiled by nvcc sees without asking for it."""
+_NOTHING: Final = (
+    *("stdio.h", "assert.h", "string.h", "memory.h", "malloc.h", "stdbool.h", "time.h", "errno.h"),
+    *("ctype.h", "unistd.h", "sys/time.h", "complex.h", "signal.h", "cstdio", "cassert"),
+    *("cstring", "ctime", "cerrno", "cctype", "iostream", "iomanip", "fstream", "sstream"),
+    *("ostream", "string", "vector", "list", "map", "set", "array", "memory", "chrono", "random"),
+    *("thread", "mutex", "atomic", "exception", "numeric", "stdexcept", "queue", "stack"),
+    *("deque", "unordered_map", "iterator", "tuple"),
+)
+"""Headers of which device code uses nothing, or that NVRTC needs no declarations of."""
 
 STANDINS: Final[dict[str, str]] = {
-    name: _GUARD + text
+    name: "#pragma once\n" + text
     for text, names in (
-        (_STDINT, ("stdint.h", "inttypes.h")),
+        (_STDINT, ("stdint.h",)),
         (_LIMITS, ("limits.h",)),
         (_FLOAT, ("float.h",)),
         (_MATH, ("math.h",)),
-        (_STDLIB, ("stdlib.h", "sys/types.h", "stddef.h")),
-        ("", ("stdio.h", "assert.h", "string.h", "memory.h", "malloc.h", "stdbool.h", "time.h")),
-        ("", ("errno.h", "ctype.h", "unistd.h", "sys/time.h", "complex.h", "signal.h")),
-        ('#include "stdint.h"\n', ("cstdint",)),
+        (_STDLIB, ("stdlib.h",)),
+        (_STD, ("cmath",)),
+        (_TRAITS, ("type_traits",)),
+        (_TARGET, ("nv/target",)),
+        (_HOST, ("nqbench/host.h",)),
+        ('#include "stdint.h"\n', ("cstdint", "inttypes.h", "cinttypes")),
         ('#include "limits.h"\n', ("climits",)),
         ('#include "float.h"\n', ("cfloat",)),
-        ('#include "stdlib.h"\n', ("cstdlib", "cstddef")),
-        (
-            '#include "limits.h"\n#include "float.h"\n#include "math.h"\n' + _STD,
-            ("cmath", "limits", "algorithm", "utility", "functional"),
-        ),
-        ("", ("cstdio", "cassert", "cstring", "ctime", "cerrno", "cctype", "iostream", "iomanip")),
-        ("", ("fstream", "sstream", "ostream", "string", "vector", "list", "map", "set", "array")),
-        ("", ("memory", "chrono", "random", "thread", "mutex", "atomic", "exception", "numeric")),
-        ("", ("stdexcept", "queue", "stack", "deque", "unordered_map", "iterator", "tuple")),
-        (_TARGET, ("nv/target",)),
+        ('#include "stdlib.h"\n', ("cstdlib", "cstddef", "stddef.h", "sys/types.h")),
+        ('#include "cmath"\n', ("limits", "algorithm", "utility", "functional")),
+        ("", _NOTHING),
     )
     for name in names
 }
 """Text of each stand-in by the name that sources include."""
-
-for _name in ("limits", "algorithm", "utility", "functional"):  # one text under several names
-    STANDINS[_name] = _GUARD + '#include "cmath"\n'
-STANDINS["nqbench/host.h"] = _GUARD + "".join(
-    f'#include "{name}"\n' for name in ("stdlib.h", "stdint.h", "limits", "stdio.h")
-)
-"""What every source compiled by nvcc sees without asking for it."""

@@ -17,6 +17,7 @@ from nqbench.devices.program import (
     kernel_of,
     launch_arguments,
 )
+from nqbench.devices.sim import reports
 from nqbench.devices.sim.counters import Tally, combined
 from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes
 from nqbench.devices.sim.global_memory import GRID_SYNC, GlobalMemory, with_own
@@ -39,12 +40,13 @@ class LoadedKernel:
         self.code = code
         self.geometry = shape
         self.launches = 0
+        self.printed: list[str] = []
         self._names: dict[Instruction, str] | None = None
         self._run: Run | None = None
 
     def begin(self) -> None:
         """Forget the counts of the last run."""
-        self.launches = 0
+        self.launches, self.printed = 0, []
         if self._run is not None:
             self._run.forget()
 
@@ -106,6 +108,8 @@ class SimContext(CheckedContext):
         outcome = run.go(max(left, 1), self._left_s())
         check(run, outcome, described.entry, self._timeout_s, run.steps >= left)
         self.steps += run.steps
+        if loaded.code.prints:
+            loaded.printed += reports.printed(run)
 
     def synchronize(self) -> None:
         """Nothing is ever under way."""
@@ -214,6 +218,7 @@ class SimProgram(Prepared):
             "steps": context.steps,
             "kernels": {
                 name: {"launches": kernel.launches, "lines": kernel.lines()}
+                | ({"printed": kernel.printed} if kernel.code.prints else {})
                 for name, kernel in self.kernels.items()
             },
         }
