@@ -617,6 +617,25 @@ def test_an_optimum_at_the_edge_of_the_sweep_refutes_nothing(
     assert verdict(inside, builder.observed("zhang2011")).word == expected
 
 
+@pytest.mark.parametrize(
+    ("expr", "word", "reason"),
+    [
+        ('phase("naive_l1_16k", "split") / time("naive_l1_16k")', "holds", ""),
+        ('time("naive_l1_16k") / phase("naive_l1_16k", "split")', "not measured", "division by"),
+        (f"4 * 2.0**1023 * {RATIO}", "not measured", "no finite value"),
+        (f"4 * 2.0**1023 * {RATIO} - 4 * 2.0**1023", "not measured", "no finite value"),
+    ],
+)
+def test_zeros_and_infinities(expr: str, word: str, reason: str) -> None:
+    builder = zhang(steps={"naive_l1_16k": 1.2, "naive_l1_48k": 1.0}, sizes=(15,))
+    for row in builder.rows:
+        row["split_s"] = 0.0
+    asked = {"kind": "share", "expr": expr, "expect": "value < 0.1"}
+    found = verdict(asked, builder.observed("zhang2011"))
+    assert found.word == word
+    assert reason in found.reason
+
+
 def test_a_best_level_may_be_a_word() -> None:
     builder = Builder()
     for encoding, took_s in (("masks", 1.0), ("rows", 2.0)):

@@ -75,9 +75,11 @@ class Resamples:
 
         A point that lacks a round of the resample uses the others; where none is left, all it has.
         A borrowed point may have rounds that the run lacks: they are part of its value, and none of
-        the resamples.
+        the resamples. A phase that took no time in a round has the geometric mean 0.
         """
         found = point.values(what)
+        if not all(found.values()):
+            return np.zeros(self.count)
         known = np.array([r in found for r in self.rounds[run]])
         every = float(np.log(list(found.values())).mean())
         logs = np.log([found[r] for r in self.rounds[run] if r in found])

@@ -316,6 +316,8 @@ def _evaluated(form: _Form, values: Values) -> list[tuple[Any, bool]]:
         for resample in range(values.resamples.count):
             values.at = resample
             value = evaluate(form.expr, values.functions, values.names)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise StudyError(f"the formula `{form.expr.text}` has no finite value here")
             results.append((value, _true(form, values, value)))
     finally:
         values.at = 0

@@ -321,4 +321,4 @@ def _numbers(paper: Paper, claim: Claim, size: SizeVerdict) -> list[float]:
     for text in texts:
         with contextlib.suppress(ValueError):
             found.append(float(text))
-    return [value for value in found if value > 0]
+    return [value for value in found if 0 < value < math.inf]
