@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
@@ -31,7 +30,6 @@ from nqbench.workloads.own import arrays
 from nqbench.workloads.own.kernel import BRACES, NUMPY_FILE, OwnKernel
 
 TIME: Final = "time"
-CONTENTS: Final = ("zeros", "ones", "arange", "random")
 _SOURCES: Final = ("equals", "function", "reference", "file")
 """Where the right contents of a checked buffer come from: one of these."""
 _EXPRESSION: Final[dict[str, Any]] = {
@@ -43,16 +41,6 @@ Expression = Annotated[int | float | str, WithJsonSchema(_EXPRESSION)]
 _DTYPE: Final = {"enum": [*arrays.DTYPES]}
 Dtype = Annotated[str, WithJsonSchema(_DTYPE)]
 
-
-def _number(given: Any) -> Any:
-    """YAML 1.1 takes 1e-6 for text: a number needs a point (1.0e-6)."""
-    try:
-        return float(given) if isinstance(given, str) else given
-    except ValueError:
-        return given
-
-
-Tolerance = Annotated[float, BeforeValidator(_number)]
 _PLACES: Final = {"type": "array", "items": _EXPRESSION, "minItems": 1, "maxItems": 3}
 
 
@@ -164,10 +152,8 @@ class CheckFile(_Short):
         " are the right ones ({variant: naive}).",
     )
     file: str | None = Field(None, pattern=r"\.npy$", description="A FILE.npy with them.")
-    relative: Tolerance = Field(0.0, ge=0, description="Tolerance, as a part of the right value.")
-    absolute: Tolerance = Field(
-        0.0, ge=0, description="Tolerance in addition, in the value's unit."
-    )
+    relative: float = Field(0.0, ge=0, description="Tolerance, as a part of the right value.")
+    absolute: float = Field(0.0, ge=0, description="Tolerance in addition, in the value's unit.")
 
 
 class KernelFile(_Strict):
@@ -351,14 +337,14 @@ class _Checks:
             said = f"'{name}' has a length and a shape; keep one of them"
             raise self.error(said, group, name, "shape")
         sized = given.length is not None or given.shape is not None
-        if not sized and (given.contents is None or given.contents in CONTENTS):
+        if not sized and (given.contents is None or given.contents in arrays.STANDARD):
             said = f"'{name}' needs a length or a shape; a scalar needs a value"
             raise self.error(said, group, name)
         self.number(given.length, self.known, group, name, "length")
         for index, part in enumerate(given.shape or ()):
             self.number(part, self.known, group, name, "shape", index)
         what = given.contents
-        if isinstance(what, str) and what not in CONTENTS and not what.endswith(NUMPY_FILE):
+        if isinstance(what, str) and what not in arrays.STANDARD and not what.endswith(NUMPY_FILE):
             self.over_arrays(what, readable, group, name, "contents")
 
     def scalar(self, name: str, given: ArgumentFile) -> None:

@@ -64,19 +64,27 @@ def find_study(given: Path) -> Path:
     raise StudyError(f"there is no study file {name} and no packaged study of that name; {hint}")
 
 
-def write_template(name: str, path: Path) -> None:
-    """Write a commented study called ``name`` to start from.
+def write_template(name: str, path: Path, *, kernel: bool = False) -> list[Path]:
+    """Write a commented study called ``name`` to start from; with ``kernel`` one of a kernel of the
+    user's own, and its .cu file. Returns the files, the study first.
 
-    Raises ``StudyError`` for a name that a results folder cannot have, and if ``path`` exists or
+    Raises ``StudyError`` for a name that a results folder cannot have, and if a file exists or
     cannot be written.
     """
     if not re.fullmatch(NAME_PATTERN, name):
         raise StudyError(f"{shown(name)} cannot be the name of a study; {NAME_RULE}")
-    text = files("nqbench.study").joinpath("template.yaml").read_text(encoding="utf-8")
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text.replace("name: NAME", f"name: {name}", 1).replace("FILE", str(path)))
-    except FileExistsError as error:
-        raise StudyError(f"{path} exists; nothing was written: choose another name") from error
-    except OSError as error:
-        raise StudyError(f"{path} cannot be written: {error.strerror}") from error
+    templates = {path: "kernel_template.yaml" if kernel else "template.yaml"}
+    if kernel:
+        templates[path.with_suffix(".cu")] = "kernel_template.cu"
+    for file in templates:
+        if file.exists():
+            raise StudyError(f"{file} exists; nothing was written: choose another name")
+    for file, template in templates.items():
+        text = files("nqbench.study").joinpath(template).read_text(encoding="utf-8")
+        text = text.replace("name: NAME", f"name: {name}", 1).replace("FILE", str(path))
+        try:
+            with file.open("x", encoding="utf-8") as written:
+                written.write(text.replace("NAME.cu", f"{name}.cu"))
+        except OSError as error:
+            raise StudyError(f"{file} cannot be written: {error.strerror}") from error
+    return list(templates)

@@ -83,7 +83,7 @@ def test_its_folder_is_all_it_takes(installed: Path) -> None:
     assert set(FILES) == {str(f.relative_to(installed)) for f in installed.rglob("*.*")}
     assert "signs" in nqbench.workloads.names()
     form = schema()
-    assert "signs" in form["properties"]["workload"]["enum"]
+    assert "signs" in form["else"]["properties"]["workload"]["enum"]
     assert "when a branch is given up" in str(form["properties"]["matrix"])
     assert "signs.bounded" in str(form["properties"]["matrix"])
     assert launch_factors("signs")[:2] == ("depth", "block_size")

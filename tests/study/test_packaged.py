@@ -10,6 +10,7 @@ from nqbench.devices.models import load_model
 from nqbench.errors import StudyError
 from nqbench.papers import load_paper, paper_folder
 from nqbench.study import expand, load_study, packaged
+from nqbench.study.own_kernel import ArgumentFile, CheckFile, FactorFile, KernelFile
 from nqbench.study.packaged import find_study, studies, write_template
 from nqbench.study.schema import StudyFile, SweepFile
 
@@ -78,6 +79,19 @@ def test_the_template_runs_and_names_every_key(elsewhere: Path) -> None:
     assert not any(point.skip for point in points)
     for key in {*StudyFile.model_fields, *SweepFile.model_fields, *study.measure.as_json()}:
         assert f"{key.removesuffix('_s')}:" in study.text, key
+
+
+def test_the_template_of_a_kernel_runs_and_names_every_key(elsewhere: Path) -> None:
+    study, source = write_template("mine", elsewhere / "mine.yaml", kernel=True)
+    assert source.name == "mine.cu"
+    points = expand(load_study(study), load_model("mini").facts)
+    assert len(points) == 9
+    for form in (KernelFile, ArgumentFile, CheckFile, FactorFile):
+        for key in form.model_fields:
+            assert f"{key}:" in study.read_text(), key
+    with pytest.raises(StudyError, match="exists; nothing was written"):
+        write_template("mine", elsewhere / "mine.yml", kernel=True)
+    assert not (elsewhere / "mine.yml").exists()
 
 
 def test_a_template_is_not_written_over_a_file_or_under_a_wrong_name(elsewhere: Path) -> None:

@@ -20,6 +20,7 @@ from rich.progress import (
 
 from nqbench.cli.show.console import console, say
 from nqbench.measure.events import Listener
+from nqbench.workloads import KERNEL
 
 PLAIN_INTERVAL_S: Final = 10.0
 """Seconds between two progress lines in a log: often enough to see life, rare enough to read."""
@@ -40,7 +41,10 @@ def failure_text(record: Any) -> str:
     """A failed record in one line: status, point, reason."""
     point = record.point
     name = point.get("system") or point.get("sweep")
-    return f"{record.status}: {name} N={point['factors'].get('n')}: {record.reason}"
+    own = str(point.get("workload", "")).startswith(f"{KERNEL}:")
+    levels = [f" {k}={v}" for k, v in point["factors"].items() if own and k != "n"]
+    n = point["factors"].get("n")
+    return f"{record.status}: {name} N={n}{''.join(levels)}: {record.reason}"
 
 
 class PlainListener(Listener):

@@ -39,6 +39,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+STANDARD: Final = ("zeros", "ones", "arange", "random")
+"""Contents with a name."""
 FUNCTIONS: Final = _words(
     """abs absolute add all allclose any arange arccos arcsin arctan arctan2 argmax argmin
     argpartition argsort around array array_equal asarray atleast_1d atleast_2d average bincount
@@ -283,7 +285,7 @@ def made(
     ``what`` is ``ones``, ``arange``, ``random`` (floats uniform in [0, 1), whole numbers in 0..99)
     or an expression. Raises ``StudyError``.
     """
-    if count is not None and what in ("zeros", "ones", "arange", "random"):
+    if count is not None and what in STANDARD:
         return _standard(what, dtype, count, seed)
     return fitted(value(what, names, seed), dtype, count, f"`{what}` gives")
 

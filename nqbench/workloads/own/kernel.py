@@ -71,7 +71,7 @@ class OwnKernel(Workload):
             if isinstance(given, Mapping) and "default" in given
         }
         self.systems = dict(block.get("systems", {}))
-        self._made: dict[str, dict[str, NDArray[Any]]] = {}
+        self._made: dict[str, tuple[tuple[Any, ...], NDArray[Any]]] = {}
 
     # Its parts, in one form each.
 
@@ -398,23 +398,33 @@ class OwnKernel(Workload):
         )
 
     def _contents(self, known: Mapping[str, Any], device: DeviceFacts) -> dict[str, NDArray[Any]]:
-        """The arrays that have contents (other than zeros), kept for the point that was last."""
-        wanted = repr(sorted((name, repr(found)) for name, found in known.items()))
-        if wanted in self._made:
-            return self._made[wanted]
+        """The arrays that have contents (other than zeros). The last of each is kept: points of
+        one size mostly share them."""
         made: dict[str, NDArray[Any]] = {}
         for name, given in self._arrays():
             what = given.get("contents")
             if what is None or (what == "zeros" and name in self.buffers):
                 continue
             shape = self._shape(name, known, device)
-            count = None if shape is None else math.prod(shape)
-            found = self._array(name, given, count, {**known, **made})
-            found = found.reshape(shape) if shape else found
-            found.setflags(write=False)
-            made[name] = found
-        self._made = {wanted: made}
+            every = {**known, **made}
+            wanted = (shape, *self._read_by(str(what), every))
+            if name not in self._made or self._made[name][0] != wanted:
+                count = None if shape is None else math.prod(shape)
+                found = self._array(name, given, count, every)
+                found = found.reshape(shape) if shape else found
+                found.setflags(write=False)
+                self._made[name] = (wanted, found)
+            made[name] = self._made[name][1]
         return made
+
+    def _read_by(self, what: str, known: Mapping[str, Any]) -> list[Any]:
+        """What the contents of an array follow from, besides its description."""
+        if what in arrays.STANDARD:
+            return []
+        if _is_file(what):
+            return [self._text(("arguments",), what, known)]
+        read = [known[name] for name in sorted(arrays.names_in(what)) if name in known]
+        return [id(one) if isinstance(one, np.ndarray) else one for one in read]
 
     def _array(
         self, name: str, given: Mapping[str, Any], count: int | None, known: Mapping[str, Any]
@@ -542,7 +552,7 @@ def _first_wrong(
 ) -> str:
     first = int(wrong[0])
     where = ", ".join(str(int(i)) for i in np.unravel_index(first, shape))
-    return f"{name}[{where}] is {found[first]}, not {expected[first]}"
+    return f"{name}[{where}] is {found[first]!s}, not {expected[first]!s}"
 
 
 def _changed(plan: OwnPlan, outputs: Outputs, checks: Mapping[str, Any]) -> str:
