@@ -1,13 +1,15 @@
 """A source written for nvcc without its host code, which NVRTC cannot compile.
 
 A file is cut into the pieces that stand outside of functions and classes: functions, classes,
-variables, declarations. Functions without ``__global__``, ``__device__`` or ``constexpr`` are host
-code and are left out. Line breaks and preprocessor lines stay, so that every line keeps its number.
+variables, declarations. Functions without ``__global__``, ``__device__`` or ``constexpr`` and
+their declarations are host code and are left out. Line breaks and preprocessor lines stay, so that
+every line keeps its number.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,12 +23,15 @@ from nqbench.errors import CompileError
 
 ROUNDS: Final = 24
 """Compilations before an error counts as final: each may hide others."""
+HOST_HEADER: Final = 20
+"""Errors from which a header without any code of the device is taken to be the host's: NVRTC tells
+100 at a time, and the headers of OpenGL would have thousands."""
 OPTIONS: Final = (
     *("--device-as-default-execution-space", "--pre-include=nqbench/host.h"),
-    *("-D__linux__", "-D__unix__"),
+    *("-D__linux__", "-D__unix__", "-Dregister="),
 )
 """Members of classes without a mark compile as device code, and every source sees what nvcc shows
-to each."""
+to each. ``register`` means nothing to nvcc, and C++17 has it no more."""
 
 _TOKEN: Final = re.compile(
     r"""(?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)"""
@@ -45,6 +50,12 @@ _TYPE: Final = re.compile(
     r"\s*(?:template\s*<.*>\s*)?(?:typedef\s+)?(?:struct|class|union|enum)\b", re.DOTALL
 )
 _ATTRIBUTES: Final = re.compile(r"(?:__\w+__|alignas)\s*\([^()]*\)")
+_DECLARED: Final = re.compile(
+    r"(?!\s*(?:template\s+)?(?:typedef|using|struct|class|union|enum)\b)"
+    r"[^()]*\w[\s*&]+[\w:~]+\s*\((?!\s*[\d'\"]).*\)[^()]*",
+    re.DOTALL,
+)
+"""The declaration of a function, and not a macro, a type or a variable with a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +167,9 @@ class _Cutter:
 
     def _close(self, end: int) -> None:
         assert self.start is not None
+        if not self.function and not self.assigned:
+            text = _ATTRIBUTES.sub("", _TOKEN.sub(_code, self.text[self.start : end]))
+            self.function = "{" not in text and _DECLARED.fullmatch(text) is not None
         first = self._line_of(self.start)
         last = self._line_of(end)
         self.found.append(Piece(self.start, end, first, last, self.function, self.device))
@@ -234,19 +248,23 @@ class DevicePart:
         )
 
     def _drop(self, error: nvrtc.Rejected) -> bool:
-        """Leave out the pieces with errors; ``False`` if the kernel itself is one, or none is."""
-        bad = [
-            (self.files[f], self.files[f].at(line))
-            for f, line, _ in error.errors
-            if f in self.files
-        ]
+        """Leave out the pieces with errors, but for the kernel; ``False`` if there are none."""
         dropped = self._empty(error)
-        for file, piece in bad:
+        errors = Counter(name for name, *_ in error.errors)
+        for name, line, text in error.errors:
+            file = self.files.get(name)
+            if file is None:
+                continue
+            if "#error directive" in text and not any(p.device for p in file.pieces):
+                dropped = dropped or file.text != ""
+                file.text, file.pieces = "", []  # of the host, and not set up for this machine
+            piece = file.at(line)
             if piece is None or piece in file.gone:
                 continue
             if piece.device and self.entry.search(file.text, piece.start, piece.end):
-                return False
-            file.gone.add(piece)
+                continue  # maybe only for what its errors follow from
+            hosts = errors[name] > HOST_HEADER and not any(p.device for p in file.pieces)
+            file.gone.update(file.pieces if hosts else (piece,))
             dropped = True
         return dropped
 

@@ -117,6 +117,31 @@ def test_a_kernel_does_not_need_its_neighbours(tmp_path: Path) -> None:
     assert not isinstance(made, CompileError)
 
 
+HOSTS = {
+    "declarations with types of a missing header": (
+        "#include <pthread.h>\ntypedef pthread_t Thread;\n"
+        "Thread start(void* (*f)(void*), void* p);\n"
+        "void wait_for(const Thread* threads,\n              int count);\n"
+    ),
+    "a declaration with a constant that is no declaration": "const int five(5);\n#define N five\n",
+    "hundreds of types of a missing header": "".join(
+        f"typedef void (*Call{i})(GLenum mode, const GLfloat* v);\n" for i in range(300)
+    ),
+    "a header that wants to be set up": "#ifndef HAVE_TIMER\n#error no timer\n#endif\n",
+    "a class of the host's library": "class Log { std::vector<std::string> lines; };\n",
+}
+
+
+@pytest.mark.parametrize("case", HOSTS)
+def test_code_of_the_host_in_a_header_stops_no_kernel(case: str, tmp_path: Path) -> None:
+    (tmp_path / "host.h").write_text(HOSTS[case])
+    text = (
+        '#include "host.h"\n#ifndef N\n#define N 5\n#endif\nint main() { exit(0); }\n'
+        "__global__ void k(int* out) { register int r = N; out[threadIdx.x] = r; }\n"
+    )
+    assert set(outputs(plan_of(tmp_path / "k.cu", text))["out"]) == {5}
+
+
 STANDINS = {
     "limits": (
         "#include <climits>\n#include <limits>",
