@@ -170,6 +170,8 @@ def test_a_printed_time_is_the_value_and_the_process_the_total(tmp_path: Path) -
     found = measured(the_point(tmp_path, {**program(), **ANSWER}))
     assert (found.value_s or 0) > 0.02
     assert found.about["clock"] == "wall"
+    first = measured(the_point(tmp_path, {**program(), **TIME}), timed=False)
+    assert first.about["first_launch_s"] > 0.02  # what further ones are predicted to take
     assert found.phases["total"] == found.value_s
 
 

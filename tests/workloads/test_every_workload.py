@@ -15,13 +15,14 @@ from tests.workloads.running import CPU, CUDA
 
 WORKLOADS = [get(name) for name in names()]
 SYSTEMS = [(workload, system) for workload in WORKLOADS for system in workload.systems]
+WITH_SYSTEMS = [workload for workload in WORKLOADS if workload.systems]
 SIZE = 64
 
 
 def test_the_folders_are_the_workloads() -> None:
-    assert set(names()) == {"ceilings", "counting", "fitness", "local_search"}
+    assert set(names()) == {"ceilings", "counting", "fitness", "local_search", "programs"}
     assert [workload.name for workload in WORKLOADS] == list(names())
-    assert {w.name for w in WORKLOADS if w.no_variants} == {"counting"}
+    assert {w.name for w in WORKLOADS if w.no_variants} == {"counting", "programs"}
     with pytest.raises(StudyError, match="did you mean 'counting'"):
         get("countin")
 
@@ -47,7 +48,7 @@ def test_only_kernels_need_a_gpu(workload: Workload, system: str) -> None:
             workload.resolve({"n": size_of(workload)}, system, CPU)
 
 
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.name)
+@pytest.mark.parametrize("workload", WITH_SYSTEMS, ids=lambda w: w.name)
 def test_names_and_levels_that_do_not_exist(workload: Workload) -> None:
     system = next(s for s in workload.systems if s not in workload.cpu_systems)
     n = size_of(workload)
