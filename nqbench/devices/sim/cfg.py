@@ -64,7 +64,7 @@ def is_collective(instruction: Instruction) -> bool:
     """Whether the instruction waits for member lanes of its own warp."""
     if instruction.opcode in BARRIER_OPCODES:
         return "warp" in instruction.modifiers
-    return instruction.opcode in ("shfl", "vote", "match", "redux") and (
+    return instruction.opcode in ("shfl", "vote", "match", "redux", "elect") and (
         "sync" in instruction.modifiers
     )
 

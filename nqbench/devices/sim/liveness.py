@@ -37,7 +37,9 @@ def results(instruction: Instruction) -> list[Register]:
         return []
     if instruction.opcode in ("bar", "barrier") and "red" not in instruction.modifiers:
         return []
-    if instruction.opcode == "mbarrier" and instruction.modifiers[0] in ("init", "inval"):
+    if instruction.opcode == "mbarrier" and instruction.modifiers[0] in (
+        *("init", "inval", "expect_tx"),
+    ):
         return []
     carry = [CARRY] if "cc" in instruction.modifiers else []
     return registers(instruction.operands[0]) + carry

@@ -53,6 +53,13 @@ NUMBERS = np.linspace(-500, 500, 32).astype(np.int32)
 CASES: dict[str, tuple[Arrays, int, Callable[[], Array]]] = {
     "copies": ({"in": (10 + LANES).astype(np.int32), "out": ZEROS}, 32, copied),
     "phases": ({"out": np.zeros(96, np.int32)}, 96, lambda: np.full(96, 4560 + 96 * 4560)),
+    "bulk": (
+        {"in": np.arange(288, dtype=np.int32), "out": np.zeros(288, np.int32)}, 96,
+        lambda: np.arange(288).reshape(3, 96)[:, ::-1].reshape(-1),
+    ),
+    "elected": (
+        {"out": ZEROS}, 32, lambda: np.where(LANES < 12, 0, 120) + np.isin(LANES, (0, 12)),
+    ),
     "parts": ({"out": ZEROS}, 64, lambda: (LANES**2)[::-1]),
     "dots": ({"a": WORDS, "b": OTHERS, "out": ZEROS}, 32, dots),
     "short_swaps": (

@@ -178,7 +178,18 @@ def warp_barrier(k: KernelWriter, i: Instruction) -> None:
         barriers.arrive(k, i)
 
 
+def elect(k: KernelWriter, i: Instruction) -> None:
+    """``elect``: the lowest member, and whether that is the lane itself."""
+    kinds(k, i, ("sync",))
+    lane = k.f.intrinsic("cttz", members_of(k, i), const("i1", 0))
+    target, flag = _two(i.operands[0])
+    k.write(target, lane)
+    if flag is not None:
+        k.write(flag, k.f.compare("eq", lane, k.special("%laneid")))
+
+
 COLLECTIVES: dict[str, Handler] = {
     "vote": vote, "shfl": shuffle, "match": match, "redux": reduce, "activemask": active_mask,
+    "elect": elect,
     "bar": warp_barrier, "barrier": warp_barrier,
 }  # fmt: skip

@@ -29,6 +29,35 @@ __global__ void phases(int* out) {
     out[i] = sums[1];
 }
 
+__global__ void bulk(const int* in, int* out) {  // one thread brings bytes for all
+    __shared__ alignas(16) int box[96];
+    __shared__ __mbarrier_t ready;
+    int i = threadIdx.x;
+    if (i == 0) __mbarrier_init(&ready, blockDim.x);
+    __syncthreads();
+    unsigned to = __cvta_generic_to_shared(box), bar = __cvta_generic_to_shared(&ready);
+    for (int phase = 0; phase < 3; phase++) {
+        if (i == 0) {
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                         :: "r"(to), "l"(in + 96 * phase), "r"(384), "r"(bar) : "memory");
+            asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" :: "r"(bar), "r"(384) : "memory");
+        }
+        __mbarrier_token_t token = __mbarrier_arrive(&ready);
+        while (!__mbarrier_test_wait(&ready, token)) {}
+        out[96 * phase + i] = box[95 - i];
+        __syncthreads();
+    }
+}
+
+__global__ void elected(int* out) {
+    unsigned mask = threadIdx.x < 12 ? 0xfff : ~0xfffu, leader, mine;
+    if (threadIdx.x < 12)
+        asm volatile("{.reg .pred p; elect.sync %0|p, %2; selp.u32 %1, 1, 0, p;}" : "=r"(leader), "=r"(mine) : "r"(mask));
+    else
+        asm volatile("{.reg .pred p; elect.sync %0|p, %2; selp.u32 %1, 1, 0, p;}" : "=r"(leader), "=r"(mine) : "r"(mask));
+    out[threadIdx.x] = leader * 10 + mine;
+}
+
 __global__ void parts(int* out) {  // producers arrive at a barrier at which consumers wait
     __shared__ int box[32];
     int i = threadIdx.x % 32;
