@@ -15,7 +15,8 @@ from nqbench.study.yaml_marks import read
 from nqbench.workloads import get, names
 from tests.study.fake import FakeWorkload
 
-CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+ROOT = Path(__file__).parents[2]
+CONFIGS = [*sorted(ROOT.glob("configs/*.yaml")), *sorted(ROOT.glob("examples/*/*.yaml"))]
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +62,8 @@ def test_accepts_the_configs(real: dict[str, Any], path: Path) -> None:
         {"report": [{"table": "effects", "value": "colour"}]},
         {"workload": "countin"},
         {"sweeps": []},
+        {"kernel": {"source": "a.cu"}},
+        {"kernel": {"source": "a.cu", "entry": "f", "grid": 1, "block": 1, "gird": 1}},
         {"where": 3},
     ],
     ids=str,

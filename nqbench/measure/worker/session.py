@@ -161,7 +161,9 @@ class Session:
                     # Not the device's counters: those would count the instrumentation too.
                     found.counters = dict(workload.counters(plan, outputs))
                     found.ended_by = "probed"
-                other = self._reference(workload, point, request.timeout_s)
+                other = None  # a profiler must see this kernel alone
+                if not request.profiled:
+                    other = self._reference(workload, point, request.timeout_s)
                 compared = workload.compared(plan, outputs, other)
             if compared is not None:
                 _judge(compared, found)
