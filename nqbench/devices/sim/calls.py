@@ -53,10 +53,6 @@ def flatten(kernel: Kernel, find: Find) -> None:
     Raises ``UnsupportedPtx`` for a function without a body."""
     if any(isinstance(i, Instruction) and i.opcode == "call" for i in kernel.body):
         _Flattening(kernel, find).run()
-    for variable in list(kernel.variables.values()):
-        for _, reference in variable.references:
-            if find(reference.name) is not None:
-                kernel.functions.setdefault(reference.name, _address(len(kernel.functions)))
 
 
 def _address(number: int) -> int:
@@ -130,9 +126,31 @@ class _Flattening:
     def run(self) -> None:
         kernel = self.kernel
         self.targets: dict[str, tuple[str, ...]] = {}
+        self._take_addresses()
         self._body(_Instance(kernel, ""), end=None)
         kernel.body = self.out
         kernel.targets = self.targets
+
+    def _take_addresses(self) -> None:
+        """Give an address to every function that something refers to without calling it."""
+        seen: set[str] = set()
+        pending = [self.kernel]
+        while pending:
+            body = pending.pop()
+            names = [r.name for v in body.variables.values() for _, r in v.references]
+            calls: list[str] = []
+            for item in body.body:
+                if isinstance(item, Instruction) and item.opcode in ("mov", "call"):
+                    found = calls if item.opcode == "call" else names
+                    found += [o.name for o in item.operands if isinstance(o, Name)]
+            for name in (*names, *calls):
+                function = self._function(name)
+                if function is not None:
+                    if name in names:
+                        self._address_of(name)
+                    if name not in seen:
+                        seen.add(name)
+                        pending.append(function)
 
     # bodies
 
@@ -305,10 +323,6 @@ class _Flattening:
         self, at: _Instance, item: Instruction, callee: Register, gives: list[str], takes: list[str]
     ) -> None:
         """One of the functions whose address is taken and that take and give as many values."""
-        for variable in self.kernel.variables.values():
-            for _, reference in variable.references:
-                if self.find(reference.name) is not None:
-                    self._address_of(reference.name)
         pointer = at.operand(callee)
         end = self._fresh("called")
         for name, address in list(self.kernel.functions.items()):
@@ -344,12 +358,14 @@ class _Flattening:
             for item in function.body if function else ():
                 if not isinstance(item, Instruction) or item.opcode != "call":
                     continue
-                for operand in item.operands:
-                    if isinstance(operand, Name) and operand.name not in found:
-                        inner = self._function(operand.name)
-                        if inner is not None:
-                            found[operand.name] = inner
-                            pending.append(operand.name)
+                names = [o.name for o in item.operands if isinstance(o, Name)]
+                if any(isinstance(o, Register) for o in item.operands):
+                    names += self.kernel.functions  # through a pointer: any of them
+                for name_ in names:
+                    inner = self._function(name_)
+                    if inner is not None and name_ not in found:
+                        found[name_] = inner
+                        pending.append(name_)
         return found
 
     def _enter(

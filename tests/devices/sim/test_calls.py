@@ -20,6 +20,13 @@ def reversed_(given: list[int], n: int) -> int:
     return own[0] * 1000 + own[3] if n == 0 else reversed_(own, n - 1) + own[n & 3]
 
 
+def turn(n: int, first: int) -> int:
+    """Both functions call the one for the oddness of their own number."""
+    if n < 1:
+        return 7 if first else 100
+    return turn(n - 1, n & 1) * 2 if first else turn(n - 1, n & 1) + 1
+
+
 RIGHT: dict[str, Callable[[int], float]] = {
     "structs": lambda i: 6 * i + 2,
     "pointers": lambda i: (2 * i if i % 2 else i + 1) + 7,
@@ -28,6 +35,7 @@ RIGHT: dict[str, Callable[[int], float]] = {
     "numbers": lambda i: FIBONACCI[i % 12],
     "parity": lambda i: (i % 9 % 2 == 0) + 2 * (i % 2),
     "arrays": lambda i: reversed_([1, 2, 3, i], i % 5),
+    "taking_turns": lambda i: turn(i % 8, i & 1),
     "warp_size": lambda _: 32,
 }
 

@@ -77,7 +77,7 @@ __global__ void dots(const int* a, const int* b, int* out) {
 
 __global__ void short_swaps(unsigned short* out) {
     int i = threadIdx.x;
-    atomicCAS(&out[i / 2], (unsigned short)(i / 2), (unsigned short)(1000 + i));
+    atomicCAS(&out[i / 2], (unsigned short)(i % 2 ? 60000 : i / 2), (unsigned short)(1000 + i));
 }
 
 __global__ void vectors(float4* out) {
