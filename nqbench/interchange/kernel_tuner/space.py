@@ -1,9 +1,4 @@
-"""kernel_tuner's files: a tuning space (T1) becomes a study, a run becomes results (T4).
-
-The formats are those of "FAIR Sharing of Data in Autotuning Research" (Hozzova et al., 2024), by
-the JSON schemas that kernel_tuner publishes (T1 ``input-schema``, T4 ``results-schema`` and
-``metadata-schema``, version 1.0.0), with the keys that kernel_tuner itself reads in addition
-(``ProblemSize``, ``GridDivX``, ``MemType``, ``Default``).
+"""A T1 file as a study with a block ``kernel``.
 
 A T1 file says what to search and how to launch it, seldom what is right. Where it does not, the
 study compares every configuration with one of them.
@@ -27,15 +22,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from nqbench import expressions
-from nqbench.analysis.data.collect import collect
-from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
-from nqbench.analysis.data.quantities import Quantity
-from nqbench.errors import AnalysisError, InterchangeError, StudyError
-from nqbench.record import Record
-from nqbench.runs.reading import newest, read_manifest, read_records
+from nqbench.errors import InterchangeError, StudyError
 from nqbench.system.suggest import listing, shown
 
-SCHEMA_VERSION: Final = "1.0.0"
 FORMAT: Final = "kernel_tuner"
 MAX_VALUES: Final = 20_000
 """Values of a parameter: a study has no more combinations."""
@@ -48,23 +37,9 @@ SCALARS: Final = {
 }
 """T1's types as numpy names them; a number after one (``float4``) is a vector's length."""
 NOT_FOR_NVRTC: Final = re.compile(r"-O\d|-arch.*|--gpu-architecture.*|-gencode.*|-code.*|-lineinfo")
-INVALIDITY: Final = {
-    "ok": "correct",
-    "wrong": "correctness",
-    "compile_error": "compile",
-    "launch_error": "runtime",
-    "crashed": "runtime",
-    "timeout": "timeout",
-}
-"""Our statuses in T4's words. A point that cannot run is ``constraints``; one that was not measured
-for lack of time, or throttled, has no word and is left out."""
 
 
 # T1: what is read of it. Further keys are ignored.
-
-
-def _listed(value: Any) -> Any:
-    return [] if value is None else value
 
 
 class _Form(BaseModel):
@@ -84,7 +59,7 @@ class _Condition(_Form):
 
 class _Space(_Form):
     TuningParameters: list[_Parameter]
-    Conditions: Annotated[list[_Condition], BeforeValidator(_listed)] = []
+    Conditions: list[_Condition] = []
 
 
 class _Size(_Form):
@@ -105,6 +80,7 @@ class _Argument(_Form):
     RandomSeed: int = 0
     AccessType: str = "ReadWrite"
     MemType: str = ""
+    Output: bool | int = False
 
 
 class _Reference(_Form):
@@ -126,13 +102,13 @@ class _Kernel(_Form):
     ProblemSize: Annotated[
         list[Any], BeforeValidator(lambda v: v if isinstance(v, list) else [v])
     ] = []
-    GridDivX: Annotated[list[Any], BeforeValidator(_listed)] = []
-    GridDivY: Annotated[list[Any], BeforeValidator(_listed)] = []
-    GridDivZ: Annotated[list[Any], BeforeValidator(_listed)] = []
-    CompilerOptions: Annotated[list[str], BeforeValidator(_listed)] = []
+    GridDivX: list[Any] = []
+    GridDivY: list[Any] = []
+    GridDivZ: list[Any] = []
+    CompilerOptions: list[str] = []
     SharedMemory: int = 0
-    Arguments: Annotated[list[_Argument], BeforeValidator(_listed)] = []
-    ReferenceArguments: Annotated[list[_Reference], BeforeValidator(_listed)] = []
+    Arguments: list[_Argument] = []
+    ReferenceArguments: list[_Reference] = []
 
 
 class _Root(_Form):
@@ -173,7 +149,7 @@ def _load(path: Path) -> _Root:
             said = "it holds results, not a tuning space"
         raise InterchangeError(f"{path} is not a T1 file of kernel_tuner: {said}")
     try:
-        return _Root.model_validate(data)
+        return _Root.model_validate(_given(data))
     except ValidationError as errors:
         first = errors.errors(include_url=False)[0]
         steps = [s for s in first["loc"] if s not in ("str", "int", "list[any]")]
@@ -182,6 +158,13 @@ def _load(path: Path) -> _Root:
             raise InterchangeError(f"{path}: {where[1:]} is missing") from None
         said = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
         raise _wrong(path, where[1:], first["input"], said) from None
+
+
+def _given(data: Any) -> Any:
+    """The data without keys whose value is null: they are written for what does not apply."""
+    if isinstance(data, dict):
+        return {key: _given(value) for key, value in data.items() if value is not None}
+    return [_given(item) for item in data] if isinstance(data, list) else data
 
 
 def _wrong(path: Path, where: str, value: object, why: str) -> InterchangeError:
@@ -536,11 +519,9 @@ class _Import:
 
     def reference(self, arguments: Mapping[str, Any], conditions: Sequence[str]) -> dict[str, Any]:
         """Every output must be that of the default configuration, or else of the first one."""
-        outputs = [
-            self.called[a.Name]
-            for a in self.kernel.Arguments
-            if a.MemoryType == "Vector" and a.AccessType != "ReadOnly"
-        ]
+        buffers = [a for a in self.kernel.Arguments if a.MemoryType == "Vector"]
+        written = [a for a in buffers if a.AccessType != "ReadOnly"]
+        outputs = [self.called[a.Name] for a in ([a for a in buffers if a.Output] or written)]
         chosen = self.chosen(conditions)
         if not outputs or not chosen:
             self.notes.append("no output is checked: add `check` to the kernel")
@@ -659,122 +640,3 @@ def _value(node: ast.AST, names: Mapping[str, Any]) -> Any:
     """A number or word of an expression. Raises ``StudyError``."""
     parsed = expressions.parse(ast.unparse(node), expressions.STUDY)
     return expressions.evaluate(parsed, expressions.STUDY, names, expressions.FUNCTIONS)
-
-
-# T4: results.
-
-
-def export(run: Path, out: Path | None) -> str:
-    """The run as T4 results; T4 metadata goes to ``NAME-metadata.json`` next to ``out``.
-
-    One entry per configuration. Raises ``StoreError`` for a run that cannot be read,
-    ``AnalysisError`` for one without a finished or failed point.
-    """
-    manifest, found = read_manifest(run), read_records(run)
-    data = collect(manifest, found.records)
-    records: dict[str, list[Record]] = {}
-    for (key, _), record in sorted(newest(found.records).items(), key=lambda item: item[0]):
-        records.setdefault(key, []).append(record)
-    results = [
-        entry
-        for point, planned in zip(data.points, _planned(manifest), strict=True)
-        if (entry := _entry(data, point, planned, records.get(str(planned["key"]), ()))) is not None
-    ]
-    if not results:
-        raise AnalysisError(f"{run} has no measured point yet; run its study again to resume")
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        meta = {"schema_version": SCHEMA_VERSION, "metadata": _metadata(manifest)}
-        out.with_name(f"{out.stem}-metadata.json").write_text(_json(meta), encoding="utf-8")
-    return _json({"schema_version": SCHEMA_VERSION, "results": results})
-
-
-def _planned(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The points of the manifest that a data set has, in its order."""
-    from nqbench.analysis.data.collect import instrumented
-
-    return [p for p in manifest["points"] if not instrumented(p["factors"])]
-
-
-def _entry(
-    data: Dataset, point: PointResult, planned: Mapping[str, Any], records: Sequence[Record]
-) -> dict[str, Any] | None:
-    """One configuration; ``None`` if it was not measured for a reason that T4 has no word for."""
-    invalidity = "constraints" if planned.get("skip") else INVALIDITY.get(point.status)
-    if invalidity is None:
-        return None
-    good = [r for r in records if r.status == "ok" and r.round > 0] if point.ok else []
-    levels = {name: level for name, level in point.levels.items() if level != INAPPLICABLE}
-    system = {"system": point.system} if point.system else {}
-    sweep = {"sweep": point.sweep} if len(data.sweeps) > 1 else {}
-    measurements = [m for what in _quantities(data, point) for m in _measurements(point, what)]
-    return {
-        "timestamp": max((r.started for r in records), default=""),
-        "configuration": {**sweep, **system, "n": point.n, **levels},
-        "objectives": [m["name"] for m in measurements[:1]],
-        "times": _times(records, good),
-        "invalidity": invalidity,
-        "correctness": int(invalidity == "correct"),
-        "measurements": measurements,
-    }
-
-
-def _quantities(data: Dataset, point: PointResult) -> list[Quantity]:
-    from nqbench.analysis.data.quantities import TIME
-
-    return [TIME] if point.timed else list(data.quantities(None))
-
-
-def _measurements(point: PointResult, what: Quantity) -> Iterator[dict[str, Any]]:
-    """A quantity, and for a time the ends of its interval over the rounds; times in ms."""
-    found = point.estimate(what) if point.ok else None
-    if found is None:
-        return
-    scale, unit = (1.0, "") if what.kind == "counter" else (1e3, "ms")
-    yield {"name": what.name, "value": found.value * scale, "unit": unit}
-    for end, value in (("low", found.low), ("high", found.high)):
-        if value is not None and unit:
-            yield {"name": f"{what.name}_{end}", "value": value * scale, "unit": unit}
-
-
-def _times(records: Sequence[Record], good: Sequence[Record]) -> dict[str, Any]:
-    """Where the time of a configuration went, in ms; all samples of all rounds.
-
-    ``compilation`` and ``benchmark`` are kernel_tuner's own names beside those of the schema.
-    """
-
-    def spent(*names: str) -> float:
-        return 1e3 * sum(r.spent_s.get(name, 0.0) for r in records for name in names)
-
-    parts = {"prepare": spent("prepare"), "check": spent("check")}
-    benchmark = spent("warm_up", "sample", "phases")
-    whole = 1e3 * sum(r.wall_s for r in records)
-    return {
-        "compilation_time": parts["prepare"],
-        "compilation": parts["prepare"],
-        "benchmark": benchmark,
-        "framework": max(0.0, whole - benchmark - sum(parts.values())),
-        "search_algorithm": 0.0,
-        "validation": parts["check"],
-        "runtimes": [1e3 * value for record in good for value in record.samples_s],
-    }
-
-
-def _metadata(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """T4's metadata: the device and the software, as the manifest has them."""
-    described, device = manifest.get("environment", {}), manifest["device"]
-    packages = described.get("packages", {})
-    return {
-        "hardware": {
-            "hardware_description": [device.get("host", {}), device.get("facts", {})],
-            "operating_system": str(described.get("system", "")),
-        },
-        "environment": {
-            "device_query": dict(device.get("identity", {})),
-            "requirements": [f"{name}=={version}" for name, version in packages.items() if version],
-        },
-    }
-
-
-def _json(data: Any) -> str:
-    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
