@@ -21,14 +21,13 @@ from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
 from nqbench.report.figures.axes import digits, ratio_axis
 from nqbench.report.figures.style import (
-    COLOURS,
     GREY,
-    MARKERS,
     Drawing,
     dots,
     finish,
     legend,
     new_figure,
+    series_style,
     styled,
 )
 from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Page, Paragraph
@@ -50,6 +49,9 @@ MEANING: Final = (
 BIG: Final = 20.0
 """Rows with a larger factor, either way, have a panel of their own: on the axis of a factor of 300,
 one of 1.1 cannot be seen."""
+
+FEW: Final = 3
+"""Devices whose numbers stand beside the figure; those of more are in the table alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,16 +283,25 @@ def effects_figure(matrix: Matrix, source: Source) -> Drawing:
         if (lines := _lines([row for row in matrix.rows if _is_big(row) == wanted]))
     ]
     heights = [len(lines) + _HEAD_ROWS for lines in panels]
-    figure = new_figure(1.0 + _ROW_IN * sum(heights))
+    many = len(matrix.devices) > FEW
+    below = [
+        0.7 * (2 + len(matrix.devices) // 2)
+    ] * many  # a legend at the top would reach the title
+    figure = new_figure(1.0 + _ROW_IN * sum(heights + below))
     columns = _columns(matrix)
     widths = _PLOT_IN, sum(column.width_in for column in columns)
-    shape: dict[str, Any] = {"width_ratios": widths, "height_ratios": heights}
-    axes = figure.subplots(len(panels), 2, squeeze=False, **shape)
-    for (ax, beside), lines in zip(axes, panels, strict=True):
+    shape: dict[str, Any] = {"width_ratios": widths, "height_ratios": heights + below}
+    axes = figure.subplots(len(heights + below), 2, squeeze=False, **shape)
+    for (ax, beside), lines in zip(axes[: len(panels)], panels, strict=True):
         _panel(ax, lines, matrix)
         _numbers(beside, lines, columns)
-    axes[-1][0].set_xlabel("times as fast, logarithmic")
-    legend(figure, axes[0][0])
+    axes[len(panels) - 1][0].set_xlabel("times as fast, logarithmic")
+    if many:
+        for ax in axes[-1]:
+            ax.set_axis_off()
+        axes[-1][0].legend(*axes[0][0].get_legend_handles_labels(), loc="center", ncols=2)
+    else:
+        legend(figure, axes[0][0])
     subtitle = "Times as fast through the change (below 1: slower)"
     if len(matrix.devices) > len(matrix.simulated):
         subtitle += ". Bars: 95% intervals"
@@ -329,7 +340,8 @@ def _panel(ax: Axes, lines: Sequence[_Line], matrix: Matrix) -> None:
         kind = "measured"
         if simulated:
             kind = f"simulated {SIMULATED.label}, N = {_sizes(matrix, device)}"
-        dots(ax, found, COLOURS[i], MARKERS[i], label=f"{device}, {kind}", **look)
+        style = series_style(i)
+        dots(ax, found, style.colour, style.marker, label=f"{device}, {kind}", **look)
     hollow = [(c.value.value, y) for y, row in rows for c in row.printed if c.value]
     if hollow:
         look = {"color": "#000000", "markerfacecolor": "white", "linestyle": "", "zorder": 2.5}
@@ -379,10 +391,10 @@ def _columns(matrix: Matrix) -> list[_Numbers]:
     found = [_Numbers("N", GREY, 0.5, lambda row: number(row.n))]
     if any(row.printed for row in matrix.rows):
         found.append(_Numbers("printed", "#000000", 0.88, _printed_short))
-    for i, device in enumerate(matrix.devices):
+    for i, device in enumerate(matrix.devices if len(matrix.devices) <= FEW else ()):
         width_in = max(0.58, _HEAD_IN * len(device))
         text_of = partial(_measured_short, device=device)
-        found.append(_Numbers(device, COLOURS[i], width_in, text_of))
+        found.append(_Numbers(device, series_style(i).colour, width_in, text_of))
     return found
 
 
