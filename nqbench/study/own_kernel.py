@@ -38,7 +38,7 @@ _EXPRESSION: Final[dict[str, Any]] = {
     "anyOf": [{"type": "integer"}, {"type": "number"}, {"type": "string", "minLength": 1}],
 }
 Expression = Annotated[int | float | str, WithJsonSchema(_EXPRESSION)]
-_DTYPE: Final = {"enum": [*arrays.DTYPES]}
+_DTYPE: Final[dict[str, Any]] = {"anyOf": [{"enum": [*arrays.DTYPES]}, {"pattern": r"\{.+\}"}]}
 Dtype = Annotated[str, WithJsonSchema(_DTYPE)]
 
 _PLACES: Final = {"type": "array", "items": _EXPRESSION, "minItems": 1, "maxItems": 3}
@@ -74,7 +74,9 @@ class ArgumentFile(_Short):
 
     short = ("dtype", _DTYPE)
 
-    dtype: Dtype = Field(description="Type of an element, as numpy names it.")
+    dtype: Dtype = Field(
+        description="Type of an element, as numpy names it; {precision} stands for a level."
+    )
     length: Expression | None = Field(None, description="Elements of a buffer.")
     shape: list[Expression] | None = Field(
         None, min_length=1, description="In place of `length`: the shape that expressions see."
@@ -97,7 +99,9 @@ class ArgumentFile(_Short):
 class VariableFile(_Strict):
     """Contents of a ``__constant__`` or ``__device__`` variable."""
 
-    dtype: Dtype = Field(description="Type of an element, as numpy names it.")
+    dtype: Dtype = Field(
+        description="Type of an element, as numpy names it; {precision} stands for a level."
+    )
     length: Expression | None = Field(None, description="Elements to fill, from the first.")
     shape: list[Expression] | None = Field(None, min_length=1, description="In place of `length`.")
     contents: Expression = Field(description="As of a buffer.")
@@ -320,7 +324,8 @@ class _Checks:
         readable = [*self.known, *self.scalars]
         for group in ("arguments", "variables"):
             for name, given in getattr(self.file, group).items():
-                if given.dtype not in arrays.DTYPES:
+                self.text(given.dtype, group, name, "dtype")
+                if given.dtype not in arrays.DTYPES and not BRACES.search(given.dtype):
                     hint = suggestion(given.dtype, arrays.DTYPES)
                     said = f"'{name}' has the dtype {shown(given.dtype)}; {hint}"
                     raise self.error(said, group, name, "dtype")

@@ -25,6 +25,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Argument, Buffer, KernelPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.system.python_files import load_function, where_raised
+from nqbench.system.suggest import suggestion
 from nqbench.workloads import KERNEL
 from nqbench.workloads.base import Compared, Factor, Resolved, Workload
 from nqbench.workloads.levels import given_levels
@@ -354,7 +355,7 @@ class OwnKernel(Workload):
             symbols={name: data[name] for name in self.block.get("variables", {})},
             cooperative=bool(self.block.get("cooperative", False)),
             buffers=tuple(
-                self._buffer(name, math.prod(shapes[name]), data.get(name), device)
+                self._buffer(name, math.prod(shapes[name]), data.get(name), numbers, device)
                 for name in self.buffers
             ),
             about=resolved.derived,
@@ -362,11 +363,18 @@ class OwnKernel(Workload):
             shapes=shapes,
         )
 
+    def _dtype(self, given: Mapping[str, Any], numbers: Mapping[str, Any]) -> str:
+        """The type of an argument's elements: ``{precision}`` stands for the level of a factor."""
+        dtype = self._text(("arguments",), str(given["dtype"]), numbers)
+        if dtype not in arrays.DTYPES:
+            raise StudyError(f"no dtype is called {dtype!r}; {suggestion(dtype, arrays.DTYPES)}")
+        return dtype
+
     def _scalar(
         self, name: str, given: Mapping[str, Any], numbers: Mapping[str, Any], device: DeviceFacts
     ) -> np.generic:
         found = self._value(("arguments", name), given["value"], numbers, device)
-        form = np.dtype(given["dtype"])
+        form = np.dtype(self._dtype(given, numbers))
         if isinstance(found, str) or (form.kind in "iu" and found != found // 1):
             raise StudyError(f"'{name}': `{given['value']}` is {_short(found)}, no {form}")
         if form.kind in "iu":
@@ -378,7 +386,12 @@ class OwnKernel(Workload):
         return made
 
     def _buffer(
-        self, name: str, length: int, data: NDArray[Any] | None, device: DeviceFacts
+        self,
+        name: str,
+        length: int,
+        data: NDArray[Any] | None,
+        numbers: Mapping[str, Any],
+        device: DeviceFacts,
     ) -> Buffer:
         """A checked buffer with contents is put back before every launch. The simulator also
         returns the others that have contents: a kernel must not change them unnoticed."""
@@ -389,7 +402,7 @@ class OwnKernel(Workload):
         watched = device.kind == "sim" and data is not None and not restore
         return Buffer(
             name,
-            str(given["dtype"]),
+            self._dtype(given, numbers),
             length,
             data=data,
             zero=zero,
@@ -407,7 +420,7 @@ class OwnKernel(Workload):
                 continue
             shape = self._shape(name, known, device)
             every = {**known, **made}
-            wanted = (shape, *self._read_by(str(what), every))
+            wanted = (shape, self._dtype(given, known), *self._read_by(str(what), every))
             if name not in self._made or self._made[name][0] != wanted:
                 count = None if shape is None else math.prod(shape)
                 found = self._array(name, given, count, every)
@@ -429,7 +442,7 @@ class OwnKernel(Workload):
     def _array(
         self, name: str, given: Mapping[str, Any], count: int | None, known: Mapping[str, Any]
     ) -> NDArray[Any]:
-        what, dtype = str(given["contents"]), str(given["dtype"])
+        what, dtype = str(given["contents"]), self._dtype(given, known)
         seed = [int(given.get("seed", 0)), *name.encode()]  # two buffers are not alike
         try:
             if _is_file(what):

@@ -29,6 +29,10 @@ __global__ void scale(const float* x, float* y, int* seen, int n, float alpha) {
     for (int k = i; k < i + Step && k < n; ++k) y[k] = FACTOR * alpha * x[k] + weights[k % 4];
     if (i < n) atomicAdd(seen + (i + offset) % 8, 1);
 }
+template <class Real> __global__ void axpy(const Real* x, Real* y, Real alpha, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = alpha * x[i] + y[i];
+}
 extern "C" __global__ void naive(const float* x, float* y, int* seen, int n, float alpha) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = FACTOR * alpha * x[i] + weights[i % 4];
@@ -122,6 +126,19 @@ RIGHT: dict[str, dict[str, Any]] = {
         "kernel/check": {"y": {"reference": {"variant": "naive"}}},
         "matrix": {"variant": ["scale<1>", "naive"]},
         "fixed": {"step": 1},
+    },
+    "type": {
+        "kernel/entry": "axpy<{'float' if real == 'float32' else 'double'}>",
+        "kernel/factors/real": ["float32", "float64"],
+        "kernel/arguments": {
+            "x": {"dtype": "{real}", "length": "n", "contents": "rng.random(n) - 0.5"},
+            "y": {"dtype": "{real}", "length": "n", "contents": "x[::-1]"},
+            "alpha": {"dtype": "{real}", "value": 2},
+            "n": "int32",
+        },
+        "kernel/variables": None,
+        "kernel/check": {"y": "alpha * x + y"},
+        "matrix": {"real": ["float32", "float64"], "step": [1]},
     },
     "system": {"kernel/systems": {"wide": {"step": 2}}, "matrix": None, "system": "wide"},
     "nothing varies": {"kernel/factors/step": {"levels": [1, 2], "default": 2}, "matrix": None},
