@@ -358,7 +358,7 @@ def schema(workloads: Iterable[Workload] | None = None) -> dict[str, Any]:
 _OUTSIDE: Final[dict[str, Any]] = {
     "anyOf": [
         {"required": ["kernel"]},
-        {"required": ["workload"], "properties": {"workload": {"pattern": ":"}}},
+        {"required": ["workload"], "properties": {"workload": {"pattern": ":|^programs$"}}},
     ]
 }
 """Studies whose factors nobody knows here."""

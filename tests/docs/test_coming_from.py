@@ -6,15 +6,17 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
 from nqbench.interchange import export_run, import_study
 from nqbench.measure.runner import run_study
-from nqbench.study import expand, load_study
+from nqbench.study import expand, load_study, schema
 from nqbench.study.schema import MeasureFile
 
-PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "coming-from.md").read_text(encoding="utf-8")
 KERNEL, PROGRAMS = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.DOTALL | re.M)
 CODE = """
 extern "C" __global__ void vector_add(float *c, const float *a, const float *b, int n)
@@ -73,3 +75,10 @@ def test_the_programs_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cell", re.findall(r"`(measure: \{[^`]*\})`", PAGE))
 def test_ways_to_measure_are_keys(cell: str) -> None:
     assert yaml.safe_load(cell)["measure"].keys() <= MeasureFile.model_fields.keys()
+
+
+@pytest.mark.parametrize("page", ["coming-from.md", "external-programs.md"])
+def test_editors_accept_the_studies(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for study in re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.M):
+        jsonschema.validate(yaml.safe_load(study), schema())

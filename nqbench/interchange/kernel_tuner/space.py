@@ -152,7 +152,7 @@ def _load(path: Path) -> _Root:
         return _Root.model_validate(_given(data))
     except ValidationError as errors:
         first = errors.errors(include_url=False)[0]
-        steps = [s for s in first["loc"] if s not in ("str", "int", "list[any]")]
+        steps = [s for s in first["loc"] if s not in ("str", "int", "float", "bool", "list[any]")]
         where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)
         if first["type"] == "missing":
             raise InterchangeError(f"{path}: {where[1:]} is missing") from None
