@@ -12,7 +12,7 @@ import ast
 import operator
 import re
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
@@ -25,6 +25,8 @@ from nqbench.system.suggest import suggestion
 
 MAX_LENGTH: Final = 1000
 """Characters of an expression, as of those over numbers."""
+KEPT_BYTES: Final = 2**30
+"""Of arrays kept for the next points: two sizes of a few hundred megabytes."""
 MAX_BITS: Final = 1024
 """Bits of a whole number that a power or shift may give."""
 
@@ -314,3 +316,29 @@ def fitted(found: Any, dtype: str, count: int | None, who: str) -> NDArray[Any]:
         raise StudyError(f"{who} {array.size} values, but the buffer has {count}")
     with np.errstate(all="ignore"):
         return np.ascontiguousarray(array).reshape(-1).astype(dtype, copy=False)
+
+
+class Kept:
+    """Arrays made for the points that were last, up to ``KEPT_BYTES``: points of one size mostly
+    share them, and rounds visit points in random order."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[Any, ...], tuple[NDArray[Any], Sequence[Any]]] = {}
+
+    def get(
+        self, form: tuple[Any, ...], read: Sequence[Any], make: Callable[[], NDArray[Any]]
+    ) -> NDArray[Any]:
+        """The array of a form that follows from ``read``: numbers, words and read-only arrays.
+
+        These arrays are held beside it, so that their identity is that of their contents.
+        """
+        key = (*form, *(id(one) if isinstance(one, np.ndarray) else repr(one) for one in read))
+        held = self._held.pop(key, None)
+        if held is None:
+            array = make().view()
+            array.setflags(write=False)
+            held = (array, read)
+        self._held[key] = held
+        while len(self._held) > 1 and sum(a.nbytes for a, _ in self._held.values()) > KEPT_BYTES:
+            del self._held[next(iter(self._held))]
+        return held[0]

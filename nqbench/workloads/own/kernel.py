@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,7 +72,7 @@ class OwnKernel(Workload):
             if isinstance(given, Mapping) and "default" in given
         }
         self.systems = dict(block.get("systems", {}))
-        self._made: dict[str, tuple[tuple[Any, ...], NDArray[Any]]] = {}
+        self._kept = arrays.Kept()
 
     # Its parts, in one form each.
 
@@ -411,8 +411,7 @@ class OwnKernel(Workload):
         )
 
     def _contents(self, known: Mapping[str, Any], device: DeviceFacts) -> dict[str, NDArray[Any]]:
-        """The arrays that have contents (other than zeros). The last of each is kept: points of
-        one size mostly share them."""
+        """The arrays that have contents (other than zeros), each read-only and in its shape."""
         made: dict[str, NDArray[Any]] = {}
         for name, given in self._arrays():
             what = given.get("contents")
@@ -420,14 +419,9 @@ class OwnKernel(Workload):
                 continue
             shape = self._shape(name, known, device)
             every = {**known, **made}
-            wanted = (shape, self._dtype(given, known), *self._read_by(str(what), every))
-            if name not in self._made or self._made[name][0] != wanted:
-                count = None if shape is None else math.prod(shape)
-                found = self._array(name, given, count, every)
-                found = found.reshape(shape) if shape else found
-                found.setflags(write=False)
-                self._made[name] = (wanted, found)
-            made[name] = self._made[name][1]
+            form = ("contents", name, shape, self._dtype(given, known))
+            array = partial(self._array, name, given, shape, every)
+            made[name] = self._kept.get(form, self._read_by(str(what), every), array)
         return made
 
     def _read_by(self, what: str, known: Mapping[str, Any]) -> list[Any]:
@@ -436,20 +430,26 @@ class OwnKernel(Workload):
             return []
         if _is_file(what):
             return [self._text(("arguments",), what, known)]
-        read = [known[name] for name in sorted(arrays.names_in(what)) if name in known]
-        return [id(one) if isinstance(one, np.ndarray) else one for one in read]
+        return [known[name] for name in sorted(arrays.names_in(what)) if name in known]
 
     def _array(
-        self, name: str, given: Mapping[str, Any], count: int | None, known: Mapping[str, Any]
+        self,
+        name: str,
+        given: Mapping[str, Any],
+        shape: tuple[int, ...] | None,
+        known: Mapping[str, Any],
     ) -> NDArray[Any]:
         what, dtype = str(given["contents"]), self._dtype(given, known)
         seed = [int(given.get("seed", 0)), *name.encode()]  # two buffers are not alike
+        count = None if shape is None else math.prod(shape)
         try:
             if _is_file(what):
-                return self._load(what, known, dtype, count)
-            return arrays.made(what, dtype, count, seed, known).copy()
+                found = self._load(what, known, dtype, count)
+            else:
+                found = arrays.made(what, dtype, count, seed, known)
         except StudyError as error:
             raise StudyError(f"'{name}': {error.message}") from error
+        return found.reshape(shape) if shape else found
 
     def _load(
         self, name: str, known: Mapping[str, Any], dtype: str, count: int | None
@@ -460,7 +460,7 @@ class OwnKernel(Workload):
         except (OSError, ValueError, EOFError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise StudyError(f"{file} cannot be read: {reason}") from error
-        return arrays.fitted(found, dtype, count, f"{file} has").copy()
+        return arrays.fitted(found, dtype, count, f"{file} has")
 
     # The check.
 
@@ -469,6 +469,7 @@ class OwnKernel(Workload):
     ) -> NDArray[Any]:
         """The right contents of a checked buffer. Raises ``InfeasibleError`` if there are none."""
         buffer = next(buffer for buffer in plan.buffers if buffer.name == name)
+        form = buffer.dtype, buffer.length
         before = {
             b.name: (np.zeros(b.length, b.dtype) if b.data is None else b.data).reshape(
                 plan.shapes[b.name]
@@ -477,19 +478,25 @@ class OwnKernel(Workload):
             if b.data is not None or b.zero
         }
         known = {**plan.symbols, **before, **plan.numbers}
-        form = buffer.dtype, buffer.length
+        kept = [*plan.symbols.values(), *(b.data for b in plan.buffers if b.data is not None)]
         try:
             if "reference" in given:
                 assert reference is not None
                 return arrays.fitted(reference[name], *form, "the reference has")
-            if "file" in given:
-                return self._load(given["file"], known, *form)
-            if "function" in given:
-                found = self._called(str(given["function"]), known)
-                return arrays.fitted(found, *form, f"{given['function']} gives")
-            return arrays.made(str(given["equals"]), *form, 0, known)
+            right = partial(self._right, given, form, known)
+            return self._kept.get(("right", name, *form), [*kept, *plan.numbers.values()], right)
         except StudyError as error:
             raise InfeasibleError(f"the check of '{name}': {error.message}") from error
+
+    def _right(
+        self, given: Mapping[str, Any], form: tuple[str, int], known: Mapping[str, Any]
+    ) -> NDArray[Any]:
+        if "file" in given:
+            return self._load(given["file"], known, *form)
+        if "function" in given:
+            found = self._called(str(given["function"]), known)
+            return arrays.fitted(found, *form, f"{given['function']} gives")
+        return arrays.made(str(given["equals"]), *form, 0, known)
 
     def _called(self, place: str, known: Mapping[str, Any]) -> Any:
         """What a Python function gives for the arrays and numbers that its parameters name."""
@@ -547,12 +554,11 @@ def _wrong(found: NDArray[Any], expected: NDArray[Any], given: Mapping[str, Any]
     """Indices of the elements that are wrong. A NaN is right where a NaN is expected."""
     relative, absolute = float(given.get("relative", 0)), float(given.get("absolute", 0))
     with np.errstate(all="ignore"):
-        if relative or absolute:
-            right = np.isclose(found, expected, rtol=relative, atol=absolute, equal_nan=True)
-        else:
-            right = found == expected
-            if found.dtype.kind in "fc":
-                right |= np.isnan(found) & np.isnan(expected)
+        right = found == expected
+        if not right.all() and found.dtype.kind in "fc":
+            right |= np.isnan(found) & np.isnan(expected)
+        if not right.all() and (relative or absolute):
+            right |= np.isclose(found, expected, rtol=relative, atol=absolute)
     return np.flatnonzero(~right)
 
 
