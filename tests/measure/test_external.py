@@ -26,6 +26,7 @@ from nqbench.point import Point
 from nqbench.runs.frame import load
 from nqbench.runs.reading import read_manifest, read_records
 from nqbench.study import expand, load_study
+from tests.cli.call import call
 
 ANSWER = {"answer": r"^(\d+)"}
 TIME = {**ANSWER, "time": r"time=(\S+?) ?(?:[num]?s)?$"}
@@ -310,6 +311,14 @@ def test_programs_alone_have_the_factors_that_the_study_gives(tmp_path: Path) ->
     }
     with pytest.raises(StudyError, match="list programs under `systems`"):
         expand(load_study({"name": "s", "workload": "programs", "n": 1, "fixed": {"x": 1}}), CPU)
+
+
+def test_a_dry_run_shows_the_commands(tmp_path: Path) -> None:
+    path = study_of(tmp_path, "cpu.somers", program("mine", "{n}", **ANSWER), n=[6, 7])
+    shown = call("run", str(path), "--device", "cpu", "--dry-run")
+    assert shown.code == 0
+    assert "./mine.sh 6" in shown.out
+    assert "./mine.sh 7" in shown.out
 
 
 def test_points_that_differ_in_what_a_program_does_not_take_are_one(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
     columns |= {name: [text(p.factors.get(name, "-")) for p in points] for name in _shown(points)}
     if "jobs" not in first:  # a workload may have a factor of that name
         columns["jobs"] = [str(p.derived.get("jobs", "")) for p in points]
+    columns["command"] = [shlex.join(p.program.command) if p.program else "" for p in points]
     columns["skipped because"] = [p.skip for p in points]
     used = {name: cells for name, cells in columns.items() if any(cells)}
     title = f"{sweep}: {len(points)} point{'' if len(points) == 1 else 's'}"
