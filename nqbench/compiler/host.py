@@ -23,6 +23,7 @@ from nqbench.errors import CompileError
 
 ROUNDS: Final = 24
 """Compilations before an error counts as final: each may hide others."""
+_LABELS: Final = re.compile(r"(?:\s*(?:public|private|protected)\s*:)+\s*")
 HOST_HEADER: Final = 20
 """Errors from which a header without any code of the device is taken to be the host's: NVRTC tells
 100 at a time, and the headers of OpenGL would have thousands."""
@@ -37,7 +38,7 @@ _TOKEN: Final = re.compile(
     r"""(?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)"""
     r"""|(?P<directive>(?<![^\n])[ \t]*\#(?:\\\r?\n|//[^\n]*|/\*.*?\*/|[^\n])*)"""
     r"""|(?P<text>R"(?P<tag>[^(\s]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
-    r"""|(?P<sign>[{}();=])"""
+    r"""|(?P<sign>[{}();=~])"""
     r"""|(?P<word>\w+)""",
     re.DOTALL,
 )
@@ -75,6 +76,20 @@ def pieces(text: str, marks: Collection[str] = _MARKS) -> list[Piece]:
     return _Cutter(text, frozenset(marks) | {"constexpr"}).run()
 
 
+def members(text: str, whole: Piece, marks: Collection[str]) -> list[Piece]:
+    """The pieces of a class, without the labels before them."""
+    start = text.find("{", whole.start, whole.end) + 1
+    end = text.rfind("}", start, whole.end)
+    if whole.function or start == 0 or end < 0:
+        return []
+    found = _Cutter(text, frozenset(marks) | {"constexpr"}, start, end).run()
+    labels = (_LABELS.match(text, piece.start, piece.end) for piece in found)
+    return [
+        piece if label is None else replace(piece, start=label.end())
+        for piece, label in zip(found, labels, strict=True)
+    ]
+
+
 def marks_of(*texts: str) -> frozenset[str]:
     """The words that make a function one of the device: CUDA's, and macros that stand for them."""
     found = set(_MARKS)
@@ -89,6 +104,8 @@ def without(text: str, gone: Collection[Piece]) -> str:
     """The text with pieces blanked out. Preprocessor lines in them stay."""
     parts, at = [], 0
     for piece in sorted(gone, key=lambda p: p.start):
+        if piece.start < at:
+            continue  # a member of a class that is left out
         parts += [text[at : piece.start], _blank(text[piece.start : piece.end])]
         at = piece.end
     return "".join(parts) + text[at:]
@@ -104,12 +121,15 @@ def _blank(text: str) -> str:
 
 
 class _Cutter:
-    def __init__(self, text: str, marks: frozenset[str]) -> None:
+    def __init__(
+        self, text: str, marks: frozenset[str], start: int = 0, end: int | None = None
+    ) -> None:
         self.text = text
         self.marks = marks
+        self.part = start, len(text) if end is None else end
         self.found: list[Piece] = []
         self.line, self.counted = 1, 0
-        self._begin(0)
+        self._begin(start)
 
     def _begin(self, at: int) -> None:
         self.start: int | None = None
@@ -119,7 +139,7 @@ class _Cutter:
         self.head = ""
 
     def run(self) -> list[Piece]:
-        for match in _TOKEN.finditer(self.text):
+        for match in _TOKEN.finditer(self.text, *self.part):
             kind, token = match.lastgroup, match.group()
             if kind in ("comment", "directive"):
                 continue
@@ -145,7 +165,7 @@ class _Cutter:
             self.braces -= 1
             if self.braces <= 0 and self.function:
                 self._close(end)
-        elif not self.braces and self.parens <= 0:  # ;
+        elif sign == ";" and not self.braces and self.parens <= 0:
             self._close(end)
 
     def _open(self, start: int, end: int) -> None:
@@ -209,7 +229,7 @@ class DevicePart:
 
     def __init__(self, program: nvrtc.Program, headers: Sequence[Header]) -> None:
         texts = {str(program.source): program.text, **{h.name: h.text for h in headers}}
-        marks = marks_of(*texts.values())
+        self.marks = marks = marks_of(*texts.values())
         self.program = program
         self.entry = re.compile(rf"\b{re.escape(_base_name(program.entry))}\b")
         self.missing = _missing(texts)
@@ -264,9 +284,18 @@ class DevicePart:
             if piece.device and self.entry.search(file.text, piece.start, piece.end):
                 continue  # maybe only for what its errors follow from
             hosts = errors[name] > HOST_HEADER and not any(p.device for p in file.pieces)
-            file.gone.update(file.pieces if hosts else (piece,))
+            file.gone.update(file.pieces if hosts else (self._part(file, piece, line),))
             dropped = True
         return dropped
+
+    def _part(self, file: _File, whole: Piece, line: int) -> Piece:
+        """What to leave out of a piece with an error: of a class with code of the device, one
+        member of the host; else all."""
+        found = members(file.text, whole, self.marks)
+        here = [m for m in found if m.first_line <= line <= m.last_line]
+        if any(m.device for m in found) and here and here[-1].function and not here[-1].device:
+            return here[-1]
+        return whole
 
     def _empty(self, error: nvrtc.Rejected) -> bool:
         """Take headers of CUDA's for the host to be empty, where errors are in them."""

@@ -128,6 +128,11 @@ HOSTS = {
         f"typedef void (*Call{i})(GLenum mode, const GLfloat* v);\n" for i in range(300)
     ),
     "a header that wants to be set up": "#ifndef HAVE_TIMER\n#error no timer\n#endif\n",
+    "members of the host in a class of the device": (
+        "struct Lock {\n  int* at;\n  Lock() {\n    cudaMalloc(&at, 4);\n    cudaMemset(at, 0, 4);\n  }\n"
+        "public: ~Lock() { cudaFree(at); }\n  __device__ int five() { return 5; }\n};\n"
+        "#define N Lock().five()\n"
+    ),
     "a class of the host's library": "class Log { std::vector<std::string> lines; };\n",
 }
 
