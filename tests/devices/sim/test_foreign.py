@@ -129,7 +129,8 @@ HOSTS = {
     ),
     "a header that wants to be set up": "#ifndef HAVE_TIMER\n#error no timer\n#endif\n",
     "members of the host in a class of the device": (
-        "struct Lock {\n  int* at;\n  Lock() {\n    cudaMalloc(&at, 4);\n    cudaMemset(at, 0, 4);\n  }\n"
+        "struct Lock {\n  int* at;\n"
+        "  Lock() {\n    cudaMalloc(&at, 4);\n    cudaMemset(at, 0, 4);\n  }\n"
         "public: ~Lock() { cudaFree(at); }\n  __device__ int five() { return 5; }\n};\n"
         "#define N Lock().five()\n"
     ),
