@@ -43,13 +43,14 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 _MARKS: Final = frozenset({"__global__", "__device__", "__constant__", "__managed__", "__shared__"})
-_ALIAS: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*(?:\\\n.*)*)", re.MULTILINE)
+_ALIAS: Final = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\n|[^\n])*)", re.MULTILINE)
 _TRANSPARENT: Final = re.compile(
     r'\s*(?:inline\s+)?(?:namespace\b[^;(){}=]*|extern\s*"C(?:\+\+)?")\s*'
 )
 _TYPE: Final = re.compile(
     r"\s*(?:template\s*<.*>\s*)?(?:typedef\s+)?(?:struct|class|union|enum)\b", re.DOTALL
 )
+_OPERATOR: Final = re.compile(r"\boperator\s*[^\w\s(]*$")
 _ATTRIBUTES: Final = re.compile(r"(?:__\w+__|alignas)\s*\([^()]*\)")
 _DECLARED: Final = re.compile(
     r"(?!\s*(?:template\s+)?(?:typedef|using|struct|class|union|enum)\b)"
@@ -158,7 +159,7 @@ class _Cutter:
         if sign in "()":
             self.parens += 1 if sign == "(" else -1
         elif sign == "=":
-            self.assigned = self.assigned or not (self.braces or self.parens)
+            self.assigned = self.assigned or self._assigns(start)
         elif sign == "{":
             self._open(start, end)
         elif sign == "}":
@@ -167,6 +168,13 @@ class _Cutter:
                 self._close(end)
         elif sign == ";" and not self.braces and self.parens <= 0:
             self._close(end)
+
+    def _assigns(self, at: int) -> bool:
+        """Whether ``=`` gives a variable its value: it may be a template's, or an operator's."""
+        assert self.start is not None
+        before = self.text[self.start : at]
+        inside = before.startswith("template") and before.count("<") > before.count(">")
+        return not (self.braces or self.parens or inside or _OPERATOR.search(before))
 
     def _open(self, start: int, end: int) -> None:
         assert self.start is not None
