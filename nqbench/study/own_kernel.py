@@ -22,6 +22,8 @@ from pydantic_core import CoreSchema
 
 from nqbench import expressions
 from nqbench.errors import StudyError
+from nqbench.point import MEASURING
+from nqbench.study.check import problem
 from nqbench.study.yaml_marks import Source
 from nqbench.system.suggest import nearest_file, shown, suggestion
 from nqbench.vocabulary import COUNTERS
@@ -30,6 +32,8 @@ from nqbench.workloads.own import arrays
 from nqbench.workloads.own.kernel import BRACES, NUMPY_FILE, OwnKernel
 
 TIME: Final = "time"
+RESERVED: Final = ("system", "probe", "device", TIME, *MEASURING)
+"""Names that mean something else where factors are read."""
 _SOURCES: Final = ("equals", "function", "reference", "file")
 """Where the right contents of a checked buffer come from: one of these."""
 _EXPRESSION: Final[dict[str, Any]] = {
@@ -165,8 +169,9 @@ class KernelFile(_Strict):
 
     source: str = Field(description="The .cu file, named from the study's folder.")
     entry: str = Field(
+        min_length=1,
         description="The __global__ function; parts in braces are replaced by factors:"
-        " transpose<{tile}, {pad}>."
+        " transpose<{tile}, {pad}>.",
     )
     arguments: dict[str, ArgumentFile] = Field(
         default={},
@@ -250,8 +255,8 @@ class _Checks:
                 if not name.isidentifier() or keyword.iskeyword(name) or name in ("np", "rng"):
                     said = f"'{name}' cannot be a name: expressions could not read it; call it in_"
                     raise self.error(said.replace("in_", f"{name}_"), group, name)
-                own = self.kernel.arguments.get(name, {}).get("value") == name
-                if name in seen and not own:
+                value = self.kernel.arguments.get(name, {}).get("value")
+                if name in seen and not (group == "arguments" and value == name):
                     said = f"'{name}' is a name under {seen[name]} too; give each its own name"
                     raise self.error(said, group, name)
                 seen[name] = group
@@ -259,20 +264,31 @@ class _Checks:
     def factors(self) -> None:
         """Entries have levels or a range; levels that systems name exist."""
         for name, given in self.file.factors.items():
-            if not name.isidentifier() or keyword.iskeyword(name):
-                raise self.error(f"'{name}' cannot be a factor; take a word", "factors", name)
+            if not name.isidentifier() or keyword.iskeyword(name) or name in RESERVED:
+                said = f"'{name}' cannot be a factor; take another word"
+                raise self.error(said, "factors", name)
             if given.levels is not None and given.range is not None:
                 said = f"'{name}' has levels and a range; keep one of them"
                 raise self.error(said, "factors", name)
             if given.range is not None and given.range[0] > given.range[1]:
                 said = f"the range {given.range} is empty; write the smaller end first"
                 raise self.error(said, "factors", name, "range")
+            if given.default is not None:
+                self.level(name, given.default, "factors", name, "default")
         for system, levels in self.file.systems.items():
-            for name in levels:
-                if name not in self.kernel.factors:
-                    hint = suggestion(name, self.kernel.factors)
-                    said = f"unknown factor '{name}'; {hint}"
-                    raise self.error(said, "systems", system, name)
+            for name, level in levels.items():
+                self.level(name, level, "systems", system, name)
+
+    def level(self, name: str, level: int | str, *keys: str | int) -> None:
+        """The level of a factor. Raises ``StudyError`` for one that does not exist."""
+        factors = self.kernel.factors
+        if name not in factors:
+            said = f"unknown factor '{name}'; {suggestion(name, factors)}"
+            raise self.error(said, *keys)
+        with self.source.at((KERNEL, *keys)):
+            if said := problem(factors[name], level):
+                raise StudyError(said)
+            self.kernel.check_listed(factors[name], level)
 
     def numbers(self) -> None:
         """Expressions over numbers, and the parts in braces of texts."""
@@ -343,7 +359,8 @@ class _Checks:
             raise self.error(said, group, name, "shape")
         sized = given.length is not None or given.shape is not None
         if not sized and (given.contents is None or given.contents in arrays.STANDARD):
-            said = f"'{name}' needs a length or a shape; a scalar needs a value"
+            scalar = "; a scalar needs a value" if group == "arguments" else ""
+            said = f"'{name}' needs a length or a shape{scalar}"
             raise self.error(said, group, name)
         self.number(given.length, self.known, group, name, "length")
         for index, part in enumerate(given.shape or ()):
@@ -384,11 +401,8 @@ class _Checks:
                 raise self.error(said, "check", name)
             if isinstance(given.equals, str):
                 self.over_arrays(given.equals, known, "check", name, "equals")
-            for factor in given.reference or {}:
-                if factor not in self.kernel.factors:
-                    hint = suggestion(factor, self.kernel.factors)
-                    said = f"unknown factor '{factor}' under 'reference'; {hint}"
-                    raise self.error(said, "check", name, "reference", factor)
+            for factor, level in (given.reference or {}).items():
+                self.level(factor, level, "check", name, "reference", factor)
 
     def files(self) -> None:
         """Every file and folder is there (names with braces are looked for when they are known)."""
@@ -397,6 +411,8 @@ class _Checks:
             if BRACES.search(name) or (path.is_dir() if keys[0] == "include" else path.is_file()):
                 continue
             what = "folder" if keys[0] == "include" else "file"
+            if path.exists():
+                raise self.error(f"'{_word(keys)}': {name} is no {what}", *keys)
             close = nearest_file(path, path.suffix)
             hint = f"; did you mean {close.name}?" if close else ", seen from the study's folder"
             raise self.error(f"'{_word(keys)}': there is no {what} {name}{hint}", *keys)

@@ -37,6 +37,8 @@ MAX_NODES: Final = 100_000
 FLAGS_UNDER: Final = ("kernel",)
 """The part of a study that has flags: ``true`` and ``false``, written so."""
 
+_UNION: Final = ("int", "float", "str")
+
 _READINGS: Final = {
     "bool": "a truth value; put it in quotes if it is a name",
     "timestamp": "a date; put it in quotes if it is text",
@@ -279,6 +281,11 @@ def fit(source: Source, form: type[Form], at: KeyPath = ()) -> Form:
         path, item = min(
             found, key=lambda pair: (pair[1]["type"] == "missing", source.place(pair[0]).line)
         )
+        if path not in source.lines and path[-1] in _UNION:  # pydantic's names of a union's parts
+            parts = {loc[-1] for loc, _ in found if loc[:-1] == path[:-1]}
+            what = "a number or text" if "float" in parts else "a whole number or text"
+            said = f"'{_name(path[:-1])}' takes {what}, not {_what(item.get('input'))}"
+            raise source.error(said, path[:-1]) from error
         holder = _form_at(form, path[len(at) : -1])
         raise source.error(_sentence(source, holder, path, item), path) from error
 

@@ -288,7 +288,10 @@ def made(
     or an expression. Raises ``StudyError``.
     """
     if count is not None and what in STANDARD:
-        return _standard(what, dtype, count, seed)
+        try:
+            return _standard(what, dtype, count, seed)
+        except (MemoryError, ValueError) as error:
+            raise StudyError(f"{count} elements need more memory than there is") from error
     return fitted(value(what, names, seed), dtype, count, f"`{what}` gives")
 
 

@@ -25,7 +25,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Argument, Buffer, KernelPlan, Outputs, Plan
 from nqbench.point import Level
 from nqbench.system.python_files import load_function, where_raised
-from nqbench.system.suggest import suggestion
+from nqbench.system.suggest import listing, suggestion
 from nqbench.workloads import KERNEL
 from nqbench.workloads.base import Compared, Factor, Resolved, Workload
 from nqbench.workloads.levels import given_levels
@@ -36,6 +36,8 @@ NOT_COMPUTED: Final = ("factors", "systems", "metrics")
 BRACES: Final = re.compile(r"\{([^{}]*)\}")
 NUMPY_FILE: Final = ".npy"
 MAX_LEVEL: Final = 2**31 - 1
+MAX_BYTES: Final = 2**40
+"""Of a buffer on a device that does not say how much memory it has."""
 MAX_GRID_YZ: Final = 65_535
 """Blocks along y or z, of every compute capability."""
 AXES: Final = "xyz"
@@ -116,7 +118,7 @@ class OwnKernel(Workload):
                     f"the factor '{name}' has no level here; give it under fixed or matrix, or a"
                     f" default in the kernel's factors"
                 )
-            self._check_listed(factor, levels[name])
+            self.check_listed(factor, levels[name])
         numbers = self._numbers(levels, device)
         grid, block = (
             self._geometry("grid", numbers, device),
@@ -124,8 +126,7 @@ class OwnKernel(Workload):
         )
         shared = self._whole(("shared",), self.block.get("shared", 0), numbers, device, least=0)
         self._check_fits(grid, block, shared, device)
-        for name, _ in self._arrays():
-            self._shape(name, numbers, device)
+        self._check_arguments(numbers, device)
         values = {name: numbers[name] for name in self.block.get("values", {})}
         launch = {"blocks": math.prod(grid), "threads": math.prod(grid) * math.prod(block)}
         return Resolved(
@@ -287,14 +288,30 @@ class OwnKernel(Workload):
                     keys=(KERNEL, "grid"),
                 )
 
-    def _check_listed(self, factor: Factor, level: Level) -> None:
-        """A factor with a list of numbers takes those only."""
+    def check_listed(self, factor: Factor, level: Level) -> None:
+        """A factor with a list of numbers takes those only. Raises ``StudyError``."""
         given = self.block.get("factors", {}).get(factor.name)
         listed = given if isinstance(given, list) else (given or {}).get("levels", [])
         numbers = [one for one in listed if isinstance(one, int)]
         if isinstance(level, int) and numbers and level not in numbers:
-            said = ", ".join(map(str, numbers))
-            raise StudyError(f"'{factor.name}' is {level}, but takes {said}", factor=factor.name)
+            said = f"'{factor.name}' is {level}, but takes {listing(map(str, numbers))}"
+            raise StudyError(said, factor=factor.name)
+
+    def _check_arguments(self, numbers: Mapping[str, Any], device: DeviceFacts) -> None:
+        """Refuse scalars that their type cannot hold, and buffers that the memory cannot."""
+        for name, given in self.arguments.items():
+            keys, dtype = (KERNEL, *self._keys(name)), self._dtype(given, numbers)
+            if "value" in given:
+                self._scalar(name, given, numbers, device)
+            elif (shape := self._shape(name, numbers, device)) is not None:
+                nbytes, most = math.prod(shape) * np.dtype(dtype).itemsize, device.memory_bytes
+                if nbytes > (most or MAX_BYTES):
+                    raise InfeasibleError(
+                        f"{name}: {nbytes} bytes are more than the memory of {device.name}",
+                        keys=keys,
+                    )
+        for name in self.block.get("variables", {}):
+            self._shape(name, numbers, device)
 
     # Arrays.
 
@@ -342,7 +359,10 @@ class OwnKernel(Workload):
             for name, text in self.block.get("macros", {}).items()
         }
         options = [self._text(("options",), o, numbers) for o in self.block.get("options", ())]
-        source = self.folder / self._text(("source",), self.block["source"], numbers)
+        file = self._text(("source",), self.block["source"], numbers)
+        source = self.folder / file
+        if not source.is_file():
+            raise StudyError(f"there is no file {file}")
         return OwnPlan(
             source=source,
             entry=self._text(("entry",), self.block["entry"], numbers),
@@ -367,7 +387,8 @@ class OwnKernel(Workload):
         """The type of an argument's elements: ``{precision}`` stands for the level of a factor."""
         dtype = self._text(("arguments",), str(given["dtype"]), numbers)
         if dtype not in arrays.DTYPES:
-            raise StudyError(f"no dtype is called {dtype!r}; {suggestion(dtype, arrays.DTYPES)}")
+            hint = suggestion(dtype, arrays.DTYPES)
+            raise StudyError(f"no dtype is called {dtype!r}; {hint}", keys=(KERNEL, "arguments"))
         return dtype
 
     def _scalar(
@@ -375,12 +396,14 @@ class OwnKernel(Workload):
     ) -> np.generic:
         found = self._value(("arguments", name), given["value"], numbers, device)
         form = np.dtype(self._dtype(given, numbers))
+        keys = (KERNEL, *self._keys(name))
         if isinstance(found, str) or (form.kind in "iu" and found != found // 1):
-            raise StudyError(f"'{name}': `{given['value']}` is {_short(found)}, no {form}")
+            raise StudyError(f"`{given['value']}` is {_short(found)}, no {form}", keys=keys)
         if form.kind in "iu":
             limits = np.iinfo(form)
             if not limits.min <= found <= limits.max:
-                raise StudyError(f"'{name}': `{given['value']}` is {found}, too large for {form}")
+                said = f"`{given['value']}` is {_short(found)}, too large for {form}"
+                raise StudyError(said, keys=keys)
             found = int(found)
         made: np.generic = form.type(found)
         return made

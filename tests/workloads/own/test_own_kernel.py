@@ -271,6 +271,17 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "flag": ({"kernel/cooperative": "yes please"}, "'cooperative' takes true or false"),
     "workload too": ({"workload": "counting"}, "both say what is computed"),
     "metric": ({"kernel/metrics/GB/s": 1, "kernel/metrics": {"x": "tiem"}}, "did you mean 'time'"),
+    "list": ({"kernel/arguments/x/contents": [1]}, "takes a number or text, not a list"),
+    "half a level": ({"kernel/factors/step": [1.5]}, "takes a whole number or text, not 1.5"),
+    "reserved": ({"kernel/factors/probe": ["a"]}, "'probe' cannot be a factor"),
+    "default": ({"kernel/factors/factor/default": 10}, "takes a whole number from 1 to 9"),
+    "level of a system": ({"kernel/systems": {"a": {"step": 3}}}, "'step' is 3"),
+    "level of a reference": ({"kernel/check/y": {"reference": {"step": "no"}}}, "not 'no'"),
+    "word as a number": ({"kernel/arguments/alpha/value": "'x'"}, "no float32"),
+    "large number": ({"kernel/arguments/n": {"dtype": "int8", "value": "n * n"}}, "'n' is a name"),
+    "too large": ({"kernel/arguments/m": {"dtype": "int8", "value": 300}}, "too large for int8"),
+    "memory": ({"kernel/arguments/x/length": "10 ** 30"}, "more than the memory of"),
+    "folder": ({"kernel/source": "headers"}, "headers is no file"),
     "value": ({"report": [{"table": "results", "value": "GB/s"}]}, "'value' cannot be 'GB/s'"),
 }
 
