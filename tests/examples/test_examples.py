@@ -130,7 +130,7 @@ CASES = {
     "nbody": Case(
         [
             ("global_sectors", {"memory": "shared"}, {"memory": "global"}, 4),
-            ("warp_instructions", {"each": 2}, {"each": 1}, 1.05),
+            ("warp_instructions", {"per_thread": 2}, {"per_thread": 1}, 1.05),
         ],
         ("sum.z += pull * dz", "sum.z += pull * dy"),
         {"memory": "global"},
