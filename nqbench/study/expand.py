@@ -38,7 +38,7 @@ def expand(
     Points that resolve to the same configuration within a sweep are merged. A point that cannot run
     is an error at the responsible line, or carries its reason in ``skip`` (``infeasible: skip``, or
     a kernel on a device without a GPU). ``warn`` is called with a sentence for a probable mistake:
-    an entry of ``exclude`` that removes nothing. Raises ``StudyError`` with file:line, also if
+    an entry of ``exclude`` that removes nothing, a kernel without a check. Raises ``StudyError`` with file:line, also if
     nothing would run.
     """
     chosen = workload or _workload(study)
@@ -46,6 +46,8 @@ def expand(
     check(study, chosen)
     check_size(study, facts.kind)
     points: list[Point] = []
+    if warn is not None and chosen.doubt:
+        warn(f"{study.source.place((workloads.KERNEL,))}: {chosen.doubt}")
     for sweep in study.sweeps:
         expansion = _Expansion(study, sweep, chosen, name, facts)
         points += expansion.points()

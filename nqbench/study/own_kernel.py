@@ -367,7 +367,7 @@ class _Checks:
             self.number(part, self.known, group, name, "shape", index)
         what = given.contents
         if isinstance(what, str) and what not in arrays.STANDARD and not what.endswith(NUMPY_FILE):
-            self.over_arrays(what, readable, group, name, "contents")
+            self.over_arrays(what, readable, group, name, "contents", also=arrays.STANDARD)
 
     def scalar(self, name: str, given: ArgumentFile) -> None:
         for key in ("length", "shape", "contents"):
@@ -381,10 +381,13 @@ class _Checks:
             raise self.error(f"{said}; a buffer needs a length", "arguments", name)
         self.number(value, self.known, "arguments", name, "value")
 
-    def over_arrays(self, text: str, known: Collection[str], *keys: str | int) -> None:
-        """An expression of numpy. Raises ``StudyError`` for one that is not allowed."""
+    def over_arrays(
+        self, text: str, known: Collection[str], *keys: str | int, also: Collection[str] = ()
+    ) -> None:
+        """An expression of numpy; ``also`` are words that can stand in its place. Raises
+        ``StudyError`` for one that is not allowed."""
         with self.source.at((KERNEL, *keys), f"'{_word(keys)}': "):
-            arrays.check_names(text, known)
+            arrays.check_names(text, known, also)
 
     def checks(self) -> None:
         """Every check names a buffer and one source of the right contents."""

@@ -47,6 +47,7 @@ _READINGS: Final = {
 }
 _TAG: Final = "tag:yaml.org,2002:"
 _LONG_INT: Final = re.compile(r"[-+]?([1-9][0-9_]*|0x[0-9a-fA-F]+)")
+_BRACE: Final = re.compile(r":\s+\{[^}]*\}\s*[^\s#,}]")
 _SCIENTIFIC: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 """``1e-4``: YAML 1.1 takes it for text, as it lacks a point or a sign; YAML 1.2 for a number."""
 _PLAIN_INT: Final = re.compile(r"[-+]?(0|[1-9][0-9_]{0,18})|0x[0-9a-fA-F]{1,15}")
@@ -159,6 +160,8 @@ def _syntax_error(path: Path, text: str, error: yaml.YAMLError, noun: str) -> St
         message = f"this is not valid YAML: {problem}{f' ({context})' if context else ''}"
         if "mapping values" in problem or "expected ',' or" in problem:
             message += "; check brackets and indentation, and quote text that holds ': ' or ','"
+        elif _BRACE.search(written):
+            message += "; quote text that begins with a brace"
     return StudyError(message, Place(path, line))
 
 
@@ -214,6 +217,9 @@ class _Reader:
                     " keep one of them",
                     key_node,
                 )
+            if node.flow_style and value_node.tag == _TAG + "null" and not self.as_text:
+                hint = f"give it one, or quote the text that '{key}' is part of"
+                raise self.error(f"'{key}' has no value; {hint}", key_node)
             scalar = isinstance(value_node, yaml.ScalarNode)
             self.lines[*path, key] = max(line, value_node.start_mark.line + 1) if scalar else line
             result[key] = self.value(value_node, (*path, key))

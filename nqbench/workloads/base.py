@@ -103,6 +103,8 @@ class Workload(ABC):
     include: tuple[Path, ...] = ()
     """Folders in which the files that its kernels include are searched."""
 
+    doubt: str = ""
+    """A sentence about a probable mistake in what it is made from, for whoever runs it."""
     no_variants: str = (
         "does not declare which of its instructions are arithmetic and which are memory"
     )

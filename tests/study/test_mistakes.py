@@ -74,6 +74,8 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "on in a list": (HEAD + "matrix: {memory: [on]} #!", "reads on truth value"),
     "octal": ("name: s\nn: [010] #!\nfixed: {depth: 4}", "010 base 8"),
     "clock": (BASE + "measure: {budget: 1:30} #!", "reads 1:30 at 'budget' base 8 or 60"),
+    "braces": (BASE + "about: {memory} #!", "'memory' has no value quote the text"),
+    "braces first": (BASE + "about: {memory}<4> #!", "quote text that begins with a brace"),
     "date": (BASE + "about: 2024-01-31 #!", "2024-01-31 a date"),
     "list under fixed": (HEAD + "fixed: {depth: [4, 5]} #!", "'depth' one value matrix"),
     "range under fixed": (HEAD + "fixed: {depth: {range: [4, 5]}} #!", "one value range matrix"),

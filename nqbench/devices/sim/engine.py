@@ -210,7 +210,7 @@ def parameter_bytes(
     places = list(code.kernel.parameters.values())
     if len(places) != len(arguments):
         raise DeviceError(
-            f"the kernel takes {len(places)} arguments and the plan gives {len(arguments)}"
+            f"the kernel takes {len(places)} arguments, but {len(arguments)} are given"
         )
     memory = bytearray(code.kernel.parameter_bytes)
     for number, ((offset, nbytes), argument) in enumerate(zip(places, arguments, strict=True), 1):
@@ -224,7 +224,7 @@ def parameter_bytes(
             data = argument.tobytes()
         if len(data) != nbytes:
             raise DeviceError(
-                f"argument {number} has {len(data)} bytes and the kernel's parameter {nbytes}"
+                f"argument {number} has {len(data)} bytes, but the kernel's parameter has {nbytes}"
             )
         memory[offset : offset + nbytes] = data
     return bytes(memory)

@@ -137,10 +137,10 @@ def names_in(text: str) -> set[str]:
     return read - {"np", "rng", *PLAIN}
 
 
-def check_names(text: str, known: Collection[str]) -> None:
-    """Raise ``StudyError`` for a name that is not one of ``known``."""
+def check_names(text: str, known: Collection[str], also: Collection[str] = ()) -> None:
+    """Raise ``StudyError`` for a name that is not one of ``known``; the hint names ``also`` too."""
     for name in sorted(names_in(text) - set(known)):
-        hint = suggestion(name, [*known, "np", "rng"])
+        hint = suggestion(name, dict.fromkeys((*also, *known, "np", "rng")))
         raise StudyError(f"`{text}` uses the unknown name '{name}'; {hint}")
 
 

@@ -63,6 +63,8 @@ class OwnKernel(Workload):
         """``folder`` is that of the study; without it nothing can be planned."""
         self.name = f"{KERNEL}:{study}"
         self.block = block
+        if not block.get("check"):
+            self.doubt = "the kernel has no 'check', so nothing tells whether its results are right"
         self._folder = folder
         if folder is not None:
             self.include = tuple(folder / name for name in block.get("include", ()))

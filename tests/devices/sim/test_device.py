@@ -183,9 +183,12 @@ def test_buffers_are_renewed_as_the_plan_says() -> None:
         ({"block": (1025, 1, 1)}, "1025 threads per block; sim:mini takes 1 to 1024"),
         ({"grid": (0, 1, 1)}, "has no blocks"),
         ({"shared_bytes": 300_000}, "has 232448"),
-        ({"arguments": ("jobs", "totals")}, "takes 3 arguments and the plan gives 2"),
+        ({"arguments": ("jobs", "totals")}, "takes 3 arguments, but 2 are given"),
         ({"arguments": ("jobs", "nothing", np.int32(1))}, "names buffer 'nothing'"),
-        ({"arguments": ("jobs", "totals", np.int64(1))}, "8 bytes and the kernel's parameter 4"),
+        (
+            {"arguments": ("jobs", "totals", np.int64(1))},
+            "8 bytes, but the kernel's parameter has 4",
+        ),
     ],
 )
 def test_a_launch_that_cannot_be_is_refused(change: dict[str, Any], words: str) -> None:

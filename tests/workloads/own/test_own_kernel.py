@@ -243,6 +243,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"kernel/check/y": "x * alhpa"},
         "unknown name 'alhpa'; did you mean 'alpha",
     ),
+    "a word": ({"kernel/arguments/x/contents": "zero"}, "did you mean 'zeros'"),
     "no contents": ({"kernel/check/y": "y"}, "unknown name 'y'"),
     "missing source": ({"kernel/source": "scael.cu"}, "no file scael.cu; did you mean scale.cu"),
     "missing folder": ({"kernel/include": ["heders"]}, "there is no folder heders"),
@@ -294,6 +295,15 @@ def test_a_mistake_is_said_with_its_line(folder: Path, changes: dict[str, Any], 
     assert said in str(caught.value)
     assert str(caught.value).startswith(f"{path}:")
     assert "\n" not in str(caught.value)
+
+
+def test_a_kernel_without_a_check_is_warned_of(folder: Path) -> None:
+    said: list[str] = []
+    for changes in ({}, {"kernel/check": None}):
+        study = load_study(study_with(folder, changes))
+        expand(study, facts_for("sim:mini"), warn=said.append)
+    assert len(said) == 1
+    assert re.search(r"scale.yaml:\d+: the kernel has no 'check'", said[0])
 
 
 def test_what_can_change_the_number_is_measured_again(folder: Path) -> None:
