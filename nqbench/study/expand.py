@@ -38,8 +38,8 @@ def expand(
     Points that resolve to the same configuration within a sweep are merged. A point that cannot run
     is an error at the responsible line, or carries its reason in ``skip`` (``infeasible: skip``, or
     a kernel on a device without a GPU). ``warn`` is called with a sentence for a probable mistake:
-    an entry of ``exclude`` that removes nothing, a kernel without a check. Raises ``StudyError`` with file:line, also if
-    nothing would run.
+    an entry of ``exclude`` that removes nothing, a kernel without a check. Raises ``StudyError``
+    with file:line, also if nothing would run.
     """
     chosen = workload or _workload(study)
     name = chosen.name if workload else study.workload

@@ -18,7 +18,12 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-PROSE = [ROOT / "README.md", *PAGES, *sorted((ROOT / "experiments").glob("*/README.md"))]
+PROSE = [
+    ROOT / "README.md",
+    ROOT / "examples" / "README.md",
+    *PAGES,
+    *sorted((ROOT / "experiments").glob("*/README.md")),
+]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
 
 
@@ -80,7 +85,7 @@ def test_index_links_every_page() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in [*PAGES, ROOT / "README.md", *ROOT.glob("experiments/*/README.md")]:
+    for page in PROSE:
         targets = LINK.findall(page.read_text(encoding="utf-8"))
         broken = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
         assert broken == [], page
