@@ -217,7 +217,8 @@ class _Reader:
                     " keep one of them",
                     key_node,
                 )
-            if node.flow_style and value_node.tag == _TAG + "null" and not self.as_text:
+            braced = getattr(node, "flow_style", False)
+            if braced and value_node.tag == _TAG + "null":
                 hint = f"give it one, or quote the text that '{key}' is part of"
                 raise self.error(f"'{key}' has no value; {hint}", key_node)
             scalar = isinstance(value_node, yaml.ScalarNode)
