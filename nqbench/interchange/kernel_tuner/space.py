@@ -335,9 +335,8 @@ class _Import:
             default = f"block_size_{axis.lower()}"
             if not divisors and default in self.levels:
                 divisors = [default]
-            problem = (
-                "n" if axis == "X" and isinstance(size, int) else self.number(size, "ProblemSize")
-            )
+            is_n = axis == "X" and isinstance(size, int) and "n" not in self.levels
+            problem = "n" if is_n else self.number(size, "ProblemSize")
             over = " * ".join(d if d.isidentifier() else f"({d})" for d in divisors)
             text = f"ceil({problem} / ({over}))" if divisors else problem
             if isinstance(text, str):
