@@ -394,6 +394,7 @@ class _Checks:
         buffers = self.kernel.buffers
         filled = [name for name, given in buffers.items() if given.get("contents") is not None]
         known = [*self.known, *self.scalars, *filled, *self.file.variables]
+        references: list[dict[str, int | str]] = []
         for name, given in self.file.check.items():
             if name not in buffers:
                 hint = suggestion(name, buffers) if buffers else "the kernel has none"
@@ -404,6 +405,11 @@ class _Checks:
                 raise self.error(said, "check", name)
             if isinstance(given.equals, str):
                 self.over_arrays(given.equals, known, "check", name, "equals")
+            if given.reference:
+                references.append(given.reference)
+            if references and given.reference not in (None, references[0]):
+                said = "all checks against a reference take the same one"
+                raise self.error(said, "check", name, "reference")
             for factor, level in (given.reference or {}).items():
                 self.level(factor, level, "check", name, "reference", factor)
 

@@ -16,6 +16,8 @@ from nqbench.system.versions import PACKAGE
 
 PREFIX: Final = "study_file_"
 """Modules of such files are called after them, and never like a library."""
+_stamps: dict[str, tuple[str, int]] = {}
+"""Which file each of them was loaded from, and when that was changed last."""
 
 
 def module_name(path: Path) -> str:
@@ -24,12 +26,13 @@ def module_name(path: Path) -> str:
 
 
 def load_file(path: Path) -> ModuleType:
-    """The module of a file, loaded once. Raises ``StudyError`` if it is missing or raises."""
+    """The module of a file, loaded again once the file has changed. Raises ``StudyError`` if it is
+    missing or raises."""
     path = path.resolve()
     name = module_name(path)
-    loaded = sys.modules.get(name)
-    if loaded is not None and loaded.__file__ == str(path):
-        return loaded
+    stamp = (str(path), path.stat().st_mtime_ns if path.is_file() else 0)
+    if name in sys.modules and _stamps.get(name) == stamp:
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         close = nearest_file(path, ".py")
@@ -42,6 +45,7 @@ def load_file(path: Path) -> ModuleType:
     except Exception as error:
         del sys.modules[name]
         raise StudyError(where_raised(error)) from error
+    _stamps[name] = stamp
     return module
 
 

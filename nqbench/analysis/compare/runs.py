@@ -265,7 +265,10 @@ def _quantities(
     sides: tuple[Dataset, Dataset], pairs: Sequence[Matched], value: str | None
 ) -> list[Quantity]:
     if value:
-        return [quantity(value)]
+        what = sides[0].quantity(value)
+        if what.measured:
+            raise AnalysisError(f"{value!r} follows from the time: compare the time itself")
+        return [what]
     shown = list(sides[0].quantities())
     if sides[0].simulated and any(p.first.timed for p in pairs):
         shown.append(TIME)  # baselines on the CPU, timed also in a simulated run

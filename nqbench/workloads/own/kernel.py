@@ -97,12 +97,6 @@ class OwnKernel(Workload):
         given = self.block.get("check", {})
         return {n: {"equals": g} if not isinstance(g, Mapping) else g for n, g in given.items()}
 
-    @property
-    def metrics(self) -> dict[str, Mapping[str, Any]]:
-        """Derived metrics by name: ``value``, an expression, and ``better``."""
-        given = self.block.get("metrics", {})
-        return {n: {"value": g} if not isinstance(g, Mapping) else g for n, g in given.items()}
-
     # What a study asks of a workload.
 
     def resolve(
@@ -122,18 +116,15 @@ class OwnKernel(Workload):
                 )
             self.check_listed(factor, levels[name])
         numbers = self._numbers(levels, device)
-        grid, block = (
-            self._geometry("grid", numbers, device),
-            self._geometry("block", numbers, device),
-        )
+        grid, block = (self._geometry(key, numbers, device) for key in ("grid", "block"))
         shared = self._whole(("shared",), self.block.get("shared", 0), numbers, device, least=0)
         self._check_fits(grid, block, shared, device)
         self._check_arguments(numbers, device)
         values = {name: numbers[name] for name in self.block.get("values", {})}
         launch = {"blocks": math.prod(grid), "threads": math.prod(grid) * math.prod(block)}
-        return Resolved(
-            levels, {**launch, **({"shared_bytes": shared} if shared else {}), **values}
-        )
+        if shared:
+            launch["shared_bytes"] = shared
+        return Resolved(levels, {**launch, **values})
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """One launch of the kernel with the study's buffers. Raises ``InfeasibleError``."""
