@@ -16,11 +16,10 @@ from nqbench.devices.sim.codegen.reach import (
     note_written,
 )
 from nqbench.devices.sim.codegen.writer import SITE_FIELDS, Handler, KernelWriter, Kind, Site, kinds
-from nqbench.devices.sim.ir import I32, I64, NULL, PTR, V32, V64, Function, Value, const, vector
+from nqbench.devices.sim.ir import I32, I64, NULL, PTR, V64, Function, Value, const, vector
 from nqbench.devices.sim.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Context, Fault, Warp
 from nqbench.devices.sim.ptx import (
     WIDTHS,
-    Immediate,
     Instruction,
     Memory,
     Name,
@@ -143,7 +142,7 @@ def load(k: KernelWriter, i: Instruction) -> None:
                     values = _called(k, i, space, address, span, [])
                 else:
                     found = places(k, i, space, address, span)
-                    values = _fetched(k, i, space, found, span)
+                    values = fetched(k, i, space, found, span)
                 if space == "global" and k.undefined:
                     reach.check_defined(k, i, address, values)
                 for slot, value in zip(slots, values, strict=True):
@@ -167,17 +166,19 @@ def store(k: KernelWriter, i: Instruction) -> None:
                 if k.outlines and space in OUTLINED:
                     _called(k, i, space, address, span, values)
                 else:
-                    _stored(k, space, places(k, i, space, address, span), span, values)
+                    stored(k, space, places(k, i, space, address, span), span, values)
 
 
-def _fetched(k: KernelWriter, i: Instruction, space: str, found: Places, span: Span) -> list[Value]:
+def fetched(k: KernelWriter, i: Instruction, space: str, found: Places, span: Span) -> list[Value]:
+    """All elements, checked for memory that was never written."""
     values = [fetch(k, found, e) for e in range(span.count)]
     if space == "shared":
         check_written(k, i, found, span, values)
     return values
 
 
-def _stored(k: KernelWriter, space: str, found: Places, span: Span, values: list[Value]) -> None:
+def stored(k: KernelWriter, space: str, found: Places, span: Span, values: list[Value]) -> None:
+    """Store all elements, and tell the shadow."""
     for e, value in enumerate(values):
         put(k, found, e, value)
     if space == "shared":
@@ -258,9 +259,9 @@ def _function(k: KernelWriter, i: Instruction, space: str, span: Span, *, stores
     type_ = vector(f"i{span.bits}")
     pointers = [f.offset(values, e, type_) for e in range(span.count)]
     if stores:
-        _stored(inner, space, at, span, [f.load(type_, p, CACHE_LINE) for p in pointers])
+        stored(inner, space, at, span, [f.load(type_, p, CACHE_LINE) for p in pointers])
     else:
-        for pointer, value in zip(pointers, _fetched(inner, i, space, at, span), strict=True):
+        for pointer, value in zip(pointers, fetched(inner, i, space, at, span), strict=True):
             f.store(value, pointer, CACHE_LINE)
     f.ret(const(I32, 0))
     f.label("faulted")
@@ -347,170 +348,9 @@ def is_sink(operand: Operand) -> bool:
     return isinstance(operand, Name) and operand.name == "_"
 
 
-def copy(k: KernelWriter, i: Instruction) -> None:
-    """``cp.async``: from global to shared memory, at once; what waits for it has nothing to do.
-    Bytes beyond the optional number of bytes to read become zero."""
-    if i.modifiers[:2] == ("async", "mbarrier"):
-        if "noinc" in i.modifiers:
-            _arrive(k, i, i.operands[0], const(V32, 1))
-        return
-    if i.modifiers[0] != "async":
-        raise k.unsupported(i)
-    if "bulk" in i.modifiers:
-        _bulk_copy(k, i)
-        return
-    if {"commit_group", "wait_group", "wait_all"} & set(i.modifiers):
-        return
-    f, size = k.f, i.operands[2]
-    if not isinstance(size, Immediate):
-        raise k.unsupported(i)
-    span = Span(32, size.value // 4)
-    given = k.read(i.operands[3], 32) if len(i.operands) > 3 else const(V32, size.value)
-    reads = f.and_(k.active, f.nonzero(given))
-    source = address_of(k, i.operands[1])
-    slots = [f.slot(V32) for _ in range(span.count)]
-    for slot in slots:
-        f.store(const(V32, 0), slot, CACHE_LINE)
-    site = k.site(i, "global")
-    with f.when(f.nonzero(f.as_bits(reads))), k.only(reads):
-        k.count(site, k.lanes)
-        found = reach.global_(k, i, source, span, site)
-        for e, slot in enumerate(slots):
-            some = f.compare("ult", const(V32, 4 * e), given)
-            f.store(f.select(some, fetch(k, found, e), const(V32, 0)), slot, CACHE_LINE)
-    place = k.site(i, "shared")
-    k.count(place, k.lanes)
-    target = address_of(k, i.operands[0])
-    at = reach.shared(k, i, target, span, place)
-    _stored(k, "shared", at, span, [f.load(V32, slot, CACHE_LINE) for slot in slots])
-
-
-BULK = {"async", "bulk", "global", "mbarrier::complete_tx::bytes"}
-
-
-def _bulk_copy(k: KernelWriter, i: Instruction) -> None:
-    """``cp.async.bulk`` from global to shared memory: each lane copies its own bytes, 16 at a time,
-    and its barrier counts them."""
-    if (
-        set(i.modifiers) - BULK not in ({"shared::cluster"}, {"shared::cta"})
-        or len(i.operands) != 4
-    ):
-        raise k.unsupported(i)
-    f, span = k.f, Span(32, 4)
-    size = k.read(i.operands[2], 32)
-    target, source = (f.resize(address_of(k, operand), 64) for operand in i.operands[:2])
-    most = f.reduce("umax", f.select(k.active, size, const(V32, 0)))
-    there, here = k.site(i, "global"), k.site(i, "shared")
-    with f.counted(f.resize(f.op("lshr", most, const(I32, 4)), 64)) as chunk:
-        done = f.splat(f.op("shl", chunk, const(I64, 4)))
-        moves = f.and_(k.active, f.compare("ult", f.resize(done, 32), size))
-        with k.only(moves):
-            k.count(there, k.lanes)
-            found = reach.global_(k, i, f.add(source, done), span, there)
-            values = [fetch(k, found, e) for e in range(span.count)]
-            k.count(here, k.lanes)
-            at = reach.shared(k, i, f.add(target, done), span, here)
-            _stored(k, "shared", at, span, values)
-    _arrive(k, i, i.operands[3], const(V32, 0), f.sub(const(V32, 0), size))
-
-
-PENDING, COUNT, PHASE, BYTES = 0, 16, 32, 40
-"""Bits of an ``mbarrier`` object from which on its parts lie; PTX leaves them to the machine."""
-MBARRIER = (
-    *("init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait", "parity", "noComplete"),
-    *("expect_tx", "shared", "shared::cta", "release", "acquire", "relaxed", "cta", "cluster"),
-)
-
-
-def phase_barrier(k: KernelWriter, i: Instruction) -> None:
-    """``mbarrier``: threads arrive and are counted, and bytes that copies bring; a phase ends when
-    as many threads have as were set, and all expected bytes are there."""
-    f, what = k.f, i.modifiers[0]
-    kinds(k, i, MBARRIER, allow="b")
-    if what == "inval":
-        return
-    if what == "init":
-        count = f.resize(k.read(i.operands[1], 32), 64)
-        both = f.or_(f.op("shl", count, const(V64, PENDING)), f.op("shl", count, const(V64, COUNT)))
-        _stored(k, "shared", _object(k, i, i.operands[0]), Span(64, 1), [both])
-    elif what == "expect_tx":
-        _arrive(k, i, i.operands[0], const(V32, 0), k.read(i.operands[1], 32))
-    elif what in ("arrive", "arrive_drop"):
-        number = k.read(i.operands[2], 32) if len(i.operands) > 2 else const(V32, 1)
-        count = const(V32, 1) if "expect_tx" in i.modifiers else number
-        nbytes = number if "expect_tx" in i.modifiers else const(V32, 0)
-        before = _arrive(k, i, i.operands[1], count, nbytes)
-        if not is_sink(i.operands[0]):
-            k.write(i.operands[0], before)
-    elif what in ("test_wait", "try_wait"):
-        found = _object(k, i, i.operands[1])
-        now = _phase(k, _fetched(k, i, "shared", found, Span(64, 1))[0])
-        if "parity" in i.modifiers:
-            waited = f.resize(k.read(i.operands[2], 32), 64)
-        else:
-            waited = _phase(k, k.read(i.operands[2], 64))
-        one = const(V64, 1)
-        k.write(i.operands[0], f.compare("ne", f.and_(now, one), f.and_(waited, one)))
-    else:
-        raise k.unsupported(i)
-
-
-def _object(k: KernelWriter, i: Instruction, operand: Operand) -> Places:
-    site = k.site(i, "shared")
-    k.count(site, k.lanes)
-    address = address_of(k, operand)
-    if not {"shared", "shared::cta", "shared::cluster"} & set(i.modifiers):
-        address = k.f.sub(address, const(V64, SHARED_WINDOW))
-    return reach.shared(k, i, address, Span(64, 1), site)
-
-
-def _phase(k: KernelWriter, state: Value) -> Value:
-    return k.f.op("lshr", state, const(V64, PHASE))
-
-
-def _arrive(
-    k: KernelWriter, i: Instruction, operand: Operand, count: Value, nbytes: Value | None = None
-) -> Value:
-    """Lanes arrive one after the other, and expect bytes (or bring them, if negative); gives what
-    each found."""
-    f, span = k.f, Span(64, 1)
-    found = _object(k, i, operand)
-    check_written(k, i, found, span, [fetch(k, found, 0)])
-    mark_written(k, found, span, k.lanes)
-    (pointers,) = found.pieces[0]
-    places_, result = f.spilled(pointers), f.slot(V64)
-    counts, expected = f.spilled(count), f.spilled(nbytes or const(V32, 0))
-    f.store(const(V64, 0), result, CACHE_LINE)
-    with f.each_lane(k.lanes) as lane:
-        pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
-        old = f.load(I64, pointer)
-        came, more = (
-            f.resize(f.load(I32, f.offset(c, lane, I32), 4), 64) for c in (counts, expected)
-        )
-        new = f.add(f.sub(old, came), f.op("shl", more, const(I64, BYTES)))
-        if "arrive_drop" in i.modifiers:
-            new = f.sub(new, f.op("shl", came, const(I64, COUNT)))
-        f.store(_after_arrival(f, new), pointer)
-        f.store(old, f.offset(result, lane, I64))
-    return f.load(V64, result, CACHE_LINE)
-
-
-def _after_arrival(f: Function, state: Value) -> Value:
-    """The object as it is, or at the start of its next phase."""
-    left = f.and_(state, const(I64, 0xFFFF))
-    missing = f.op("lshr", state, const(I64, BYTES))
-    both = f.op("lshr", state, const(I64, COUNT))
-    count = f.and_(both, const(I64, 0xFFFF))
-    phase = f.and_(f.add(f.op("lshr", state, const(I64, PHASE)), const(I64, 1)), const(I64, 0xFF))
-    fresh = f.or_(count, f.op("shl", count, const(I64, COUNT)))
-    fresh = f.or_(fresh, f.op("shl", phase, const(I64, PHASE)))
-    return f.select(f.nonzero(f.or_(left, missing)), state, fresh)
-
-
 MEMORY: dict[str, Handler] = {
     "ld": load, "ldu": load, "st": store, "membar": nothing, "fence": nothing,
-    "prefetch": nothing, "prefetchu": nothing, "nanosleep": nothing, "cp": copy,
-    "mbarrier": phase_barrier,
+    "prefetch": nothing, "prefetchu": nothing, "nanosleep": nothing,
 }  # fmt: skip
 
 
