@@ -18,10 +18,13 @@ from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CommandPlan, KernelPlan, Outputs, Plan
 from nqbench.point import PART, Level, Point, Program
+from nqbench.system.files import digest
 from nqbench.workloads import get as find_workload
 from nqbench.workloads.base import FAULT, NOT_APPLICABLE, Variant, Workload, check_variants
 from nqbench.workloads.levels import number
 
+DIGITS: Final = 16
+"""Hex digits that tell two builds of a program apart in its records."""
 SPARE_STEP: Final = 16
 """Step of the unused shared memory in bytes: below every allocation unit."""
 
@@ -89,6 +92,7 @@ class OfProgram(Workload):
             "command": shlex.join(self.external.command),
         }
         about["clock"] = "printed" if self.external.time else "wall"
+        about["program_sha256"] = digest(self.external.files())[:DIGITS]
         return CommandPlan(self.system, self.external, about)
 
     def answer(self, plan: Plan, outputs: Outputs) -> int | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -52,6 +53,22 @@ def printable(name: str | Path) -> str:
     written to a UTF-8 file.
     """
     return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def contents(path: Path) -> bytes:
+    """The bytes of a file; none if it is gone, as it may be while an editor replaces it."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def digest(files: Iterable[Path]) -> str:
+    """A hash of the names and bytes of files, in their order."""
+    total = hashlib.sha256()
+    for path in files:
+        total.update(path.name.encode(errors="surrogateescape") + b"\0" + contents(path) + b"\0")
+    return total.hexdigest()
 
 
 def _flush(path: Path) -> None:

@@ -270,6 +270,7 @@ def test_a_rebuilt_program_is_measured_again_and_nothing_else(tmp_path: Path) ->
         records = read_records(tmp_path / "run").records
         assert {r.point["system"] for r in records[seen:]} == {"mine"}
         assert [r.round for r in records[seen:]] == [0, 1, 2]
+        assert len({r.about["program_sha256"] for r in records if r.round == 0}) > 1
         seen = len(records)
     manifest = read_manifest(tmp_path / "run")
     assert str(tmp_path) not in str(manifest["points"])

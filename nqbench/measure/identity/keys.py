@@ -27,6 +27,7 @@ from nqbench.measure.identity.environment import versions
 from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.messages import Hello
 from nqbench.point import Point
+from nqbench.system.files import contents, digest
 from nqbench.system.versions import __version__
 from nqbench.workloads import get as find_workload
 from nqbench.workloads import module_of
@@ -143,7 +144,7 @@ class Watched:
         files = self._find()
         watched = dict.fromkeys((*files, *(path.parent for path in files)))
         self._stamps = {path: _stat(path) for path in watched}
-        return _digest(files)
+        return digest(files)
 
 
 class WorkloadFiles(Watched):
@@ -199,22 +200,7 @@ def _with_includes(starts: Iterable[Path], folders: Sequence[Path]) -> set[Path]
 
 
 def _text(path: Path) -> str:
-    return _read(path).decode(errors="surrogateescape")
-
-
-def _digest(files: Iterable[Path]) -> str:
-    total = hashlib.sha256()
-    for path in files:
-        total.update(path.name.encode(errors="surrogateescape") + b"\0" + _read(path) + b"\0")
-    return total.hexdigest()
-
-
-def _read(path: Path) -> bytes:
-    """The bytes of a file; none if it is gone, as it may be while an editor replaces it."""
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+    return contents(path).decode(errors="surrogateescape")
 
 
 def _stat(path: Path) -> tuple[int, int]:
