@@ -74,8 +74,7 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
             else "none of their differences exceeds its interval"
         )
         sentences.append(
-            f"No finding: of {len(data.points)} points {len(ok)} finished with the right answer,"
-            f" and {nothing}."
+            f"No finding: of {len(data.points)} points {len(ok)} finished, and {nothing}."
         )
     return sentences
 
