@@ -35,6 +35,8 @@ MIN_TRIMMED_ROWS: Final = 12
 """Rows left to search at the first depth that is tried after a kernel's own."""
 
 CANDIDATES: Final[tuple[tuple[str, dict[str, Level]], ...]] = (
+    ("frontier.predicated", {}),
+    ("frontier.lookahead", {}),
     ("zhang2011.low_divergence", {}),
     ("zhang2011.pool_distributed", {}),
     ("zhang2011.pool_monolithic", {}),

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nqbench.plan import KernelPlan
+from nqbench.point import Level
 from nqbench.workloads import get
+from nqbench.workloads.counting.factors import FRONTIER_LOOPS
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -21,6 +23,7 @@ A000170 = {
     5: 10, 6: 4, 7: 40, 8: 92, 9: 352, 10: 724, 11: 2680, 12: 14200, 13: 73712,
     14: 365596, 15: 2279184, 16: 14772512,
 }  # fmt: skip
+LARGE = {17: 95815104, 18: 666090624}
 
 
 def make_plan(device: CudaDevice, system: str, n: int, **given: int) -> KernelPlan:
@@ -30,8 +33,8 @@ def make_plan(device: CudaDevice, system: str, n: int, **given: int) -> KernelPl
     return plan
 
 
-def test_there_are_the_papers_sixteen_systems() -> None:
-    assert len(SYSTEMS) == 16
+def test_there_are_the_papers_sixteen_systems_and_two_of_ours() -> None:
+    assert len(SYSTEMS) == 18
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -44,6 +47,45 @@ def test_answers_equal_a000170_for_n_5_to_16(device: CudaDevice, system: str) ->
                 assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n}"
                 assert launch.kernel_s is not None
                 assert launch.kernel_s > 0
+
+
+@pytest.mark.parametrize("symmetry", ["none", "mirror", "full"])
+@pytest.mark.parametrize("storage", ["vector", "struct"])
+@pytest.mark.parametrize("loop", FRONTIER_LOOPS)
+def test_loops_written_for_speed(
+    device: CudaDevice, loop: str, storage: str, symmetry: str
+) -> None:
+    """Every policy on the path; the largest boards where one eighth of the tree is walked."""
+    for n, expected in (A000170 | (LARGE if symmetry == "full" else {})).items():
+        for assignment in ("one_per_thread", "block_pool", "global_pool"):
+            given: dict[str, Level] = {"loop": loop, "storage": storage, "symmetry": symmetry}
+            given |= {"n": n, "depth": max(2, n - 11), "assignment": assignment}
+            factors = COUNTING.resolve(given, None, device.facts).factors
+            plan = COUNTING.plan(factors, None, device.facts)
+            with device.prepare(plan) as prepared:
+                prepared.launch(TIMEOUT_S)
+                assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n} {assignment}"
+
+
+@pytest.mark.parametrize("loop", ["somers", "branchy", "place_first", "irrc"])
+def test_one_eighth_of_the_tree_by_the_papers_loops(device: CudaDevice, loop: str) -> None:
+    for n, expected in A000170.items():
+        given: dict[str, Level] = {"n": n, "loop": loop, "symmetry": "full"}
+        given["depth"] = max(2, n - 11)
+        factors = COUNTING.resolve(given, None, device.facts).factors
+        plan = COUNTING.plan(factors, None, device.facts)
+        with device.prepare(plan) as prepared:
+            prepared.launch(TIMEOUT_S)
+            assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n}"
+
+
+@pytest.mark.parametrize("system", ["frontier.predicated", "frontier.lookahead"])
+def test_the_fastest_kernels_on_the_largest_boards(device: CudaDevice, system: str) -> None:
+    for n, expected in LARGE.items():
+        plan = make_plan(device, system, n)
+        with device.prepare(plan) as prepared:
+            prepared.launch(TIMEOUT_S)
+            assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n}"
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -47,10 +47,14 @@ def total(weights: int) -> int:
     return -1 if rest else solutions
 
 
+def count_jobs(n: int, depth: int, limit: int = MANY) -> int:
+    """Number of jobs of ``depth >= 2`` rows, or ``limit + 1`` if there are more than ``limit``."""
+    return int(fill_prefixes(n, depth, limit, np.empty(0, np.uint32)))
+
+
 def jobs(n: int, depth: int) -> NDArray[np.uint32]:
     """All jobs of ``depth >= 2`` rows in depth-first order, as ``fill_prefixes`` writes them."""
-    count = fill_prefixes(n, depth, MANY, np.empty(0, np.uint32))
-    words = np.empty(3 * count, np.uint32)
+    words = np.empty(3 * count_jobs(n, depth), np.uint32)
     fill_prefixes(n, depth, MANY, words)
     return words
 

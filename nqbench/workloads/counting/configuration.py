@@ -84,7 +84,7 @@ class Configuration:
     def stack_extra(self) -> int:
         """Words by which the stack exceeds the masks in feinbube2010, Listings 4 to 6."""
         listed = self.loop == "somers" and self.rows == "max"
-        return 2 if listed and self.storage not in ("chunk", "struct") else 0
+        return 2 if listed and self.storage not in ("chunk", "struct", "vector") else 0
 
     @property
     def words_per_block(self) -> int:
@@ -115,7 +115,7 @@ class Configuration:
         words = self.words_per_block if self._uses_shared and self.allocation == "static" else 0
         words += self.assignment == "block_pool"
         warps = -(-self.block_size // _WARP)
-        if self.loop in ("branchy", "irrc") and warps > 1:
+        if self.loop not in ("somers", "place_first") and warps > 1:
             return -(-words * WORD // _TOTAL) * _TOTAL + warps * _TOTAL
         return words * WORD
 

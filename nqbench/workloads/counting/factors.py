@@ -17,6 +17,12 @@ MAX_BOARD: Final = 32
 """Default rows of ``rows: max``. The paper names the constant but not its value; one word holds a
 row, so 32 is the largest board that its program could handle."""
 
+LOOPS: Final = ("somers", "branchy", "place_first", "irrc")
+"""The papers' loops (``search.cuh``)."""
+
+FRONTIER_LOOPS: Final = ("registers", "siblings", "predicated", "selected", "lookahead")
+"""Loops with the current row in registers (``frontier.cuh``), each one step from the one before."""
+
 _MANY: Final = 2**31 - 1
 
 FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
@@ -31,15 +37,13 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
             ),
             Factor("rows", "how many rows are reserved per thread", ("max", "n", "remaining")),
             Factor("allocation", "how shared memory is allocated", ("static", "dynamic")),
-            Factor("storage", "order of a thread's words", ("arrays", "chunk", "struct")),
+            Factor("storage", "order of a thread's words", ("arrays", "chunk", "struct", "vector")),
             Factor(
                 "layout",
                 "which index runs fastest, the row's or the thread's",
                 ("per_thread", "interleaved", "padded"),
             ),
-            Factor(
-                "loop", "control flow of the search", ("somers", "branchy", "place_first", "irrc")
-            ),
+            Factor("loop", "control flow of the search", (*LOOPS, *FRONTIER_LOOPS)),
             Factor(
                 "assignment",
                 "which thread works on which job",
@@ -51,7 +55,7 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
                 "preferred split between L1 and shared memory",
                 ("default", "prefer_l1", "prefer_shared"),
             ),
-            Factor("symmetry", "which part of the tree is searched", ("none", "mirror")),
+            Factor("symmetry", "which part of the tree is searched", ("none", "mirror", "full")),
             Factor(
                 "depth", "rows placed on the CPU", number=(2, MAX_N - 3), auto=True, launch=True
             ),

@@ -16,14 +16,17 @@ template <class P> struct Order {
     static constexpr bool kInterleaved = P::kLayout == Layout::interleaved;
     static constexpr bool kArrays = P::kStorage == Storage::arrays;
     static constexpr bool kRecords = P::kStorage == Storage::records;
+    // A row's four words stay together, also between the threads' rows: one access moves them all.
+    static constexpr bool kVector = P::kStorage == Storage::vector;
+    static_assert(!(kVector && P::kLayout == Layout::padded), "an odd stride is not aligned");
     static_assert(!(kInterleaved && P::kStorage == Storage::chunk),
                   "interleaved chunks are interleaved arrays");
 
     static constexpr int kOwnWords = kArrays ? kRows : 4 * kRows;
     // An odd stride is coprime with the number of banks: equal rows of a warp never collide.
     static constexpr int kThreadStride =
-        kInterleaved ? 1 : P::kLayout == Layout::padded ? (kOwnWords | 1) : kOwnWords;
-    static constexpr int kRowStride = (kRecords ? 4 : 1) * (kInterleaved ? kBlock : 1);
+        kInterleaved ? (kVector ? 4 : 1) : P::kLayout == Layout::padded ? (kOwnWords | 1) : kOwnWords;
+    static constexpr int kRowStride = (kRecords || kVector ? 4 : 1) * (kInterleaved ? kBlock : 1);
     static constexpr int kSection = (kInterleaved ? kOwnWords : kThreadStride) * kBlock;
 
     static constexpr bool kStackOnly = P::kMemory == Memory::shared_stack;
@@ -33,6 +36,7 @@ template <class P> struct Order {
     __device__ static constexpr int offset(Quantity q) {
         if (kStackOnly) return 0;
         if (kArrays) return q * kSection;
+        if (kVector) return q;
         if (kRecords) return q * (kInterleaved ? kBlock : 1);
         // feinbube2010: the stack comes first in the chunk of Listing 8, last in that of Listing 9.
         return (P::kRowRule == Rows::max ? (q + 1) % 4 : q) * kRows;
@@ -41,8 +45,16 @@ template <class P> struct Order {
 
 template <class P> __device__ __forceinline__ unsigned* shared_words() {
     if constexpr (P::kAllocation == Allocation::at_launch) {
-        extern __shared__ unsigned launch_words[];
-        return launch_words;
+        if constexpr (Order<P>::kVector) {
+            extern __shared__ uint4 launch_rows[];
+            return reinterpret_cast<unsigned*>(launch_rows);
+        } else {
+            extern __shared__ unsigned launch_words[];
+            return launch_words;
+        }
+    } else if constexpr (Order<P>::kVector) {
+        __shared__ uint4 fixed_rows[Order<P>::kWords / 4];
+        return reinterpret_cast<unsigned*>(fixed_rows);
     } else {
         __shared__ unsigned fixed_words[Order<P>::kWords];
         return fixed_words;
@@ -68,6 +80,7 @@ template <class P, Memory M = P::kMemory> class Frame {
 public:
     static constexpr int kStep = O::kRowStride;
     static constexpr int kStackStep = kStep;
+    static constexpr bool kDirect = true;  // whether a loop may go past the frame to its memory
 
     __device__ explicit Frame(unsigned* scratch) {
         if constexpr (M == Memory::shared) {
@@ -87,6 +100,17 @@ public:
     }
     __device__ unsigned pop(int cursor) const { return load<kFree>(cursor); }
     __device__ void push(int cursor, unsigned value) { store<kFree>(cursor, value); }
+    // In shared memory, as an instruction takes it.
+    __device__ unsigned address(int cursor) const {
+        return static_cast<unsigned>(__cvta_generic_to_shared(words_ + cursor));
+    }
+    // All four words at once (Storage::vector).
+    __device__ uint4 load_row(int cursor) const {
+        return *reinterpret_cast<const uint4*>(words_ + cursor);
+    }
+    __device__ void store_row(int cursor, uint4 words) {
+        *reinterpret_cast<uint4*>(words_ + cursor) = words;
+    }
 };
 
 // Thread-local arrays. The row is known at run time only, so they cannot become registers: the
@@ -98,6 +122,7 @@ template <class P> class Frame<P, Memory::local> {
 public:
     static constexpr int kStep = 1;
     static constexpr int kStackStep = 1;
+    static constexpr bool kDirect = false;
 
     __device__ explicit Frame(unsigned*) {}
     __device__ int row(int number) const { return number; }
@@ -127,6 +152,7 @@ template <class P> class Frame<P, Memory::shared_stack> {
 public:
     static constexpr int kStep = 1;
     static constexpr int kStackStep = O::kRowStride;
+    static constexpr bool kDirect = false;
 
     __device__ explicit Frame(unsigned*) {}
     __device__ int row(int number) const { return number; }

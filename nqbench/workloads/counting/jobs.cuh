@@ -35,6 +35,7 @@ template <class P> __device__ __forceinline__ Attack load_job(const unsigned* jo
     } else {
         const unsigned* words = jobs + job * 3;
         attack = {words[0], words[1], words[2]};
+        if constexpr (P::kSymmetry == Symmetry::full) attack.left &= P::kBoard;
     }
     return attack;
 }

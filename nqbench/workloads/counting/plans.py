@@ -74,7 +74,8 @@ def kernel_plan(given: Mapping[str, Level], system: str | None, device: DeviceFa
         static_shared_bytes=config.static_shared_bytes,
         cache=config.cache,
         split_s=jobs.split_s,
-        about=derived(config, grid) | {"depth": config.depth, "probe": config.probe},
+        about=derived(config, grid)
+        | {"depth": config.depth, "probe": config.probe, "symmetry": config.symmetry},
     )
 
 

@@ -10,12 +10,15 @@
 enum class Memory { local, shared_stack, shared, global };
 enum class Rows { max, n, remaining };
 enum class Allocation { none, fixed, at_launch };
-enum class Storage { none, arrays, chunk, records };
+enum class Storage { none, arrays, chunk, records, vector };
 enum class Layout { none, per_thread, interleaved, padded };
-enum class Loop { somers, branchy, place_first, irrc };
+enum class Loop {
+    somers, branchy, place_first, irrc,                     // search.cuh
+    registers, siblings, predicated, selected, lookahead  // frontier.cuh
+};
 enum class Assignment { one_per_thread, strided, contiguous, block_pool, global_pool };
 enum class Encoding { rows, base_n, masks };
-enum class Symmetry { none, mirror };
+enum class Symmetry { none, mirror, full };
 
 using Total = unsigned long long;
 
@@ -42,6 +45,7 @@ struct Policy {
     static constexpr Loop kLoop = Form;
     static constexpr Assignment kAssignment = W;
     static constexpr Encoding kEncoding = E;
+    static constexpr Symmetry kSymmetry = Y;
 
     static constexpr unsigned kBoard = (1u << N) - 1u;
 
@@ -53,7 +57,10 @@ struct Policy {
 
     // feinbube2010 Listings 4 to 6 dimension the stack two words longer than the mask arrays.
     static constexpr int kStackExtra =
-        Form == Loop::somers && R == Rows::max && S != Storage::chunk && S != Storage::records ? 2 : 0;
+        Form == Loop::somers && R == Rows::max && S != Storage::chunk && S != Storage::records &&
+                S != Storage::vector
+            ? 2
+            : 0;
 
     // Listing 4 replays the given rows into the arrays; with trimmed rows (Listing 9) or a job
     // that no longer knows its rows there is nothing to replay into, or from.
@@ -66,6 +73,9 @@ struct Policy {
     // the same and the factor is applied once per thread.
     static constexpr bool kJobWeights = Y == Symmetry::mirror && E == Encoding::masks && N % 2 == 1;
     static constexpr unsigned kThreadWeight = Y == Symmetry::mirror && !kJobWeights ? 2 : 1;
+
+    static_assert(Y != Symmetry::full || E == Encoding::masks,
+                  "a job without masks has no room for its border queens");
 
     static constexpr bool kBlockSum = Form == Loop::branchy || Form == Loop::irrc;
 

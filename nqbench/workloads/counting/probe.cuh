@@ -96,6 +96,7 @@ template <class P> class CountedFrame : Frame<P> {
 public:
     static constexpr int kStep = Base::kStep;
     static constexpr int kStackStep = Base::kStackStep;
+    static constexpr bool kDirect = false;
     Total loads = 0, stores = 0;
 
     __device__ explicit CountedFrame(unsigned* scratch) : Base(scratch) {}
@@ -116,6 +117,14 @@ public:
     __device__ void push(int cursor, unsigned value) {
         ++stores;
         Base::push(cursor, value);
+    }
+    __device__ uint4 load_row(int cursor) {
+        loads += 4;
+        return Base::load_row(cursor);
+    }
+    __device__ void store_row(int cursor, uint4 words) {
+        stores += 4;
+        Base::store_row(cursor, words);
     }
 };
 

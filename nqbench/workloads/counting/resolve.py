@@ -36,6 +36,12 @@ GPU, few enough to keep the split negligible."""
 _ZHANG_ROWS: Final = 11
 _TANAKA_DEPTH: Final = 5
 
+_FRONTIER: Final = "frontier"
+_FRONTIER_DEPTH: Final = 7
+_FRONTIER_JOBS: Final = 2**23
+"""Seven rows, which suited a first kernel on an H100 better than six, as far as the jobs stay few
+enough to be made in a fraction of a second."""
+
 _OF_PAPERS: Final[Levels] = {"allocation": "static", "storage": "arrays", "layout": "per_thread"}
 """Levels of a paper's system if its own memory offers no such choice and another memory is asked
 for: the forms that the papers start from."""
@@ -90,6 +96,18 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
                 "storage",
             )
         levels["storage"] = "arrays"
+    if levels["symmetry"] == "full" and levels["encoding"] != "masks":
+        raise InfeasibleError(
+            f"symmetry: full with encoding: {levels['encoding']}, whose jobs have no room for their"
+            " border queens; use encoding: masks",
+            "symmetry",
+        )
+    if levels["storage"] == "vector" and levels["layout"] == "padded":
+        raise InfeasibleError(
+            "storage: vector with layout: padded, whose odd stride is not aligned to the 16 bytes"
+            " of an access; use layout: interleaved",
+            "layout",
+        )
     if levels["storage"] == "chunk" and levels["layout"] == "interleaved":
         raise InfeasibleError(
             "storage: chunk with layout: interleaved is the same order of words as interleaved"
@@ -122,6 +140,10 @@ def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
     symmetry = cast(Symmetry, levels["symmetry"])
     paper = paper_of(system)
     rule = {"zhang2011": n - _ZHANG_ROWS, "tanaka2011": _TANAKA_DEPTH}.get(paper, 0)
+    if paper == _FRONTIER:
+        rule = min(n - _ZHANG_ROWS, _FRONTIER_DEPTH)
+        while count_jobs(n, max(rule, 2), symmetry, limit=_FRONTIER_JOBS) > _FRONTIER_JOBS:
+            rule -= 1
     if 2 <= rule <= n - 3:
         return rule
     for depth in range(2, n - 3):

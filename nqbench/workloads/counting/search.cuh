@@ -1,6 +1,7 @@
-// The four loops. Each is one flat loop for all the jobs of a thread: a lane that has finished a
+// The papers' four loops. Each is one flat loop for all the jobs of a thread: a lane that has finished a
 // job fetches the next one inside the loop, while its neighbours continue with theirs.
 #pragma once
+#include "border.cuh"
 #include "frame.cuh"
 #include "jobs.cuh"
 #include "probe.cuh"
@@ -12,24 +13,22 @@ template <class P, class Probe> struct Source {
     Feed<P> feed;
     Probe& probe;
 
-    __device__ unsigned weight(unsigned job) const {
-        if constexpr (P::kJobWeights) return job < light_from ? 2u : 1u;
-        return 1u;
-    }
+    __device__ Rule<P> rule(unsigned job) const { return Rule<P>::of(jobs, job, light_from); }
 };
 
 __device__ __forceinline__ unsigned lowest(unsigned bits) { return bits & (0u - bits); }
 
 // Attack on the next row, stored there; returns that row's open columns.
 template <class P, class F>
-__device__ __forceinline__ unsigned descend(F& frame, int from, int to, unsigned queen) {
+__device__ __forceinline__ unsigned descend(F& frame, const Rule<P>& rule, int from, int to,
+                                             unsigned queen) {
     const Attack above{frame.template load<kColumns>(from), frame.template load<kLeft>(from),
                        frame.template load<kRight>(from)};
-    const Attack attack = above.below(queen);
+    const Attack attack = rule.below(above, queen);
     frame.template store<kColumns>(to, attack.columns);
     frame.template store<kLeft>(to, attack.left);
     frame.template store<kRight>(to, attack.right);
-    return attack.template open<P>();
+    return rule.open(attack);
 }
 
 template <class P, class F>
@@ -39,7 +38,7 @@ __device__ __forceinline__ unsigned write_first_row(F& frame, const unsigned* jo
     frame.template store<kColumns>(row, attack.columns);
     frame.template store<kLeft>(row, attack.left);
     frame.template store<kRight>(row, attack.right);
-    return attack.template open<P>();
+    return Rule<P>::of(jobs, job, 0).open(attack);
 }
 
 // Fills the frame down to the first searched row the way Listing 4 does, given rows included;
@@ -55,7 +54,7 @@ __device__ __forceinline__ unsigned replay(F& frame, const unsigned* jobs, unsig
     for (int d = 0; d < P::kDepth; ++d) {
         const unsigned queen = queens[d];
         frame.push(frame.stack(d + 1), open & ~queen);
-        open = descend<P>(frame, frame.row(d), frame.row(d + 1), queen);
+        open = descend<P>(frame, Rule<P>{}, frame.row(d), frame.row(d + 1), queen);
     }
     return open;
 }
@@ -77,7 +76,7 @@ __device__ typename P::Counter search_somers(F& frame, Source<P, Probe>& source)
         return write_first_row<P>(frame, source.jobs, job);
     };
     unsigned open = begin();
-    unsigned weight = source.weight(job);
+    Rule<P> rule = source.rule(job);
     int row = frame.row(P::kFirstRow);
     int top = sentinel + F::kStackStep;
     for (;;) {
@@ -89,7 +88,7 @@ __device__ typename P::Counter search_somers(F& frame, Source<P, Probe>& source)
                 source.probe.job_ends();
                 if (!source.feed.next(job)) break;
                 open = begin();
-                weight = source.weight(job);
+                rule = source.rule(job);
                 row = frame.row(P::kFirstRow);
                 top = sentinel + F::kStackStep;
             } else {
@@ -101,10 +100,10 @@ __device__ typename P::Counter search_somers(F& frame, Source<P, Probe>& source)
             if (row != bottom) {
                 frame.push(top, open);
                 top += F::kStackStep;
-                open = descend<P>(frame, row, row + F::kStep, queen);
+                open = descend<P>(frame, rule, row, row + F::kStep, queen);
                 row += F::kStep;
             } else {
-                count += weight;
+                count += rule.weigh(frame, row, queen);
                 top -= F::kStackStep;
                 open = frame.pop(top);
                 row -= F::kStep;
@@ -117,15 +116,15 @@ __device__ typename P::Counter search_somers(F& frame, Source<P, Probe>& source)
 // Takes the lowest open column of `row`: counts it in the last row, otherwise fills the row below.
 // Returns the cursor to continue with.
 template <class P, class F>
-__device__ __forceinline__ int place(F& frame, int row, int bottom, unsigned open, unsigned weight,
-                                     typename P::Counter& count) {
+__device__ __forceinline__ int place(F& frame, const Rule<P>& rule, int row, int bottom,
+                                     unsigned open, typename P::Counter& count) {
     const unsigned queen = lowest(open);
     frame.template store<kFree>(row, open ^ queen);
     if (row == bottom) {
-        count += weight;
+        count += rule.weigh(frame, row, queen);
         return row;
     }
-    const unsigned below = descend<P>(frame, row, row + F::kStep, queen);
+    const unsigned below = descend<P>(frame, rule, row, row + F::kStep, queen);
     frame.template store<kFree>(row + F::kStep, below);
     return row + F::kStep;
 }
@@ -145,7 +144,7 @@ __device__ typename P::Counter search_two_way(F& frame, Source<P, Probe>& source
         frame.template store<kFree>(top, write_first_row<P>(frame, source.jobs, job));
     };
     begin();
-    unsigned weight = source.weight(job);
+    Rule<P> rule = source.rule(job);
     int row = top;
     auto retreat = [&]() -> bool {
         row -= F::kStep;
@@ -153,7 +152,7 @@ __device__ typename P::Counter search_two_way(F& frame, Source<P, Probe>& source
             source.probe.job_ends();
             if (!source.feed.next(job)) return false;
             begin();
-            weight = source.weight(job);
+            rule = source.rule(job);
             row = top;
         }
         return true;
@@ -165,11 +164,11 @@ __device__ typename P::Counter search_two_way(F& frame, Source<P, Probe>& source
             if (open == 0) {
                 if (!retreat()) break;
             } else {
-                row = place<P>(frame, row, bottom, open, weight, count);
+                row = place<P>(frame, rule, row, bottom, open, count);
             }
         } else {
             if (open != 0) {
-                row = place<P>(frame, row, bottom, open, weight, count);
+                row = place<P>(frame, rule, row, bottom, open, count);
             } else {
                 if (!retreat()) break;
             }
@@ -194,7 +193,7 @@ __device__ typename P::Counter search_irrc(F& frame, Source<P, Probe>& source) {
         frame.template store<kFree>(top, write_first_row<P>(frame, source.jobs, job));
     };
     begin();
-    unsigned weight = source.weight(job);
+    Rule<P> rule = source.rule(job);
     for (int row = top; row >= top; row -= F::kStep) {
         const unsigned open = frame.template load<kFree>(row);
         source.probe.iteration(open != 0);
@@ -202,12 +201,12 @@ __device__ typename P::Counter search_irrc(F& frame, Source<P, Probe>& source) {
             const unsigned queen = lowest(open);
             frame.template store<kFree>(row, open ^ queen);
             if (row != bottom) {
-                const unsigned below = descend<P>(frame, row, row + F::kStep, queen);
+                const unsigned below = descend<P>(frame, rule, row, row + F::kStep, queen);
                 row += F::kStep;
                 frame.template store<kFree>(row, below);
                 if (below != 0) row += F::kStep;
             } else {
-                count += weight;
+                count += rule.weigh(frame, row, queen);
             }
         }
         if constexpr (P::kPersistent) {
@@ -215,7 +214,7 @@ __device__ typename P::Counter search_irrc(F& frame, Source<P, Probe>& source) {
                 source.probe.job_ends();
                 if (!source.feed.next(job)) break;
                 begin();
-                weight = source.weight(job);
+                rule = source.rule(job);
                 row += F::kStep;
             }
         } else {
@@ -223,12 +222,4 @@ __device__ typename P::Counter search_irrc(F& frame, Source<P, Probe>& source) {
         }
     }
     return count;
-}
-
-template <class P, class F, class Probe>
-__device__ __forceinline__ typename P::Counter search(F& frame, Source<P, Probe>& source) {
-    if constexpr (P::kLoop == Loop::somers) return search_somers<P>(frame, source);
-    if constexpr (P::kLoop == Loop::irrc) return search_irrc<P>(frame, source);
-    if constexpr (P::kLoop == Loop::branchy || P::kLoop == Loop::place_first)
-        return search_two_way<P>(frame, source);
 }

@@ -1,4 +1,4 @@
-"""The papers' systems as named points of the factor space, and the CPU programs.
+"""The papers' systems and ours as named points of the factor space, and the CPU programs.
 
 What a paper leaves open is chosen here, once, and stored in every record:
 
@@ -7,6 +7,8 @@ What a paper leaves open is chosen here, once, and stored in every record:
 - Tanaka and Fujimoto use one block of 160 threads per multiprocessor; their static share is
   "a fixed number of tasks", read here as consecutive ones.
 - Zhang et al. give neither block nor pool size: 128 threads, pools of four jobs per thread.
+
+``frontier`` is no paper: one eighth of the tree, by loops written for speed (``frontier.cuh``).
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ _COMMON: Final[Mapping[str, dict[str, Level]]] = {
     "feinbube2010": {"block_size": 64, "blocks": "from_jobs_plus_one"},
     "tanaka2011": {"block_size": 160, "blocks": {"per_sm": 1}},
     "zhang2011": {"block_size": 128},
+    "frontier": {"block_size": 128, "symmetry": "full"},
 }
 
 _TABLE: Final = """
@@ -54,6 +57,8 @@ zhang2011.shared_no_conflict    shared       remaining static  struct interleave
 zhang2011.low_divergence        shared       remaining static  struct interleaved irrc        one_per_thread masks  prefer_shared
 zhang2011.pool_distributed      shared       remaining static  struct interleaved irrc        block_pool     masks  prefer_shared
 zhang2011.pool_monolithic       shared       remaining static  struct interleaved irrc        global_pool    masks  prefer_shared
+frontier.predicated             shared       remaining static  vector interleaved predicated  global_pool    masks  prefer_shared
+frontier.lookahead              shared       remaining static  vector interleaved lookahead   global_pool    masks  prefer_shared
 """  # noqa: E501 - a table is read by column
 
 

@@ -49,9 +49,10 @@ def kernels_at(place: Mapping[str, Level], n: int) -> list[Levels]:
     """Every combination of the other factors that select an instance of the kernel."""
     others = [name for name in CUDA_NAMES if name not in _PLACE]
     choices = [WORKLOAD.factors[name].levels for name in others]
-    return [
+    kernels: list[Levels] = [
         {**place, **dict(zip(others, levels, strict=True)), "n": n} for levels in product(*choices)
     ]
+    return [k for k in kernels if k["symmetry"] != "full" or k["encoding"] == "masks"]
 
 
 @cache

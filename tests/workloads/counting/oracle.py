@@ -91,8 +91,9 @@ def weight(board: tuple[int, ...]) -> Fraction:
     return Fraction(4, found.count(found[0])) * (1 if 2 * board[0] == n - 1 else 2)
 
 
-def visited(n: int, above: tuple[int, ...] = ()) -> tuple[int, int]:
-    """Queens placed by the search of one eighth, and twelve times the weights of its solutions.
+def visited(n: int, above: tuple[int, ...] = (), rows: int = 0) -> tuple[int, int]:
+    """Queens placed by the search of one eighth, and twelve times the weights of its solutions; in
+    the first ``rows`` rows only, if that is not 0.
 
     The first queen in a corner is left out; a middle one leaves the second row its left half.
     """
@@ -114,7 +115,7 @@ def visited(n: int, above: tuple[int, ...] = ()) -> tuple[int, int]:
             sides = distances(board).count(largest)
             below = 1, 12 * 4 * 2 // sides
         else:
-            placed, found = visited(n, board)
+            placed, found = visited(n, board, rows) if row + 1 != rows else (0, 0)
             below = 1 + placed, found
         queens += below[0]
         weights += below[1]

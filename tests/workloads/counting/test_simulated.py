@@ -9,8 +9,10 @@ import pytest
 from nqbench.devices.base import Device
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
+from nqbench.workloads.counting.factors import FRONTIER_LOOPS
 from nqbench.workloads.counting.known import SOLUTIONS
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
+from tests.workloads.counting import oracle
 from tests.workloads.counting.combinations import feasible_places, kernels_at, label, pairwise_cover
 from tests.workloads.running import GPU, run
 
@@ -39,6 +41,33 @@ def test_pairwise_cover_of_an_odd_board(simulator: Device, given: Mapping[str, L
     assert count(simulator, given) == SOLUTIONS[9]
 
 
+@pytest.mark.parametrize("loop", FRONTIER_LOOPS)
+@pytest.mark.parametrize("n", range(5, 13))
+def test_loops_written_for_speed(simulator: Device, loop: str, n: int) -> None:
+    """Shallow jobs, whose ties fall into the search, and deep ones, which know them already."""
+    shared: dict[str, Level] = {"n": n, "loop": loop, "storage": "vector", "symmetry": "full"}
+    deep = min(n - 3, 5 if n < 12 else 4)
+    for depth, assignment in ((2, "global_pool"), (deep, "one_per_thread")):
+        given = shared | {"depth": depth, "assignment": assignment}
+        assert count(simulator, given) == SOLUTIONS[n]
+
+
+@pytest.mark.parametrize("loop", FRONTIER_LOOPS)
+def test_one_eighth_is_walked_once(simulator: Device, loop: str) -> None:
+    """Passes of the loop are the queens that the rule allows below the jobs' own rows."""
+    given: dict[str, Level] = {"n": 10, "depth": 2, "loop": loop, "symmetry": "full"}
+    passes = run(WORKLOAD, simulator, given | {"probe": "iterations"})
+    found = WORKLOAD.counters(passes.plan, passes.outputs)["iterations_total"]
+    queens = oracle.visited(10)[0] - oracle.visited(10, rows=2)[0]
+    if loop == "lookahead":
+        assert found < queens
+    elif loop == "registers":
+        assert found > 1.5 * queens  # leaving a row takes a pass
+    else:
+        # A last row may hold a queen too far from a corner, which only her weight rules out.
+        assert queens <= found < 1.01 * queens
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -64,7 +93,7 @@ def test_shares_that_leave_threads_idle_or_overloaded(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(3600)  # 360 kernels each, 0.3 s per kernel on an idle core
+@pytest.mark.timeout(7200)  # 945 kernels each, 0.3 s per kernel on an idle core
 @pytest.mark.parametrize("place", feasible_places(8, GPU), ids=label)
 def test_all_combinations(simulator: Device, place: Mapping[str, Level]) -> None:
     wrong = []

@@ -1,0 +1,298 @@
+// Loops written for speed: the current row lives in registers, and only rows to come back to are
+// stored. Each form takes one step from the one before it:
+//
+//   registers   every row that is left is stored; branches
+//   siblings    a row is stored only if it has another candidate and the queen stands; branches
+//   predicated  stored if it has another candidate; loading it back at once after a dead queen costs
+//               less than the branches, since both are single predicated accesses
+//   selected    as predicated, but a dead queen leaves row and memory alone
+//   lookahead   as predicated, but a queen stands only if she also leaves the row after the next one
+//               a column; the last row is counted, not entered
+#pragma once
+#include "search.cuh"
+
+// One row of the path. `open`: columns without a queen, and what else a walk keeps in the top bits.
+struct Node {
+    unsigned open, left, right, candidates;
+};
+
+// How a path goes down: the rule of a symmetry on nodes.
+template <class P, Symmetry Y = P::kSymmetry> struct Walk {
+    unsigned weight;
+
+    __device__ void idle() { weight = 0; }
+    template <class S> __device__ Node begin(const S& source, unsigned job) {
+        weight = source.rule(job).weight;
+        const Attack attack = load_job<P>(source.jobs, job);
+        return {P::kBoard & ~attack.columns, attack.left, attack.right,
+                attack.template open<P>()};
+    }
+    // Sums instead of disjunctions (the bits are disjoint): additions run beside the logic.
+    __device__ Node below(const Node& node, unsigned queen) const {
+        const unsigned open = node.open - queen;
+        const unsigned left = (node.left + queen) * 2, right = (node.right + queen) >> 1;
+        return {open, left, right, open & ~(left | right)};
+    }
+    __device__ unsigned columns(const Node& node) const { return node.open; }
+    __device__ unsigned weigh(const Node&, unsigned) const { return weight; }
+};
+
+// The top bits hold the row and the ties, so that one comparison says whether a row may use the
+// border columns. Boards over 25 leave no room for the row: there the open columns are counted.
+template <class P> struct Walk<P, Symmetry::full> {
+    static constexpr unsigned kN = P::kN;
+    static constexpr unsigned kBorder = 1u | 1u << (kN - 1);
+    static constexpr bool kPacked = kN <= 25;
+    static constexpr unsigned kRowShift = kPacked ? 27 : 0;
+    static constexpr unsigned kTie = 1u << (kPacked ? 25 : 30);
+    static constexpr unsigned kStep = kPacked ? 1u << kRowShift : 0;
+
+    unsigned begin_, inner_, tied_, ends_, corners_;
+
+    __device__ void idle() { begin_ = inner_ = tied_ = ends_ = corners_ = 0; }
+    // Rows below the row `distance`, in units of row numbers; a huge number above it.
+    __device__ unsigned below_distance(unsigned open) const {
+        if constexpr (kPacked) return open - begin_;
+        return kN - __popc(open & P::kBoard) - begin_;
+    }
+    __device__ unsigned candidates(unsigned open, unsigned left, unsigned right, bool inner) const {
+        return open & ~(left | right) & (inner ? P::kBoard & ~kBorder : P::kBoard);
+    }
+    template <class S> __device__ Node begin(const S& source, unsigned job) {
+        const Rule<P> rule = source.rule(job);
+        const unsigned distance = rule.distance;
+        ends_ = rule.ends();
+        corners_ = rule.corners();
+        begin_ = distance << kRowShift;
+        tied_ = (kN - 2 * distance) << kRowShift;
+        inner_ = 2 * distance + 2 < kN ? (kN - 2 - 2 * distance) << kRowShift : 0;
+        const Attack attack = load_job<P>(source.jobs, job);
+        unsigned open = P::kBoard & ~attack.columns;
+        open += (attack.columns >> kTieShift) * kTie + P::kDepth * kStep;
+        const unsigned row = P::kDepth;
+        const bool inner = row > distance && row < kN - 1 - distance;
+        return {open, attack.left, attack.right,
+                candidates(open, attack.left, attack.right, inner)};
+    }
+    __device__ Node below(const Node& node, unsigned queen) const {
+        // Rows distance .. n-1-distance: of these, only the first and the last take border queens.
+        const unsigned rows = below_distance(node.open);
+        const bool tie = (queen & kBorder) && rows < tied_;
+        const unsigned open = node.open - queen + kStep + (tie ? kTie : 0);
+        const unsigned left = (node.left + queen) * 2, right = (node.right + queen) >> 1;
+        return {open, left, right, candidates(open, left, right, rows < inner_)};
+    }
+    __device__ unsigned columns(const Node& node) const { return node.open & P::kBoard; }
+    // Of a solution whose queen in the last row is `queen`.
+    __device__ unsigned weigh(const Node& node, unsigned queen) const {
+        const unsigned ties = (node.open / kTie & 3) + ((queen & ends_) != 0);
+        return queen & corners_ ? share_of(ties) : 0;
+    }
+};
+
+// The rows to come back to, in a frame; a cursor is where the next one goes.
+template <class P, class F> struct Stack {
+    static constexpr int kStep = F::kStep;
+    using Cursor = int;
+    F& frame;
+
+    __device__ Cursor bottom() const { return frame.row(P::kFirstRow); }
+    __device__ void push_if(bool stored, Cursor cursor, const Node& node) {
+        if (!stored) return;
+        if constexpr (P::kStorage == Storage::vector) {
+            frame.store_row(cursor, {node.open, node.left, node.right, node.candidates});
+        } else {
+            frame.template store<kColumns>(cursor, node.open);
+            frame.template store<kLeft>(cursor, node.left);
+            frame.template store<kRight>(cursor, node.right);
+            frame.template store<kFree>(cursor, node.candidates);
+        }
+    }
+    __device__ void pop_if(bool loaded, Cursor cursor, Node& node) {
+        if (!loaded) return;
+        if constexpr (P::kStorage == Storage::vector) {
+            const uint4 words = frame.load_row(cursor);
+            node = {words.x, words.y, words.z, words.w};
+        } else {
+            node = {frame.template load<kColumns>(cursor), frame.template load<kLeft>(cursor),
+                    frame.template load<kRight>(cursor), frame.template load<kFree>(cursor)};
+        }
+    }
+};
+
+// The same in shared memory, by single predicated instructions on shared addresses. The compiler
+// would make branches of them, at which the lanes that step back wait until all others do too.
+template <class P, class F> struct PredicatedStack {
+    static constexpr int kStep = 4 * F::kStep;
+    using Cursor = unsigned;
+    F& frame;
+
+    __device__ Cursor bottom() const { return frame.address(frame.row(P::kFirstRow)); }
+    __device__ void push_if(bool stored, Cursor cursor, const Node& node) {
+        asm volatile(
+            "{ .reg .pred stored; setp.ne.u32 stored, %0, 0;"
+            " @stored st.shared.v4.u32 [%1], {%2, %3, %4, %5}; }" ::"r"(unsigned(stored)),
+            "r"(cursor), "r"(node.open), "r"(node.left), "r"(node.right), "r"(node.candidates)
+            : "memory");
+    }
+    __device__ void pop_if(bool loaded, Cursor cursor, Node& node) {
+        asm volatile(
+            "{ .reg .pred loaded; setp.ne.u32 loaded, %5, 0;"
+            " @loaded ld.shared.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+            : "+r"(node.open), "+r"(node.left), "+r"(node.right), "+r"(node.candidates)
+            : "r"(cursor), "r"(unsigned(loaded))
+            : "memory");
+    }
+};
+
+template <class P, class F>
+constexpr bool kPredicated = P::kLoop >= Loop::predicated && P::kMemory == Memory::shared &&
+                             P::kStorage == Storage::vector && F::kDirect;
+template <class P, class F, bool Direct = kPredicated<P, F>> struct StackOf {
+    using Type = Stack<P, F>;
+};
+template <class P, class F> struct StackOf<P, F, true> {
+    using Type = PredicatedStack<P, F>;
+};
+
+// The lanes of this warp: the last one of a block may be short.
+template <class P> __device__ __forceinline__ unsigned warp_members() {
+    const unsigned before = threadIdx.x / 32 * 32;
+    const unsigned lanes = min(P::kBlockSize - before, 32u);
+    return lanes == 32 ? ~0u : (1u << lanes) - 1u;
+}
+
+// What both searches share: a lane's job, its path in registers, and the rows to come back to.
+template <class P, class F, class Probe> struct Lane {
+    using Rows = typename StackOf<P, F>::Type;
+    Source<P, Probe>& source;
+    Rows rows;
+    typename Rows::Cursor bottom, top;  // of the stack; `top` is its first free entry
+    Walk<P> walk;
+    Node node;
+    unsigned job;
+
+    __device__ Lane(F& frame, Source<P, Probe>& jobs) : source(jobs), rows{frame} {
+        bottom = top = rows.bottom();
+        idle();
+    }
+    // A row without columns: nothing can be placed in it, or below it, and nothing counts.
+    __device__ void idle() {
+        node = {0, 0, 0, 0};
+        walk.idle();
+    }
+    // Takes `job`, or the next one after it that has a candidate; false if there is none.
+    __device__ bool begin() {
+        for (;;) {
+            source.probe.job_begins(job);
+            node = walk.begin(source, job);
+            if (node.candidates != 0) return true;
+            if (!next()) return false;
+        }
+    }
+    __device__ bool next() {
+        source.probe.job_ends();
+        return source.feed.next(job);
+    }
+    __device__ void push_if(bool stored) {
+        rows.push_if(stored, top, node);
+        top += stored ? Rows::kStep : 0;
+    }
+    // Back to the last row stored; false if there is none.
+    __device__ bool pop_if(bool dead) {
+        const bool stored = dead && top != bottom;
+        top -= stored ? Rows::kStep : 0;
+        rows.pop_if(stored, top, node);
+        return stored || !dead;
+    }
+};
+
+// Places the lowest candidate; `stands` says whether the search goes on below her.
+template <class P, class L>
+__device__ __forceinline__ Node place_lowest(L& lane, bool& stands, typename P::Counter& count) {
+    const unsigned queen = lowest(lane.node.candidates);
+    const Node child = lane.walk.below(lane.node, queen);
+    lane.node.candidates ^= queen;
+    stands = child.candidates != 0;
+    if constexpr (P::kLoop == Loop::lookahead) {
+        // Neither may the next row but one be closed, unless the next row is the last.
+        const unsigned open = lane.walk.columns(child);
+        const bool last = (open & (open - 1)) == 0;
+        if (last && stands) count += lane.walk.weigh(child, open);
+        stands = stands && !last && (open & ~(child.left * 2 | child.right >> 1)) != 0;
+    } else {
+        if (lane.walk.columns(child) == 0) count += lane.walk.weigh(child, queen);
+    }
+    return child;
+}
+
+// `registers` and `siblings`.
+template <class P, class F, class Probe>
+__device__ typename P::Counter search_by_branches(F& frame, Source<P, Probe>& source) {
+    typename P::Counter count = 0;
+    Lane<P, F, Probe> lane(frame, source);
+    if (!source.feed.first(lane.job) || !lane.begin()) return count;
+    for (;;) {
+        source.probe.iteration(lane.node.candidates != 0);
+        bool dead = lane.node.candidates == 0;
+        if (P::kLoop == Loop::siblings || !dead) {
+            bool stands;
+            const Node child = place_lowest<P>(lane, stands, count);
+            const bool again = lane.node.candidates != 0;
+            if constexpr (P::kLoop == Loop::registers) {
+                lane.push_if(true);
+                lane.node = child;
+            } else {
+                if (stands) {
+                    lane.push_if(again);
+                    lane.node = child;
+                }
+                dead = !stands && !again;
+            }
+        }
+        if (dead && !lane.pop_if(true) && !(lane.next() && lane.begin())) break;
+    }
+    return count;
+}
+
+// `predicated`, `selected` and `lookahead`. Lanes without a row to come back to fetch their next job
+// when the warp votes that there are any: with a branch of their own they would wait for all others.
+template <class P, class F, class Probe>
+__device__ typename P::Counter search_by_predicates(F& frame, Source<P, Probe>& source) {
+    constexpr bool kStays = P::kLoop == Loop::selected;
+    typename P::Counter count = 0;
+    Lane<P, F, Probe> lane(frame, source);
+    const unsigned members = warp_members<P>();
+    bool busy = source.feed.first(lane.job) && lane.begin();
+    if (!busy) lane.idle();
+    if (!__any_sync(members, busy)) return count;
+    for (;;) {
+        if (busy) source.probe.iteration(true);
+        bool stands;
+        const Node child = place_lowest<P>(lane, stands, count);
+        const bool again = lane.node.candidates != 0;
+        lane.push_if(again && (stands || !kStays));
+        if (stands || !kStays) lane.node = child;
+        const bool found = lane.pop_if(!stands && !(kStays && again));
+        if (__any_sync(members, !found && busy)) {
+            if (!found && busy) {
+                busy = lane.next() && lane.begin();
+                if (!busy) lane.idle();
+            }
+            if (!__any_sync(members, busy)) break;
+        }
+    }
+    return count;
+}
+
+template <class P, class F, class Probe>
+__device__ __forceinline__ typename P::Counter search(F& frame, Source<P, Probe>& source) {
+    constexpr Loop kForm = P::kLoop;
+    if constexpr (kForm == Loop::somers) return search_somers<P>(frame, source);
+    else if constexpr (kForm == Loop::irrc) return search_irrc<P>(frame, source);
+    else if constexpr (kForm == Loop::branchy || kForm == Loop::place_first)
+        return search_two_way<P>(frame, source);
+    else if constexpr (kForm == Loop::registers || kForm == Loop::siblings)
+        return search_by_branches<P>(frame, source);
+    else return search_by_predicates<P>(frame, source);
+}
