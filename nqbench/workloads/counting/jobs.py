@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from nqbench.errors import StudyError
 from nqbench.system.timing import timed
 
 Encoding = Literal["rows", "base_n", "masks"]
@@ -94,8 +95,14 @@ def make_jobs(n: int, depth: int, encoding: Encoding, symmetry: Symmetry = "mirr
 def masks_of_jobs(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule) -> NDArray[np.uint32]:
     """The attacked columns of the first searched row of each job, under either rule for odd boards.
 
-    Shape ``(3 * jobs,)``: columns, left and right diagonals, as in the encoding ``masks``.
+    Shape ``(3 * jobs,)``: columns, left and right diagonals, as in the encoding ``masks``. Raises
+    ``StudyError`` for ``symmetry: full``, whose jobs also know their border queens.
     """
+    if symmetry == "full":
+        raise StudyError(
+            "nothing is counted of symmetry: full without a run; run the system with"
+            " probe: iterations, in the simulator or on a GPU"
+        )
     from nqbench.workloads.counting.search import fill_prefixes
 
     restrict = _restricted(symmetry, odd_rule)

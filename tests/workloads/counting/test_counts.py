@@ -256,3 +256,10 @@ def test_every_count_has_a_meaning_and_a_value() -> None:
     for name, kind in COUNTS.items():
         assert kind.about
         assert count(name, N=9) is not None
+
+
+@pytest.mark.parametrize("name", ["iterations", "warp_utilization"])
+def test_what_no_formula_counts_is_refused(name: str) -> None:
+    assert count("jobs", N=10, system="frontier.predicated") == 1686
+    with pytest.raises(StudyError, match="symmetry: full without a run"):
+        count(name, N=10, system="frontier.predicated")
