@@ -29,7 +29,8 @@ from nqbench.system.suggest import nearest_file, shown, suggestion
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import KERNEL, phases
 from nqbench.workloads.own import arrays
-from nqbench.workloads.own.kernel import BRACES, NUMPY_FILE, OwnKernel
+from nqbench.workloads.own.block import BRACES, NUMPY_FILE
+from nqbench.workloads.own.kernel import OwnKernel
 
 TIME: Final = "time"
 RESERVED: Final = ("system", "probe", "device", TIME, *MEASURING)
@@ -242,7 +243,7 @@ class _Checks:
         self.source, self.file, self.kernel = source, file, kernel
         self.known = [*kernel.factors]
         """Names that expressions over numbers may read."""
-        self.scalars = [name for name, given in kernel.arguments.items() if "value" in given]
+        self.scalars = [name for name, given in kernel.block.scalars.items()]
 
     def error(self, message: str, *keys: str | int) -> StudyError:
         return self.source.error(message, (KERNEL, *keys))
@@ -255,7 +256,7 @@ class _Checks:
                 if not name.isidentifier() or keyword.iskeyword(name) or name in ("np", "rng"):
                     said = f"'{name}' cannot be a name: expressions could not read it; call it in_"
                     raise self.error(said.replace("in_", f"{name}_"), group, name)
-                value = self.kernel.arguments.get(name, {}).get("value")
+                value = self.kernel.block.arguments.get(name, {}).get("value")
                 if name in seen and not (group == "arguments" and value == name):
                     said = f"'{name}' is a name under {seen[name]} too; give each its own name"
                     raise self.error(said, group, name)
@@ -288,7 +289,7 @@ class _Checks:
         with self.source.at((KERNEL, *keys)):
             if said := problem(factors[name], level):
                 raise StudyError(said)
-            self.kernel.check_listed(factors[name], level)
+            self.kernel.block.check_listed(name, level)
 
     def numbers(self) -> None:
         """Expressions over numbers, and the parts in braces of texts."""
@@ -391,7 +392,7 @@ class _Checks:
 
     def checks(self) -> None:
         """Every check names a buffer and one source of the right contents."""
-        buffers = self.kernel.buffers
+        buffers = self.kernel.block.buffers
         filled = [name for name, given in buffers.items() if given.get("contents") is not None]
         known = [*self.known, *self.scalars, *filled, *self.file.variables]
         references: list[dict[str, int | str]] = []
@@ -416,7 +417,7 @@ class _Checks:
     def files(self) -> None:
         """Every file and folder is there (names with braces are looked for when they are known)."""
         for keys, name in self.named_files():
-            path = self.kernel.folder / name
+            path = self.kernel.block.folder / name
             if BRACES.search(name) or (path.is_dir() if keys[0] == "include" else path.is_file()):
                 continue
             what = "folder" if keys[0] == "include" else "file"

@@ -1,0 +1,130 @@
+"""A study's block ``kernel`` as plain data: its parts in one form each, and the files it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from nqbench.errors import StudyError
+from nqbench.point import Level
+from nqbench.system.suggest import listing
+from nqbench.workloads.base import Factor
+
+NOT_COMPUTED: Final = ("factors", "systems", "metrics")
+"""Keys of the block that change no number: levels are part of a point anyway."""
+BRACES: Final = re.compile(r"\{([^{}]*)\}")
+NUMPY_FILE: Final = ".npy"
+MAX_LEVEL: Final = 2**31 - 1
+Part = Mapping[str, Any]
+
+
+class Block:
+    """The block of one study, as its YAML has it; ``nqbench.study.own_kernel`` has checked it."""
+
+    def __init__(self, data: Part, folder: Path | None) -> None:
+        """``folder`` is that of the study; ``None`` where only the block is known."""
+        self.data = data
+        self._folder = folder
+        self.variables: Mapping[str, Part] = data.get("variables", {})
+        self.values: Mapping[str, Any] = data.get("values", {})
+
+    @property
+    def folder(self) -> Path:
+        """The study's folder. Raises ``StudyError`` where only its block is known."""
+        if self._folder is None:
+            raise StudyError("the folder of this kernel's study is not known here")
+        return self._folder
+
+    @cached_property
+    def arguments(self) -> dict[str, Part]:
+        """Buffers and scalars in the order in which the kernel takes them."""
+        given = self.data.get("arguments", {})
+        return {n: {"dtype": g, "value": n} if isinstance(g, str) else g for n, g in given.items()}
+
+    @cached_property
+    def buffers(self) -> dict[str, Part]:
+        """The arguments that are arrays."""
+        return {name: given for name, given in self.arguments.items() if "value" not in given}
+
+    @cached_property
+    def scalars(self) -> dict[str, Part]:
+        """The other ones."""
+        return {name: given for name, given in self.arguments.items() if "value" in given}
+
+    @cached_property
+    def checks(self) -> dict[str, Part]:
+        """How each checked buffer is checked."""
+        given = self.data.get("check", {})
+        return {n: {"equals": g} if not isinstance(g, Mapping) else g for n, g in given.items()}
+
+    @cached_property
+    def factors(self) -> dict[str, Part]:
+        """Factors with what is said of each, ``n`` included."""
+        given = {"n": {}, **self.data.get("factors", {})}
+        return {n: {"levels": g} if isinstance(g, list) else g for n, g in given.items()}
+
+    def arrays(self) -> Iterator[tuple[str, Part]]:
+        """Buffers and module variables."""
+        yield from self.buffers.items()
+        yield from self.variables.items()
+
+    def keys(self, name: str) -> tuple[str, str]:
+        """The keys of an argument or variable."""
+        return ("arguments" if name in self.arguments else "variables", name)
+
+    def factor(self, name: str) -> Factor:
+        """A factor as workloads have it."""
+        about = self.factors[name]
+        levels = about.get("levels", ())
+        numbers = [level for level in levels if isinstance(level, int)]
+        ends = (min(numbers), max(numbers)) if numbers else None
+        if "range" in about:
+            ends = (about["range"][0], about["range"][1])
+        elif not levels:
+            ends = (1 if name == "n" else 0, MAX_LEVEL)
+        return Factor(
+            name,
+            str(about.get("meaning", "size of the problem" if name == "n" else name)),
+            tuple(level for level in levels if isinstance(level, str)),
+            ends,
+            launch=bool(about.get("launch", False)),
+        )
+
+    def check_listed(self, name: str, level: Level) -> None:
+        """A factor with a list of numbers takes those only. Raises ``StudyError``."""
+        numbers = [one for one in self.factors[name].get("levels", ()) if isinstance(one, int)]
+        if isinstance(level, int) and numbers and level not in numbers:
+            said = f"'{name}' is {level}, but takes {listing(map(str, numbers))}"
+            raise StudyError(said, factor=name)
+
+    def identity(self) -> Part:
+        """The parts that can change a number."""
+        return {key: part for key, part in self.data.items() if key not in NOT_COMPUTED}
+
+    def files(self) -> list[Path]:
+        """The source, the data files, and the Python files in the folders of its functions."""
+        named = [self.data["source"]]
+        for _, given in self.arrays():
+            named += [given["contents"]] if is_file(given.get("contents")) else []
+        for given in self.checks.values():
+            named += [given["file"]] if "file" in given else []
+            if "function" in given:
+                python = str(given["function"]).partition(":")[0]
+                named += [str(Path(python).parent / "*.py")]
+        found = (path for name in named for path in self._matching(name))
+        return list(dict.fromkeys(path.resolve() for path in found))
+
+    def _matching(self, name: str) -> list[Path]:
+        """The files of a name, whatever stands for its parts in braces."""
+        pattern = BRACES.sub("*", name)
+        if "*" not in pattern:
+            return [self.folder / name]
+        return sorted(self.folder.glob(pattern))
+
+
+def is_file(what: object) -> bool:
+    """Whether contents are a file's."""
+    return isinstance(what, str) and what.endswith(NUMPY_FILE)

@@ -1,0 +1,291 @@
+"""One point of a study's own kernel: its numbers, its launch, its arrays."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property, partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench import expressions
+from nqbench.errors import InfeasibleError, StudyError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import Buffer, KernelPlan
+from nqbench.point import Level
+from nqbench.system.suggest import suggestion
+from nqbench.workloads import KERNEL
+from nqbench.workloads.own import arrays
+from nqbench.workloads.own.block import BRACES, Block, Part, is_file
+
+MAX_BYTES: Final = 2**40
+"""Of a buffer on a device that does not say how much memory it has."""
+MAX_GRID_YZ: Final = 65_535
+"""Blocks along y or z, of every compute capability."""
+Keys = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnPlan(KernelPlan):
+    """The launch, and what the check of its answer needs: the numbers and scalars of the point by
+    name, and the shapes of the buffers."""
+
+    _: KW_ONLY
+    point: Launch
+    numbers: Mapping[str, Any]
+    shapes: Mapping[str, tuple[int, ...]]
+
+
+class Launch:
+    """What follows from the levels of a point.
+
+    An expression without a value is a ``StudyError``, one with a value that cannot be an
+    ``InfeasibleError``; both know the keys that lead to it.
+    """
+
+    def __init__(
+        self, block: Block, levels: Mapping[str, Level], device: DeviceFacts | None
+    ) -> None:
+        """``device`` is ``None`` where none is known: ``device.*`` has no value then."""
+        self.block, self.device = block, device
+        self.numbers: dict[str, Any] = dict(levels)
+        for name, text in block.values.items():  # each may read those before it
+            self.numbers[name] = plain(self.value(("values", name), text))
+
+    # Numbers and texts.
+
+    def value(self, keys: Keys, text: Any) -> Any:
+        """The value of an expression over numbers."""
+        if not isinstance(text, str):
+            return text
+        try:
+            parsed = expressions.parse(text, expressions.STUDY)
+            if self.device is not None:
+                return expressions.value_in_study(parsed, self.numbers, self.device)
+            return expressions.evaluate(
+                parsed, expressions.STUDY, self.numbers, expressions.FUNCTIONS
+            )
+        except StudyError as error:
+            raise StudyError(error.message, keys=(KERNEL, *keys)) from error
+
+    def whole(self, keys: Keys, text: Any, least: int = 1) -> int:
+        """A whole number from ``least``."""
+        found = self.value(keys, text)
+        what = next(str(key) for key in reversed(keys) if isinstance(key, str))
+        said = f"{what}: `{text}` is {short(found)}"
+        if isinstance(found, bool) or not isinstance(found, int | float) or found != found // 1:
+            said += ", not a whole number; use //, floor or ceil"
+            raise InfeasibleError(said, keys=(KERNEL, *keys))
+        if found < least:
+            raise InfeasibleError(f"{said}, but must be at least {least}", keys=(KERNEL, *keys))
+        return int(found)
+
+    def text(self, keys: Keys, text: str) -> str:
+        """A text with its parts in braces replaced: ``transpose<{tile}, {n // 2}>``."""
+
+        def filled(match: re.Match[str]) -> str:
+            return in_cuda(self.value(keys, match[1]))
+
+        return BRACES.sub(filled, text)
+
+    # The launch.
+
+    @cached_property
+    def grid(self) -> tuple[int, int, int]:
+        """Blocks along each axis."""
+        return self._geometry("grid")
+
+    @cached_property
+    def threads(self) -> tuple[int, int, int]:
+        """Threads of a block along each axis."""
+        return self._geometry("block")
+
+    @cached_property
+    def shared(self) -> int:
+        """Bytes of dynamic shared memory per block."""
+        return self.whole(("shared",), self.block.data.get("shared", 0), least=0)
+
+    def _geometry(self, key: str) -> tuple[int, int, int]:
+        given = self.block.data[key]
+        parts = given if isinstance(given, list) else [given]
+        x, y, z = [*(self.whole((key, i), part) for i, part in enumerate(parts)), 1, 1][:3]
+        return x, y, z
+
+    def check(self, device: DeviceFacts) -> None:
+        """Refuse what no such device can hold, at the line that asks for it."""
+        threads, limits = math.prod(self.threads), (device.max_grid_x, MAX_GRID_YZ, MAX_GRID_YZ)
+        where = f" of a block on {device.name}"
+        _limit("block", threads, "threads", device.max_threads_per_block, where)
+        _limit("shared", self.shared, "bytes", device.shared_per_block_optin, where)
+        for axis, blocks, most in zip("xyz", self.grid, limits, strict=True):
+            _limit("grid", blocks, f"blocks along {axis}", most, " of a grid")
+        for name in self.block.scalars:
+            self.scalar(name)
+        for name, given in self.block.arrays():
+            nbytes = math.prod(self.shape(name) or ()) * np.dtype(self.dtype(given)).itemsize
+            if nbytes > (device.memory_bytes or MAX_BYTES):
+                raise InfeasibleError(
+                    f"{name}: {nbytes} bytes are more than the memory of {device.name}",
+                    keys=(KERNEL, *self.block.keys(name)),
+                )
+
+    # Arguments.
+
+    def dtype(self, given: Part) -> str:
+        """The type of an argument's elements: ``{precision}`` stands for the level of a factor."""
+        dtype = self.text(("arguments",), str(given["dtype"]))
+        if dtype not in arrays.DTYPES:
+            hint = suggestion(dtype, arrays.DTYPES)
+            raise StudyError(f"no dtype is called {dtype!r}; {hint}", keys=(KERNEL, "arguments"))
+        return dtype
+
+    def scalar(self, name: str) -> np.generic:
+        """A scalar argument, of the exact type that the kernel takes."""
+        given, keys = self.block.scalars[name], self.block.keys(name)
+        found, form = self.value(keys, given["value"]), np.dtype(self.dtype(given))
+        said = f"`{given['value']}` is {short(found)}"
+        if isinstance(found, str) or (form.kind in "iu" and found != found // 1):
+            raise StudyError(f"{said}, no {form}", keys=(KERNEL, *keys))
+        if form.kind in "iu":
+            limits = np.iinfo(form)
+            if not limits.min <= found <= limits.max:
+                raise StudyError(f"{said}, too large for {form}", keys=(KERNEL, *keys))
+            found = int(found)
+        made: np.generic = form.type(found)
+        return made
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of an array; ``None`` if it is that of its contents."""
+        given, keys = dict(self.block.arrays())[name], self.block.keys(name)
+        if "shape" in given:
+            parts = enumerate(given["shape"])
+            return tuple(self.whole((*keys, "shape", i), part) for i, part in parts)
+        if "length" not in given:
+            return None
+        return (self.whole((*keys, "length"), given["length"]),)
+
+    def contents(self, kept: arrays.Kept, known: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        """The arrays that have contents (other than zeros), each read-only and in its shape.
+        ``known`` are the numbers and scalars that they may read."""
+        made: dict[str, NDArray[Any]] = {}
+        for name, given in self.block.arrays():
+            what = given.get("contents")
+            if what is None or (what == "zeros" and name in self.block.buffers):
+                continue
+            every = {**known, **made}
+            form = ("contents", name, self.shape(name), self.dtype(given))
+            array = partial(self._array, name, given, every)
+            made[name] = kept.get(form, self._read_by(str(what), every), array)
+        return made
+
+    def _read_by(self, what: str, known: Mapping[str, Any]) -> Sequence[Any]:
+        """What the contents of an array follow from, besides its description."""
+        if what in arrays.STANDARD:
+            return []
+        if is_file(what):
+            return [self.text(("arguments",), what)]
+        return [known[name] for name in sorted(arrays.names_in(what)) if name in known]
+
+    def _array(self, name: str, given: Part, known: Mapping[str, Any]) -> NDArray[Any]:
+        what, dtype, shape = str(given["contents"]), self.dtype(given), self.shape(name)
+        seed = [int(given.get("seed", 0)), *name.encode()]  # two buffers are not alike
+        count = None if shape is None else math.prod(shape)
+        try:
+            if is_file(what):
+                found = self.load(what, dtype, count)
+            else:
+                found = arrays.made(what, dtype, count, seed, known)
+        except StudyError as error:
+            raise StudyError(f"'{name}': {error.message}") from error
+        return found.reshape(shape) if shape else found
+
+    def load(self, name: str, dtype: str, count: int | None) -> NDArray[Any]:
+        """The array of a .npy file. Raises ``StudyError`` if it cannot be read or does not fit."""
+        file = self.text(("arguments",), name)
+        try:
+            found = np.load(self.block.folder / file, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise StudyError(f"{file} cannot be read: {reason}") from error
+        return arrays.fitted(found, dtype, count, f"{file} has")
+
+    # The plan.
+
+    def plan(self, kept: arrays.Kept, device: DeviceFacts, about: Mapping[str, Any]) -> OwnPlan:
+        """The launch with its arrays."""
+        data = self.block.data
+        scalars = {name: self.scalar(name) for name in self.block.scalars}
+        known = {**scalars, **self.numbers}
+        made = self.contents(kept, known)
+        shapes = {name: self.shape(name) or made[name].shape for name in self.block.buffers}
+        options = [self.text(("options",), option) for option in data.get("options", ())]
+        macros = data.get("macros", {}).items()
+        options += [f"-D{n}={in_cuda(self.value(('macros', n), text))}" for n, text in macros]
+        file = self.text(("source",), data["source"])
+        source = self.block.folder / file
+        if not source.is_file():
+            raise StudyError(f"there is no file {file}")
+        return OwnPlan(
+            source=source,
+            entry=self.text(("entry",), data["entry"]),
+            arguments=tuple(scalars.get(name, name) for name in self.block.arguments),
+            grid=self.grid,
+            block=self.threads,
+            shared_bytes=self.shared,
+            options=tuple(options),
+            include=tuple(self.block.folder / name for name in data.get("include", ())),
+            symbols={name: made[name] for name in self.block.variables},
+            cooperative=bool(data.get("cooperative", False)),
+            buffers=tuple(
+                self._buffer(name, math.prod(shapes[name]), made.get(name), device)
+                for name in self.block.buffers
+            ),
+            about=about,
+            point=self,
+            numbers=known,
+            shapes=shapes,
+        )
+
+    def _buffer(
+        self, name: str, length: int, data: NDArray[Any] | None, device: DeviceFacts
+    ) -> Buffer:
+        """A checked buffer with contents is put back before every launch. The simulator also
+        returns the others that have contents: a kernel must not change them unnoticed."""
+        given = self.block.buffers[name]
+        checked = name in self.block.checks
+        restore = data is not None and (checked or bool(given.get("restore", False)))
+        watched = device.kind == "sim" and data is not None and not restore
+        return Buffer(
+            name,
+            self.dtype(given),
+            length,
+            data=data,
+            zero=str(given.get("contents")) == "zeros",
+            restore=restore,
+            output=checked or watched,
+        )
+
+
+def _limit(key: str, found: int, what: str, most: int, where: str) -> None:
+    if found > most:
+        said = f"{key}: {found} {what} are more than the {most}{where}"
+        raise InfeasibleError(said, keys=(KERNEL, key))
+
+
+def plain(found: Any) -> Any:
+    """A whole number as one."""
+    return int(found) if isinstance(found, float) and found.is_integer() else found
+
+
+def short(found: Any) -> str:
+    """A number for a sentence."""
+    return f"{found:g}" if isinstance(found, float) else str(found)
+
+
+def in_cuda(found: Any) -> str:
+    """A value as C++ has it."""
+    return str(found).lower() if isinstance(found, bool) else str(plain(found))
