@@ -253,7 +253,7 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
         ("bottleneck", "ceilings.copy", "--n", "256", "-d", "sim:mini", "--out", f"{name}-b"),
         ("reproduce", "zhang2011", "--recorded", "--out", name),
         ("export", name, "-f", "csv", "--out", f"{name}.csv"),
-        ("claims", name, "--paper", "zhang2011"),
+        ("claims", name, "--paper", "tanaka2011"),
     ):
         done = call(*words, cwd=tmp_path)
         refused = words[0] in ("reproduce", "claims")  # nothing of that paper is recorded here
