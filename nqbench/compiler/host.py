@@ -23,7 +23,6 @@ from nqbench.errors import CompileError
 
 ROUNDS: Final = 24
 """Compilations before an error counts as final: each may hide others."""
-_LABELS: Final = re.compile(r"(?:\s*(?:public|private|protected)\s*:)+\s*")
 HOST_HEADER: Final = 20
 """Errors from which a header without any code of the device is taken to be the host's: NVRTC tells
 100 at a time, and the headers of OpenGL would have thousands."""
@@ -52,6 +51,7 @@ _TYPE: Final = re.compile(
 )
 _OPERATOR: Final = re.compile(r"\boperator\s*[^\w\s(]*$")
 _ATTRIBUTES: Final = re.compile(r"(?:__\w+__|alignas)\s*\([^()]*\)")
+_LABELS: Final = re.compile(r"(?:\s*(?:public|private|protected)\s*:)+\s*")
 _DECLARED: Final = re.compile(
     r"(?!\s*(?:template\s+)?(?:typedef|using|struct|class|union|enum)\b)"
     r"[^()]*\w[\s*&]+[\w:~]+\s*\((?!\s*[\d'\"]).*\)[^()]*",
@@ -279,6 +279,7 @@ class DevicePart:
         """Leave out the pieces with errors, but for the kernel; ``False`` if there are none."""
         dropped = self._empty(error)
         errors = Counter(name for name, *_ in error.errors)
+        bad: list[tuple[_File, Collection[Piece]]] = []
         for name, line, text in error.errors:
             file = self.files.get(name)
             if file is None:
@@ -292,15 +293,16 @@ class DevicePart:
             if piece.device and self.entry.search(file.text, piece.start, piece.end):
                 continue  # maybe only for what its errors follow from
             hosts = errors[name] > HOST_HEADER and not any(p.device for p in file.pieces)
-            file.gone.update(file.pieces if hosts else (self._part(file, piece, line),))
-            dropped = True
-        return dropped
+            bad.append((file, file.pieces if hosts else (self._part(file, piece, line),)))
+        for file, gone in bad:
+            file.gone.update(gone)
+        return dropped or bool(bad)
 
     def _part(self, file: _File, whole: Piece, line: int) -> Piece:
         """What to leave out of a piece with an error: of a class with code of the device, one
         member of the host; else all."""
         found = members(file.text, whole, self.marks)
-        here = [m for m in found if m.first_line <= line <= m.last_line]
+        here = [m for m in found if m.first_line <= line <= m.last_line and m not in file.gone]
         if any(m.device for m in found) and here and here[-1].function and not here[-1].device:
             return here[-1]
         return whole
