@@ -1,14 +1,20 @@
-"""What a compiled kernel uses: registers, stack and spills, read from the assembler's log."""
+"""What a compiled kernel uses: registers, stack and spills, read from the assembler's log; and the
+sizes of its parameters, read from the cubin."""
 
 from __future__ import annotations
 
 import re
+import struct
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from nqbench.compiler.compile import Compiled
 from nqbench.errors import CompileError
+from nqbench.plan import Kernel
 
+_SIZED, _PARAMETER = 4, 0x17
 _ENTRY: Final = re.compile(r"Compiling entry function '([^']+)'")
 _STACK: Final = re.compile(
     r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
@@ -80,3 +86,60 @@ def _section(log: str, symbol: str) -> list[str]:
 def _first(pattern: re.Pattern[str], text: str) -> int:
     found = pattern.search(text)
     return int(found.group(1)) if found else 0
+
+
+def check_arguments(kernel: Kernel, compiled: Compiled) -> None:
+    """Refuse arguments that do not fit the parameters of a cubin's kernel: a GPU would not notice.
+
+    Raises ``CompileError``, as the source is the first place to look at.
+    """
+    takes = parameter_sizes(compiled)
+    gives = tuple(
+        8 if isinstance(one, str) else np.dtype(one.dtype).itemsize for one in kernel.arguments
+    )
+    where = f"{kernel.source.name}: kernel {kernel.entry}"
+    if takes is None or takes == gives:
+        return
+    if len(takes) != len(gives):
+        raise CompileError(f"{where} takes {len(takes)} arguments, but {len(gives)} are given")
+    number = next(i for i, pair in enumerate(zip(takes, gives, strict=True)) if pair[0] != pair[1])
+    raise CompileError(
+        f"{where}: argument {number + 1} has {gives[number]} bytes, but the kernel's parameter has"
+        f" {takes[number]}"
+    )
+
+
+def parameter_sizes(compiled: Compiled) -> tuple[int, ...] | None:
+    """Bytes of each parameter of a cubin's kernel; ``None`` if the cubin does not say.
+
+    The section ``.nv.info.KERNEL`` is a list of attributes: a byte of form, a byte of kind, and 2
+    bytes, which in form 4 are the length of the value. A parameter's value has its number in bytes
+    4 and 5, and its size in the upper 14 bits of the last word.
+    """
+    image = compiled.image
+    try:
+        start, length = _section_at(image, f".nv.info.{compiled.symbol}")
+        found: dict[int, int] = {}
+        at, end = start, start + length
+        while at < end:
+            form, kind, size = struct.unpack_from("<BBH", image, at)
+            at += 4
+            if (form, kind) == (_SIZED, _PARAMETER):
+                _, number, _, flags = struct.unpack_from("<IHHI", image, at)
+                found[number] = flags >> 18
+            at += size if form == _SIZED else 0
+        return tuple(found[number] for number in range(len(found)))
+    except (struct.error, ValueError, LookupError):
+        return None
+
+
+def _section_at(image: bytes, name: str) -> tuple[int, int]:
+    """Offset and length of an ELF file's section. Raises ``LookupError`` if there is none."""
+    (table,) = struct.unpack_from("<Q", image, 0x28)
+    size, count, names = struct.unpack_from("<HHH", image, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQ", image, table + i * size) for i in range(count)]
+    for label, _, _, _, start, length in sections:
+        begin = sections[names][4] + label
+        if image[begin : image.index(b"\0", begin)] == name.encode():
+            return start, length
+    raise LookupError(name)

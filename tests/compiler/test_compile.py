@@ -7,8 +7,10 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nqbench.compiler import nvrtc
@@ -17,10 +19,13 @@ from nqbench.compiler.compile import (
     Compiled,
     CompileRequest,
     compile_cubin,
+    compile_kernel,
     compile_many,
     compile_ptx,
 )
+from nqbench.compiler.resources import check_arguments, parameter_sizes
 from nqbench.errors import CompileError, DeviceUnavailable
+from nqbench.plan import KernelPlan
 from nqbench.system.files import CACHE_ENVIRONMENT
 
 KERNEL = """\
@@ -282,3 +287,24 @@ def test_a_missing_compiler_is_a_sentence_with_the_command(
 
 def test_compiler_version_has_a_build_number() -> None:
     assert len(nvrtc.compiler_version().split(".")) == 3
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
+def test_arguments_must_fit_the_parameters(tmp_path: Path, arch: str) -> None:
+    source = tmp_path / "many.cu"
+    source.write_text(
+        "struct Three { int a, b, c; };\n"
+        'extern "C" __global__ void many(char a, double* b, short c, Three d, float e)\n'
+        "{ b[0] = a + c + d.c + e; }\n"
+    )
+    three = np.zeros(1, "i4, i4, i4")[0]
+    right = (np.int8(1), "b", np.int16(2), three, np.float32(3))
+    plan = KernelPlan(source, "many", right, (1, 1, 1), (1, 1, 1))
+    compiled = compile_kernel(plan, arch)
+    assert parameter_sizes(compiled) == (1, 8, 2, 12, 4)
+    check_arguments(plan, compiled)
+    with pytest.raises(CompileError, match="many takes 5 arguments, but 4 are given"):
+        check_arguments(replace(plan, arguments=right[:4]), compiled)
+    with pytest.raises(CompileError, match=r"argument 5 has 8 bytes, but .* parameter has 4"):
+        check_arguments(replace(plan, arguments=(*right[:4], np.float64(3))), compiled)
+    assert parameter_sizes(replace(compiled, image=compiled.image[:500])) is None

@@ -15,12 +15,13 @@ def compile_point(request: CompileRequest) -> Measurement:
     The status is ``compile_error`` with the compiler's message, or ``ok``.
     """
     from nqbench.compiler.compile import compile_kernel
+    from nqbench.compiler.resources import check_arguments
 
     point, facts = request.point, request.facts
     try:
         plan = workload_of(point).plan(point.configuration, point.system, facts)
         for kernel in kernels_of(plan).values():
-            compile_kernel(kernel, facts.arch)
+            check_arguments(kernel, compile_kernel(kernel, facts.arch))
     except CompileError as error:
         return Measurement(status="compile_error", reason=str(error))
     except InfeasibleError as error:
