@@ -290,8 +290,10 @@ class DevicePart:
             piece = file.at(line)
             if piece is None or piece in file.gone:
                 continue
-            if piece.device and self.entry.search(file.text, piece.start, piece.end):
-                continue  # maybe only for what its errors follow from
+            body = file.text.find("{", piece.start, piece.end)
+            head = piece.start, piece.end if body < 0 else body
+            if piece.device and self.entry.search(file.text, *head):
+                continue  # the kernel: its errors may follow from others
             hosts = errors[name] > HOST_HEADER and not any(p.device for p in file.pieces)
             bad.append((file, file.pieces if hosts else (self._part(file, piece, line),)))
         for file, gone in bad:

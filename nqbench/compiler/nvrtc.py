@@ -24,10 +24,13 @@ _SUMMARY: Final = re.compile(r"\d+ errors? detected in the compilation of")
 _PLACE: Final = re.compile(r"\s*(.+?)\((\d+)\): (?:catastrophic )?error.*")
 LEAN_GROUPS: Final = "-D_CG_LIMIT_INCLUDED_DEPENDENCIES"
 """Keeps cooperative_groups.h from including CUDA's C++ library: 0.3 s instead of 5."""
-_TEXTURES: Final = "texture is not a template"
-_NO_TEXTURES: Final = (
-    "texture references are not in CUDA 12 and later; use loads or texture objects"
-)
+_EXPLAINED: Final = {
+    "texture is not a template": "texture references are not in CUDA 12 and later; use loads or"
+    " texture objects",
+    "the required runtime APIs are not declared": "kernels that launch kernels run only as plans"
+    " with device_launch, and not in the simulator",
+}
+"""What NVRTC says, and what it means."""
 _NAME_MAP: Final = "__nv_name_map"  # NVRTC's name for the file in which it resolves entries
 
 
@@ -216,7 +219,8 @@ def _refusal(program: Program, status: Any, log: str) -> str:
 def sentence(program: Program, errors: list[str]) -> str:
     """What is wrong with a program, by the first errors."""
     errors = [_without_folders(program, line) for line in errors]
-    errors = [line.replace(_TEXTURES, f"{_TEXTURES} ({_NO_TEXTURES})") for line in errors]
+    for text, meaning in _EXPLAINED.items():
+        errors = [line.replace(text, f"{text} ({meaning})") for line in errors]
     shown = "; ".join(errors[:_SHOWN_ERRORS])
     more = len(errors) - _SHOWN_ERRORS
     return f"{_where(program)}: {shown}" + (f"; and {more} more errors" if more > 0 else "")

@@ -78,6 +78,10 @@ def test_include_folders_are_searched_and_watched(tmp_path: Path) -> None:
 
 
 BROKEN = {
+    "a kernel that launches one": (
+        "__global__ void n() {}\n__global__ void k(int* out) { n<<<1, 1>>>(); }\n",
+        r"k\.cu\(2\): error: device-side .* \(kernels that launch kernels run only as plans",
+    ),
     "a missing header is named": (
         '#include "sizes.h"\n__global__ void k(int* out) { out[0] = SIZE; }\n',
         r'k\.cu\(2\): error: identifier "SIZE" is undefined.*empty: k\.cu\(1\): sizes\.h',
@@ -109,7 +113,8 @@ def test_an_error_keeps_its_line(case: str, tmp_path: Path) -> None:
 def test_a_kernel_does_not_need_its_neighbours(tmp_path: Path) -> None:
     text = (
         "texture<float> t;\n__global__ void other(float* a) { a[0] = tex1Dfetch(t, 0); }\n"
-        "__global__ void k(int* out) { out[threadIdx.x] = 5; }\nint main() {}\n"
+        "__global__ void k(int* out) { out[threadIdx.x] = 5; }\n"
+        "__global__ void parent(int* a) { k<<<1, 32>>>(a); }\nint main() {}\n"
     )
     plan = plan_of(tmp_path / "k.cu", text)
     assert set(outputs(plan)["out"]) == {5}
