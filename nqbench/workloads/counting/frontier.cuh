@@ -90,14 +90,16 @@ template <class P> struct Walk<P, Symmetry::full> {
     }
 };
 
-// The rows to come back to, in a frame; a cursor is where the next one goes.
+// The rows to come back to, in a frame; a cursor is where the next one goes, and moves with it.
 template <class P, class F> struct Stack {
     static constexpr int kStep = F::kStep;
     using Cursor = int;
     F& frame;
 
     __device__ Cursor bottom() const { return frame.row(P::kFirstRow); }
-    __device__ void push_if(bool stored, Cursor cursor, const Node& node) {
+    __device__ void push_if(bool stored, Cursor& top, const Node& node) {
+        const Cursor cursor = top;
+        top += stored ? kStep : 0;
         if (!stored) return;
         if constexpr (P::kStorage == Storage::vector) {
             frame.store_row(cursor, {node.open, node.left, node.right, node.candidates});
@@ -108,7 +110,8 @@ template <class P, class F> struct Stack {
             frame.template store<kFree>(cursor, node.candidates);
         }
     }
-    __device__ void pop_if(bool loaded, Cursor cursor, Node& node) {
+    __device__ void pop_if(bool loaded, Cursor& top, Node& node) {
+        const Cursor cursor = top -= loaded ? kStep : 0;
         if (!loaded) return;
         if constexpr (P::kStorage == Storage::vector) {
             const uint4 words = frame.load_row(cursor);
@@ -128,19 +131,22 @@ template <class P, class F> struct PredicatedStack {
     F& frame;
 
     __device__ Cursor bottom() const { return frame.address(frame.row(P::kFirstRow)); }
-    __device__ void push_if(bool stored, Cursor cursor, const Node& node) {
+    __device__ void push_if(bool stored, Cursor& top, const Node& node) {
         asm volatile(
-            "{ .reg .pred stored; setp.ne.u32 stored, %0, 0;"
-            " @stored st.shared.v4.u32 [%1], {%2, %3, %4, %5}; }" ::"r"(unsigned(stored)),
-            "r"(cursor), "r"(node.open), "r"(node.left), "r"(node.right), "r"(node.candidates)
+            "{ .reg .pred stored; setp.ne.u32 stored, %1, 0;"
+            " @stored st.shared.v4.u32 [%0], {%2, %3, %4, %5}; @stored add.u32 %0, %0, %6; }"
+            : "+r"(top)
+            : "r"(unsigned(stored)), "r"(node.open), "r"(node.left), "r"(node.right),
+              "r"(node.candidates), "n"(kStep)
             : "memory");
     }
-    __device__ void pop_if(bool loaded, Cursor cursor, Node& node) {
+    __device__ void pop_if(bool loaded, Cursor& top, Node& node) {
         asm volatile(
             "{ .reg .pred loaded; setp.ne.u32 loaded, %5, 0;"
-            " @loaded ld.shared.v4.u32 {%0, %1, %2, %3}, [%4]; }"
-            : "+r"(node.open), "+r"(node.left), "+r"(node.right), "+r"(node.candidates)
-            : "r"(cursor), "r"(unsigned(loaded))
+            " @loaded sub.u32 %4, %4, %6; @loaded ld.shared.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+            : "+r"(node.open), "+r"(node.left), "+r"(node.right), "+r"(node.candidates),
+              "+r"(top)
+            : "r"(unsigned(loaded)), "n"(kStep)
             : "memory");
     }
 };
@@ -157,6 +163,7 @@ template <class P, class F> struct StackOf<P, F, true> {
 
 // The lanes of this warp: the last one of a block may be short.
 template <class P> __device__ __forceinline__ unsigned warp_members() {
+    if constexpr (P::kBlockSize % 32 == 0) return ~0u;
     const unsigned before = threadIdx.x / 32 * 32;
     const unsigned lanes = min(P::kBlockSize - before, 32u);
     return lanes == 32 ? ~0u : (1u << lanes) - 1u;
@@ -194,16 +201,22 @@ template <class P, class F, class Probe> struct Lane {
         source.probe.job_ends();
         return source.feed.next(job);
     }
-    __device__ void push_if(bool stored) {
-        rows.push_if(stored, top, node);
-        top += stored ? Rows::kStep : 0;
-    }
+    __device__ void push_if(bool stored) { rows.push_if(stored, top, node); }
     // Back to the last row stored; false if there is none.
-    __device__ bool pop_if(bool dead) {
-        const bool stored = dead && top != bottom;
-        top -= stored ? Rows::kStep : 0;
+    __device__ bool pop() {
+        const bool stored = top != bottom;
         rows.pop_if(stored, top, node);
-        return stored || !dead;
+        return stored;
+    }
+    // The same for lanes where `dead`: a row without candidates below the stack (one row is to spare,
+    // since the last one is never stored) saves comparing cursors.
+    __device__ void guard() {
+        rows.push_if(true, bottom, {0, 0, 0, 0});
+        top = bottom;
+    }
+    __device__ bool pop_guarded_if(bool dead) {
+        rows.pop_if(dead, top, node);
+        return node.candidates != 0;
     }
 };
 
@@ -250,7 +263,7 @@ __device__ typename P::Counter search_by_branches(F& frame, Source<P, Probe>& so
                 dead = !stands && !again;
             }
         }
-        if (dead && !lane.pop_if(true) && !(lane.next() && lane.begin())) break;
+        if (dead && !lane.pop() && !(lane.next() && lane.begin())) break;
     }
     return count;
 }
@@ -263,20 +276,24 @@ __device__ typename P::Counter search_by_predicates(F& frame, Source<P, Probe>& 
     typename P::Counter count = 0;
     Lane<P, F, Probe> lane(frame, source);
     const unsigned members = warp_members<P>();
+    lane.guard();
     bool busy = source.feed.first(lane.job) && lane.begin();
     if (!busy) lane.idle();
     if (!__any_sync(members, busy)) return count;
     for (;;) {
-        if (busy) source.probe.iteration(true);
+        if (busy) {
+            source.probe.iteration(true);
+        }
         bool stands;
         const Node child = place_lowest<P>(lane, stands, count);
         const bool again = lane.node.candidates != 0;
         lane.push_if(again && (stands || !kStays));
         if (stands || !kStays) lane.node = child;
-        const bool found = lane.pop_if(!stands && !(kStays && again));
-        if (__any_sync(members, !found && busy)) {
-            if (!found && busy) {
-                busy = lane.next() && lane.begin();
+        const bool found = lane.pop_guarded_if(!stands && !(kStays && again));
+        if (__any_sync(members, !found)) {
+            if (!found) {
+                lane.top = lane.bottom;
+                busy = busy && lane.next() && lane.begin();
                 if (!busy) lane.idle();
             }
             if (!__any_sync(members, busy)) break;

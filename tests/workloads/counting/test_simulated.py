@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from nqbench.devices.base import Device
+from nqbench.plan import Buffer, KernelPlan
 from nqbench.point import Level
-from nqbench.workloads.counting import WORKLOAD
+from nqbench.workloads.counting import WORKLOAD, border
 from nqbench.workloads.counting.factors import FRONTIER_LOOPS
 from nqbench.workloads.counting.known import SOLUTIONS
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
@@ -66,6 +71,50 @@ def test_one_eighth_is_walked_once(simulator: Device, loop: str) -> None:
     else:
         # A last row may hold a queen too far from a corner, which only her weight rules out.
         assert queens <= found < 1.01 * queens
+
+
+def random_jobs(n: int, depth: int, count: int) -> NDArray[np.uint32]:
+    """Placements of ``depth`` rows by chance, as jobs of one eighth of the tree."""
+    draw = random.Random(n)
+    words: list[int] = []
+    while len(words) < 3 * count:
+        distance = draw.randrange(n // 3, (n + 1) // 2 - 1)
+        columns, left, right, tied = 1 << distance, 2 << distance, 1 << distance >> 1, 0
+        for row in range(1, depth):
+            free = border.allowed(n, distance, row) & ~(columns | left | right)
+            choices = [1 << column for column in range(n) if free >> column & 1]
+            if not choices:
+                break
+            queen = draw.choice(choices)
+            tied += border.ties(n, distance, row, queen)
+            columns, left, right = columns | queen, (left | queen) << 1, (right | queen) >> 1
+        else:
+            words += [columns | tied << border.SHIFT]
+            words += [left & (1 << n) - 1 | distance << border.SHIFT, right]
+    return np.array(words, np.uint32)
+
+
+@pytest.mark.parametrize("n", [25, 26, 27])
+@pytest.mark.parametrize("loop", ["irrc", "siblings", "predicated", "lookahead"])
+def test_some_subtrees_of_the_widest_boards(simulator: Device, n: int, loop: str) -> None:
+    """The same weights as on the CPU; from 26 columns on, no word has room for the row's number."""
+    jobs, depth = random_jobs(n, n - 13, 64), n - 13
+    given: dict[str, Level] = {"n": n, "depth": 2, "rows": "n", "loop": loop, "symmetry": "full"}
+    factors = WORKLOAD.resolve(given | {"block_size": 64}, None, simulator.facts).factors
+    made = WORKLOAD.plan(factors, None, simulator.facts)
+    assert isinstance(made, KernelPlan)
+    plan = replace(
+        made,
+        entry=made.entry.replace(f"Policy<{n}, 2,", f"Policy<{n}, {depth},"),
+        arguments=("jobs", np.uint32(64), *made.arguments[2:]),
+        buffers=(Buffer("jobs", "uint32", jobs.size, data=jobs), *made.buffers[1:]),
+        grid=(1, 1, 1),
+    )
+    with simulator.prepare(plan) as prepared:
+        prepared.launch()
+        found = int(prepared.fetch()["results"][0])
+    assert found == border.weights_of_jobs(n, depth, jobs, 0, 64)
+    assert found > 0
 
 
 @pytest.mark.parametrize(
