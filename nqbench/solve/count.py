@@ -7,7 +7,9 @@ compared with A000170.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nqbench.errors import DeviceError, InfeasibleError, StudyError, WrongAnswer
@@ -24,6 +26,7 @@ CPU: Final = "cpu"
 ON_CPU: Final = "cpu.frontier_multicore"
 MIN_KERNEL_N: Final = 5
 MAX_N: Final = 27
+MIN_LOGGED_N: Final = 8
 TRIAL_STEP: Final = 3
 """The trial board is this much smaller than N: about 1/200 of the work, yet a real launch."""
 MAX_TRIAL_N: Final = 16
@@ -73,13 +76,18 @@ def choose(spec: str) -> Choice:
     return choice
 
 
-def count_solutions(n: int, spec: str) -> Count:
-    """Count the placements of ``n`` queens (1 to 27) on the device ``spec``."""
+def count_solutions(n: int, spec: str, log: Path | None = None) -> Count:
+    """Count the placements of ``n`` queens (1 to 27) on the device ``spec``.
+
+    ``log``: a file of finished parts, on the CPU (``chunks.count_in_chunks``).
+    """
     from nqbench.devices.registry import open_device
     from nqbench.workloads import get
 
     check_size(n)
     spec = choose(spec).spec
+    if log is not None:
+        return _logged(n, spec, log)
     if n < MIN_KERNEL_N or spec == CPU:
         return _finish(open_device(CPU), n, ON_CPU, {})
     device = open_device(spec)
@@ -140,6 +148,28 @@ def _finish(device: Device, n: int, name: str, extra: dict[str, Level]) -> Count
     took = f"{_part(name)} {found.kernel_s:.4g} s" if found.kernel_s is not None else "simulated"
     how = f"{name} on {device.spec}, {took}, {found.wall_s:.3g} s in all; equal to OEIS A000170"
     return Count(n, found.answer, how, found.kernel_s)
+
+
+def _logged(n: int, spec: str, log: Path) -> Count:
+    from nqbench.solve.chunks import count_in_chunks
+    from nqbench.workloads.counting.known import SOLUTIONS
+
+    if spec != CPU or n < MIN_LOGGED_N:
+        raise StudyError(
+            f"--log is for long counts on the CPU, of {MIN_LOGGED_N} queens or more; use"
+            " --device cpu, or leave it out"
+        )
+    started = time.perf_counter()
+    found = count_in_chunks(n, log)
+    took = time.perf_counter() - started
+    if found.solutions != SOLUTIONS[n]:
+        raise WrongAnswer(
+            f"{log} sums up to {found.solutions} for n={n}, but {SOLUTIONS[n]} is right: do not"
+            " trust this file or the computers that wrote it"
+        )
+    had = f", {found.resumed} of them from {log}" if found.resumed else ""
+    how = f"{found.chunks} chunks on cpu{had}, {took:.3g} s; equal to OEIS A000170"
+    return Count(n, found.solutions, how, None)
 
 
 def _part(system: str) -> str:
