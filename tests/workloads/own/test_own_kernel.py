@@ -105,10 +105,13 @@ def study_with(folder: Path, changes: dict[str, Any], name: str = "scale") -> Pa
     return path
 
 
-def measured(folder: Path, changes: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The study's run in the simulator, with the status and the reason of its last record."""
+def measured(
+    folder: Path, changes: dict[str, Any] | None = None, device: str = "sim:mini"
+) -> dict[str, Any]:
+    """The study's run, with the status and the reason of its last record."""
     study = load_study(study_with(folder, changes or {}))
-    outcome = run_study(study, "sim:mini", folder / "run", isolate=False, expand=expand)
+    isolate = device != "sim:mini"
+    outcome = run_study(study, device, folder / "run", isolate=isolate, expand=expand)
     records = read_records(folder / "run").records
     return {"counts": outcome.counts, "reason": records[-1].reason, "records": records}
 

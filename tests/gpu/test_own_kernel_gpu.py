@@ -1,0 +1,67 @@
+"""Kernels from YAML alone on a real GPU: the studies that the simulator runs too."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.measure.runner import run_study
+from nqbench.study import expand, load_study
+from tests.workloads.own.test_own_kernel import CHECK, RIGHT, SOURCE, WRONG, measured
+
+if TYPE_CHECKING:
+    from nqbench.devices.cuda.device import CudaDevice
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "transpose"
+QUICK = {"measure": {"rounds": 1, "budget": "200ms"}}
+SAID = ("tolerance", "function", "no such entry", "reference", "too many contents")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers" / "factor.cuh").write_text("#pragma once\n")
+    (tmp_path / "scale.cu").write_text(SOURCE)
+    (tmp_path / "check.py").write_text(CHECK)
+    return tmp_path
+
+
+@pytest.mark.parametrize("changes", RIGHT.values(), ids=RIGHT)
+def test_it_runs_and_is_right(device: CudaDevice, folder: Path, changes: dict[str, Any]) -> None:
+    found = measured(folder, changes | QUICK, device.spec)
+    assert set(found["counts"]) == {"ok"}, found["reason"]
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_goes_wrong_is_a_status(device: CudaDevice, folder: Path, name: str) -> None:
+    changes, said = WRONG[name]
+    found = measured(folder, changes | QUICK, device.spec)
+    assert "ok" not in found["counts"]
+    assert said.partition("[")[0].rstrip("\\") in found["reason"]
+
+
+def test_arguments_of_the_wrong_size_are_refused(device: CudaDevice, folder: Path) -> None:
+    changes = {"kernel/arguments/alpha/dtype": "float64"}
+    found = measured(folder, changes | QUICK, device.spec)
+    assert set(found["counts"]) == {"compile_error"}
+    assert "argument 5 has 8 bytes, but the kernel's parameter has 4" in found["reason"]
+
+
+def test_the_transpose_has_a_rate(device: CudaDevice, tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path / "transpose")
+    path = tmp_path / "transpose" / "transpose.yaml"
+    text = path.read_text().replace("[4096, 8192]", "[1024]")
+    path.write_text(text + "measure: {rounds: 2, budget: 400ms}\n")
+    outcome = run_study(load_study(path), device.spec, tmp_path / "run", expand=expand)
+    assert outcome.counts == {"ok": 12}
+    data = load_dataset(tmp_path / "run")
+    for point in data.points:
+        (time,) = data.quantities()
+        rate, seconds = point.estimate(data.quantity("GB/s")), point.estimate(time)
+        assert rate is not None
+        assert seconds is not None
+        assert rate.value == pytest.approx(8 * 1024**2 / seconds.value / 1e9, rel=1e-3)
