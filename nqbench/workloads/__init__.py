@@ -137,11 +137,15 @@ class Outside:
 def bring(outside: Outside) -> Workload:
     """Make a study's workload known to this process; :func:`get` finds it from then on.
 
-    The study's folder is searched for modules, after all others. Raises ``StudyError``.
+    The study's folder is searched for modules of its own Python files, after all others. Raises
+    ``StudyError``.
     """
     folder, name = outside.folder, outside.workload
     if ":" in name:
         _outside[name] = outside
+        if folder not in sys.path:
+            sys.path.append(folder)  # last: no file there stands in for a library
+            invalidate_caches()
     if outside.kernel is not None:
         own = of_block(outside.study, outside.kernel, Path(folder))
         _brought[own.name] = own
@@ -154,9 +158,6 @@ def bring(outside: Outside) -> Workload:
             said = f"workload {name!r} cannot be loaded: {error.message}"
             raise StudyError(said) from error
         _brought[name] = _object(name, module, attribute)
-    elif colon and folder not in sys.path:
-        sys.path.append(folder)
-        invalidate_caches()
     return get(name)
 
 

@@ -26,7 +26,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     """The tutorial's workload as a file beside a study."""
     before, path = set(sys.modules), [*sys.path]
     (tmp_path / "signs.cu").write_text(FILES["nqbench/workloads/signs/signs.cu"])
-    (tmp_path / "own_signs.py").write_text(MODULE)
+    (tmp_path / "own_signs.py").write_text(MODULE + "\nimport own_helper\n")
+    (tmp_path / "own_helper.py").write_text("")
     (tmp_path / "own_broken.py").write_text("import math\n\nX = math.sqrt(-1)\n")
     yield tmp_path
     for name in set(sys.modules) - before:
@@ -48,7 +49,7 @@ def study(folder: Path, workload: str) -> Path:
 def test_it_is_found_beside_the_study_by_workers_too(folder: Path, workload: str) -> None:
     for edited in (False, True):
         if edited:
-            (folder / "own_signs.py").write_text(MODULE + "\n")
+            (folder / "own_helper.py").write_text("\n")
         loaded = load_study(study(folder, workload))
         outcome = run_study(loaded, "sim:mini", folder / "run", expand=expand)
         assert outcome.counts == {"ok": 8}
