@@ -11,6 +11,7 @@ from nqbench.analysis.limits.ceilings import CEILINGS
 from nqbench.facts import DeviceFacts
 from nqbench.point import Point
 from nqbench.study import REPORT_KINDS, expand, load_study
+from nqbench.workloads.counting.factors import FRONTIER_LOOPS
 from tests.study.fake import CPU, H100, TURING
 
 FOLDER = Path(__file__).parents[2] / "configs"
@@ -73,6 +74,16 @@ def test_ceilings(facts: DeviceFacts) -> None:
     found = [p for group in points("ceilings", facts).values() for p in group]
     assert {p.factors["operation"] for p in found} == set(CEILINGS)
     assert not any(p.skip for p in found)
+
+
+@pytest.mark.parametrize("facts", [TURING, H100], ids=lambda facts: facts.kind)
+def test_frontier(facts: DeviceFacts) -> None:
+    sweeps = points("frontier", facts)
+    loops = {p.factors["loop"] for p in sweeps["loops"]}
+    assert loops == set(FRONTIER_LOOPS)
+    assert {p.factors["symmetry"] for p in sweeps["symmetry"]} == {"none", "mirror", "full"}
+    skipped = [p for group in sweeps.values() for p in group if p.skip]
+    assert all(p.sweep == "launch" and "shared memory" in p.skip for p in skipped)
 
 
 @pytest.mark.parametrize("name", ["quick", "scaling"])
