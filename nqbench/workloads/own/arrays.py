@@ -80,7 +80,8 @@ DRAWS: Final = _words(
 PLAIN: Final[Mapping[str, Callable[..., Any]]] = {
     **{"abs": abs, "float": float, "int": int, "len": len, "max": max, "min": min, "round": round},
 }
-_WORDS: Final = {"True": True, "False": False, "None": None}
+_OBJECTS: Final = ("object", "o", "str", "bytes")
+"""Types that hold Python's objects and texts."""
 _BINARY: Final[Mapping[type[ast.AST], Callable[[Any, Any], Any]]] = {
     **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul},
     **{ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod},
@@ -183,7 +184,8 @@ def _check(node: ast.AST, text: str) -> None:
 
 
 def _check_word(word: str, text: str) -> None:
-    if word not in DTYPES and not re.fullmatch(r"[a-z, .]*(->[a-z, .]*)?", word):
+    words = re.fullmatch(r"[a-z, .]*(->[a-z, .]*)?", word) and word not in _OBJECTS
+    if word not in DTYPES and not words:
         raise StudyError(
             f"`{text}` is not allowed: {word!r} is no type and no subscripts of einsum"
         )
