@@ -32,7 +32,8 @@ class Buffer:
     ``restore``  the kernel overwrites its input: contents are restored before every launch
     ``output``   fetched after a launch
     ``per_run``  a program allocates and frees it itself, inside the timed interval
-    A buffer that is neither ``data`` nor ``zero`` starts with undefined contents.
+    A buffer that is neither ``data`` nor ``zero`` starts with undefined contents: never with those
+    of the point before if it is an ``output``.
     """
 
     name: str

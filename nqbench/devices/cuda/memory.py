@@ -22,6 +22,9 @@ FLUSH_TIMES: Final = 2
 """Bytes written to flush an L2 cache, over its size. Caches place lines by a hash of the address
 and replace them by approximate age, so one pass over the size leaves some of the old lines."""
 
+UNWRITTEN: Final = 0xFF
+"""Each byte of an output before the first launch: NaN as a float, -1 or the largest number else."""
+
 
 class L2Flush:
     """Empties the L2 cache. Raises ``DeviceError`` if its size is unknown or memory is short."""
@@ -99,6 +102,9 @@ class DeviceMemory:
             self.allocate(buffer.name)
             if buffer.restore:
                 self._pristine[buffer.name] = self._new(buffer)
+            if buffer.output and buffer.data is None and not buffer.zero and buffer.nbytes:
+                # Freed memory comes back with its contents: the right answer of the point before.
+                self._cuda.memset_d8(self.allocations[buffer.name], UNWRITTEN, buffer.nbytes)
 
     def allocate(self, name: str) -> None:
         """Allocate one buffer. Raises ``DeviceError`` if it does not fit."""

@@ -122,6 +122,16 @@ def test_launches_start_from_the_same_memory(gpu: FakeDriver, plan: KernelPlan) 
     assert gpu.memory == {}
 
 
+def test_an_output_never_starts_with_an_earlier_answer(gpu: FakeDriver, plan: KernelPlan) -> None:
+    """The GPU gives freed memory out again, with the right answer of another point in it."""
+    jobs, _ = plan.buffers
+    found = dataclasses.replace(plan, buffers=(jobs, Buffer("total", "float32", 4, output=True)))
+    gpu.kernel = lambda *_: None  # writes nothing
+    with CudaDevice(0).prepare(found) as prepared:
+        prepared.launch()
+        assert np.isnan(prepared.fetch()["total"]).all()
+
+
 def test_order_of_a_launch(gpu: FakeDriver, plan: KernelPlan) -> None:
     prepared = CudaDevice(0).prepare(plan)
     assert gpu.names()[-1] != "launch"  # preparing launches nothing
