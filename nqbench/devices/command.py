@@ -6,14 +6,15 @@ and the environment of ``nqbench``. Its output is read while it runs, so that it
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,7 @@ from nqbench.devices.base import Launch, Prepared, Resources
 from nqbench.errors import LaunchTimeout, ProgramFault
 from nqbench.plan import CommandPlan, Outputs
 from nqbench.point import Program
+from nqbench.system.suggest import shown
 
 CALLER_PATH: Final = "NQBENCH_CALLER_PYTHONPATH"
 """The PYTHONPATH that ``nqbench`` was started with: its workers have another one."""
@@ -146,15 +148,24 @@ def _read(
     assert process.stdout is not None
     assert process.stderr is not None
     kept: dict[int, bytearray] = {}
-    with selectors.DefaultSelector() as selector:
+    over = False
+    with _end(process) as end, selectors.DefaultSelector() as selector:
         for pipe in (process.stdout, process.stderr):
             kept[pipe.fileno()] = bytearray()
             selector.register(pipe, selectors.EVENT_READ)
+        if end is not None:
+            selector.register(end, selectors.EVENT_READ)
         while selector.get_map():
-            ready = selector.select(_left(started, timeout_s))
+            ready = selector.select(0 if over else _left(started, timeout_s))
+            if not ready and over:
+                break  # a process that it left running holds its output open
             if not ready:
                 raise _timeout(name, timeout_s)
             for key, _ in ready:
+                if key.fd == end:
+                    selector.unregister(end)
+                    over = True
+                    continue
                 chunk = os.read(key.fd, CHUNK)
                 if not chunk:
                     selector.unregister(key.fileobj)
@@ -170,6 +181,20 @@ def _read(
         raise _timeout(name, timeout_s) from error
     out, err = (bytes(data).decode(errors="replace") for data in kept.values())
     return out, err
+
+
+@contextmanager
+def _end(process: subprocess.Popen[bytes]) -> Iterator[int | None]:
+    """A file that can be read once the process has ended; ``None`` where the system has none."""
+    try:
+        end = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        yield None
+        return
+    try:
+        yield end
+    finally:
+        os.close(end)
 
 
 def _left(started: float, timeout_s: float | None) -> float | None:
@@ -256,7 +281,7 @@ def _answer(name: str, program: Program, ran: Ran) -> int:
         return int(re.sub(r"[,_']", "", found[1] or ""))
     except ValueError as error:
         raise ProgramFault(
-            f"the answer of {name} is '{found[1]}', not a whole number; let the parentheses of"
+            f"the answer of {name} is {shown(found[1])}, not a whole number; let the parentheses of"
             f" answer: '{program.answer}' hold its digits alone",
             "wrong",
         ) from error
@@ -276,11 +301,16 @@ def _seconds(name: str, program: Program, ran: Ran) -> float:
         number = float(found[1] or "")
     except ValueError as error:
         raise ProgramFault(
-            f"the time of {name} is '{found[1]}', not a number such as 12.5; let the parentheses"
-            f" of time: '{program.time}' hold the number alone"
+            f"the time of {name} is {shown(found[1])}, not a number such as 12.5; let the"
+            f" parentheses of time: '{program.time}' hold the number alone"
         ) from error
     seconds = number * UNITS[_unit(name, program, found)]
-    if not 0 <= seconds <= ran.wall_s + EARLY:
+    if not 0 < seconds < math.inf:
+        raise ProgramFault(
+            f"{name} says that it took {shown(found[1])}, which is no time: print more digits, or"
+            " lengthen what is timed"
+        )
+    if seconds > ran.wall_s + EARLY:
         raise ProgramFault(
             f"{name} says that it took {seconds:g} s, but it ran for {ran.wall_s:.3g} s: correct"
             " `unit`, or print the time that passed and not that of all cores together"

@@ -117,6 +117,13 @@ CASES: dict[str, tuple[str, Mapping[str, Any], str, str]] = {
         "launch_error",
         "took 900 s, but it ran for 0",
     ),
+    "no time at all": (
+        SIX + "echo time=0.000 ms",
+        TIME,
+        "launch_error",
+        "'0.000', which is no time",
+    ),
+    "leaves a process behind": (SIX + "sleep 60 &", ANSWER, "ok", ""),
     "no number": (SIX + "echo time=1,5 ms", TIME, "launch_error", "'1,5', not a number such as"),
     "endless output": ("yes", ANSWER, "launch_error", "printed more than 16 MiB"),
     "no such file": (
