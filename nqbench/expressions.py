@@ -228,7 +228,9 @@ class _Check:
             )
 
     def call(self, node: ast.Call) -> None:
-        name = node.func.id if isinstance(node.func, ast.Name) else "this"
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if not name:
+            raise self.refused("only functions by name can be called")
         if name not in self.language.functions:
             raise StudyError(
                 f"the {self.language.word} `{self.text}` calls {name}(), which is not available;"

@@ -18,7 +18,7 @@ from nqbench.study import programs
 from nqbench.study.check import check
 from nqbench.study.model import Condition, Given, Study, Sweep, context, plain
 from nqbench.study.resolve import Resolver
-from nqbench.study.yaml_marks import KeyPath
+from nqbench.study.yaml_marks import KeyPath, innermost
 from nqbench.system.suggest import listing, shown
 from nqbench.workloads.base import NOT_APPLICABLE, VARIANTS, Workload
 
@@ -185,9 +185,8 @@ class _Expansion:
         except StudyError as error:
             if error.keys:
                 about = context(self.sweep, given)
-                raise source.error(
-                    f"'{error.keys[-1]}': {error.message}{about}", error.keys
-                ) from error
+                said = f"'{innermost(error.keys)}': {error.message}{about}"
+                raise source.error(said, error.keys) from error
             blamed = given.get(error.factor)
             with source.at(blamed.path if blamed else own.path if own else self.sweep.path):
                 raise

@@ -24,7 +24,7 @@ from nqbench import expressions
 from nqbench.errors import StudyError
 from nqbench.point import MEASURING
 from nqbench.study.check import problem
-from nqbench.study.yaml_marks import Source
+from nqbench.study.yaml_marks import Source, innermost
 from nqbench.system.suggest import nearest_file, shown, suggestion
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import KERNEL, phases
@@ -160,7 +160,7 @@ class CheckFile(_Short):
         description="Levels of another point, which is launched once: its contents of the buffer"
         " are the right ones ({variant: naive}).",
     )
-    file: str | None = Field(None, pattern=r"\.npy$", description="A FILE.npy with them.")
+    file: str | None = Field(None, pattern=r"\.npy$", description="FILE.npy: an array with them.")
     relative: float = Field(0.0, ge=0, description="Tolerance, as a part of the right value.")
     absolute: float = Field(0.0, ge=0, description="Tolerance in addition, in the value's unit.")
 
@@ -311,6 +311,8 @@ class _Checks:
         self.number(file.shared, self.known, "shared")
         self.number(file.work, self.known, "work")
         for name, text in file.macros.items():
+            if not name.isidentifier():
+                raise self.error(f"'{name}' cannot be the name of a macro", "macros", name)
             self.number(text, self.known, "macros", name)
         self.text(file.entry, "entry")
         self.text(file.source, "source")
@@ -326,7 +328,7 @@ class _Checks:
         """An expression over numbers. Raises ``StudyError`` for an unknown name."""
         if not isinstance(text, str):
             return
-        with self.source.at((KERNEL, *keys), f"'{_word(keys)}': "):
+        with self.source.at((KERNEL, *keys), f"'{innermost(keys)}': "):
             parsed = expressions.parse(text, expressions.STUDY)
             for name in sorted(parsed.names - set(known)):
                 said = expressions.unknown_name(text, name, known, expressions.STUDY)
@@ -387,7 +389,7 @@ class _Checks:
     ) -> None:
         """An expression of numpy; ``also`` are words that can stand in its place. Raises
         ``StudyError`` for one that is not allowed."""
-        with self.source.at((KERNEL, *keys), f"'{_word(keys)}': "):
+        with self.source.at((KERNEL, *keys), f"'{innermost(keys)}': "):
             arrays.check_names(text, known, also)
 
     def checks(self) -> None:
@@ -422,10 +424,10 @@ class _Checks:
                 continue
             what = "folder" if keys[0] == "include" else "file"
             if path.exists():
-                raise self.error(f"'{_word(keys)}': {name} is no {what}", *keys)
+                raise self.error(f"'{innermost(keys)}': {name} is no {what}", *keys)
             close = nearest_file(path, path.suffix)
             hint = f"; did you mean {close.name}?" if close else ", seen from the study's folder"
-            raise self.error(f"'{_word(keys)}': there is no {what} {name}{hint}", *keys)
+            raise self.error(f"'{innermost(keys)}': there is no {what} {name}{hint}", *keys)
 
     def named_files(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
         yield ("source",), self.file.source
@@ -441,7 +443,3 @@ class _Checks:
                 yield ("check", name, "file"), check.file
             if check.function:
                 yield ("check", name, "function"), check.function.partition(":")[0]
-
-
-def _word(keys: tuple[str | int, ...]) -> str:
-    return next(str(key) for key in reversed(keys) if isinstance(key, str))

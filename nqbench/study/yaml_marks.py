@@ -40,7 +40,7 @@ FLAGS_UNDER: Final = ("kernel",)
 _UNION: Final = ("int", "float", "str")
 
 _READINGS: Final = {
-    "bool": "a truth value; put it in quotes if it is a name",
+    "bool": "a truth value; put it in quotes if it is a name, or write 0 and 1",
     "timestamp": "a date; put it in quotes if it is text",
     "int": "a number in base 2, 8 or 60; write a plain decimal number",
     "float": "a number in base 60; write a plain decimal number",
@@ -188,7 +188,7 @@ class _Reader:
         if node.tag not in (_TAG + "map", _TAG + "seq"):
             raise self.error(f"the YAML tag {shown(node.tag)} has no meaning here", node)
         if not node.value and not self.as_text and path != ("report",):
-            raise self.error(f"'{_name(path)}' is empty; give it a value or delete it", node)
+            raise self.error(f"'{innermost(path)}' is empty; give it a value or delete it", node)
         self.open.add(id(node))
         try:
             return self.mapping(node, path) if node.tag == _TAG + "map" else self.items(node, path)
@@ -249,11 +249,11 @@ class _Reader:
             number = not self.as_text and node.style is None and _SCIENTIFIC.fullmatch(written)
             return float(written) if number else str(written)
         if kind == "null":
-            raise self.error(f"'{_name(path)}' has no value; give it one or delete it", node)
+            raise self.error(f"'{innermost(path)}' has no value; give it one or delete it", node)
         if kind == "int" and _PLAIN_INT.fullmatch(written):
             return int(written.replace("_", ""), 16 if "x" in written else 10)
         if kind == "int" and _LONG_INT.fullmatch(written):
-            raise self.error(f"{shown(written)} at '{_name(path)}' is too large a number", node)
+            raise self.error(f"{shown(written)} at '{innermost(path)}' is too large a number", node)
         if kind == "float":
             number = SafeConstructor().construct_object(node)
             if isinstance(number, float) and ":" not in written:
@@ -261,11 +261,13 @@ class _Reader:
         if kind == "bool" and path[:1] == FLAGS_UNDER and written in ("true", "false"):
             return str(written) == "true"
         if kind in _READINGS:
-            raise self.error(f"YAML reads {written} at '{_name(path)}' as {_READINGS[kind]}", node)
+            raise self.error(
+                f"YAML reads {written} at '{innermost(path)}' as {_READINGS[kind]}", node
+            )
         raise self.error(f"the YAML tag {shown(node.tag)} has no meaning here", node)
 
 
-def _name(path: KeyPath) -> str:
+def innermost(path: KeyPath) -> str:
     """The innermost key of a path, for a sentence."""
     return next((part for part in reversed(path) if isinstance(part, str)), "the file")
 
@@ -291,7 +293,7 @@ def fit(source: Source, form: type[Form], at: KeyPath = ()) -> Form:
         if path not in source.lines and path[-1] in _UNION:  # pydantic's names of a union's parts
             parts = {loc[-1] for loc, _ in found if loc[:-1] == path[:-1]}
             what = "a number or text" if "float" in parts else "a whole number or text"
-            said = f"'{_name(path[:-1])}' takes {what}, not {_what(item.get('input'))}"
+            said = f"'{innermost(path[:-1])}' takes {what}, not {_what(item.get('input'))}"
             raise source.error(said, path[:-1]) from error
         holder = _form_at(form, path[len(at) : -1])
         raise source.error(_sentence(source, holder, path, item), path) from error
@@ -300,7 +302,7 @@ def fit(source: Source, form: type[Form], at: KeyPath = ()) -> Form:
 def _sentence(
     source: Source, holder: type[BaseModel], path: KeyPath, item: Mapping[str, Any]
 ) -> str:
-    key, value = _name(path), item.get("input")
+    key, value = innermost(path), item.get("input")
     context: Mapping[str, Any] = item.get("ctx", {})
     match item["type"]:
         case "extra_forbidden":
@@ -329,6 +331,9 @@ def _sentence(
         case "dict_type" | "model_type" | "model_attributes_type" | "mapping_type":
             entry = "an entry of " if path and isinstance(path[-1], int) else ""
             return f"{entry}'{key}' takes keys with values (key: value), not {_what(value)}"
+        case "string_pattern_mismatch" if field := holder.model_fields.get(str(path[-1])):
+            form = str(field.description).partition(";")[0].rstrip(".")
+            return f"'{key}' is {shown(value)}, but takes {form}"
         case _:
             said = str(item["msg"])
             return f"'{key}' is {shown(value)}, but {said[:1].lower()}{said[1:]}"
@@ -358,7 +363,7 @@ def _form_at(form: type[BaseModel], path: KeyPath) -> type[BaseModel]:
 def _where(source: Source, path: KeyPath) -> str:
     if not path:
         return f"the {source.noun}"
-    return f"{'an entry of ' if isinstance(path[-1], int) else ''}'{_name(path)}'"
+    return f"{'an entry of ' if isinstance(path[-1], int) else ''}'{innermost(path)}'"
 
 
 def _what(value: object) -> str:

@@ -193,6 +193,8 @@ def _check_word(word: str, text: str) -> None:
 
 def _check_attribute(node: ast.Attribute, text: str) -> None:
     owner, name = _owner(node), node.attr
+    if ast.unparse(node).startswith("np.random"):
+        raise StudyError(f"`{text}` uses np.random; draw from rng, as in rng.random(n)")
     known: Collection[str] = METHODS | PROPERTIES | DRAWS
     if owner == "np":
         known = FUNCTIONS | CONSTANTS | INNER.keys()
@@ -202,9 +204,8 @@ def _check_attribute(node: ast.Attribute, text: str) -> None:
         known = INNER.get(owner[3:], frozenset())
     if name not in known:
         whose = owner or "an array"
-        raise StudyError(
-            f"`{text}` uses {name} of {whose}, which is not available; {suggestion(name, known)}"
-        )
+        hint = suggestion(name, sorted(known))
+        raise StudyError(f"`{text}` uses {name} of {whose}, which is not available; {hint}")
 
 
 def _owner(node: ast.Attribute) -> str:

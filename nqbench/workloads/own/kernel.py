@@ -181,7 +181,7 @@ class OwnKernel(Workload):
             )
         try:
             return function(**{parameter: known[parameter] for parameter in wanted})
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise StudyError(f"{place} raised {where_raised(error)}") from error
 
 

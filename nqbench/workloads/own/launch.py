@@ -149,7 +149,7 @@ class Launch:
         found, form = self.value(keys, given["value"]), np.dtype(self.dtype(given))
         said = f"`{given['value']}` is {short(found)}"
         if isinstance(found, str) or (form.kind in "iu" and found != found // 1):
-            raise StudyError(f"{said}, no {form}", keys=(KERNEL, *keys))
+            raise StudyError(f"{said}, which {form} cannot hold", keys=(KERNEL, *keys))
         if form.kind in "iu":
             limits = np.iinfo(form)
             if not limits.min <= found <= limits.max:

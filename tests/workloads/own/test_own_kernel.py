@@ -76,6 +76,9 @@ def seen(n, step):
 
 def fails(x):
     return x[10_000]
+
+def ends(x):
+    raise SystemExit(3)
 """
 
 
@@ -189,6 +192,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"kernel/check/y": {"function": "check.py:fails"}},
         "check.py:fails raised check.py:11: IndexError: index 10000 is out of bounds",
     ),
+    "function that ends the program": (
+        {"kernel/check/y": {"function": "check.py:ends"}},
+        "check.py:ends raised check.py:",
+    ),
     "no function": (
         {"kernel/check/y": {"function": "check.py:sen"}},
         "check.py has no function 'sen'; did you mean 'seen'?",
@@ -281,10 +288,18 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "default": ({"kernel/factors/factor/default": 10}, "takes a whole number from 1 to 9"),
     "level of a system": ({"kernel/systems": {"a": {"step": 3}}}, "'step' is 3"),
     "level of a reference": ({"kernel/check/y": {"reference": {"step": "no"}}}, "not 'no'"),
-    "word as a number": ({"kernel/arguments/alpha/value": "'x'"}, "no float32"),
+    "word as a number": (
+        {"kernel/arguments/alpha/value": "'x'"},
+        "is x, which float32 cannot hold",
+    ),
     "large number": ({"kernel/arguments/n": {"dtype": "int8", "value": "n * n"}}, "'n' is a name"),
     "too large": ({"kernel/arguments/m": {"dtype": "int8", "value": 300}}, "too large for int8"),
     "memory": ({"kernel/arguments/x/length": "10 ** 30"}, "more than the memory of"),
+    "no value": ({"kernel/grid": ["n // 0"]}, "'grid': the expression `n // 0` has no value"),
+    "no name": ({"kernel/grid": "(n + 1)(3)"}, "only functions by name can be called"),
+    "numpy's own generators": ({"kernel/check/y": "np.random.rand(n)"}, "draw from rng, as in"),
+    "form": ({"kernel/check/y": {"function": "check.py"}}, "but takes FILE.py:NAME: a Python"),
+    "macro": ({"kernel/macros": {"A B": 1}}, "'A B' cannot be the name of a macro"),
     "folder": ({"kernel/source": "headers"}, "headers is no file"),
     "value": ({"report": [{"table": "results", "value": "GB/s"}]}, "'value' cannot be 'GB/s'"),
 }
