@@ -213,6 +213,10 @@ def _code(match: re.Match[str]) -> str:
     return " " if match.lastgroup in ("comment", "directive") else match.group()
 
 
+def _uncommented(match: re.Match[str]) -> str:
+    return " " if match.lastgroup == "comment" else match.group()
+
+
 @dataclass(slots=True)
 class _File:
     """A source or header: its pieces, and those that are left out."""
@@ -252,13 +256,16 @@ class DevicePart:
     ) -> tuple[bytes, dict[str, str], str]:
         """Compile what is left, leaving out more until it compiles; see ``nvrtc.build``.
 
-        Raises ``Rejected``: ``first`` if nothing could be left out, else the first error in code
-        of the device."""
+        Raises ``CompileError``: ``first`` if nothing could be left out, else the first error in
+        code of the device, also where what is left would compile to something else."""
         said: list[str] = []
         last = first
         for _ in range(ROUNDS):
             try:
-                return nvrtc.build(self._left(), kind)
+                built = nvrtc.build(self._left(), kind)
+                if name := self._replaced():
+                    raise self._ambiguous(name, said, last)
+                return built
             except nvrtc.Rejected as error:
                 last = error
                 said = said or self._in_device_code(error)
@@ -299,6 +306,25 @@ class DevicePart:
         for file, gone in bad:
             file.gone.update(gone)
         return dropped or bool(bad)
+
+    def _replaced(self) -> str:
+        """The name of a function or specialization that is left out while code that is kept uses
+        the name: another overload, or the template itself, would silently take its place."""
+        kept = "\n".join(_TOKEN.sub(_uncommented, file.left) for file in self.files.values())
+        for file in self.files.values():
+            for piece in file.gone:
+                if piece.function and not piece.device:
+                    continue  # of the host
+                name = _replaceable(file.text[piece.start : piece.end], piece.function)
+                if name and re.search(rf"{re.escape(name)}\s*[<(]", kept):
+                    return name
+        return ""
+
+    def _ambiguous(self, name: str, said: list[str], last: nvrtc.Rejected) -> CompileError:
+        text = nvrtc.sentence(self.program, said) if said else str(last)
+        return CompileError(
+            f"{text} (without it, another '{name}' would take its place; correct it or remove it)"
+        )
 
     def _part(self, file: _File, whole: Piece, line: int) -> Piece:
         """What to leave out of a piece with an error: of a class with code of the device, one
@@ -341,6 +367,17 @@ class DevicePart:
             names = ", ".join(f"{place}: {name}" for name, place in self.missing.items())
             text += f" (not found, and taken to be empty: {names})"
         return CompileError(text)
+
+
+def _replaceable(text: str, function: bool) -> str:
+    """The name of a function, or of a type that is a template's specialization; else empty."""
+    head = _ATTRIBUTES.sub("", _TOKEN.sub(_code, text)).partition("{")[0]
+    if function:
+        form = r"(operator\s*[^\s\w(]+|\w+)\s*(?:<(?:[^<>()]|<[^<>()]*>)*>)?\s*\("
+    else:
+        form = r"\b(?:struct|class|union)\s+([\w:]+)\s*<"
+    found = re.search(form, head)
+    return found[1].rpartition("::")[2] if found else ""
 
 
 def _base_name(entry: str) -> str:

@@ -103,6 +103,36 @@ BROKEN = {
 }
 
 
+REPLACED = {
+    "a specialization": (
+        "template <typename T> struct Five { static const int value = 4; };\n"
+        "template <> struct Five<int> { static const int value = 5; unknown x; };\n"
+        "__global__ void k(int* out) { out[threadIdx.x] = Five<int>::value; }\n",
+        "Five",
+    ),
+    "a specialized function": (
+        "template <typename T> __device__ int five(T) { return 4; }\n"
+        "template <> __device__ int five<int>(int) { return missing; }\n"
+        "__global__ void k(int* out) { out[threadIdx.x] = five(1); }\n",
+        "five",
+    ),
+    "an overload, called by a macro": (
+        "__device__ int five(double) { return 4; }\n__device__ int five(int) { return missing; }\n"
+        "#define CALL five(1)\n__global__ void k(int* out) { out[threadIdx.x] = CALL; }\n",
+        "five",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REPLACED)
+def test_nothing_silently_takes_the_place_of_what_does_not_compile(
+    case: str, tmp_path: Path
+) -> None:
+    text, name = REPLACED[case]
+    with pytest.raises(CompileError, match=rf"k\.cu\(2\): .*another '{name}' would take its place"):
+        device().prepare(plan_of(tmp_path / "k.cu", text))
+
+
 @pytest.mark.parametrize("case", BROKEN)
 def test_an_error_keeps_its_line(case: str, tmp_path: Path) -> None:
     text, words = BROKEN[case]
