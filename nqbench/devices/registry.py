@@ -1,6 +1,7 @@
 """Devices by name, for ``--device`` and ``nqbench devices``.
 
-A spec is ``auto``, ``cuda`` or ``cuda:N``, ``sim`` or ``sim:MODEL``, ``cpu`` or ``fake:...`` (a
+A spec is ``auto``, ``cuda`` or ``cuda:N``, ``sim``, ``sim:MODEL`` or
+``sim:MODEL:ORDER``, ``cpu`` or ``fake:...`` (a
 test device). Nothing heavy is imported before a device of that kind is asked for.
 """
 
@@ -10,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from nqbench.devices.base import Device
-from nqbench.devices.models import DEFAULT_MODEL, load_model, model_names
+from nqbench.devices.models import DEFAULT_MODEL, ORDERS, ROUND_ROBIN, load_model, model_names
 from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts
-from nqbench.system.suggest import nearest
+from nqbench.system.suggest import nearest, suggestion
 
 KINDS: Final = ("auto", "cuda", "sim", "cpu", "fake")
 
@@ -71,7 +72,8 @@ def open_device(spec: str) -> Device:
     if kind == "sim":
         from nqbench.devices.sim import SimDevice
 
-        return SimDevice(rest)
+        model, order = _model_and_order(rest)
+        return SimDevice(model, order=order or ROUND_ROBIN)
     if kind == "cpu":
         from nqbench.devices.cpu import CpuDevice
 
@@ -88,7 +90,7 @@ def facts_for(spec: str) -> DeviceFacts:
     """
     kind, rest = _split(choose_device(spec).spec)
     if kind == "sim":
-        return load_model(rest).facts
+        return load_model(_model_and_order(rest)[0]).facts
     if kind == "cuda":
         from nqbench.devices.cuda.query import gpu_facts
 
@@ -152,8 +154,19 @@ def _full(kind: str, rest: str) -> str:
     if kind == "cuda":
         return f"cuda:{_index(rest)}"
     if kind == "sim":
-        return f"sim:{rest or DEFAULT_MODEL}"
+        model, order = _model_and_order(rest)
+        return f"sim:{model or DEFAULT_MODEL}" + (f":{order}" if order else "")
     return f"{kind}:{rest}" if rest else kind
+
+
+def _model_and_order(rest: str) -> tuple[str, str]:
+    """``mini:reverse`` as its parts; no order where none is given, or the default one is."""
+    model, _, order = rest.rpartition(":")
+    if model in model_names() and order not in ORDERS:
+        raise DeviceUnavailable(
+            f"no order of warps is called {order!r}; {suggestion(order, ORDERS)}"
+        )
+    return (model, "" if order == ROUND_ROBIN else order) if order in ORDERS else (rest, "")
 
 
 def _index(rest: str) -> int:

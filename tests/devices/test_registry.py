@@ -48,6 +48,8 @@ def test_auto_takes_the_first_gpu() -> None:
         ("cuda:3", "cuda:3"),
         ("sim", "sim:mini"),
         ("sim:sm_80", "sim:sm_80"),
+        ("sim:mini:reverse", "sim:mini:reverse"),
+        ("sim:mini:round_robin", "sim:mini"),
         ("cpu", "cpu"),
         ("fake:seed=1", "fake:seed=1"),
     ],
@@ -67,6 +69,7 @@ def test_other_specs_get_their_full_form(short: str, full: str) -> None:
         ("replay:x", "`nqbench report RUN`"),
         ("replay", "no longer a device"),
         ("sim:sm_99", "'sm_99'"),
+        ("sim:mini:revers", "no order of warps is called 'revers'; did you mean 'reverse'"),
     ],
 )
 def test_a_wrong_spec_is_one_sentence(spec: str, said: str) -> None:

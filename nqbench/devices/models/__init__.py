@@ -18,6 +18,10 @@ from nqbench.facts import DeviceFacts
 from nqbench.system.suggest import suggestion
 
 DEFAULT_MODEL: Final = "mini"
+ROUND_ROBIN: Final = "round_robin"
+ORDERS: Final = (ROUND_ROBIN, "reverse", "greedy")
+"""Which warp the simulator runs next: all in turn, all in turn backwards, or each until it must
+wait."""
 MEMORY_RULES: Final = ("sectors",)
 
 _FOLDER: Final = Path(__file__).parent

@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from typing import Final, overload
 
 from nqbench.devices.base import Device
-from nqbench.devices.models import load_model
+from nqbench.devices.models import ORDERS, ROUND_ROBIN, load_model
 from nqbench.devices.sim.launching import SimPrepared, Simulation
 from nqbench.devices.sim.programs import SimProgram
 from nqbench.errors import DeviceError
 from nqbench.plan import KernelPlan, Plan, ProgramPlan
-
-ORDERS: Final = ("round_robin", "reverse", "greedy")
-"""Which warp runs next: all in turn, all in turn backwards, or each until it must wait."""
 
 DEFAULT_QUANTUM: Final = 32
 """Loop iterations before the next warp's turn: few against the life of a job, so that warps share a
@@ -40,7 +37,7 @@ class SimDevice(Device):
         self,
         model: str = "mini",
         *,
-        order: str = "round_robin",
+        order: str = ROUND_ROBIN,
         quantum: int = DEFAULT_QUANTUM,
         max_steps: int = DEFAULT_MAX_STEPS,
     ) -> None:
@@ -50,7 +47,7 @@ class SimDevice(Device):
             raise DeviceError("quantum and max_steps must be at least 1")
         self.model = load_model(model)
         self.facts = self.model.facts
-        self.spec = f"sim:{model}"
+        self.spec = f"sim:{model}" + (f":{order}" if order != ROUND_ROBIN else "")
         quantum = GREEDY_QUANTUM if order == "greedy" else quantum
         self.simulation = Simulation(self.spec, self.model, order, quantum, max_steps)
 
