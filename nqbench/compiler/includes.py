@@ -34,7 +34,7 @@ def read_source(path: Path) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         raise CompileError(f"kernel source {path} cannot be read: {reason}") from error
     try:
-        return raw.decode()
+        return raw.decode("utf-8-sig")  # an editor's mark at the start is no C++
     except UnicodeDecodeError:
         return raw.decode("latin-1")
 

@@ -109,12 +109,14 @@ def _derived(
         names[name] = value
     try:
         if device is None:
-            return float(
+            found = float(
                 expressions.evaluate(parsed, expressions.STUDY, names, expressions.FUNCTIONS)
             )
-        return float(expressions.value_in_study(parsed, names, device))
-    except (StudyError, TypeError, ValueError):
+        else:
+            found = float(expressions.value_in_study(parsed, names, device))
+    except (StudyError, TypeError, ValueError, OverflowError):
         return math.nan  # a division by a counter that is 0
+    return found if math.isfinite(found) else math.nan
 
 
 def quantity(name: str) -> Quantity:

@@ -91,7 +91,7 @@ class OwnKernel(Workload):
             if "work" in self.block.data:
                 return float(launch.value(("work",), self.block.data["work"]))
             return float(math.prod(launch.grid) * math.prod(launch.threads))
-        except (StudyError, InfeasibleError, ValueError):
+        except (StudyError, InfeasibleError, TypeError, ValueError, OverflowError):
             return 1.0  # another program's point, or an expression that reads the device
 
     def identity(self) -> Mapping[str, Any]:

@@ -148,14 +148,17 @@ class Launch:
         given, keys = self.block.scalars[name], self.block.keys(name)
         found, form = self.value(keys, given["value"]), np.dtype(self.dtype(given))
         said = f"`{given['value']}` is {short(found)}"
-        if isinstance(found, str) or (form.kind in "iu" and found != found // 1):
+        if not isinstance(found, int | float) or (form.kind in "iu" and found != found // 1):
             raise StudyError(f"{said}, which {form} cannot hold", keys=(KERNEL, *keys))
         if form.kind in "iu":
             limits = np.iinfo(form)
             if not limits.min <= found <= limits.max:
                 raise StudyError(f"{said}, too large for {form}", keys=(KERNEL, *keys))
             found = int(found)
-        made: np.generic = form.type(found)
+        try:
+            made: np.generic = form.type(found)
+        except OverflowError as error:
+            raise StudyError(f"{said}, too large for {form}", keys=(KERNEL, *keys)) from error
         return made
 
     def shape(self, name: str) -> tuple[int, ...] | None:
@@ -208,9 +211,13 @@ class Launch:
         file = self.text(("arguments",), name)
         try:
             found = np.load(self.block.folder / file, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise StudyError(f"{file} cannot be read: {reason}") from error
+        except OSError as error:
+            raise StudyError(f"{file} cannot be read: {error.strerror or error}") from error
+        except (ValueError, EOFError) as error:
+            said = f"{file} is not a file that np.save makes of an array of numbers"
+            raise StudyError(said) from error
+        if not isinstance(found, np.ndarray):
+            raise StudyError(f"{file} holds several arrays; save one with np.save")
         return arrays.fitted(found, dtype, count, f"{file} has")
 
     # The plan.
@@ -283,6 +290,8 @@ def plain(found: Any) -> Any:
 
 def short(found: Any) -> str:
     """A number for a sentence."""
+    if isinstance(found, int) and abs(found) > 2**64:
+        return f"{'-' if found < 0 else ''}1e{math.log10(abs(found)):.0f}"
     return f"{found:g}" if isinstance(found, float) else str(found)
 
 

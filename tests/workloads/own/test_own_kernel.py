@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import yaml
 
 from nqbench import load, workloads
 from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.quantities import metrics_of
 from nqbench.devices.registry import facts_for
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.measure.identity.keys import workload_files
@@ -196,6 +198,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"kernel/check/y": {"function": "check.py:ends"}},
         "check.py:ends raised check.py:",
     ),
+    "a file of something else": (
+        {"kernel/check/y": {"file": "text.npy"}},
+        "text.npy is not a file that np.save makes of an array of numbers",
+    ),
     "no function": (
         {"kernel/check/y": {"function": "check.py:sen"}},
         "check.py has no function 'sen'; did you mean 'seen'?",
@@ -237,6 +243,7 @@ def test_what_goes_wrong_is_a_status_with_a_reason(
     folder: Path, changes: dict[str, Any], said: str
 ) -> None:
     (folder / "other.py").write_text("def f(z):\n    return z\n")
+    (folder / "text.npy").write_text("1 2 3")
     found = measured(folder, changes)
     assert "ok" not in found["counts"]
     assert said in found["reason"] or re.search(said, found["reason"])
@@ -294,6 +301,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "large number": ({"kernel/arguments/n": {"dtype": "int8", "value": "n * n"}}, "'n' is a name"),
     "too large": ({"kernel/arguments/m": {"dtype": "int8", "value": 300}}, "too large for int8"),
+    "far too large": (
+        {"kernel/arguments/m": {"dtype": "float32", "value": "10 ** 300 * 10 ** 300"}},
+        "is 1e600, too large for float32",
+    ),
     "memory": ({"kernel/arguments/x/length": "10 ** 30"}, "more than the memory of"),
     "no value": ({"kernel/grid": ["n // 0"]}, "'grid': the expression `n // 0` has no value"),
     "no name": ({"kernel/grid": "(n + 1)(3)"}, "only functions by name can be called"),
@@ -368,6 +379,13 @@ def test_a_run_is_read_where_its_files_are_not(folder: Path) -> None:
     assert set(load(folder / "run")["workload"]) == {"kernel:scale"}
 
 
+@pytest.mark.parametrize("value", ["1 / (n - n)", "10 ** 300 * 10 ** 300", "1e300 * n * 1e300"])
+def test_a_metric_that_is_no_number_is_left_out(value: str) -> None:
+    [metric] = metrics_of({"kernel": {"metrics": {"m": value}}}, {}).values()
+    assert metric.formula is not None
+    assert math.isnan(metric.formula({"factor_n": 8}))
+
+
 UNSYNCHRONISED = """
 __global__ void before(const float* x, float* y) {
     __shared__ float s[128];
@@ -383,7 +401,7 @@ __global__ void before(const float* x, float* y) {
 def test_another_order_of_warps_shows_a_missing_barrier(
     tmp_path: Path, device: str, status: str
 ) -> None:
-    (tmp_path / "before.cu").write_text(UNSYNCHRONISED)
+    (tmp_path / "before.cu").write_text(UNSYNCHRONISED, encoding="utf-8-sig")
     (tmp_path / "before.yaml").write_text(
         "{name: before, n: 128, kernel: {source: before.cu, entry: before, grid: 1, block: n,"
         " arguments: {x: {dtype: float32, length: n, contents: random},"
