@@ -458,11 +458,15 @@ class Paper(_Part):
             return effect.published
         claim = self.claim(effect.claim)
         cards = [name for name in claim.hardware if self.device(name).kind == "gpu"]
-        value = claim.paper_value
-        if isinstance(value, dict) and set(value) <= {h.id for h in self.hardware}:
-            return value | effect.published
+        if by_device := self.by_device(claim):
+            return by_device | effect.published
         at_n = claim.published(n)
         return (dict.fromkeys(cards[:1], at_n) if at_n else {}) | effect.published
+
+    def by_device(self, claim: Claim) -> Words:
+        """A claim's printed values by device; empty where they are not listed so."""
+        value, devices = claim.paper_value, {h.id for h in self.hardware}
+        return value if isinstance(value, dict) and devices.issuperset(value) else {}
 
     def caveat(self, name: str) -> str:
         """Text of a caveat; empty if there is none of that name."""

@@ -76,7 +76,7 @@ def printed_effect(paper: Paper, claim: Claim, n: int | None, hw: str) -> Printe
     if claim.size_as == "none":
         return None
     null = 1.0 if claim.size_as == "gain" else 0.0
-    numbers = _numbers(paper, claim, n, hw)
+    numbers = printed_numbers(paper, claim, n, hw)
     if not numbers:
         return None
     ends = [float(d) + side * _half_digit(d) - null for d in numbers for side in (-1, 1)]
@@ -116,14 +116,13 @@ def together(words: Sequence[SizeWord]) -> SizeWord:
     return "mixed sizes"
 
 
-def _numbers(paper: Paper, claim: Claim, n: int | None, hw: str) -> list[Decimal]:
-    value = claim.paper_value
-    if isinstance(value, dict) and {d.id for d in paper.hardware}.issuperset(value):
-        texts = [value[hw]] if hw in value else list(value.values())
-    else:
-        texts = [claim.published(n)]
+def printed_numbers(paper: Paper, claim: Claim, n: int | None, hw: str = "") -> list[Decimal]:
+    """The numbers that a claim prints at a size: one, that of the device ``hw``, or those of all
+    the paper's devices. Texts are left out."""
+    by_device = paper.by_device(claim)
+    own = [by_device[hw]] if hw in by_device else list(by_device.values())
     found = []
-    for text in texts:
+    for text in own or [claim.published(n)]:
         with contextlib.suppress(InvalidOperation):
             found.append(Decimal(text))
     return [number for number in found if math.isfinite(number)]

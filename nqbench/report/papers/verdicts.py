@@ -8,20 +8,19 @@ claims keep their row, with their value in words.
 from __future__ import annotations
 
 import ast
-import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nqbench.analysis.claims.bootstrap import RESAMPLES
-from nqbench.analysis.claims.effect_size import SIZE_WORDS, STRONGER, WEAKER
+from nqbench.analysis.claims.effect_size import SIZE_WORDS, STRONGER, WEAKER, printed_numbers
 from nqbench.analysis.claims.judge import NO_EFFECT, WORDS, SizeVerdict, Verdict
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import TOTALS
 from nqbench.analysis.wording import number, ratio
 from nqbench.errors import AnalysisError
 from nqbench.papers.formula import parse
-from nqbench.papers.schema import Claim, Paper
+from nqbench.papers.schema import Paper
 from nqbench.report.figures.axes import ratio_axis
 from nqbench.report.figures.style import GREY, Drawing, dots, finish, legend, new_figure
 from nqbench.report.table import Column, Source, Table, slug, tabulate
@@ -223,7 +222,7 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
         for size in verdict.sizes
         if isinstance(size.value, Estimate) and math.isfinite(size.value.value)
     ]
-    drawn = [size for verdict, size in rows if _is_ratio(verdict.claim, size)]
+    drawn = [size for verdict, size in rows if _is_ratio(verdict, size)]
     if not drawn:
         raise AnalysisError(f"no claim of {paper.id} on a ratio was measured on {device}")
     figure = new_figure(1.4 + _ROW_IN * len(rows))
@@ -233,7 +232,8 @@ def forest(paper: Paper, verdicts: Sequence[Verdict], device: str, source: Sourc
         (number, places[id(size)])
         for verdict, size in rows
         if size in drawn
-        for number in _numbers(paper, verdict.claim, size)
+        for number in map(float, printed_numbers(paper, verdict.claim, size.n))
+        if number > 0
     ]
     low, _ = ratio_axis(ax, _draw(ax, drawn, places) + _draw_published(ax, published))
     for _, size in rows:
@@ -293,9 +293,9 @@ def _write_value(ax: Axes, size: SizeVerdict, left: float, place: float) -> None
     ax.text(left, place, f" {text}", color=colour, **words)
 
 
-def _is_ratio(claim: Claim, size: SizeVerdict) -> bool:
+def _is_ratio(verdict: Verdict, size: SizeVerdict) -> bool:
     """Whether value and bounds are positive, and the formula is not a difference or sum."""
-    formula = parse(claim.today.expr if claim.today else claim.expr).tree.body
+    formula = parse(verdict.formula).tree.body
     if isinstance(formula, ast.BinOp) and isinstance(formula.op, ast.Sub | ast.Add):
         return False
     assert isinstance(size.value, Estimate)
@@ -309,16 +309,3 @@ def _comparable(verdict: Verdict) -> bool:
     claim = verdict.claim
     drawn = claim.kind in KINDS and not claim.unit
     return drawn and not (claim.kind == "share" and not claim.paper_value)
-
-
-def _numbers(paper: Paper, claim: Claim, size: SizeVerdict) -> list[float]:
-    """The paper's positive values at this size: one, or one for each of its devices."""
-    devices = {device.id for device in paper.hardware}
-    value = claim.paper_value
-    by_device = isinstance(value, dict) and devices.issuperset(value)
-    texts = list(value.values()) if isinstance(value, dict) and by_device else [size.paper]
-    found = []
-    for text in texts:
-        with contextlib.suppress(ValueError):
-            found.append(float(text))
-    return [value for value in found if 0 < value < math.inf]
