@@ -11,7 +11,7 @@ import pytest
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.measure.runner import run_study
 from nqbench.study import expand, load_study
-from tests.workloads.own.test_own_kernel import CHECK, RIGHT, SOURCE, WRONG, measured
+from tests.workloads.own.test_own_kernel import RIGHT, WRONG, measured, with_sources
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -23,11 +23,7 @@ SAID = ("tolerance", "function", "no such entry", "reference", "too many content
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "headers").mkdir()
-    (tmp_path / "headers" / "factor.cuh").write_text("#pragma once\n")
-    (tmp_path / "scale.cu").write_text(SOURCE)
-    (tmp_path / "check.py").write_text(CHECK)
-    return tmp_path
+    return with_sources(tmp_path)
 
 
 @pytest.mark.parametrize("changes", RIGHT.values(), ids=RIGHT)

@@ -84,13 +84,18 @@ def ends(x):
 """
 
 
+def with_sources(folder: Path) -> Path:
+    """The folder with the kernel, a header and the functions that check it."""
+    (folder / "headers").mkdir()
+    (folder / "headers" / "factor.cuh").write_text("#pragma once\n")
+    (folder / "scale.cu").write_text(SOURCE)
+    (folder / "check.py").write_text(CHECK)
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "headers").mkdir()
-    (tmp_path / "headers" / "factor.cuh").write_text("#pragma once\n")
-    (tmp_path / "scale.cu").write_text(SOURCE)
-    (tmp_path / "check.py").write_text(CHECK)
-    return tmp_path
+    return with_sources(tmp_path)
 
 
 def study_with(folder: Path, changes: dict[str, Any], name: str = "scale") -> Path:
