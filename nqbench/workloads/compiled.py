@@ -1,4 +1,4 @@
-"""A typed door to numba, so that compiled functions keep their signatures for the type checker.
+"""A typed door to numba: compiled functions keep their signatures, and run on all cores.
 
 Importing this module imports numba (half a second): only modules that are themselves imported
 lazily may do so.
@@ -6,13 +6,23 @@ lazily may do so.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate, pairwise
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.system.machine import cpu_count
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
+Part = TypeVar("Part")
+
+_PARTS_PER_CORE: Final = 8
+"""Waiting for the last part costs a few percent, handing out less."""
 
 
 def compiled(function: Callable[Args, Result]) -> Callable[Args, Result]:
@@ -27,3 +37,34 @@ def compiled_in_process(function: Callable[Args, Result]) -> Callable[Args, Resu
     changes of a function's own file only.
     """
     return cast(Callable[Args, Result], numba.njit(nogil=True)(function))
+
+
+def parts_of(count: int) -> list[tuple[int, int]]:
+    """Consecutive spans that cover ``0 .. count - 1``, enough to keep all cores busy."""
+    edges = np.linspace(0, count, min(count, _PARTS_PER_CORE * cpu_count()) + 1)
+    return list(pairwise(edges.astype(int).tolist()))
+
+
+def on_all_cores(function: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
+    """``function`` of each part, in their order; it must release the GIL for most of its time."""
+    if min(len(parts), cpu_count()) == 1:
+        return list(map(function, parts))
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        return list(pool.map(function, parts))
+
+
+def in_order(
+    parts: Sequence[Part], fill: Callable[[Part, NDArray[Any]], int], dtype: type[np.generic]
+) -> NDArray[Any]:
+    """The elements of all parts, one part behind the other, made on all cores.
+
+    ``fill(part, out)`` returns how many a part has and writes them to ``out`` unless that is empty.
+    Counting first costs less than copying parts together.
+    """
+    nowhere = np.empty(0, dtype)
+    counts = on_all_cores(lambda part: fill(part, nowhere), parts)
+    edges = [0, *accumulate(counts)]
+    out = np.empty(edges[-1], dtype)
+    places = [out[begin:end] for begin, end in pairwise(edges)]
+    on_all_cores(lambda pair: fill(*pair), list(zip(parts, places, strict=True)))
+    return out

@@ -103,46 +103,45 @@ def masks_of_jobs(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule) -> 
             "nothing is counted of symmetry: full without a run; run the system with"
             " probe: iterations, in the simulator or on a GPU"
         )
-    from nqbench.workloads.counting.search import fill_prefixes
-
-    restrict = _restricted(symmetry, odd_rule)
-    words = np.empty(3 * count_jobs(n, depth, symmetry, odd_rule), np.uint32)
-    fill_prefixes(n, depth, _first_row(n, symmetry), restrict, _ENCODINGS.index("masks"), words)
-    return words
+    return _words(n, depth, "masks", symmetry, odd_rule)
 
 
 def split(n: int, depth: int, encoding: Encoding, symmetry: Symmetry) -> Jobs:
-    """Make the jobs (see :func:`make_jobs`) without the cache, timed."""
+    """Make the jobs (see :func:`make_jobs`) without the cache, on all cores, timed."""
+    odd_rule = ODD_RULES[encoding]
+    _words(5, 2, encoding, symmetry, odd_rule)  # compiles before the clock starts
+    words, split_s = timed(lambda: _words(n, depth, encoding, symmetry, odd_rule))
+    words.flags.writeable = False
+    count = light_from = words.size // words_per_job(encoding, depth)
+    if encoding == "masks" and symmetry == "mirror" and n % 2 == 1:
+        from nqbench.workloads.counting.search import count_prefixes
+
+        middle = 1 << (n // 2)  # comes last
+        light_from -= int(count_prefixes(n, depth, middle, False, count))
+    return Jobs(words, count, light_from, split_s)
+
+
+def _words(
+    n: int, depth: int, encoding: Encoding, symmetry: Symmetry, odd_rule: OddRule
+) -> NDArray[Any]:
     if symmetry == "full":
         from nqbench.workloads.counting import border
 
-        border.jobs(border.MIN_N, 2)  # compile it before the clock starts
-        eighth, split_s = timed(lambda: border.jobs(n, depth))
-        eighth.flags.writeable = False
-        return Jobs(eighth, eighth.size // 3, eighth.size // 3, split_s)
+        return border.jobs(n, depth)
+    from nqbench.workloads.compiled import in_order
     from nqbench.workloads.counting.search import count_prefixes, fill_prefixes
 
-    restrict = _restricted(symmetry, ODD_RULES[encoding])
-    dtype = np.uint32 if encoding == "masks" else np.int32
-    code = _ENCODINGS.index(encoding)
-    count_prefixes(5, 2, 1, False, 25)  # compile both before the clock starts
-    fill_prefixes(5, 2, 1, False, code, np.empty(25 * 3, dtype))
+    restrict = _restricted(symmetry, odd_rule)
+    width = words_per_job(encoding, depth)
 
-    def fill() -> tuple[int, NDArray[Any]]:
-        first_row = _first_row(n, symmetry)
-        count = int(count_prefixes(n, depth, first_row, restrict, 2**62))
-        words = np.empty(count * words_per_job(encoding, depth), dtype)
-        fill_prefixes(n, depth, first_row, restrict, code, words)
-        return count, words
+    def below(first_queen: int, out: NDArray[Any]) -> int:
+        if not out.size:
+            return width * int(count_prefixes(n, depth, first_queen, restrict, 2**62))
+        code = _ENCODINGS.index(encoding)
+        return width * int(fill_prefixes(n, depth, first_queen, restrict, code, out))
 
-    (count, words), split_s = timed(fill)
-
-    light_from = count
-    if encoding == "masks" and symmetry == "mirror" and n % 2 == 1:
-        left_half = (1 << (n // 2)) - 1  # the middle column comes last
-        light_from = int(count_prefixes(n, depth, left_half, False, count))
-    words.flags.writeable = False
-    return Jobs(words, count, light_from, split_s)
+    first_queens = [1 << c for c in range(_first_row(n, symmetry).bit_length())]
+    return in_order(first_queens, below, np.uint32 if encoding == "masks" else np.int32)
 
 
 class _Recent:

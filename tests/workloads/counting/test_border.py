@@ -42,8 +42,34 @@ def test_rows_and_ties_against_the_solutions(n: int) -> None:
         kept = all(border.allowed(n, first, row) >> board[row] & 1 for row in range(1, n))
         assert kept == (oracle.weight(board) > 0)
         if kept:
-            ties = sum(border.ties(n, first, row, 1 << board[row]) for row in range(1, n))
+            ties = sum(border.tying(n, first, row) >> board[row] & 1 for row in range(1, n))
             assert ties == oracle.distances(board).count(first) - 1
+
+
+@pytest.mark.parametrize("n", range(5, 10))
+def test_jobs_are_the_placements_of_the_rule_in_order(n: int) -> None:
+    for depth in range(2, n - 1):
+        words = []
+        for prefix in oracle.jobs(n, depth, "restrict_second"):
+            largest = prefix[0]
+            sides = [min(r, n - 1 - r) for r, c in enumerate(prefix) if r and c in (0, n - 1)]
+            if largest and max(sides, default=0) <= largest:
+                columns, left, right = oracle.attacked(n, prefix)
+                left &= 2**n - 1
+                columns |= sides.count(largest) << border.SHIFT
+                words += [columns, left | largest << border.SHIFT, right]
+        assert border.jobs(n, depth).tolist() == words
+
+
+@pytest.mark.parametrize(("n", "depth"), [(13, 6), (16, 5)])
+def test_jobs_may_be_made_in_steps(n: int, depth: int) -> None:
+    """Every job of fewer rows is a start, and its place in the array is known from counting."""
+    whole = border.jobs(n, depth)
+    for row in range(2, depth):
+        above = border.jobs(n, row)
+        words = np.zeros_like(whole)
+        border.expand(n, row, depth, above, 0, above.size // 3, border.MANY, words)
+        assert np.array_equal(words, whole)
 
 
 @pytest.mark.parametrize("n", range(4, 13))
@@ -54,7 +80,8 @@ def test_every_split_gives_the_same_sum(n: int) -> None:
         edges = [0, count // 3, count // 2, count]
         parts = [border.weights_of_jobs(n, depth, jobs, *span) for span in pairwise(edges)]
         assert border.total(sum(parts)) == SOLUTIONS[n]
-        assert border.fill_prefixes(n, depth, 2, np.empty(0, np.uint32)) == min(count, 3)
+        for limit in (2, count - 1, count):
+            assert border.count_jobs(n, depth, limit) == min(limit + 1, count)
 
 
 def test_a_sum_that_no_boards_have() -> None:

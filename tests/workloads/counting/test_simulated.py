@@ -86,7 +86,7 @@ def random_jobs(n: int, depth: int, count: int) -> NDArray[np.uint32]:
             if not choices:
                 break
             queen = draw.choice(choices)
-            tied += border.ties(n, distance, row, queen)
+            tied += bool(border.tying(n, distance, row) & queen)
             columns, left, right = columns | queen, (left | queen) << 1, (right | queen) >> 1
         else:
             words += [columns | tied << border.SHIFT]
