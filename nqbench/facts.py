@@ -21,7 +21,9 @@ class DeviceFacts:
     ``shared_per_block`` is what a static allocation or an ordinary launch may take (48 KiB);
     ``shared_per_block_optin`` is what a dynamic allocation may take after opting in.
     ``shared_carveouts`` are the sizes that the shared part of the L1 cache can be given, ascending;
-    empty where the split is fixed or unknown.
+    empty where the split is fixed or unknown. ``register_allocation`` is ``block`` where a block's
+    registers are allocated together (compute capability 1.x). ``compiled_for`` is the architecture
+    that kernels are compiled for where the compiler no longer knows the chip's own.
     """
 
     name: str
@@ -47,19 +49,23 @@ class DeviceFacts:
     shared_banks: int = 32
     memory_bytes: int = 0
     shared_carveouts: tuple[int, ...] = ()
+    register_allocation: Literal["warp", "block"] = "warp"
+    compiled_for: str = ""
 
     @property
     def arch(self) -> str:
-        """Compiler name of the architecture, e.g. ``sm_90``."""
+        """Compiler name of the architecture that kernels are compiled for, e.g. ``sm_90``."""
         major, minor = self.compute_capability
-        return f"sm_{major}{minor}"
+        return self.compiled_for or f"sm_{major}{minor}"
 
     def as_dict(self) -> dict[str, object]:
-        """Plain JSON form, for manifests."""
-        return asdict(self) | {
+        """Plain JSON form, for manifests and keys. What only old chips have is absent elsewhere."""
+        data = asdict(self) | {
             "compute_capability": list(self.compute_capability),
             "shared_carveouts": list(self.shared_carveouts),
         }
+        old = {"register_allocation": "warp", "compiled_for": ""}
+        return {key: value for key, value in data.items() if value != old.get(key)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DeviceFacts:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 
-def devices() -> None:
-    """List the devices of this machine, and what is missing for the others."""
+import typer
+
+
+def devices(
+    model: Annotated[
+        str, typer.Argument(help="A model of the simulator (gtx480, my_gpu.yaml).")
+    ] = "",
+) -> None:
+    """List the devices of this machine, or the facts of one model with their sources."""
     from nqbench.cli.show.tables import show_rows
-    from nqbench.devices.registry import list_devices
+    from nqbench.devices.registry import list_devices, model_facts
 
-    show_rows(list_devices())
+    show_rows(model_facts(model) if model else list_devices())

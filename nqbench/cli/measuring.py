@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 
 def choose(device: str) -> str:
-    """The full name of a device; for ``auto``, a note says which one was chosen and why."""
+    """The full name of a device. A note says which one ``auto`` chose and why, and what counters of
+    a model are of, whose architecture no longer compiles."""
     from nqbench.cli.show.console import note
     from nqbench.devices.registry import choose_device
 
     choice = choose_device(device)
     if device == "auto":
         note(choice.why)
+    if choice.remark:
+        note(f"{choice.spec}: {choice.remark}")
     return choice.spec
 
 

@@ -1,8 +1,9 @@
 """Theoretical occupancy: how many blocks of a kernel fit on one multiprocessor, and what limits it.
 
-The rules are those of NVIDIA's occupancy calculator for compute capability 7.0 and later: warps,
-blocks, registers (allocated per warp in units, within the multiprocessor's partitions) and shared
-memory (allocated per block in units, out of the part of the L1 cache given to shared memory).
+The rules are those of NVIDIA's occupancy calculator: warps, blocks, registers and shared memory
+(allocated per block in units, out of the part of the L1 cache given to shared memory). Registers
+are allocated per warp in units, within the multiprocessor's partitions; on compute capability 1.x
+per block, whose warps are first rounded up (CUDA C Programming Guide 4.2, section 4.2).
 """
 
 from __future__ import annotations
@@ -71,10 +72,16 @@ def _by_registers(facts: DeviceFacts, registers: int, warps_per_block: int) -> i
     if registers == 0:
         return None
     partitions = facts.warp_allocation_granularity
+    if registers > facts.max_registers_per_thread:
+        return 0
+    if facts.register_allocation == "block":
+        threads = facts.warp_size * _round_up(warps_per_block, partitions)
+        per_block = _round_up(registers * threads, facts.register_allocation_unit)
+        return facts.registers_per_multiprocessor // per_block
     per_warp = _round_up(registers * facts.warp_size, facts.register_allocation_unit)
     # The launch check counts a block's warps as if they filled every partition evenly.
     checked = per_warp * _round_up(warps_per_block, partitions)
-    if registers > facts.max_registers_per_thread or checked > facts.registers_per_block:
+    if checked > facts.registers_per_block:
         return 0
     per_partition = facts.registers_per_multiprocessor // partitions // per_warp
     return per_partition * partitions // warps_per_block

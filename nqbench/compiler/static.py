@@ -27,10 +27,12 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StaticRow:
-    """One kernel on one architecture; ``note`` says why the numbers are missing, if they are."""
+    """One kernel on one chip. ``arch`` is what it was compiled for; ``note`` says why the numbers
+    are missing, or that the chip's own architecture no longer compiles."""
 
     label: str
     arch: str
+    chip: str
     block_size: int
     registers: int | None
     stack_bytes: int | None
@@ -73,17 +75,22 @@ def _row(
     label: str, plan: Kernel, facts: DeviceFacts, result: Compiled | CompileError
 ) -> StaticRow:
     block_size = math.prod(plan.block)
+    chip = facts.name.removeprefix("model of ")
     if isinstance(result, CompileError):
         missing = (None, None, None, None, None)
         return StaticRow(
-            label, facts.arch, block_size, *missing, plan.shared_bytes, None, None, "", str(result)
-        )
+            label, facts.arch, chip, block_size, *missing, plan.shared_bytes, None, None, "",
+            str(result),
+        )  # fmt: skip
     taken = resources_of(result)
     shared = taken.static_shared_bytes + plan.shared_bytes
-    fits = occupancy(facts, taken.registers, shared, block_size, plan.cache)
+    # A compiler of the chip's time would have kept to its limit, with spills.
+    most = facts.max_registers_per_thread if facts.compiled_for else taken.registers
+    fits = occupancy(facts, min(taken.registers, most), shared, block_size, plan.cache)
     return StaticRow(
         label=label,
         arch=facts.arch,
+        chip=chip,
         block_size=block_size,
         registers=taken.registers,
         stack_bytes=taken.stack_bytes,
@@ -94,4 +101,13 @@ def _row(
         blocks_per_multiprocessor=fits.blocks_per_multiprocessor,
         occupancy=fits.fraction,
         limiter=fits.limiter,
+        note=_stand_in(facts, taken.registers > most),
     )
+
+
+def _stand_in(facts: DeviceFacts, limited: bool) -> str:
+    """What a row of a chip says whose own architecture no longer compiles."""
+    if not facts.compiled_for:
+        return ""
+    most = f"; {facts.max_registers_per_thread} per thread at most" if limited else ""
+    return f"registers of {facts.arch} code{most}"

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from nqbench.devices.base import Device
-from nqbench.devices.models import DEFAULT_MODEL, ORDERS, ROUND_ROBIN, load_model, model_names
+from nqbench.devices.models import (
+    DEFAULT_MODEL,
+    ORDERS,
+    REPRESENTATIVES,
+    ROUND_ROBIN,
+    Model,
+    is_model,
+    load_model,
+    model_names,
+)
 from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts
 from nqbench.system.suggest import nearest, suggestion
@@ -21,10 +30,11 @@ KINDS: Final = ("auto", "cuda", "sim", "cpu", "fake")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The device that a spec resolves to, and the reason in words."""
+    """The device that a spec resolves to, the reason, and a remark about its results, in words."""
 
     spec: str
     why: str
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,15 @@ class DeviceRow:
     note: str
 
 
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """One line of ``nqbench devices MODEL``."""
+
+    fact: str
+    value: str
+    source: str
+
+
 def choose_device(spec: str = "auto") -> Choice:
     """Resolve ``auto``: the first CUDA GPU that works, otherwise the simulator's default model.
 
@@ -49,7 +68,8 @@ def choose_device(spec: str = "auto") -> Choice:
     """
     kind, rest = _split(spec)
     if kind != "auto":
-        return Choice(_full(kind, rest), "asked for")
+        model = load_model(_model_and_order(rest)[0] or DEFAULT_MODEL) if kind == "sim" else None
+        return Choice(_full(kind, rest), "asked for", model.remark if model else "")
     from nqbench.devices.cuda.query import find_gpus
 
     try:
@@ -113,11 +133,26 @@ def list_devices() -> list[DeviceRow]:
         rows.append(DeviceRow("cuda:0", "cuda", "-", False, str(absence)))
     compiler = _compiler_absence()
     for name in model_names():
-        facts = load_model(name).facts
-        note = compiler or f"{facts.multiprocessors} multiprocessors, {facts.arch}"
-        rows.append(DeviceRow(f"sim:{name}", "sim", facts.name, not compiler, note))
+        model = load_model(name)
+        note = compiler or f"{model.facts.multiprocessors} multiprocessors, {_arch(model)}"
+        rows.append(DeviceRow(f"sim:{name}", "sim", model.facts.name, not compiler, note))
     rows.append(DeviceRow("cpu", "cpu", "this machine's CPU", True, "baselines only"))
     return rows
+
+
+def model_facts(name: str) -> list[FactRow]:
+    """Every fact of a model, with its source. Raises ``DeviceUnavailable`` for an unknown one."""
+    model = load_model(name.removeprefix("sim:"))
+    return [FactRow(key, _text(f.value), f.origin) for key, f in model.stated.items()]
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _arch(model: Model) -> str:
+    also = [arch for arch, name in REPRESENTATIVES.items() if name == model.name]
+    return model.remark or model.facts.arch + (f" (also sim:{also[0]})" if also else "")
 
 
 def _compiler_absence() -> str:
@@ -162,7 +197,7 @@ def _full(kind: str, rest: str) -> str:
 def _model_and_order(rest: str) -> tuple[str, str]:
     """``mini:reverse`` as its parts; no order where none is given, or the default one is."""
     model, _, order = rest.rpartition(":")
-    if model in model_names() and order not in ORDERS:
+    if is_model(model) and order not in ORDERS:
         raise DeviceUnavailable(
             f"no order of warps is called {order!r}; {suggestion(order, ORDERS)}"
         )

@@ -60,6 +60,30 @@ def test_agrees_with_nvidias_calculator() -> None:
         ("sm_90", 16, 0, 1025, 0, "warps"),
         # 255 -> 8192 per warp x 32 warps is more than a block's 65536
         ("sm_90", 255, 0, 1024, 0, "registers"),
+        # 1.1: 3 warps round up to 4, 4 * 32 * 10 = 1280 registers, a multiple of 256: 8192 // 1280
+        ("gf8600m_gs", 10, 0, 96, 6, "registers"),
+        # 1.3: 4 * 32 * 10 = 1280 -> 1536 in units of 512: 16384 // 1536 = 10 blocks, but 8 fit
+        ("gtx275", 10, 0, 96, 8, "blocks"),
+        # 1.3: 8 * 32 * 17 = 4352 -> 4608: 16384 // 4608
+        ("gtx275", 17, 0, 256, 3, "registers"),
+        # 1.x: 4000 + 16 -> 4096: 16384 // 4096
+        ("gtx280", 10, 4000, 64, 4, "shared"),
+        # 1.x: a block of 16 KiB leaves no room for the 16 bytes of launch dimensions
+        ("gtx280", 10, 16384, 64, 0, "shared"),
+        # 1.x: blocks have at most 512 threads
+        ("gtx280", 10, 0, 513, 0, "warps"),
+        # 2.0: 21 * 32 = 672 -> 704 per warp; 32768 // 704 = 46 warps, 6 per block
+        ("gtx480", 21, 0, 192, 7, "registers"),
+        # 2.0, Brodtkorb's version 2: 7 blocks of 192 threads, 42 of 48 warps = 87.5%
+        ("gtx480", 23, 0, 192, 7, "registers"),
+        # 2.1: 6000 -> 6016: 49152 // 6016
+        ("gtx560ti", 16, 6000, 64, 8, "blocks"),
+        # 3.7: 131072 registers, 64 * 32 = 2048 per warp: 16 per partition, 64 warps
+        ("k80", 64, 0, 256, 8, "warps"),
+        # 3.7: 112 KiB of shared memory, 10000 -> 10240 per block
+        ("k80", 32, 10000, 64, 11, "shared"),
+        # 7.0: 96 KiB, 10000 -> 10240 per block
+        ("v100", 32, 10000, 64, 9, "shared"),
         # more shared memory than any block may take
         ("sm_90", 16, 232449, 32, 0, "shared"),
     ],
@@ -81,6 +105,27 @@ def test_asking_for_l1_costs_resident_blocks() -> None:
     assert occupancy(facts, 16, 0, 32, "prefer_shared").blocks_per_multiprocessor == 32
     fixed = replace(facts, shared_carveouts=())
     assert occupancy(fixed, 16, 0, 32, "prefer_l1").blocks_per_multiprocessor == 32
+
+
+def test_feinbubes_third_on_compute_capability_1_1() -> None:
+    """Section V.B: eight blocks per multiprocessor, at most a third of the warps."""
+    facts = load_model("gf8600m_gs").facts
+    blocks = (1, 2, 3, 4, 8, 16, 32, 64, 128, 180, 256, 448, 512)
+    for n in (14, 15, 16, 17):
+        found = [
+            occupancy(facts, 16, 16 * block * (n - depth), block)
+            for block in blocks
+            for depth in (2, 3, 4, 5, 6)
+        ]
+        best = max(found, key=lambda fits: fits.fraction)
+        assert (best.blocks_per_multiprocessor, best.fraction) == (8, pytest.approx(1 / 3))
+
+
+def test_asking_for_l1_on_fermi_leaves_16_kib_of_shared_memory() -> None:
+    facts = load_model("gtx480").facts
+    assert occupancy(facts, 16, 8192, 64, "prefer_shared").blocks_per_multiprocessor == 6
+    assert occupancy(facts, 16, 8192, 64, "prefer_l1").blocks_per_multiprocessor == 2
+    assert occupancy(facts, 16, 20000, 64, "prefer_l1").blocks_per_multiprocessor == 2
 
 
 def test_a_block_has_threads() -> None:

@@ -168,6 +168,19 @@ def test_rows_come_by_architecture_then_plan(source: Path) -> None:
     assert all(r.note == "" for r in rows)
 
 
+def test_chips_that_no_longer_compile_take_registers_of_the_oldest_that_does(source: Path) -> None:
+    plans = [("small", plan(source, "other", 512)), ("large", plan(source, "crowded<80>", 64))]
+    small, large, other, _ = static_report(plans, chips(["gtx480", "t4"]))
+    assert (small.arch, small.chip, small.note) == (
+        *("sm_75", "GeForce GTX 480", "registers of sm_75 code"),
+    )
+    assert small.registers == other.registers
+    assert (small.blocks_per_multiprocessor, other.blocks_per_multiprocessor) == (3, 2)
+    assert (large.registers or 0) > 63
+    assert large.note == "registers of sm_75 code; 63 per thread at most"
+    assert large.blocks_per_multiprocessor == 8  # 16 warps of 63 -> 2048 registers: 32768 of 32768
+
+
 def test_a_kernel_is_compiled_once_for_many_plans(source: Path, tmp_path: Path) -> None:
     class Steps:
         total = 0

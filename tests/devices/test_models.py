@@ -2,61 +2,126 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from nqbench.compiler.compile import compile_cubin
-from nqbench.devices.models import DEFAULT_MODEL, load_model, model_names
+from nqbench.devices.models import (
+    DEFAULT_MODEL,
+    REPRESENTATIVES,
+    capability_facts,
+    load_model,
+    model_names,
+)
 from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceFacts
+from nqbench.workloads.counting.counts import MULTIPROCESSORS
 
 GOOD = """\
+name: chip
 about: a chip
+like: cc_9_0
 facts:
-  name: chip
-  compute_capability: [9, 0]
+- source: its data sheet
   multiprocessors: 2
-memory: {rules: sectors, shared_banks: 32, bank_bytes: 4, sector_bytes: 32}
+memory: {source: a book, rules: sectors, shared_banks: 32, bank_bytes: 4, sector_bytes: 32}
 """
+
+# Facts of the papers' chips as the papers print them (papers/*.yaml).
+PRINTED = [
+    ("gf8600m_gs", {"compute_capability": (1, 1), "clock_mhz": 1200}),
+    ("nvs295", {"compute_capability": (1, 1), "clock_mhz": 1300, "shared_per_block": 16 << 10}),
+    ("gtx275", {"compute_capability": (1, 3), "clock_mhz": 1404}),
+    ("gtx280", {"multiprocessors": 30, "shared_banks": 16, "shared_per_block": 16 << 10}),
+    ("gtx295", {"compute_capability": (1, 3), "clock_mhz": 1242}),
+    ("gtx480", {"multiprocessors": 15, "shared_banks": 32, "l1_line_bytes": 128}),
+    ("gtx480", {"shared_carveouts": (16 << 10, 48 << 10), "memory_latency": 440}),
+    ("gtx560ti", {"multiprocessors": 8, "shared_per_block": 48 << 10}),
+    ("k80", {"compute_capability": (3, 7), "max_threads_per_multiprocessor": 2048}),
+]
 
 
 @pytest.mark.parametrize("name", model_names())
-def test_every_model_loads_and_is_consistent(name: str) -> None:
+def test_every_model_is_complete_and_consistent(name: str) -> None:
     model = load_model(name)
-    facts = model.facts
-    assert model.name == name
-    assert facts.kind == "sim"
-    assert "CUDA C++ Programming Guide" in model.about
-    assert name in (facts.arch, DEFAULT_MODEL)
-    assert facts.max_threads_per_multiprocessor == 32 * facts.max_warps_per_multiprocessor
-    assert facts.shared_per_block <= facts.shared_per_block_optin
-    assert (
-        facts.shared_per_block_optin + facts.shared_reserved_per_block
-        == facts.shared_per_multiprocessor
-    )
-    assert facts.shared_carveouts[-1] == facts.shared_per_multiprocessor
-    assert list(facts.shared_carveouts) == sorted(facts.shared_carveouts)
-    assert model.memory == {
-        "rules": "sectors",
-        "shared_banks": 32,
-        "bank_bytes": 4,
-        "sector_bytes": 32,
+    facts, chip, stated = model.facts, model.chip, model.stated
+    assert (model.name, facts.kind) == (name, "sim")
+    assert set(stated) > {f.name for f in fields(DeviceFacts)} - {
+        *("name", "kind", "warp_size", "compiled_for")
     }
+    assert all(fact.source for fact in stated.values())
+    assert facts.max_threads_per_multiprocessor == 32 * facts.max_warps_per_multiprocessor
+    assert facts.shared_per_block <= facts.shared_per_block_optin <= facts.shared_per_multiprocessor
+    assert list(facts.shared_carveouts) == sorted(facts.shared_carveouts)
+    assert {facts.shared_per_multiprocessor} >= {*facts.shared_carveouts[-1:]}
+    assert facts.shared_banks == model.memory["shared_banks"]
+    cached = bool(chip.l1_shared_bytes)
+    may_be_absent = set() if cached else {"l1_line_bytes", "l1_latency", "l2_latency"}
+    assert {f.name for f in fields(chip) if getattr(chip, f.name) is None} == may_be_absent
+    if cached:
+        assert facts.shared_per_multiprocessor < (chip.l1_shared_bytes or 0)
+    old = facts.compute_capability < (7, 5)
+    assert facts.arch == "sm_75" if old else model.remark == ""
+    assert ("PTX for sm_75" in model.remark) == old
+
+
+@pytest.mark.parametrize(("name", "printed"), PRINTED)
+def test_facts_are_those_that_the_papers_print(name: str, printed: dict[str, object]) -> None:
+    stated = load_model(name).stated
+    assert {key: stated[key].value for key in printed} == printed
+
+
+def test_cores_and_clocks_give_the_advertised_peak() -> None:
+    """Cores x clock x 2, TFLOPS in single precision, of NVIDIA's product pages."""
+    peaks = {"gtx480": 1.345, "gtx560ti": 1.263, "k80": 4.37, "v100": 15.7, "t4": 8.1}
+    peaks |= {"rtx2080ti": 13.4, "a100": 19.5, "rtx3090": 35.6, "rtx4090": 82.6, "h200": 66.9}
+    for name, peak in {**peaks, "rtx5090": 104.8}.items():
+        model = load_model(name)
+        cores = model.facts.multiprocessors * (model.chip.float_per_clock or 0)
+        assert cores * (model.chip.clock_mhz or 0) * 2e-6 == pytest.approx(peak, rel=0.01), name
+
+
+def test_a_fact_says_where_it_is_from() -> None:
+    stated = load_model("gtx480").stated
+    assert stated["registers_per_multiprocessor"].origin.endswith("per compute capability)")
+    assert stated["l1_latency"].assumed
+    assert stated["l1_latency"].origin.startswith("assumed: L1 answers like")
+    assert "F.4.2" in stated["memory.rules"].source
+
+
+def test_a_real_chip_takes_rules_from_the_nearest_capability() -> None:
+    others = [((8, 7), (8, 6)), ((3, 5), (3, 7)), ((6, 1), (3, 7)), ((5, 2), (3, 7))]
+    for asked, nearest in [*others, ((7, 0), (7, 0)), ((12, 1), (12, 0)), ((20, 0), (12, 0))]:
+        assert capability_facts(*asked).compute_capability == nearest
+    for capability, limits in MULTIPROCESSORS.items():
+        facts = capability_facts(*(int(part) for part in capability.split(".")))
+        assert limits.blocks == facts.max_blocks_per_multiprocessor
+        assert limits.warps == facts.max_warps_per_multiprocessor
+        assert limits.registers == facts.registers_per_multiprocessor
+        assert limits.shared_bytes == facts.shared_per_multiprocessor
 
 
 def test_the_compiler_knows_every_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path))
     source = tmp_path / "k.cu"
     source.write_text("__global__ void k() {}\n")
-    for name in model_names():
-        assert compile_cubin(source, "k", load_model(name).facts.arch).image
+    for arch in {load_model(name).facts.arch for name in model_names()}:
+        assert compile_cubin(source, "k", arch).image
 
 
 def test_names_start_with_the_default_and_rise() -> None:
     names = model_names()
     assert names[0] == DEFAULT_MODEL == "mini"
-    assert names[1:] == ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+    assert names[1:] == (
+        *("gf8600m_gs", "nvs295", "gtx275", "gtx280", "gtx295", "gtx480", "gtx560ti", "k80"),
+        *("v100", "rtx2080ti", "t4", "a100", "rtx3090", "rtx4090", "h100", "h200", "b200"),
+        "rtx5090",
+    )
+    for arch, name in REPRESENTATIVES.items():
+        assert (load_model(arch).name, load_model(arch).facts.arch) == (arch, arch)
+        assert load_model(arch).facts == load_model(name).facts
 
 
 def test_the_default_is_a_small_hopper() -> None:
@@ -71,26 +136,46 @@ def test_an_own_file_is_a_model(tmp_path: Path) -> None:
     path.write_text(GOOD)
     model = load_model(str(path))
     assert (model.name, model.facts.multiprocessors, model.facts.arch) == ("tiny", 2, "sm_90")
+    assert model.stated["multiprocessors"].source == "its data sheet"
+    path.write_text("name: small H100\nlike: h100\nfacts: {assumed: a sketch, l2_bytes: 1024}\n")
+    load_model.cache_clear()
+    small = load_model(str(path))
+    assert (small.facts.multiprocessors, small.chip.l2_bytes) == (132, 1024)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         (
-            "multiprocessors: 2",
-            "multiprocesors: 2",
-            "'multiprocesors' in facts; did you mean 'mult",
+            "  multiprocessors: 2",
+            "  multiprocesors: 2",
+            "'multiprocesors' in facts; did you",
         ),
         ("about: a chip", "abut: a chip", "unknown key 'abut' in the file; did you mean 'about'"),
         ("sector_bytes", "sector_byte", "'sector_byte' in memory; did you mean 'sector_bytes'"),
-        ("  multiprocessors: 2\n", "", "facts lacks multiprocessors"),
+        ("multiprocessors: 2", "l2_bytes: 2", "facts lacks multiprocessors"),
+        ("name: chip\n", "", "the file lacks name"),
+        ("like: cc_9_0\n", "", "facts lacks compute_capability"),
+        ("cc_9_0", "cc_9_1", "like is 'cc_9_1', which is no model; did you mean 'cc_9_0'"),
         ("multiprocessors: 2", "multiprocessors: two", r"facts\.multiprocessors is 'two'"),
         ("multiprocessors: 2", "multiprocessors: true", r"facts\.multiprocessors is True"),
         ("multiprocessors: 2", "multiprocessors: -1", "at least 0"),
-        ("[9, 0]", "9.0", r"compute_capability is 9\.0; write \[major, minor\]"),
+        ("multiprocessors: 2", "multiprocessors: 2.5", "a whole number"),
+        ("multiprocessors: 2", "clock_mhz: .inf", r"facts\.clock_mhz is inf; it must be a number"),
+        ("multiprocessors: 2", "l1_holds: [shared]", "l1_holds 'shared' is not known; "),
+        ("multiprocessors: 2", "compute_capability: 9.0", r"is 9\.0; write \[major, minor\]"),
         ("shared_banks: 32", "shared_banks: 0", r"memory\.shared_banks is 0"),
-        ("rules: sectors", "rules: sector", "rules 'sector' are not known; did you mean 'sectors'"),
-        ("name: chip", "kind: cuda\n  name: chip", "unknown key 'kind' in facts"),
+        ("rules: sectors", "rules: sector", "rules 'sector' is not known; did you mean 'sectors'"),
+        ("  multiprocessors", "  kind: cuda\n  multiprocessors", "unknown key 'kind' in facts"),
+        ("- source: its data sheet\n ", "-", r"facts\.multiprocessors must state one source"),
+        ("- source: its data sheet", "- source:", r"facts\.multiprocessors must state one source"),
+        ("source: its data", "assumed: x\n  source: its data", "must state one source"),
+        ("source: a book, ", "", r"memory\.rules, memory\.shared_banks, .* must state one source"),
+        (
+            "memory:",
+            "- {source: b, multiprocessors: 3}\nmemory:",
+            "is stated twice",
+        ),
         (GOOD, "- 1\n", "the file must be a mapping"),
         (GOOD, "a: [", "is not YAML"),
     ],
@@ -105,7 +190,7 @@ def test_a_wrong_file_is_told_what_is_wrong(tmp_path: Path, old: str, new: str, 
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
-    with pytest.raises(DeviceUnavailable, match=r"'sm_9'; did you mean 'sm_9?[0-9]+'"):
+    with pytest.raises(DeviceUnavailable, match=r"'sm_9'; did you mean 'sm_90'"):
         load_model("sm_9")
     with pytest.raises(DeviceUnavailable, match=r"gone\.yaml cannot be read"):
         load_model("gone.yaml")

@@ -7,7 +7,13 @@ import pytest
 from nqbench.devices import registry
 from nqbench.devices.cuda import query as cuda
 from nqbench.devices.cuda.query import Gpu
-from nqbench.devices.registry import choose_device, facts_for, list_devices, open_device
+from nqbench.devices.registry import (
+    choose_device,
+    facts_for,
+    list_devices,
+    model_facts,
+    open_device,
+)
 from nqbench.errors import DeviceUnavailable
 
 
@@ -49,6 +55,7 @@ def test_auto_takes_the_first_gpu() -> None:
         ("sim", "sim:mini"),
         ("sim:sm_80", "sim:sm_80"),
         ("sim:mini:reverse", "sim:mini:reverse"),
+        ("sim:gtx480:greedy", "sim:gtx480:greedy"),
         ("sim:mini:round_robin", "sim:mini"),
         ("cpu", "cpu"),
         ("fake:seed=1", "fake:seed=1"),
@@ -94,8 +101,20 @@ def test_the_list_names_what_is_absent() -> None:
     assert "no NVIDIA driver" in gpu.note
     sims = [row.spec for row in rows if row.kind == "sim"]
     assert sims[0] == "sim:mini"
-    assert len(sims) == 8
+    assert len(sims) == 19
+    notes = {row.spec: row.note for row in rows}
+    assert notes["sim:gtx480"].endswith("PTX for sm_75, limits and memory rules of 2.0")
+    assert notes["sim:h100"].endswith("sm_90 (also sim:sm_90)")
     assert all(row.available for row in rows if row.kind in ("sim", "cpu"))
+
+
+def test_a_model_tells_its_facts_with_their_sources() -> None:
+    rows = {row.fact: row for row in model_facts("sim:gtx480")}
+    assert rows["shared_carveouts"].value == "16384, 49152"
+    assert "F.4.1" in rows["shared_carveouts"].source
+    assert rows["l2_latency"].source.startswith("assumed: ")
+    assert choose_device("sim:gtx480").remark.startswith("PTX for sm_75")
+    assert choose_device("sim:h100").remark == ""
 
 
 @pytest.mark.usefixtures("two_gpus")

@@ -14,8 +14,11 @@ import numpy as np
 import pytest
 
 from nqbench.compiler.compile import compile_cubin
+from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of
-from nqbench.devices.models import load_model, model_names
+from nqbench.devices.cuda.driver import OccupancyProbe
+from nqbench.devices.cuda.kernel import CARVEOUT_PERCENT
+from nqbench.devices.models import is_model, load_model
 from nqbench.plan import Argument, Buffer, CachePreference, KernelPlan
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ def test_identity_is_complete(device: CudaDevice) -> None:
 
 
 def test_model_of_this_architecture_agrees_with_the_driver(device: CudaDevice) -> None:
-    if device.facts.arch not in model_names():
+    if not is_model(device.facts.arch):
         pytest.skip(f"no model of {device.facts.arch}")
     model, real = load_model(device.facts.arch).facts.as_dict(), device.facts.as_dict()
     differing = {
@@ -138,6 +141,37 @@ def test_occupancy_equals_the_drivers(
         ) as prepared:
             told = prepared.resources
             assert told["occupancy"] == told["occupancy_computed"], (block, dict(told))
+
+
+def test_occupancy_equals_the_drivers_calculator(device: CudaDevice, tmp_path: Path) -> None:
+    """Registers x block sizes x dynamic shared memory: cuOccupancyMaxActiveBlocksPerMultiprocessor
+    and our own computation, at least 200 configurations."""
+    live = "\n".join(f"  unsigned v{i} = in[{i} * n + threadIdx.x];" for i in range(128))
+    use = "\n".join(f"  out[{i} * n + threadIdx.x] = v{i} ^ v{127 - i};" for i in range(128))
+    source = tmp_path / "crowded.cu"
+    source.write_text(
+        "__global__ void crowded(const unsigned* in, unsigned* out, int n) {\n"
+        f"{live}\n  __syncthreads();\n{use}\n}}\n"
+    )
+    facts = device.facts
+    sizes = [s for s in (0, 1, 1000, 10_000, 49_000, 100_000) if s <= facts.shared_per_block_optin]
+    compared, registers, limiters = 0, set(), set()
+    for most in (24, 32, 40, 64, 96, 128, 200):
+        built = compile_cubin(source, "crowded", facts.arch, (f"--maxrregcount={most}",))
+        taken = resources_of(built)
+        registers.add(taken.registers)
+        probe = OccupancyProbe(built.image, built.symbol)
+        for block in (1, 32, 33, 96, 128, 192, 256, 512, 1024):
+            for shared in sizes:
+                ours = occupancy(facts, taken.registers, shared, block)
+                theirs = probe.blocks_per_multiprocessor(block, shared, CARVEOUT_PERCENT["default"])
+                assert ours.blocks_per_multiprocessor == theirs, (taken.registers, block, shared)
+                limiters.add(ours.limiter)
+                compared += 1
+        probe.close()
+    assert compared >= 200
+    assert len(registers) >= 5
+    assert limiters == {"warps", "blocks", "registers", "shared"}
 
 
 def test_the_compilers_report_equals_the_drivers(device: CudaDevice, kernels: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.nvml import nvml_settings
-from nqbench.devices.models import load_model, model_names
+from nqbench.devices.models import capability_facts
 from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts
 from nqbench.system.versions import installed
@@ -98,7 +98,7 @@ def gpu_facts(index: int) -> DeviceFacts:
         return int(device.get_attribute(getattr(cuda.device_attribute, name)))
 
     major, minor = device.compute_capability()
-    rules = _rules(major, minor)
+    rules = capability_facts(major, minor)  # what no attribute gives
     threads, warp = ask("MAX_THREADS_PER_MULTIPROCESSOR"), ask("WARP_SIZE")
     return DeviceFacts(
         name=device.name(),
@@ -124,14 +124,8 @@ def gpu_facts(index: int) -> DeviceFacts:
         shared_banks=rules.shared_banks,
         memory_bytes=int(device.total_memory()),
         shared_carveouts=rules.shared_carveouts,
+        register_allocation=rules.register_allocation,
     )
-
-
-def _rules(major: int, minor: int) -> DeviceFacts:
-    """Allocation units that no attribute gives, from the model of the nearest lower capability."""
-    models = [load_model(name).facts for name in model_names() if name.startswith("sm_")]
-    below = [m for m in models if m.compute_capability <= (major, minor)]
-    return max(below or models[:1], key=lambda m: m.compute_capability)
 
 
 def gpu_identity(index: int) -> dict[str, object]:

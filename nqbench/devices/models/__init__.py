@@ -1,8 +1,15 @@
 """Models of GPUs: YAML files with the facts and memory rules that the simulator and reports use.
 
-A model file has three keys: ``about`` (the chip it represents and where its facts come from),
-``facts`` (fields of :class:`nqbench.facts.DeviceFacts`) and ``memory`` (rules of shared memory and
-of off-chip transactions). Your own file can be used as ``sim:path/to/model.yaml``.
+A model file has these keys:
+
+``name``    what tables call it
+``about``   one or two sentences
+``like``    a compute capability (``cc_2_0``) or a model; what the file does not say is as there
+``facts``   groups of facts, each with the ``source`` that states them, or with ``assumed: REASON``;
+            a fact is a field of :class:`nqbench.facts.DeviceFacts` or of :class:`Chip`
+``memory``  rules of shared memory and of off-chip transactions, a group of the same form
+
+Your own file can be used as ``sim:path/to/model.yaml``.
 """
 
 from __future__ import annotations
@@ -22,13 +29,73 @@ ROUND_ROBIN: Final = "round_robin"
 ORDERS: Final = (ROUND_ROBIN, "reverse", "greedy")
 """Which warp the simulator runs next: all in turn, all in turn backwards, or each until it must
 wait."""
-MEMORY_RULES: Final = ("sectors",)
+MEMORY_RULES: Final = ("half_warp_strict", "half_warp_segments", "lines", "kepler", "sectors")
+"""Of compute capability 1.0 and 1.1, 1.2 and 1.3, 2.x, 3.x, and 7.0 and later."""
+
+OLDEST_COMPILED: Final = (7, 5)
+"""The oldest compute capability that the compiler of CUDA 13 knows; kernels for older chips are
+compiled for it."""
+
+REPRESENTATIVES: Final[Mapping[str, str]] = {
+    "sm_75": "t4", "sm_80": "a100", "sm_86": "rtx3090", "sm_89": "rtx4090", "sm_90": "h100",
+    "sm_100": "b200", "sm_120": "rtx5090",
+}  # fmt: skip
+"""The model that stands for an architecture."""
 
 _FOLDER: Final = Path(__file__).parent
-_KEYS: Final = ("about", "facts", "memory")
+_CAPABILITY: Final = "cc_"  # files of compute capabilities start so; they are no devices
+_KEYS: Final = ("name", "about", "like", "facts", "memory")
 _MEMORY_KEYS: Final = ("rules", "shared_banks", "bank_bytes", "sector_bytes")
-_GIVEN: Final = ("kind",)  # not in the file: every model is simulated
-_FACTS: Final = {f.name: f for f in fields(DeviceFacts) if f.name not in _GIVEN}
+_ORIGINS: Final = ("source", "assumed")
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """How fast a chip is, and its caches; ``None`` where a model of one's own does not say.
+
+    ``clock_mhz``             of the cores (the shader clock on 1.x and 2.x)
+    ``bandwidth_gb_per_s``    of the device memory, 1e9 bytes per second
+    ``schedulers``            of warps per multiprocessor; each issues ``issue_width`` instructions
+                              of a warp every ``issue_clocks`` clocks
+    ``float_per_clock``, ``integer_per_clock``  32-bit results per clock and multiprocessor
+    ``shared_clocks_per_pass``  clocks of one pass through the shared-memory banks
+    ``l1_shared_bytes``       storage of L1 cache and shared memory per multiprocessor; 0: no L1
+    ``l1_holds``              what L1 caches: ``local``, ``global``
+    ``l2_bytes``              0: no L2 cache
+    latencies                 clocks from an instruction to its result
+    """
+
+    clock_mhz: float | None = None
+    bandwidth_gb_per_s: float | None = None
+    schedulers: int | None = None
+    issue_width: int | None = None
+    issue_clocks: int | None = None
+    float_per_clock: int | None = None
+    integer_per_clock: int | None = None
+    shared_clocks_per_pass: int | None = None
+    l1_shared_bytes: int | None = None
+    l1_line_bytes: int | None = None
+    l1_holds: tuple[str, ...] | None = None
+    l2_bytes: int | None = None
+    arithmetic_latency: float | None = None
+    shared_latency: float | None = None
+    l1_latency: float | None = None
+    l2_latency: float | None = None
+    memory_latency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A value and where it comes from; ``assumed`` where no document states it."""
+
+    value: Any
+    source: str
+    assumed: bool
+
+    @property
+    def origin(self) -> str:
+        """The source in words: ``assumed: ...`` if there is none."""
+        return f"assumed: {self.source}" if self.assumed else self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,52 +103,92 @@ class Model:
     """A simulated GPU.
 
     ``memory`` holds ``rules`` (one of ``MEMORY_RULES``), ``shared_banks``, ``bank_bytes`` and
-    ``sector_bytes``.
+    ``sector_bytes``; ``stated`` every fact and memory rule by key, with its source.
     """
 
     name: str
     about: str
     facts: DeviceFacts
+    chip: Chip
     memory: Mapping[str, int | str]
+    stated: Mapping[str, Fact]
+
+    @property
+    def remark(self) -> str:
+        """What counters of this model are of, where its own architecture no longer compiles."""
+        if not self.facts.compiled_for:
+            return ""
+        capability = ".".join(map(str, self.facts.compute_capability))
+        return f"PTX for {self.facts.arch}, limits and memory rules of {capability}"
 
 
+_GIVEN: Final = ("kind", "name", "compiled_for")  # fields that no fact sets
+_FACTS: Final = {f.name: f for f in fields(DeviceFacts) if f.name not in _GIVEN}
+_CHIP: Final = tuple(f.name for f in fields(Chip))
+_NEEDED: Final = tuple(name for name, field in _FACTS.items() if field.default is MISSING)
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "register_allocation": ("warp", "block"), "rules": MEMORY_RULES, "l1_holds": ("local", "global")
+}  # fmt: skip
+_FRACTIONS: Final = tuple(f.name for f in fields(Chip) if f.type == "float | None")
+
+
+@functools.cache
 def model_names() -> tuple[str, ...]:
-    """Names of the models that come with nqbench, by compute capability, the default first."""
-    others = sorted((p.stem for p in _FOLDER.glob("sm_*.yaml")), key=lambda name: int(name[3:]))
-    return (DEFAULT_MODEL, *others)
+    """Names of the models that come with nqbench: the default, then by compute capability.
+
+    ``REPRESENTATIVES`` has further names of some of them.
+    """
+    stems = {path.stem for path in _FOLDER.glob("*.yaml")}
+    chips = {stem for stem in stems if not stem.startswith(_CAPABILITY)} - {DEFAULT_MODEL}
+    order = {name: (load_model(name).facts.compute_capability, name) for name in chips}
+    return (DEFAULT_MODEL, *sorted(chips, key=lambda name: order[name]))
+
+
+def is_model(name: str) -> bool:
+    """Whether a model that comes with nqbench is called so."""
+    return name in REPRESENTATIVES or (
+        not name.startswith(_CAPABILITY) and (_FOLDER / f"{name}.yaml").is_file()
+    )
 
 
 @functools.cache
 def load_model(name: str = DEFAULT_MODEL) -> Model:
-    """A model by name (``sm_90``, ``mini``) or by the path of a YAML file.
+    """A model by name (``gtx480``, ``sm_90``, ``mini``) or by the path of a YAML file.
 
     Raises ``DeviceUnavailable`` if there is none of that name or the file is not a model.
     """
-    import yaml
-
-    path = Path(name) if name.endswith((".yaml", ".yml")) else _FOLDER / f"{name}.yaml"
-    if path.parent == _FOLDER and name not in model_names():
+    if name.endswith((".yaml", ".yml")):
+        return _model(Path(name), Path(name).stem)
+    if "/" in name or not is_model(name):
+        known = [*model_names(), *REPRESENTATIVES]
         raise DeviceUnavailable(
-            f"no simulator model is called {name!r}; {suggestion(name, model_names())}"
+            f"no simulator model is called {name!r}; {suggestion(name, known)}"
             " (a model of your own is the path of a .yaml file)"
         )
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DeviceUnavailable(f"model file {path} cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        first = str(error).replace("\n", " ")
-        raise DeviceUnavailable(f"model file {path} is not YAML: {first}") from error
-    return _model(path, data)
+    return _model(_FOLDER / f"{REPRESENTATIVES.get(name, name)}.yaml", name)
+
+
+@functools.cache
+def capability_facts(major: int, minor: int) -> DeviceFacts:
+    """Limits of a compute capability; of the nearest known one (of the same generation if there is
+    one, lower if there is one) for others. What a chip has of its own is empty."""
+
+    def distance(path: Path) -> tuple[bool, bool, int, int]:
+        own = tuple(int(part) for part in path.stem.removeprefix(_CAPABILITY).split("_"))
+        return own[0] != major, own > (major, minor), abs(own[0] - major), abs(own[1] - minor)
+
+    stated = _read(min(_FOLDER.glob(f"{_CAPABILITY}*.yaml"), key=distance)).facts
+    values = {key: fact.value for key, fact in stated.items() if key in _FACTS}
+    return DeviceFacts(name="", kind="cuda", multiprocessors=0, **values)
 
 
 def chips(archs: Iterable[str]) -> list[DeviceFacts]:
-    """Facts of the chips that the models of ``archs`` (``sm_90``) describe, each once, in order.
+    """Facts of the chips that ``archs`` name (``sm_90``, ``gtx480``), each once, in order.
 
-    Raises ``StudyError`` for an architecture without a model, and if there is none at all.
+    Raises ``StudyError`` for a name without a model, and if there is none at all.
     """
-    known = [name for name in model_names() if name != DEFAULT_MODEL]
     wanted = list(dict.fromkeys(archs))
+    known = [*REPRESENTATIVES, *(n for n in model_names() if n != DEFAULT_MODEL)]
     if not wanted:
         raise StudyError(f"--arch names no architecture; known: {', '.join(known)}")
     for arch in wanted:
@@ -93,47 +200,134 @@ def chips(archs: Iterable[str]) -> list[DeviceFacts]:
     return [replace(load_model(arch).facts, kind="cuda") for arch in wanted]
 
 
-def _model(path: Path, data: Any) -> Model:
-    whole = _section(path, "the file", data, _KEYS, _KEYS)
-    needed = [name for name, field in _FACTS.items() if field.default is MISSING]
-    facts = _section(path, "facts", whole["facts"], tuple(_FACTS), needed)
-    memory = _section(path, "memory", whole["memory"], _MEMORY_KEYS, _MEMORY_KEYS)
-    if memory["rules"] not in MEMORY_RULES:
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A model file, with what it takes from the file that it is ``like``."""
+
+    name: str
+    about: str
+    facts: Mapping[str, Fact]
+    memory: Mapping[str, Fact]
+
+
+def _model(path: Path, name: str) -> Model:
+    file = _read(path)
+    for where, there, needed in (
+        ("facts", file.facts, _NEEDED),
+        ("memory", file.memory, _MEMORY_KEYS),
+        ("the file", {"name": 1} if file.name else {}, ("name",)),
+    ):
+        missing = [key for key in needed if key not in there]
+        if missing:
+            raise DeviceUnavailable(f"model file {path}: {where} lacks {', '.join(missing)}")
+    values = {key: fact.value for key, fact in file.facts.items()}
+    limits = {key: value for key, value in values.items() if key in _FACTS}
+    capability = values["compute_capability"]
+    compiled_for = "sm_{}{}".format(*OLDEST_COMPILED) if capability < OLDEST_COMPILED else ""
+    return Model(
+        name,
+        file.about,
+        DeviceFacts(name=file.name, kind="sim", compiled_for=compiled_for, **limits),
+        Chip(**{key: value for key, value in values.items() if key in _CHIP}),
+        {key: fact.value for key, fact in file.memory.items()},
+        {**file.facts, **{f"memory.{key}": fact for key, fact in file.memory.items()}},
+    )
+
+
+def _read(path: Path) -> _File:
+    import yaml
+
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DeviceUnavailable(f"model file {path} cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        first = str(error).replace("\n", " ")
+        raise DeviceUnavailable(f"model file {path} is not YAML: {first}") from error
+    _mapping(path, "the file", data, _KEYS)
+    base = _base(path, data["like"]) if "like" in data else _File("", "", {}, {})
+    facts = _facts(path, "facts", data.get("facts", []), (*_FACTS, *_CHIP))
+    memory = _facts(path, "memory", data.get("memory", []), _MEMORY_KEYS)
+    return _File(
+        str(data.get("name", base.name)),
+        " ".join(str(data.get("about", base.about)).split()),
+        {**base.facts, **facts},
+        {**base.memory, **memory},
+    )
+
+
+def _base(path: Path, like: Any) -> _File:
+    """The file that ``like`` names: a compute capability or a model of nqbench."""
+    known = {p.stem: p for p in _FOLDER.glob("*.yaml")}
+    known |= {arch: known[name] for arch, name in REPRESENTATIVES.items()}
+    if like not in known:
         raise DeviceUnavailable(
-            f"model file {path}: memory rules {memory['rules']!r} are not known"
-            f"; {suggestion(memory['rules'], MEMORY_RULES)}"
+            f"model file {path}: like is {like!r}, which is no model; "
+            f"{suggestion(str(like), sorted(known))}"
         )
-    for key in _MEMORY_KEYS[1:]:
-        _number(path, f"memory.{key}", memory[key], minimum=1)
-    values = {key: _fact(path, key, value) for key, value in facts.items()}
-    about = " ".join(str(whole["about"]).split())
-    return Model(path.stem, about, DeviceFacts(kind="sim", **values), memory)
+    return _read(known[like])
 
 
-def _fact(path: Path, key: str, value: Any) -> Any:
-    if key == "name":
-        return str(value)
+def _facts(path: Path, where: str, groups: Any, known: tuple[str, ...]) -> dict[str, Fact]:
+    """The facts of one group, or of a list of groups."""
+    found: dict[str, Fact] = {}
+    if isinstance(groups, dict) and not set(_ORIGINS) & set(groups):
+        _unsourced(path, where, groups)
+    for group in groups if isinstance(groups, list) else [groups]:
+        _mapping(path, where, group, (*_ORIGINS, *known))
+        origins = [key for key in _ORIGINS if key in group]
+        if len(origins) != 1 or not str(group[origins[0]] or "").strip():
+            _unsourced(path, where, group)
+        (origin,) = origins
+        text = " ".join(str(group[origin]).split())
+        for key in group.keys() - set(_ORIGINS):
+            if key in found:
+                raise DeviceUnavailable(f"model file {path}: {where}.{key} is stated twice")
+            value = _value(path, f"{where}.{key}", key, group[key])
+            found[key] = Fact(value, text, origin == "assumed")
+    order = {key: place for place, key in enumerate(known)}
+    return dict(sorted(found.items(), key=lambda item: order[item[0]]))
+
+
+def _unsourced(path: Path, where: str, group: Mapping[str, Any]) -> None:
+    keys = ", ".join(f"{where}.{key}" for key in group if key not in _ORIGINS)
+    raise DeviceUnavailable(
+        f"model file {path}: {keys or where} must state one source; begin the group of facts with"
+        " 'source: DOCUMENT, TABLE' or, where nobody states them, 'assumed: REASON'"
+    )
+
+
+def _value(path: Path, where: str, key: str, value: Any) -> Any:
+    if key in _WORDS:
+        words = value if isinstance(value, list) and key == "l1_holds" else [value]
+        for word in words:
+            if word not in _WORDS[key]:
+                raise DeviceUnavailable(
+                    f"model file {path}: {where} {word!r} is not known"
+                    f"; {suggestion(str(word), _WORDS[key])}"
+                )
+        return tuple(words) if key == "l1_holds" else value
     if key not in ("compute_capability", "shared_carveouts"):
-        return _number(path, f"facts.{key}", value)
+        return _number(path, where, value, 1 if where.startswith("memory") else 0, key)
     if not isinstance(value, list) or (key == "compute_capability" and len(value) != 2):
         shape = "[major, minor]" if key == "compute_capability" else "a list of sizes in bytes"
-        raise DeviceUnavailable(f"model file {path}: facts.{key} is {value!r}; write {shape}")
-    return tuple(_number(path, f"facts.{key}", item) for item in value)
+        raise DeviceUnavailable(f"model file {path}: {where} is {value!r}; write {shape}")
+    return tuple(_number(path, where, item, 0, key) for item in value)
 
 
-def _number(path: Path, key: str, value: Any, minimum: int = 0) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+def _number(path: Path, where: str, value: Any, minimum: int, key: str) -> int | float:
+    fraction = key in _FRACTIONS
+    number = isinstance(value, int | float) if fraction else isinstance(value, int)
+    if not number or isinstance(value, bool) or not minimum <= value < float("inf"):
+        kind = "number" if fraction else "whole number"
         raise DeviceUnavailable(
-            f"model file {path}: {key} is {value!r}; it must be a whole number of at least"
-            f" {minimum}"
+            f"model file {path}: {where} is {value!r}; it must be a {kind} of at least {minimum}"
         )
-    return value
+    return value  # type: ignore[no-any-return]
 
 
-def _section(
-    path: Path, where: str, data: Any, known: tuple[str, ...], needed: Iterable[str]
-) -> dict[str, Any]:
-    """``data`` as a mapping with only known keys and all needed ones."""
+def _mapping(path: Path, where: str, data: Any, known: tuple[str, ...]) -> None:
+    """Raise unless ``data`` is a mapping with known keys only."""
     if not isinstance(data, dict):
         raise DeviceUnavailable(
             f"model file {path}: {where} must be a mapping with the keys {', '.join(known)}"
@@ -141,9 +335,5 @@ def _section(
     for key in data:
         if key not in known:
             raise DeviceUnavailable(
-                f"model file {path}: unknown key {key!r} in {where}; {suggestion(key, known)}"
+                f"model file {path}: unknown key {key!r} in {where}; {suggestion(str(key), known)}"
             )
-    missing = [key for key in needed if key not in data]
-    if missing:
-        raise DeviceUnavailable(f"model file {path}: {where} lacks {', '.join(missing)}")
-    return data

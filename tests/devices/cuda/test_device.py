@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from nqbench.devices.cuda import driver as cuda_driver
-from nqbench.devices.cuda import query as cuda_query
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.memory import ABANDONED
 from nqbench.devices.cuda.query import find_gpus
@@ -333,12 +332,6 @@ def test_a_variable_that_hides_gpus_is_named(
     gpu.failures["init"] = Error("cuInit failed: no CUDA-capable device is detected")
     with pytest.raises(DeviceUnavailable, match=f"no CUDA-capable device.*{hidden}"):
         find_gpus()
-
-
-def test_rules_of_an_unlisted_chip_come_from_the_one_below() -> None:
-    assert cuda_query._rules(8, 7).compute_capability == (8, 6)
-    assert cuda_query._rules(12, 1).compute_capability == (12, 0)
-    assert cuda_query._rules(7, 0).compute_capability == (7, 5)
 
 
 def test_module_variables_get_their_contents_before_every_launch(
