@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.devices.sim.codegen.kernel import BLOCK_FIELDS, BLOCK_STRIDE
-from nqbench.devices.sim.codegen.writer import SITE_FIELDS
+from nqbench.devices.sim.codegen.writer import LEAST, SITE_FIELDS, Site
 from nqbench.devices.sim.engine import WARP_SIZE, Run
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.devices.sim.rules import SECTOR_BITS
@@ -29,10 +29,16 @@ class Tally:
             blocks[:, i] for i in range(len(BLOCK_FIELDS))
         )
         sites = run.site_counts.view(np.int64).reshape(-1, len(SITE_FIELDS)).copy()
+        self.least = np.zeros(len(sites), np.int64)
+        """Passes that the accesses of a site to shared memory take at least."""
         for site in self.code.sites:
             if site.always:
                 sites[site.index, 0] = self.executions[site.block]
                 sites[site.index, 1] = self.lanes[site.block]
+            if site.space == "shared":
+                place = SITE_FIELDS.index(LEAST)
+                self.least[site.index] = sites[site.index, place] or sites[site.index, 0]
+                sites[site.index, place] = 0
         self.sites: NDArray[np.int64] = sites
 
     def totals(self) -> dict[str, int | float]:
@@ -47,25 +53,28 @@ class Tally:
         done = [self._operations(of) for of in (float_operations, integer_operations)]
         branches = [b.index for b in blocks if b.ending in ("branch", "switch")]
         shared, local, global_ = (self._space(s) for s in ("shared", "local", "global"))
-        conflicts = shared["passes"] - shared["requests"]
+        again = shared["passes"] - shared["requests"]
         replays = sum(s["passes"] - s["requests"] for s in (local, global_))
         return {
             "warp_instructions": warp,
             "thread_instructions": thread,
             "float_operations": done[0],
             "integer_operations": done[1],
-            "issue_slots": warp + conflicts + replays,
+            "issue_slots": warp + again + replays,
             "lane_efficiency": thread / (WARP_SIZE * warp) if warp else 0.0,
             "branches": int(self.executions[branches].sum()),
             "divergent_branches": int(self.divergent.sum()),
             "loop_iterations": int(self.executions[[b.index for b in blocks if b.latch]].sum()),
             "shared_requests": shared["requests"],
             "shared_passes": shared["passes"],
-            "bank_conflicts": conflicts,
+            "shared_replays": again,
+            "bank_conflicts": shared["passes"] - shared["least"],
             "local_requests": local["requests"],
+            "local_transactions": local[self.code.rules.transactions],
             "local_sectors": local["sectors"],
             "local_bytes": local["sectors"] << SECTOR_BITS,
             "global_requests": global_["requests"],
+            "global_transactions": global_[self.code.rules.transactions],
             "global_sectors": global_["sectors"],
             "global_bytes": global_["sectors"] << SECTOR_BITS,
             "shared_atomics": self._space("shared", ATOMIC_OPCODES)["requests"],
@@ -89,7 +98,16 @@ class Tally:
             if s.space == space and (not opcodes or s.instruction.opcode in opcodes)
         ]
         sums = self.sites[chosen].sum(axis=0)
-        return dict(zip(SITE_FIELDS, map(int, sums), strict=True))
+        return {
+            **dict(zip(SITE_FIELDS, map(int, sums), strict=True)),
+            "least": int(self.least[chosen].sum()),
+        }
+
+    def _conflicts(self, site: Site) -> int:
+        """Bank conflicts of a site."""
+        if site.space != "shared":
+            return 0
+        return int(self.sites[site.index, SITE_FIELDS.index("passes")] - self.least[site.index])
 
     def lines(self, names: dict[Instruction, str]) -> list[dict[str, Any]]:
         """One entry per memory access and conditional branch; ``names`` tells what an access
@@ -97,7 +115,7 @@ class Tally:
         found = [
             _entry(site.instruction, site.space, names.get(site.instruction, ""))
             | dict(zip(SITE_FIELDS, map(int, self.sites[site.index]), strict=True))
-            | {"executions": int(self.sites[site.index][0])}
+            | {"executions": int(self.sites[site.index][0]), "conflicts": self._conflicts(site)}
             for site in self.code.sites
             if site.space
         ]
@@ -143,6 +161,7 @@ def _entry(instruction: Instruction, space: str, buffer: str) -> dict[str, Any]:
         "buffer": buffer,
         "executions": 0,
         "divergent": 0,
+        "conflicts": 0,
         **dict.fromkeys(SITE_FIELDS, 0),
     }
 

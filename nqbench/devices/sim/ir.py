@@ -243,6 +243,12 @@ class Function:
     def store(self, value: Value, pointer: Value, align: int = 1) -> None:
         self.do(f"store {value}, {pointer}, align {align}")
 
+    def counter(self) -> Value:
+        """Memory for a 64-bit count that starts at 0; see :meth:`bump`."""
+        slot = self.slot(I64)
+        self.store(const(I64, 0), slot, 8)
+        return slot
+
     def spilled(self, value: Value) -> Value:
         """A vector in memory, for access by lane."""
         slot = self.slot(value.type)

@@ -1,17 +1,21 @@
-"""Memory rules: how many passes and sectors a warp's access takes, as generated code.
+"""Memory rules: how many passes and transactions a warp's access takes, as generated code.
 
-``sectors`` are the rules of compute capability 7.x and later, from the CUDA C++ Programming Guide
-("Shared Memory") and the profiler's definition of requests and sectors. An older generation is
-another class with the same three methods, chosen by ``Model.memory["rules"]``.
+One class per generation, chosen by ``Model.memory["rules"]``. What they state is the CUDA C
+Programming Guide's: version 4.2, appendix F.3 (compute capability 1.x), F.4 (2.x) and F.5 (3.0);
+for 7.x and later the current guide ("Shared Memory") and the profiler's definition of requests and
+sectors. docs/simulator.md has them in words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Protocol
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 from nqbench.devices.sim.ir import (
     I32,
+    I64,
     LANES,
     V16,
     V32,
@@ -26,45 +30,64 @@ from nqbench.devices.sim.ir import (
 from nqbench.errors import DeviceError
 
 SECTOR_BITS: Final = 5
+LINE_BITS: Final = 7
 MAX_SHARED_BYTES: Final = 4 * ((1 << 16) - 64)
 """Word numbers of shared memory are compared as 16 bits, some of which mark inactive lanes."""
 
 SECTORS_PER_SLOT: Final = 4
 """Sectors that one issue slot moves: a 128-byte line, the unit of the L1's tag stage."""
 
+CACHED, UNCACHED = 0, 1
+"""How an access goes: through the L1 cache where the rules have one, or past it."""
 
-class MemoryRules(Protocol):
-    """Emits the code that counts one access; ``lanes`` (i32) is the mask of who takes part."""
 
-    def define(self, module: Module) -> None:
-        """Write the functions that the other methods call into the kernels' common module."""
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """What an access to shared memory takes: passes through the banks (i32), and the fewest that
+    any access of its width by these lanes takes (i32; ``None`` for one, the usual case)."""
 
-    def shared_passes(
-        self, f: Function, words: list[Value], lanes: Value, broadcast: bool
-    ) -> Value:
-        """Passes through the banks (i32). ``words[j]`` holds the index of each lane's j-th 4-byte
-        word; ``broadcast`` is whether lanes that want the same word share a pass."""
+    taken: Value
+    least: Value | None = None
 
-    def sectors(self, f: Function, sectors: Value, lanes: Value) -> Value:
-        """How many different sectors the lanes' indices (<32 x i32>) name (i32)."""
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What an access to global or local memory takes: issue slots, and the 32-byte sectors that
+    its transactions move (both i32)."""
+
+    passes: Value
+    sectors: Value
 
 
 class SectorRules:
     """32 banks of 4 bytes; lanes that read the same word share a pass; 64-bit accesses go by half
-    warps and 128-bit accesses by quarter warps; 32-byte sectors off the chip."""
+    warps and 128-bit accesses by quarter warps; 32-byte sectors off the chip.
+
+    Methods emit the code that counts one access; ``lanes`` (i32) is the mask of who takes part.
+    """
+
+    transactions: ClassVar = "sectors"
+    """Which count of a site is its transactions off the chip."""
+
+    banks: ClassVar[tuple[tuple[int, int], ...]] = ((LANES, 4),)
+    """Shared memory that the rules describe: number of banks, bytes of a bank's word."""
+
+    def __init__(self, bank_bytes: int = 4) -> None:
+        self.bank_bytes = bank_bytes
 
     def define(self, module: Module) -> None:
+        """Write the functions that the other methods call into the kernels' common module."""
         for write in (_conflicts, _crowding, _sectors, _spread):
             write(module)
 
-    def shared_passes(
-        self, f: Function, words: list[Value], lanes: Value, broadcast: bool
-    ) -> Value:
+    def shared(self, f: Function, words: list[Value], lanes: Value, broadcast: bool) -> Passes:
+        """Passes through the banks. ``words[j]`` holds the index of each lane's j-th 4-byte word;
+        ``broadcast`` is whether lanes that want the same word share a pass."""
         parts = len(words)
         if parts == 1:
-            return self._passes(f, words[0], lanes, broadcast)
+            return Passes(self._passes(f, words[0], lanes, broadcast))
         share = LANES // parts
-        total = const(I32, 0)
+        total = least = const(I32, 0)
         for part in range(parts):
             # The lanes of this half or quarter warp, once per word: always 32 places.
             places = list(range(part * share, (part + 1) * share))
@@ -79,7 +102,8 @@ class SectorRules:
                     for a, b in zip(picked[::2], picked[1::2], strict=True)
                 ]
             total = f.add(total, self._passes(f, picked[0], mask_bits, broadcast))
-        return total
+            least = f.add(least, _some(f, bits))
+        return Passes(total, least)
 
     def _passes(self, f: Function, words: Value, lanes: Value, broadcast: bool) -> Value:
         """One pass if every lane has a bank of its own; otherwise ask the helper."""
@@ -88,14 +112,263 @@ class SectorRules:
         used = f.reduce("or", f.select(f.as_lanes(lanes), banks, const(V32, 0)))
         count = f.popcount(lanes)
         result = f.slot(I32)
-        f.store(f.select(f.nonzero(lanes), const(I32, 1), const(I32, 0)), result, 4)
+        f.store(_some(f, lanes), result, 4)
         with f.when(f.compare("ne", f.popcount(used), count)):
             helper = "sim_conflicts" if broadcast else "sim_crowding"
             f.store(f.call(I32, helper, words, lanes), result, 4)
         return f.load(I32, result, 4)
 
-    def sectors(self, f: Function, sectors: Value, lanes: Value) -> Value:
-        return f.call(I32, "sim_sectors", sectors, lanes)
+    def traffic(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> Traffic:  # noqa: ARG002
+        """Of an access to global memory: ``offsets`` (<32 x i64>) are the lanes' addresses less a
+        multiple of every segment, ``1 << log`` (i64) the bytes that each accesses, ``how`` (i64)
+        ``CACHED`` or ``UNCACHED``."""
+        sectors = f.resize(f.op("lshr", offsets, const(V64, SECTOR_BITS)), 32)
+        return self._of_sectors(f, f.call(I32, "sim_sectors", sectors, lanes))
+
+    def local(self, f: Function, row: Value, lanes: Value) -> Traffic:
+        """Of an access to one 4-byte word of local memory per lane; ``row`` (<32 x i32>) is which
+        word. Word w of lane l lies at byte 128 w + 4 l."""
+        group = lanes_of(V32, [lane >> 3 for lane in range(LANES)])
+        sectors = f.add(f.op("shl", row, const(V32, 2)), group)
+        return self._of_sectors(f, f.call(I32, "sim_sectors", sectors, lanes))
+
+    def _of_sectors(self, f: Function, sectors: Value) -> Traffic:
+        spare = const(I32, SECTORS_PER_SLOT - 1)
+        slots = f.op("udiv", f.add(sectors, spare), const(I32, SECTORS_PER_SLOT))
+        return Traffic(slots, sectors)
+
+
+class SegmentRules(SectorRules):
+    """Rules by which the lanes of a part of the warp share the transactions of segments. A
+    transaction takes an issue slot, and moves the segment or as much as is used of it."""
+
+    transactions: ClassVar = "passes"
+
+    def define(self, module: Module) -> None:
+        super().define(module)
+        parameters = [(V64, "offsets"), (I32, "lanes"), (I64, "log"), (I64, "how")]
+        f = Function("sim_traffic", I64, parameters, module, "noinline nounwind")
+        self.count(f, *f.parameters)
+
+    def count(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> None:
+        """The body of ``sim_traffic``: returns passes << 32 | sectors."""
+        raise NotImplementedError
+
+    def traffic(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> Traffic:
+        both = f.call(I64, "sim_traffic", offsets, lanes, log, how)
+        return Traffic(f.resize(f.op("lshr", both, const(I64, 32)), 32), f.resize(both, 32))
+
+    def local(self, f: Function, row: Value, lanes: Value) -> Traffic:
+        place = lanes_of(V32, [4 * lane for lane in range(LANES)])
+        offsets = f.resize(f.add(f.op("shl", row, const(V32, LINE_BITS)), place), 64)
+        return SegmentRules.traffic(self, f, offsets, lanes, const(I64, 2), const(I64, CACHED))
+
+
+class HalfWarpStrict(SegmentRules):
+    """Compute capability 1.0 and 1.1: a half-warp's access is coalesced only if thread k accesses
+    word k of an aligned segment; else every lane has a 32-byte transaction of its own."""
+
+    banks: ClassVar = ((16, 4),)
+
+    def define(self, module: Module) -> None:
+        _half_warp(module)
+        super().define(module)
+
+    def shared(self, f: Function, words: list[Value], lanes: Value, broadcast: bool) -> Passes:
+        """A half-warp at a time, and wider accesses a word at a time (F.3.3)."""
+        total = least = const(I32, 0)
+        helper = "sim_half_warp" if broadcast else "sim_crowding"
+        for half in (0xFFFF, 0xFFFF0000):
+            bits = f.and_(lanes, const(I32, half))
+            for word in words:
+                banks = word if broadcast else f.and_(word, const(V32, 15))
+                total = f.add(total, f.call(I32, helper, banks, bits))
+                least = f.add(least, _some(f, bits))
+        return Passes(total, least)
+
+    def count(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> None:  # noqa: ARG002
+        place = lanes_of(V64, [lane & 15 for lane in range(LANES)])
+        bases = f.sub(offsets, f.op("shl", place, f.splat(log)))
+        wide = f.compare("uge", log, const(I64, 2))
+        # 4-byte words must lie in one 64-byte segment, 8- and 16-byte words in 128-byte segments.
+        narrow = f.compare("eq", log, const(I64, 2))
+        segment = f.select(narrow, const(I64, 63), const(I64, 127))
+        passes = sectors = const(I32, 0)
+        for half in (0xFFFF, 0xFFFF0000):
+            bits = f.and_(lanes, const(I32, half))
+            base = f.extract(bases, _lowest_or_0(f, bits))
+            same = f.as_bits(f.compare("eq", bases, f.splat(base)))
+            strangers = f.and_(bits, f.not_(same))
+            aligned = f.compare("eq", f.and_(base, segment), const(I64, 0))
+            good = f.and_(f.and_(wide, aligned), f.compare("eq", strangers, const(I32, 0)))
+            some, count = _some(f, bits), f.popcount(bits)
+            short = f.resize(log, 32)
+            whole = f.op("lshr", f.op("shl", some, short), const(I32, 1))  # 2, 4, 8 sectors:
+            two = f.select(f.compare("eq", log, const(I64, 4)), const(I32, 2), const(I32, 1))
+            passes = f.add(passes, f.select(good, f.op("mul", some, two), count))
+            sectors = f.add(sectors, f.select(good, whole, count))
+        f.ret(_packed(f, passes, sectors))
+
+
+class HalfWarpSegments(HalfWarpStrict):
+    """Compute capability 1.2 and 1.3: one transaction for each segment that a half-warp touches;
+    it shrinks from 128 to 64 and 32 bytes where only a half is used (F.3.2.2)."""
+
+    def count(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> None:  # noqa: ARG002
+        # Segments of 32 bytes for 1-byte words, of 64 for 2-byte words, of 128 for wider ones.
+        size = f.intrinsic("umin", f.add(log, const(I64, 5)), const(I64, LINE_BITS))
+        within = f.splat(
+            f.sub(f.op("shl", const(I64, 1), f.sub(size, const(I64, 5))), const(I64, 1))
+        )
+        sector = f.and_(f.op("lshr", offsets, const(V64, SECTOR_BITS)), within)
+        bits = f.op("shl", const(V32, 1), f.resize(sector, 32))
+        segments = f.op("lshr", offsets, f.splat(size))
+        passes, sectors = f.counter(), f.counter()
+        with each_group(f, _by_part(f, segments, const(I64, 4)), lanes) as (_, members):
+            used = f.reduce("or", f.select(f.as_lanes(members), bits, const(V32, 0)))
+            places = f.op("shl", f.resize(used, 64), const(I64, 2))
+            moved = f.op("lshr", const(I64, _SHRUNK), places)
+            f.bump(passes, const(I64, 1))
+            f.bump(sectors, f.and_(moved, const(I64, 7)))
+        f.ret(_packed(f, f.load(I64, passes, 8), f.load(I64, sectors, 8)))
+
+
+_SHRUNK: Final = sum(
+    (1 if used.bit_count() == 1 else 2 if used in (0b0011, 0b1100) else 4) << 4 * used
+    for used in range(1, 16)
+)
+"""Sectors moved of a 128-byte segment, four bits for each set of sectors that is used."""
+
+
+class LineRules(SegmentRules):
+    """Compute capability 2.x: 128-byte lines through L1, 32-byte segments past it (stores, atomics,
+    ``.cg``); local memory is cached. Wide words go by half and quarter warps (F.4.2)."""
+
+    def shared(self, f: Function, words: list[Value], lanes: Value, broadcast: bool) -> Passes:
+        """As later, but a 128-bit access takes one pass more per quarter warp (F.4.3.2)."""
+        found = super().shared(f, words, lanes, broadcast)
+        if len(words) < 4 or found.least is None:
+            return found
+        return Passes(f.add(found.taken, found.least), found.least)
+
+    def count(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> None:
+        cached = f.compare("eq", how, const(I64, CACHED))
+        line, sector = const(I64, LINE_BITS), const(I64, SECTOR_BITS)
+        segments = f.op("lshr", offsets, f.splat(f.select(cached, line, sector)))
+        wider = f.intrinsic("umax", log, const(I64, 2))
+        groups = _by_part(f, segments, f.sub(const(I64, 7), wider))
+        passes = f.counter()
+        with each_group(f, groups, lanes):
+            f.bump(passes, const(I64, 1))
+        count = f.load(I64, passes, 8)
+        shift = f.select(cached, const(I64, LINE_BITS - SECTOR_BITS), const(I64, 0))
+        f.ret(_packed(f, count, f.op("shl", count, shift)))
+
+
+class KeplerRules(LineRules):
+    """Compute capability 3.x: as 2.x, but only local memory is cached in L1. Shared memory has
+    banks of 8 bytes, with 4- or 8-byte words (F.5.3)."""
+
+    banks: ClassVar = ((LANES, 4), (LANES, 8))
+
+    def traffic(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> Traffic:  # noqa: ARG002
+        return super().traffic(f, offsets, lanes, log, const(I64, UNCACHED))
+
+    def shared(self, f: Function, words: list[Value], lanes: Value, broadcast: bool) -> Passes:
+        """What a bank gives in one pass is numbered as a word with that bank's low bits: 8 bytes
+        (64-bit mode), or words i and i + 32 of 64 aligned ones (32-bit mode). A wide access fills
+        several banks alike, so that its first word tells its passes."""
+        first = words[0]
+        if self.bank_bytes == 8:
+            at = f.op("lshr", first, const(V32, 1))
+        else:
+            row = f.and_(f.op("lshr", first, const(V32, 1)), const(V32, -LANES))
+            at = f.or_(row, f.and_(first, const(V32, LANES - 1)))
+        if len(words) < 4:
+            return Passes(self._passes(f, at, lanes, broadcast))
+        total = least = const(I32, 0)
+        for half in (0xFFFF, 0xFFFF0000):
+            bits = f.and_(lanes, const(I32, half))
+            total = f.add(total, self._passes(f, at, bits, broadcast))
+            least = f.add(least, _some(f, bits))
+        return Passes(total, least)
+
+
+def _some(f: Function, bits: Value) -> Value:
+    """1 (i32) if any bit is set, else 0."""
+    return f.cast("zext", f.nonzero(bits), I32)
+
+
+def _lowest_or_0(f: Function, bits: Value) -> Value:
+    return f.and_(f.intrinsic("cttz", bits, const("i1", 0)), const(I32, LANES - 1))
+
+
+def _packed(f: Function, passes: Value, sectors: Value) -> Value:
+    return f.or_(f.op("shl", f.resize(passes, 64), const(I64, 32)), f.resize(sectors, 64))
+
+
+def _by_part(f: Function, segments: Value, shift: Value) -> Value:
+    """Segments that are different for lanes whose numbers differ above the low ``shift`` bits."""
+    lane = lanes_of(V64, list(range(LANES)))
+    part = f.op("lshr", lane, f.splat(shift))
+    return f.add(segments, f.op("shl", part, const(V64, 48)))
+
+
+@contextmanager
+def each_group(f: Function, ids: Value, lanes: Value) -> Iterator[tuple[Value, Value]]:
+    """Code that runs once for each different id among the lanes, by the lowest lane that has it:
+    gives the id and the lanes that share it."""
+    left = f.slot(I32)
+    f.store(lanes, left, 4)
+    head, body, after = f.fresh("groups"), f.fresh("group"), f.fresh("after")
+    f.jump(head)
+    f.label(head)
+    now = f.load(I32, left, 4)
+    f.branch(f.nonzero(now), body, after)
+    f.label(body)
+    which = f.extract(ids, f.lowest(now))
+    members = f.and_(now, f.as_bits(f.compare("eq", ids, f.splat(which))))
+    f.store(f.xor(now, members), left, 4)
+    yield which, members
+    f.jump(head)
+    f.label(after)
+
+
+def _half_warp(module: Module) -> None:
+    """Passes of a half-warp through 16 banks (F.3.3.2). Each serves one word for all lanes that
+    want it, and one lane of every other bank. The guide leaves open which word and which lanes:
+    here the word of the lowest lane that is left, and the lowest lane of each bank."""
+    f = Function("sim_half_warp", I32, [(V32, "words"), (I32, "lanes")], module, "noinline")
+    words, lanes = f.parameters
+    bank = f.and_(words, const(V32, 15))
+    before = const(V32, 0)  # the lower lanes with the same bank
+    for lane in range(LANES):
+        higher = (
+            const(vector("i1"), 0)
+            if lane == LANES - 1
+            else lanes_of(vector("i1"), [int(other > lane) for other in range(LANES)])
+        )
+        same = f.compare("eq", bank, f.splat(f.extract(bank, const(I32, lane))))
+        hit = f.and_(same, higher)
+        before = f.or_(before, f.select(hit, const(V32, 1 << lane), const(V32, 0)))
+    left, passes = f.slot(I32), f.slot(I32)
+    f.store(lanes, left, 4)
+    f.store(const(I32, 0), passes, 4)
+    f.jump("next")
+    f.label("next")
+    now = f.load(I32, left, 4)
+    f.branch(f.nonzero(now), "serve", "done")
+    f.label("serve")
+    first = f.lowest(now)
+    word, of_word = f.extract(words, first), f.extract(bank, first)
+    alone = f.compare("eq", f.and_(before, f.splat(now)), const(V32, 0))
+    others = f.and_(alone, f.compare("ne", bank, f.splat(of_word)))
+    served = f.as_bits(f.or_(others, f.compare("eq", words, f.splat(word))))
+    f.store(f.and_(now, f.not_(served)), left, 4)
+    f.store(f.add(f.load(I32, passes, 4), const(I32, 1)), passes, 4)
+    f.jump("next")
+    f.label("done")
+    f.ret(f.load(I32, passes, 4))
 
 
 def _first_of_kind(f: Function, values: Value, active: Value) -> Value:
@@ -188,21 +461,26 @@ def _spread(module: Module) -> None:
     f.ret(f.popcount(f.as_bits(_first_of_kind(f, f.select(active, values, unique), active))))
 
 
-_RULES: Final[dict[str, type[SectorRules]]] = {"sectors": SectorRules}
+RULES: Final[dict[str, type[SectorRules]]] = {
+    "half_warp_strict": HalfWarpStrict,
+    "half_warp_segments": HalfWarpSegments,
+    "lines": LineRules,
+    "kepler": KeplerRules,
+    "sectors": SectorRules,
+}
 
 
-def memory_rules(memory: Mapping[str, int | str]) -> MemoryRules:
+def memory_rules(memory: Mapping[str, int | str]) -> SectorRules:
     """The rules that a model's ``memory`` section asks for. Raises ``DeviceError``."""
     name = str(memory["rules"])
-    if name not in _RULES:
-        raise DeviceError(f"memory rules {name!r} are not known; known: {', '.join(_RULES)}")
-    sizes = (memory["shared_banks"], memory["bank_bytes"], memory["sector_bytes"])
-    if sizes != (LANES, 4, 1 << SECTOR_BITS):
+    if name not in RULES:
+        raise DeviceError(f"memory rules {name!r} are not known; known: {', '.join(RULES)}")
+    rules = RULES[name]
+    banks, nbytes, sector = (memory[k] for k in ("shared_banks", "bank_bytes", "sector_bytes"))
+    if (banks, nbytes) not in rules.banks or sector != 1 << SECTOR_BITS:
+        wanted = " or ".join(f"{number} banks of {of} bytes" for number, of in rules.banks)
         raise DeviceError(
-            "memory rules 'sectors' need 32 banks of 4 bytes and 32-byte sectors; the model has"
-            f" {sizes[0]} banks of {sizes[1]} bytes and {sizes[2]}-byte sectors"
+            f"memory rules {name!r} need {wanted} and 32-byte sectors; the model has"
+            f" {banks} banks of {nbytes} bytes and {sector}-byte sectors"
         )
-    return _RULES[name]()
-
-
-__all__ = ["SECTORS_PER_SLOT", "SECTOR_BITS", "MemoryRules", "SectorRules", "memory_rules"]
+    return rules(int(nbytes))

@@ -17,7 +17,7 @@ from nqbench.devices.sim.ir import I32, I64, PTR, Function, Module
 from nqbench.devices.sim.layout import Symbols, WarpLayout, assign, warp_layout
 from nqbench.devices.sim.native import Cpu, NativeKernel, this_cpu
 from nqbench.devices.sim.ptx import Instruction, Kernel, Name
-from nqbench.devices.sim.rules import MemoryRules, memory_rules
+from nqbench.devices.sim.rules import SectorRules, memory_rules
 
 PARTS_OF_WORDS = ("u8", "s8", "b8", "u16", "s16", "b16", "f16", "bf16")
 
@@ -34,6 +34,7 @@ class Translation:
     barriers: list[BarrierSite]
     instructions: list[Instruction]
     native: NativeKernel
+    rules: SectorRules
     source: tuple[str, str, tuple[tuple[str, int | str], ...], Cpu, bool]
     """What it was built from: PTX, entry, memory rules, CPU, whether undefined memory is
     watched."""
@@ -97,7 +98,7 @@ def _build(
     images = (_common(memory, cpu), object_code(module.text(), cpu))
     return Translation(
         kernel, blocks, placed, layout, k.sites, barriers, k.instructions,
-        native.link(images, cpu), (text, entry, memory, cpu, undefined),
+        native.link(images, cpu), rules, (text, entry, memory, cpu, undefined),
     )  # fmt: skip
 
 
@@ -112,7 +113,7 @@ def _writer(
     layout: WarpLayout,
     file: liveness.RegisterFile,
     placed: Symbols,
-    rules: MemoryRules,
+    rules: SectorRules,
     exact_shadow: bool,
     scatters: bool,
 ) -> KernelWriter:

@@ -22,7 +22,8 @@ from nqbench.plan import Buffer, KernelPlan
 Arrays: TypeAlias = Mapping[str, NDArray[Any] | np.generic]
 
 KERNELS = Path(__file__).parent / "kernels"
-RULES = (("bank_bytes", 4), ("rules", "sectors"), ("sector_bytes", 32), ("shared_banks", 32))
+Rules: TypeAlias = tuple[tuple[str, int | str], ...]
+RULES: Rules = (("bank_bytes", 4), ("rules", "sectors"), ("sector_bytes", 32), ("shared_banks", 32))
 
 HEAD = """.version 8.0
 .target sm_90
@@ -66,9 +67,10 @@ def run(
     dynamic: int = 0,
     order: str = "round_robin",
     quantum: int = 32,
+    rules: Rules = RULES,
 ) -> Result:
     """Run kernel ``k`` of a PTX module with one buffer per parameter."""
-    program = build(text, "k", RULES)
+    program = build(text, "k", rules)
     buffers = tuple(
         Buffer(f"b{i}", array.dtype.name, len(array), array) for i, array in enumerate(arrays)
     )

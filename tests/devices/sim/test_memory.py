@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from tests.devices.sim.harness import Result, cuda, device, ptx, run
+from tests.devices.sim.harness import RULES, Result, Rules, cuda, device, ptx, run
 
 LANES = range(32)
 pytestmark = pytest.mark.usefixtures("accesses")
@@ -26,7 +28,7 @@ def passes(addresses: list[int], nbytes: int) -> int:
     return total
 
 
-def shared_load(offsets: list[int], nbytes: int) -> Result:
+def shared_load(offsets: list[int], nbytes: int, rules: Rules = RULES) -> Result:
     """One load per lane from a given byte offset, after filling shared memory."""
     kind = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "v4.u32"}[nbytes]
     target = {8: "%rd9", 16: "{%r10, %r11, %r12, %r13}"}.get(nbytes, "%r10")
@@ -40,7 +42,7 @@ def shared_load(offsets: list[int], nbytes: int) -> Result:
     ld.global.u32 %r6, [%rd1]; add.u32 %r7, %r2, %r6;
     ld.shared.{kind} {target}, [%r7];"""
     text = ptx(body, 1, variables=".shared .align 16 .b8 box[38400];")
-    return run(text, [np.array(offsets, np.uint32)])
+    return run(text, [np.array(offsets, np.uint32)], rules=rules)
 
 
 def load_line(result: Result) -> dict[str, int]:
@@ -72,14 +74,20 @@ def test_wide_accesses_go_by_half_and_quarter_warps() -> None:
     assert load_line(shared_load([0] * 32, 8))["passes"] == 2
 
 
-def global_load(offsets: list[int], nbytes: int = 4) -> Result:
-    kind = {4: "u32", 8: "u64", 16: "v2.u64"}[nbytes]
-    target = {4: "%r10", 8: "%rd9", 16: "{%rd9, %rd10}"}[nbytes]
+def global_load(
+    offsets: list[int], nbytes: int = 4, rules: Rules = RULES, access: str = "ld.global"
+) -> Result:
+    """One access per lane at a given byte offset; lanes with a negative offset stay away."""
+    kind = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "v2.u64"}[nbytes]
+    target = {8: "%rd9", 16: "{%rd9, %rd10}"}.get(nbytes, "%r10")
+    operands = f"[%rd4], {target}" if access.startswith(("st", "red")) else f"{target}, [%rd4]"
     body = f"""
     mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4;
     add.s64 %rd1, %rd1, %rd2; ld.global.u32 %r6, [%rd1]; cvt.u64.u32 %rd3, %r6;
-    ld.param.u64 %rd4, [p1]; add.s64 %rd4, %rd4, %rd3; ld.global.{kind} {target}, [%rd4];"""
-    return run(ptx(body, 2), [np.array(offsets, np.uint32), np.zeros(1 << 16, np.uint8)])
+    setp.ge.s32 %p1, %r6, 0; mov.u32 %r10, 0; mov.u64 %rd9, 0; mov.u64 %rd10, 0;
+    ld.param.u64 %rd4, [p1]; add.s64 %rd4, %rd4, %rd3; @%p1 {access}.{kind} {operands};"""
+    given: list[NDArray[Any]] = [np.array(offsets, np.int32), np.zeros(1 << 16, np.uint8)]
+    return run(ptx(body, 2), given, rules=rules)
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,12 @@ from nqbench.devices.sim.layout import (
     Step,
     Warp,
 )
-from nqbench.devices.sim.rules import MemoryRules
+from nqbench.devices.sim.rules import SectorRules
 
 WARP_SIZE = 32
 
 
-def common_module(rules: MemoryRules) -> str:
+def common_module(rules: SectorRules) -> str:
     """``sim_start(context)`` fills the slots; ``sim_run(context, steps)`` runs for about so many
     steps and returns an ``Outcome``. Both are pure functions of the context's memory."""
     module = Module()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nqbench.devices.sim.codegen.writer import KernelWriter, Site
+from nqbench.devices.sim.codegen.writer import LEAST, KernelWriter, Site
 from nqbench.devices.sim.ir import (
     I8,
     I32,
@@ -39,7 +39,7 @@ from nqbench.devices.sim.layout import (
     Warp,
 )
 from nqbench.devices.sim.ptx import Instruction
-from nqbench.devices.sim.rules import SECTOR_BITS, SECTORS_PER_SLOT, MemoryRules
+from nqbench.devices.sim.rules import CACHED, UNCACHED, SectorRules
 
 WORD = 4
 
@@ -106,8 +106,10 @@ def shared(
         words = [f.add(first, const(V32, j)) if j else first for j in range(per)]
     else:
         words = [f.op("lshr", offset, const(V32, 2))]
-    passes = k.rules.shared_passes(f, words, k.lanes, broadcast)
-    k.tally(site, "passes", passes)
+    passes = k.rules.shared(f, words, k.lanes, broadcast)
+    k.tally(site, "passes", passes.taken)
+    if passes.least is not None:
+        k.tally(site, LEAST, passes.least)
     base = k.pointer(Warp.SHARED)
     start = f.op("mul", index, const(V32, span.count)) if span.count > 1 else index
     pieces = [
@@ -127,9 +129,7 @@ def local(k: KernelWriter, i: Instruction, address: Value, span: Span, site: Sit
     k.fault_if(Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
     base = f.offset(k.warp, k.layout.local)
     lane = lanes_of(V32, list(range(LANES)))
-    group = lanes_of(V32, [lane >> 3 for lane in range(LANES)])
-    sector_total = const(I32, 0)
-    slots = const(I32, 0)
+    slots = sectors = const(I32, 0)
     if span.nbytes < WORD:
         rows = [f.op("lshr", offset, const(V32, 2))]
     else:
@@ -138,12 +138,11 @@ def local(k: KernelWriter, i: Instruction, address: Value, span: Span, site: Sit
         rows = [f.add(first, const(V32, j)) if j else first for j in range(per)]
     places = []
     for row in rows:
-        sectors = f.add(f.op("shl", row, const(V32, 2)), group)
-        found = k.rules.sectors(f, sectors, k.lanes)
-        sector_total = f.add(sector_total, found)
-        slots = f.add(slots, _slots(f, found))
+        found = k.rules.local(f, row, k.lanes)
+        sectors, slots = f.add(sectors, found.sectors), f.add(slots, found.passes)
         places.append(f.add(f.op("shl", row, const(V32, 5)), lane))
-    _tally_sectors(k, site, sector_total, slots)
+    k.tally(site, "sectors", sectors)
+    k.tally(site, "passes", slots)
     if span.nbytes < WORD:
         within = f.and_(offset, const(V32, 3))
         byte = f.add(f.op("shl", places[0], const(V32, 2)), within)
@@ -165,7 +164,7 @@ def global_(
     address = f.resize(address, 64)
     counters = NULL if site is None else k.counter(site, "passes")
     log = const(I64, span.log)
-    bad = f.call(I32, "sim_global", k.context, address, k.lanes, log, counters)
+    bad = f.call(I32, "sim_global", k.context, address, k.lanes, log, _how(i), counters)
     k.fault_if(Fault.OUT_OF_BOUNDS, bad, i, address)
     memory = k.pointer(Context.GLOBAL)
     pieces = [
@@ -175,29 +174,28 @@ def global_(
     return Places(pieces, span.bits)
 
 
-def _slots(f: Function, sectors: Value) -> Value:
-    """Issue slots that so many sectors take."""
-    spare = const(I32, SECTORS_PER_SLOT - 1)
-    return f.op("udiv", f.add(sectors, spare), const(I32, SECTORS_PER_SLOT))
+def _how(i: Instruction) -> Value:
+    """Whether an access may be served by the L1 cache."""
+    past = i.opcode in ("st", "atom", "red") or not {"cg", "cv"}.isdisjoint(i.modifiers)
+    return const(I64, UNCACHED if past else CACHED)
 
 
-def define_global(module: Module, rules: MemoryRules) -> None:
+def define_global(module: Module, rules: SectorRules) -> None:
     """``sim_global``: check and count an access to global memory by ``lanes`` (not empty).
 
     Returns the lanes that are outside every buffer or misaligned. All lanes are checked against
     the buffer of the first; only if some are outside it, each is checked against its own.
     ``counters`` is the place of the site's ``passes`` and ``sectors``, or null."""
     parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes"), (I64, "log")]
-    parameters += [(PTR, "counters")]
+    parameters += [(I64, "how"), (PTR, "counters")]
     f = Function("sim_global", I32, parameters, module, "noinline nounwind")
-    context, addresses, lanes, log, counters = f.parameters
+    context, addresses, lanes, log, how, counters = f.parameters
     fields = Fields(f, context)
     inside = f.sub(addresses, const(V64, GLOBAL_BASE))
     with f.when(f.compare("ne", counters, NULL), likely=True):
-        sectors = f.resize(f.op("lshr", inside, const(V64, SECTOR_BITS)), 32)
-        found = rules.sectors(f, sectors, lanes)
-        f.bump(counters, _slots(f, found))
-        f.bump(f.offset(counters, 8), found)
+        found = rules.traffic(f, inside, lanes, log, how)
+        f.bump(counters, found.passes)
+        f.bump(f.offset(counters, 8), found.sectors)
     first = f.extract(inside, f.lowest(lanes))
     page = f.op("lshr", first, const(I64, PAGE_BITS))
     page = f.select(f.compare("ult", page, fields.get(Context.PAGES)), page, const(I64, 0))
@@ -215,11 +213,6 @@ def define_global(module: Module, rules: MemoryRules) -> None:
         f.ret(f.call(I32, "sim_outside", context, addresses, bad, size))
         f.label(f.fresh("dead"))
     f.ret(const(I32, 0))
-
-
-def _tally_sectors(k: KernelWriter, site: Site, sectors: Value, slots: Value) -> None:
-    k.tally(site, "sectors", sectors)
-    k.tally(site, "passes", slots)
 
 
 def define_outside(module: Module) -> None:

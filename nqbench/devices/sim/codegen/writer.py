@@ -35,7 +35,7 @@ from nqbench.devices.sim.ptx import (
     UnsupportedPtx,
     float_bits,
 )
-from nqbench.devices.sim.rules import MemoryRules
+from nqbench.devices.sim.rules import SectorRules
 
 NO_LANES, NOBODY = const(I32, 0), const(MASK, 0)
 
@@ -66,6 +66,10 @@ LANE_CONSTANTS = {
 SITE_FIELDS = ("requests", "lanes", "passes", "sectors")
 """Counters of a site, in memory order (64-bit each)."""
 
+LEAST = "sectors"
+"""Where sites of shared memory count the passes that accesses of their width take at least; sites
+that are one pass each leave it 0."""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -93,7 +97,7 @@ class KernelWriter:
     layout: WarpLayout
     file: RegisterFile
     symbols: Symbols
-    rules: MemoryRules
+    rules: SectorRules
     exact_shadow: bool
     scatters: bool
     values: dict[Register, Value] = field(default_factory=dict)
