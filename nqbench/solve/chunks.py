@@ -1,93 +1,379 @@
-"""A long count on the CPU that survives: finished chunks are appended to a file and flushed.
+"""A count in chunks: its progress is known, and with a file a kill costs only what is in flight.
 
-Whatever ends the process costs the chunks in flight; the same command goes on with the others. The
-chunks of a board do not depend on the number of cores, so another computer may go on, too.
+The jobs of a board's first rows are dealt out so that neighbours are far apart: any chunks take
+about as long as any others, and their share of the board is a share of the time. Chunks depend on
+the board alone: a CPU may go on where a GPU stopped. Kernels differ in the nodes they visit, and
+none counts them without cost; what they all give is the chunk's sum of weights (``border``), so
+this is what is written down, and what another path must find again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import random
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import IO, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nqbench.errors import StudyError
+from nqbench.errors import StudyError, WrongAnswer
+from nqbench.solve.choice import MAX_JOBS
 from nqbench.system.machine import cpu_count
 
-DEPTH: Final = 4
-"""Rows of the jobs that are shared out: 5,382 jobs at N = 15, 118,902 at N = 27."""
+if TYPE_CHECKING:
+    from nqbench.devices.base import Device
+    from nqbench.plan import KernelPlan
+    from nqbench.point import Level
+    from nqbench.solve.choice import Choice
 
 CHUNKS: Final = 1024
-"""Of a board: each chunk in flight is about a tenth of a percent of the work."""
+"""Of a board of up to ``LAST_SHALLOW_N`` queens: a tenth of a percent of the work each. From there
+every row more gives eight times as many, so that a chunk stays within seconds of a large GPU."""
+LAST_SHALLOW_N: Final = 22
+SHALLOW: Final = 4
+"""Rows of the jobs that are dealt out: 5,382 jobs at N = 15; beyond ``LAST_SHALLOW_N`` one more."""
+
+GOLDEN: Final = 0.6180339887498949
+"""Steps of this share of a circle spread evenly, however many they are."""
+
+LAUNCH_S: Final = 0.7
+"""Seconds of a launch on a GPU: what a kill costs, and long beside the 10 ms between launches."""
+MOST_GROWTH: Final = 8
+"""Chunks of a launch over those of the one before it: the first ones only show the rate."""
+LAUNCH_JOBS: Final = 1 << 21
+"""Jobs of a launch, at least: a dozen for every thread of a large GPU."""
+MIN_ROWS_LEFT: Final = 8
+"""Rows that a launch searches, at least: fewer would be more jobs than work."""
+
+SAMPLE: Final = 4
+"""Chunks whose jobs are counted to know those of all."""
+
+CHECKED: Final = 0.01
+"""Share of the chunks that are computed again on another path before they are written down."""
+CHECK: Final[tuple[str, Mapping[str, Level]]] = ("zhang2011.pool_monolithic", {"symmetry": "full"})
+"""Another kernel: its loop and its form of the rule (``search.cuh``, ``border.cuh``) are not those
+of the kernels written for speed (``frontier.cuh``)."""
+
+SYNC_S: Final = 1.0
+"""A kill loses no line that was flushed; a power failure those of about this time."""
+
+Progress = Callable[[float, float, float], None]
+"""Is told the share of the board that is done, the solutions found per second, the seconds left."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Board:
+    """A board's chunks. ``jobs`` as in ``border``, by chunk; ``edges`` are their first jobs."""
+
+    n: int
+    depth: int
+    jobs: NDArray[np.uint32]
+    edges: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, n: int) -> Board:
+        """The board of ``n >= 7`` queens."""
+        from nqbench.workloads.counting import border
+
+        depth = SHALLOW + (n > LAST_SHALLOW_N)
+        jobs = border.jobs(n, depth).reshape(-1, 3)
+        chunks = min(len(jobs), CHUNKS << 3 * max(0, n - LAST_SHALLOW_N))
+        stride = int(GOLDEN * len(jobs))
+        while math.gcd(stride, len(jobs)) > 1:
+            stride += 1
+        dealt = jobs[np.arange(len(jobs)) * stride % len(jobs)].ravel()
+        return cls(n, depth, dealt, np.linspace(0, len(jobs), chunks + 1).astype(np.int64))
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks."""
+        return len(self.edges) - 1
+
+    @property
+    def head(self) -> dict[str, int | str]:
+        """First line of a file: what its chunks mean. ``code``: of the rule and of the jobs."""
+        from nqbench.workloads.counting import border
+
+        code = hashlib.sha256(Path(border.__file__).read_bytes()).hexdigest()[:12]
+        return {"n": self.n, "depth": self.depth, "chunks": self.chunks, "code": code}
+
+    def span(self, first: int, count: int) -> tuple[int, int]:
+        """The jobs of chunks."""
+        return int(self.edges[first]), int(self.edges[first + count])
+
+    def jobs_of(self, first: int, count: int, depth: int) -> NDArray[np.uint32]:
+        """Jobs of ``depth`` rows below those of chunks."""
+        from nqbench.workloads.counting import border
+
+        begin, end = self.span(first, count)
+        return border.jobs_below(self.n, self.depth, self.jobs[3 * begin : 3 * end], depth)
 
 
 @dataclass(frozen=True, slots=True)
-class Chunked:
-    """The number of solutions, the chunks in all, and those that the file held already."""
+class Part:
+    """The sum of weights of ``count`` chunks, and the seconds of the kernel, or of a core."""
+
+    first: int
+    count: int
+    weights: int
+    took_s: float
+
+
+class Counter(ABC):
+    """What computes chunks, on one path, and again on another one."""
+
+    name: str
+    check_name: str
+    launches: bool
+    """Whether a part is a launch of its own, rather than the work of one core."""
+    timed: bool = True
+
+    @abstractmethod
+    def parts(self, board: Board, left: Sequence[int]) -> Generator[Part, None, None]:
+        """Sums of the chunks ``left`` (ascending), as they are finished."""
+
+    @abstractmethod
+    def again(self, board: Board, part: Part) -> int:
+        """The sum of weights of a part, on the other path."""
+
+
+class CpuCounter(Counter):
+    """Chunks on ``threads`` cores (0: all); again by a search without the rule, which weighs whole
+    boards."""
+
+    name = "the search by the rule of the border queens on the CPU"
+    check_name = "a plain search of whole boards on the CPU"
+    launches = False
+
+    def __init__(self, threads: int = 0) -> None:
+        self._threads = threads or cpu_count()
+
+    def parts(self, board: Board, left: Sequence[int]) -> Generator[Part, None, None]:
+        """See ``Counter``."""
+        from nqbench.workloads.counting import border
+
+        def part(chunk: int) -> Part:
+            started = time.perf_counter()
+            span = board.span(chunk, 1)
+            weights = border.weights_of_jobs(board.n, board.depth, board.jobs, *span)
+            return Part(chunk, 1, int(weights), time.perf_counter() - started)
+
+        with ThreadPoolExecutor(self._threads) as pool:
+            try:
+                for done in as_completed([pool.submit(part, chunk) for chunk in left]):
+                    yield done.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def again(self, board: Board, part: Part) -> int:
+        """See ``Counter``."""
+        from nqbench.workloads.counting import border
+
+        span = board.span(part.first, part.count)
+        return int(border.weights_of_boards(board.n, board.depth, board.jobs, *span))
+
+
+class KernelCounter(Counter):
+    """Launches of about ``launch_s`` on a GPU or in the simulator; again by another kernel.
+
+    While one launch runs, the cores make the jobs of the next.
+    """
+
+    launches = True
+
+    def __init__(self, device: Device, choice: Choice, launch_s: float = LAUNCH_S) -> None:
+        self.name = f"{choice.system} on {device.spec}"
+        self.check_name = f"{CHECK[0]} on {device.spec}"
+        self.timed = device.timed
+        self._device, self._choice, self._launch_s = device, choice, launch_s
+
+    def parts(self, board: Board, left: Sequence[int]) -> Generator[Part, None, None]:
+        """See ``Counter``."""
+        rate = board.chunks / self._choice.seconds(board.n, self._device.facts)
+        depth, most = self._depth(board, max(1, int(rate * self._launch_s)))
+        size, place = min(most, max(1, int(rate * self._launch_s))), 0
+        with ThreadPoolExecutor(1) as maker:
+            run = _run(left, place, size)
+            made = maker.submit(self._plan, board, run, depth)
+            while run[1]:
+                (first, count), plan = run, made.result()
+                place += count
+                run = _run(left, place, size)
+                made = maker.submit(self._plan, board, run, depth)
+                weights, took_s = self._launch(plan)
+                size = int(self._launch_s * count / took_s)
+                size = max(1, min(size, MOST_GROWTH * count, most))
+                yield Part(first, count, weights, took_s)
+
+    def again(self, board: Board, part: Part) -> int:
+        """See ``Counter``."""
+        run = (part.first, part.count)
+        return self._launch(self._plan(board, run, board.depth + 1, *CHECK))[0]
+
+    def _plan(
+        self,
+        board: Board,
+        run: tuple[int, int],
+        depth: int,
+        system: str = "",
+        levels: Mapping[str, Level] | None = None,
+    ) -> KernelPlan:
+        from nqbench.workloads.counting.plans import kernel_plan
+
+        given = {
+            **(self._choice.levels if levels is None else levels),
+            "n": board.n,
+            "depth": depth,
+        }
+        jobs = board.jobs_of(*run, depth)
+        return kernel_plan(given, system or self._choice.system, self._device.facts, jobs)
+
+    def _launch(self, plan: KernelPlan) -> tuple[int, float]:
+        with self._device.prepare(plan) as prepared:
+            started = time.perf_counter()
+            done = prepared.launch()
+            took_s = time.perf_counter() - started if done.kernel_s is None else done.kernel_s
+            return int(prepared.fetch()["results"].sum(dtype=np.uint64)), took_s
+
+    def _depth(self, board: Board, size: int) -> tuple[int, int]:
+        """Rows at which a launch of so many chunks has enough jobs, and the most chunks of one."""
+        sample = min(size, board.chunks, SAMPLE)
+        depth, each = board.depth, 0.0
+        for depth in range(board.depth, max(board.depth, board.n - MIN_ROWS_LEFT) + 1):
+            each = board.jobs_of(0, sample, depth).size / 3 / sample
+            if each * size >= LAUNCH_JOBS:
+                break
+        return depth, max(1, int(MAX_JOBS / each))
+
+
+def _run(left: Sequence[int], place: int, most: int) -> tuple[int, int]:
+    """Consecutive chunks of ``left`` from a place on, at most so many: the first, and how many."""
+    end = place
+    while end < min(len(left), place + most) and left[end] - left[place] == end - place:
+        end += 1
+    return (left[place], end - place) if end > place else (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The number of solutions; of the chunks, how many there are, how many the file held already,
+    and how many were computed again; launches (or pieces of work), and the seconds they took."""
 
     solutions: int
     chunks: int
     resumed: int
+    checked: int
+    parts: int
+    took_s: float
 
 
-def count_in_chunks(n: int, log: Path, threads: int = 0) -> Chunked:
-    """Count the placements of ``n >= 7`` queens on ``threads`` cores (0: all), resuming ``log``.
+def count_in_chunks(
+    n: int,
+    counter: Counter,
+    log: Path | None = None,
+    *,
+    checked: float = CHECKED,
+    progress: Progress | None = None,
+) -> Counted:
+    """Count the placements of ``n >= 7`` queens, resuming ``log``.
 
-    Raises ``StudyError`` for a file of another count, or one that cannot be written.
+    With a file the first part, and of the others a random share of ``checked``, is computed again
+    before it is written. Raises ``StudyError`` for a file of another count, or one that cannot be
+    written, and ``WrongAnswer`` if two paths disagree.
     """
+    board = Board.of(n)
+    found = {} if log is None else _read(log, board.head)
+    resumed = sum(count for _, count in found.values())
+    left = [chunk for chunk, free in enumerate(_free(found, board.chunks)) if free]
+    weights = sum(value for value, _ in found.values())
+    parts, again, took_s, done = 0, 0, 0.0, resumed
+    started, before = time.perf_counter(), weights
+    with _appended(log, board.head) as append, closing(counter.parts(board, left)) as running:
+        for part in running:
+            line: dict[str, int | str] = {"chunk": part.first, "weights": part.weights}
+            if part.count > 1:
+                line["count"] = part.count
+            line["by"] = counter.name
+            if log is not None and (parts == 0 or random.random() < checked):
+                _compare(board, counter, part, log)
+                line["again"] = counter.check_name
+                again += part.count
+            append(line)
+            weights, done, parts = weights + part.weights, done + part.count, parts + 1
+            took_s += part.took_s
+            if progress is not None:
+                seconds = time.perf_counter() - started
+                rate = (weights - before) * 2 / 3 / seconds
+                left_s = seconds * (board.chunks - done) / (done - resumed)
+                progress(done / board.chunks, rate, left_s)
     from nqbench.workloads.counting import border
 
-    jobs = border.jobs(n, DEPTH)
-    edges = np.linspace(0, jobs.size // 3, min(CHUNKS, jobs.size // 3) + 1).astype(int).tolist()
-    spans = list(pairwise(edges))
-    code = hashlib.sha256(Path(border.__file__).read_bytes()).hexdigest()[:12]
-    head: dict[str, int | str] = {"n": n, "depth": DEPTH, "chunks": len(spans), "code": code}
-    weights = _read(log, head)
-    resumed = len(weights)
-    left = [number for number in range(len(spans)) if number not in weights]
+    return Counted(border.total(weights), board.chunks, resumed, again, parts, took_s)
+
+
+def _compare(board: Board, counter: Counter, part: Part, log: Path) -> None:
+    other = counter.again(board, part)
+    if other != part.weights:
+        raise WrongAnswer(
+            f"chunks {part.first} to {part.first + part.count - 1} of {board.n} queens: the weights"
+            f" sum up to {part.weights} by {counter.name}, but to {other} by {counter.check_name};"
+            f" one of them is wrong, so nothing of it was written to {log}, which keeps what was"
+            " finished before: do not trust this device, run the GPU tests"
+        )
+
+
+def _free(found: Mapping[int, tuple[int, int]], chunks: int) -> NDArray[np.bool_]:
+    free = np.ones(chunks, np.bool_)
+    for first, (_, count) in found.items():
+        free[first : first + count] = False
+    return free
+
+
+@contextmanager
+def _appended(log: Path | None, head: Mapping[str, int | str]) -> Iterator[Callable[[Any], None]]:
+    """A function that appends a line to the file and flushes it to the disk, if there is one."""
+    if log is None:
+        yield lambda _: None
+        return
     try:
         with log.open("a", encoding="ascii") as file:
+            synced = -math.inf
+
+            def append(line: Mapping[str, int | str]) -> None:
+                nonlocal synced
+                file.write(json.dumps(line) + "\n")
+                file.flush()
+                if time.monotonic() - synced > SYNC_S:
+                    os.fsync(file.fileno())
+                    synced = time.monotonic()
+
             if not file.tell():
-                _append(file, head)
-            with ThreadPoolExecutor(threads or cpu_count()) as pool:
-                running = {
-                    pool.submit(border.weights_of_jobs, n, DEPTH, jobs, *spans[number]): number
-                    for number in left
-                }
-                try:
-                    for done in as_completed(running):
-                        number = running[done]
-                        weights[number] = int(done.result())
-                        _append(file, {"chunk": number, "weights": weights[number]})
-                except BaseException:
-                    pool.shutdown(cancel_futures=True)
-                    raise
+                append(head)
+            yield append
+            os.fsync(file.fileno())
     except OSError as error:
         raise StudyError(f"--log {log} cannot be written: {error.strerror}") from error
-    return Chunked(border.total(sum(weights.values())), len(spans), resumed)
 
 
-def _append(file: IO[str], line: dict[str, int | str]) -> None:
-    file.write(json.dumps(line) + "\n")
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _read(log: Path, head: dict[str, int | str]) -> dict[int, int]:
-    """Weights by chunk; a last line that was cut off is removed from the file."""
+def _read(log: Path, head: Mapping[str, int | str]) -> dict[int, tuple[int, int]]:
+    """Weights and number of chunks by first chunk; a last line that was cut off is removed."""
     try:
         text = log.read_text(encoding="ascii")
         whole = text[: text.rfind("\n") + 1]
         if whole != text:
             os.truncate(log, len(whole))
         lines = [json.loads(line) for line in whole.splitlines()]
-        found = {line["chunk"]: line["weights"] for line in lines[1:]}
+        found = {line["chunk"]: (line["weights"], line.get("count", 1)) for line in lines[1:]}
     except FileNotFoundError:
         return {}
     except OSError as error:

@@ -1,8 +1,8 @@
 """The fastest verified path to a(N) on a device.
 
-On a GPU, candidates first count a smaller board; of those with the right answer the fastest counts
-the board that was asked for. A CPU counts one eighth of the tree on all cores. The result is
-compared with A000170.
+A GPU launches the best known kernel for its compute capability (``choice``), once if that takes
+seconds, else chunk by chunk (``chunks``). A CPU counts one eighth of the tree on all cores. The
+result is compared with A000170.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nqbench.errors import DeviceError, InfeasibleError, StudyError, WrongAnswer
-from nqbench.solve.launch import launch
+from nqbench.errors import InfeasibleError, StudyError, WrongAnswer
+from nqbench.solve.launch import Launched, launch
 
 if TYPE_CHECKING:
     from nqbench.devices.base import Device
-    from nqbench.devices.registry import Choice
+    from nqbench.devices.registry import Choice as DeviceChoice
     from nqbench.point import Level
-    from nqbench.workloads.base import Workload
+    from nqbench.solve.choice import Choice
+    from nqbench.solve.chunks import Counter, Progress
 
 COUNTING: Final = "counting"
 CPU: Final = "cpu"
@@ -27,24 +28,10 @@ ON_CPU: Final = "cpu.frontier_multicore"
 MIN_KERNEL_N: Final = 5
 MAX_N: Final = 27
 MIN_LOGGED_N: Final = 8
-TRIAL_STEP: Final = 3
-"""The trial board is this much smaller than N: about 1/200 of the work, yet a real launch."""
-MAX_TRIAL_N: Final = 16
-"""Beyond this a trial would take longer than it can save."""
-
-MAX_JOBS: Final = 1 << 25
-"""Hundreds of jobs for every thread of a large GPU, in 0.4 GB: more only take time to make."""
-MIN_TRIMMED_ROWS: Final = 12
-"""Rows left to search at the first depth that is tried after a kernel's own."""
-
-CANDIDATES: Final[tuple[tuple[str, dict[str, Level]], ...]] = (
-    ("frontier.predicated", {}),
-    ("frontier.lookahead", {}),
-    ("zhang2011.low_divergence", {}),
-    ("zhang2011.pool_distributed", {}),
-    ("zhang2011.pool_monolithic", {}),
-    ("tanaka2011.both", {"blocks": {"per_sm": 4}}),
-)
+MIN_CHUNKED_N: Final = 13
+"""Smaller boards take milliseconds on one core."""
+WHOLE_S: Final = 2.0
+"""A count that is predicted to take no longer is one launch: nobody waits for its progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +50,7 @@ def check_size(n: int) -> None:
         raise StudyError(f"N must be from 1 to {MAX_N}, not {n}: a(N) is unknown beyond")
 
 
-def choose(spec: str) -> Choice:
+def choose(spec: str) -> DeviceChoice:
     """The device that counts: for ``auto`` a GPU, else the CPU, faster than any simulation.
 
     Raises ``DeviceUnavailable`` for a spec that names no kind of device.
@@ -76,101 +63,80 @@ def choose(spec: str) -> Choice:
     return choice
 
 
-def count_solutions(n: int, spec: str, log: Path | None = None) -> Count:
+def count_solutions(
+    n: int, spec: str, log: Path | None = None, progress: Progress | None = None
+) -> Count:
     """Count the placements of ``n`` queens (1 to 27) on the device ``spec``.
 
-    ``log``: a file of finished parts, on the CPU (``chunks.count_in_chunks``).
+    ``log``: a file of finished chunks, which it resumes. ``progress`` is told how far a count of
+    more than a few seconds is.
     """
     from nqbench.devices.registry import open_device
-    from nqbench.workloads import get
+    from nqbench.solve.choice import choice_for
+    from nqbench.solve.chunks import CpuCounter, KernelCounter
 
     check_size(n)
-    spec = choose(spec).spec
-    if log is not None:
-        return _logged(n, spec, log)
-    if n < MIN_KERNEL_N or spec == CPU:
-        return _finish(open_device(CPU), n, ON_CPU, {})
-    device = open_device(spec)
-    return _finish(device, n, *_choose(get(COUNTING), device, n))
-
-
-def _choose(workload: Workload, device: Device, n: int) -> tuple[str, dict[str, Level]]:
-    """The fastest candidate with the right answer at the trial board, as it fits board ``n``."""
-    fitting = [
-        (name, fit)
-        for name, extra in CANDIDATES
-        if (fit := _fitted(workload, device, n, name, extra)) is not None
-    ]
-    if not fitting:
-        raise StudyError(f"no kernel takes N={n} on {device.spec}; try --device cpu")
-    if not device.timed:
-        return fitting[0]
-    trial_n = max(MIN_KERNEL_N, min(n - TRIAL_STEP, MAX_TRIAL_N))
-    extras = dict(CANDIDATES)
-    ranked: list[tuple[float, int]] = []
-    for index, (name, _) in enumerate(fitting):
-        factors = {"n": trial_n, "system": name, **extras[name]}
-        try:
-            trial = launch(COUNTING, factors, device, warm_up=True)
-        except (InfeasibleError, DeviceError, WrongAnswer):
-            continue  # a candidate that does not fit this device does not compete
-        if trial.kernel_s is not None:
-            ranked.append((trial.kernel_s, index))
-    if not ranked:
-        raise DeviceError(
-            f"no kernel gave the right answer for N={trial_n} on {device.spec};"
-            " try --device cpu, and run the GPU tests to see what is wrong"
+    if log is not None and n < MIN_LOGGED_N:
+        raise StudyError(
+            f"--log is for long counts, of {MIN_LOGGED_N} queens or more; leave it out"
         )
-    return fitting[min(ranked)[1]]
+    spec = choose(spec).spec
+    if spec == CPU or n < MIN_KERNEL_N:
+        if log is None and n < MIN_CHUNKED_N:
+            found = launch(COUNTING, {"n": n, "system": ON_CPU}, CPU)
+            return _told(n, found, f"{ON_CPU} on {CPU}", "counting")
+        return _in_chunks(n, CpuCounter(), f"{ON_CPU} on {CPU}", log, progress)
+    device = open_device(spec)
+    try:
+        choice, why = choice_for(device.facts)
+        name = f"{choice.system} on {device.spec} ({why})"
+        if log is None and choice.seconds(n, device.facts) <= WHOLE_S:
+            return _told(n, _at_once(n, device, choice), name, "kernel")
+        return _in_chunks(n, KernelCounter(device, choice), name, log, progress)
+    finally:
+        device.close()
 
 
-def _fitted(
-    workload: Workload, device: Device, n: int, name: str, extra: dict[str, Level]
-) -> dict[str, Level] | None:
-    """``extra`` with the depth that the board needs; ``None`` if the kernel cannot run it.
-
-    zhang2011's rule, N - 11, asks for hundreds of millions of jobs from N = 20 on.
-    """
-    for depth in ("auto", *range(n - MIN_TRIMMED_ROWS, 1, -1)):
-        levels: dict[str, Level] = extra if depth == "auto" else {**extra, "depth": depth}
-        try:
-            jobs = workload.resolve({"n": n, **levels}, name, device.facts).derived["jobs"]
-        except InfeasibleError:
-            continue
-        if int(jobs) <= MAX_JOBS:
-            return levels
-    return None
+def _at_once(n: int, device: Device, choice: Choice) -> Launched:
+    """One launch, with the block that was chosen unless this device cannot hold it."""
+    given: dict[str, Level] = {"n": n, "system": choice.system, "depth": choice.depth_at(n)}
+    try:
+        return launch(COUNTING, {**choice.levels, **given}, device)
+    except InfeasibleError:
+        return launch(COUNTING, given, device)
 
 
-def _finish(device: Device, n: int, name: str, extra: dict[str, Level]) -> Count:
-    found = launch(COUNTING, {"n": n, "system": name, **extra}, device)
+def _told(n: int, found: Launched, name: str, timed: str) -> Count:
     assert found.answer is not None
-    took = f"{_part(name)} {found.kernel_s:.4g} s" if found.kernel_s is not None else "simulated"
-    how = f"{name} on {device.spec}, {took}, {found.wall_s:.3g} s in all; equal to OEIS A000170"
+    made = "" if found.split_s is None else f", jobs {found.split_s:.3g} s"
+    took = "simulated" if found.kernel_s is None else f"{timed} {found.kernel_s:.4g} s"
+    how = f"{name}, {took}{made}, {found.wall_s:.3g} s in all; equal to OEIS A000170"
     return Count(n, found.answer, how, found.kernel_s)
 
 
-def _logged(n: int, spec: str, log: Path) -> Count:
+def _in_chunks(
+    n: int, counter: Counter, name: str, log: Path | None, progress: Progress | None
+) -> Count:
     from nqbench.solve.chunks import count_in_chunks
     from nqbench.workloads.counting.known import SOLUTIONS
 
-    if spec != CPU or n < MIN_LOGGED_N:
-        raise StudyError(
-            f"--log is for long counts on the CPU, of {MIN_LOGGED_N} queens or more; use"
-            " --device cpu, or leave it out"
-        )
     started = time.perf_counter()
-    found = count_in_chunks(n, log)
-    took = time.perf_counter() - started
+    found = count_in_chunks(n, counter, log, progress=progress)
+    took_s = time.perf_counter() - started
     if found.solutions != SOLUTIONS[n]:
+        blamed = "this file or the computers that wrote it" if log else "this device"
         raise WrongAnswer(
-            f"{log} sums up to {found.solutions} for n={n}, but {SOLUTIONS[n]} is right: do not"
-            " trust this file or the computers that wrote it"
+            f"{log or name} sums up to {found.solutions} for n={n}, but {SOLUTIONS[n]} is right: do"
+            f" not trust {blamed}"
         )
-    had = f", {found.resumed} of them from {log}" if found.resumed else ""
-    how = f"{found.chunks} chunks on cpu{had}, {took:.3g} s; equal to OEIS A000170"
-    return Count(n, found.solutions, how, None)
-
-
-def _part(system: str) -> str:
-    return "counting" if system == ON_CPU else "kernel"
+    parts = [f"{name}, {found.chunks} chunks"]
+    if found.resumed:
+        parts.append(f"{found.resumed} of them from {log}")
+    if found.checked:
+        parts.append(f"{found.checked} counted again by {counter.check_name}")
+    if counter.launches:
+        took = f"{found.took_s:.4g} s" if counter.timed else "simulated"
+        parts.append(f"{found.parts} launches, kernel {took}")
+    how = f"{', '.join(parts)}, {took_s:.3g} s in all; equal to OEIS A000170"
+    kernels = counter.launches and counter.timed and not found.resumed
+    return Count(n, found.solutions, how, found.took_s if kernels else None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import StudyError, WrongAnswer
-from nqbench.plan import CommandPlan, CpuPlan, Plan
+from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, Plan, ProgramPlan
 from nqbench.workloads.base import FAULT
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Launched:
     ``lines``      of the simulator: counters of each memory access and branch
     ``resources``  registers, shared bytes, occupancy, ... as the compiler and the device report
     ``kernel_s``   seconds of the kernel; ``None`` where time has no meaning (simulator)
+    ``split_s``    seconds of the CPU for making the input; ``None`` of a CPU system
     ``wall_s``     seconds in all, including making the input and compiling
     ``factors``    every factor with its resolved level
     ``findings``   what the workload reports in addition to the answer
@@ -46,6 +47,7 @@ class Launched:
     wall_s: float
     factors: Mapping[str, Level]
     findings: Mapping[str, int | float | str] = field(default_factory=dict)
+    split_s: float | None = None
 
 
 def launch(
@@ -130,4 +132,5 @@ def _launched(
         wall_s=time.perf_counter() - started,
         factors=factors,
         findings=findings,
+        split_s=plan.split_s if isinstance(plan, KernelPlan | ProgramPlan) else None,
     )

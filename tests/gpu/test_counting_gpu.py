@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from nqbench.plan import KernelPlan
 from nqbench.point import Level
+from nqbench.solve.choice import choice_for
+from nqbench.solve.chunks import CpuCounter, KernelCounter, count_in_chunks
 from nqbench.workloads import get
 from nqbench.workloads.counting.factors import FRONTIER_LOOPS
 
@@ -122,3 +131,51 @@ def test_time_grows_with_the_board(device: CudaDevice) -> None:
             times.append(prepared.launch(TIMEOUT_S).kernel_s or 0.0)
     assert times == sorted(times)
     assert times[-1] > 3 * times[0]
+
+
+def command(*words: object) -> list[str]:
+    return [sys.executable, "-m", "nqbench", "count", *map(str, words), "--device", "cuda:0"]
+
+
+@pytest.mark.parametrize("n", [5, 12, 13, 14, 15, 16])
+def test_count_takes_one_launch(n: int, device: CudaDevice) -> None:
+    del device  # skips without a GPU
+    done = subprocess.run(command(n), capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.startswith(f"a({n}) = {A000170[n]}\n")
+    assert "on cuda:0" in done.stdout
+    assert "launches" not in done.stdout
+    assert "%" not in done.stderr  # no line of progress where nobody sees it
+
+
+def test_a_killed_count_is_resumed(tmp_path: Path, device: CudaDevice) -> None:
+    del device
+    log = tmp_path / "log"
+    process = subprocess.Popen(command(21, "--log", log), stdout=subprocess.DEVNULL)
+    while process.poll() is None and (not log.exists() or log.read_text().count("\n") < 4):
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    kept = log.read_text().splitlines()[1:-1]
+    assert len(kept) >= 2
+    done = subprocess.run(
+        command(21, "--log", log), capture_output=True, text=True, check=True, timeout=300
+    )
+    assert done.stdout.startswith("a(21) = 314666222712\n")
+    assert f"of them from {log}" in done.stdout
+    assert log.read_text().splitlines()[1 : 1 + len(kept)] == kept
+
+
+def test_chunks_are_counted_again_by_another_kernel_and_resumed_by_the_cpu(
+    tmp_path: Path, device: CudaDevice
+) -> None:
+    counter = KernelCounter(device, choice_for(device.facts)[0], launch_s=0.001)
+    for n in (8, 12, 16):
+        log = tmp_path / str(n)
+        found = count_in_chunks(n, counter, log, checked=1)
+        assert (found.solutions, found.checked) == (A000170[n], found.chunks)
+        lines = log.read_text().splitlines()
+        assert len(lines) == 1 + found.parts
+        log.write_text("\n".join(lines[:-1]) + "\n")
+        missing = json.loads(lines[-1]).get("count", 1)
+        again = count_in_chunks(n, CpuCounter(), log)
+        assert (again.solutions, again.resumed) == (A000170[n], again.chunks - missing)

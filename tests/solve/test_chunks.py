@@ -1,21 +1,35 @@
-"""A long count goes on where it was killed, and never mixes two counts."""
+"""A long count goes on where it was killed, on any device, and never mixes two counts."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from nqbench.devices.sim import SimDevice
 from nqbench.errors import StudyError, WrongAnswer
-from nqbench.solve.chunks import count_in_chunks
+from nqbench.solve.choice import Choice
+from nqbench.solve.chunks import Board, Counter, CpuCounter, KernelCounter, Part, count_in_chunks
 from nqbench.solve.count import count_solutions
 from nqbench.workloads.counting.known import SOLUTIONS
+
+CHOICE = Choice("9.0", "frontier.predicated", 18, 7, {"block_size": 64})
+
+
+@pytest.fixture(scope="module")
+def simulated() -> KernelCounter:
+    """Short launches: several for a board of 10."""
+    return KernelCounter(SimDevice("mini"), CHOICE, launch_s=1e-3)
 
 
 def chunks_of(log: Path) -> list[str]:
@@ -35,18 +49,88 @@ def test_a_killed_count_is_resumed(tmp_path: Path) -> None:
     whole = [line for line in kept if line.endswith("}")]
     with log.open("a") as file:
         file.write('{"chunk": 1')  # as if killed while writing
-    found = count_in_chunks(17, log)
+    found = count_in_chunks(17, CpuCounter(), log, checked=0)
     assert found.solutions == SOLUTIONS[17]
     assert len(whole) <= found.resumed < found.chunks
     assert chunks_of(log)[: len(whole)] == whole
-    again = count_in_chunks(17, log)
+    again = count_in_chunks(17, CpuCounter(), log)
     assert (again.solutions, again.resumed) == (SOLUTIONS[17], again.chunks)
 
 
-@pytest.mark.parametrize("n", [8, 9, 12, 13])
+@pytest.mark.parametrize("n", [7, 8, 9, 12, 13])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_chunks_sum_up(tmp_path: Path, n: int, threads: int) -> None:
-    assert count_in_chunks(n, tmp_path / "log", threads).solutions == SOLUTIONS[n]
+def test_chunks_sum_up(n: int, threads: int) -> None:
+    told: list[tuple[float, float, float]] = []
+    found = count_in_chunks(n, CpuCounter(threads), progress=lambda *now: told.append(now))
+    assert found.solutions == SOLUTIONS[n]
+    shares = [share for share, _, _ in told]
+    assert shares == sorted(shares)
+    assert (shares[-1], told[-1][2]) == (1, 0)
+    assert len(told) == found.chunks
+
+
+@pytest.mark.parametrize("n", range(7, 13))
+def test_a_search_of_whole_boards_agrees_chunk_by_chunk(n: int) -> None:
+    board, cpu = Board.of(n), CpuCounter(1)
+    for part in cpu.parts(board, range(0, board.chunks, 5)):
+        assert cpu.again(board, part) == part.weights
+
+
+def test_all_chunks_are_alike() -> None:
+    board = Board.of(13)
+    parts = [board.jobs_of(first, 64, 6).size for first in range(0, board.chunks - 64, 64)]
+    assert max(parts) < 1.1 * min(parts)
+
+
+def test_one_device_goes_on_where_another_one_stopped(
+    tmp_path: Path, simulated: KernelCounter
+) -> None:
+    """The launches of the simulator, a part of them lost, then the CPU, then nothing is left."""
+    log = tmp_path / "log"
+    random.seed(1)
+    found = count_in_chunks(10, simulated, log, checked=0.2)
+    assert found.solutions == SOLUTIONS[10]
+    lines = log.read_text().splitlines()
+    parts = [json.loads(line) for line in lines[1:]]
+    assert len(parts) == found.parts > 4
+    assert found.checked == sum(p.get("count", 1) for p in parts if "again" in p)
+    assert parts[0]["again"] == "zhang2011.pool_monolithic on sim:mini"
+    lost = parts[1].get("count", 1) + parts[2].get("count", 1)
+    log.write_text("\n".join([*lines[:2], *lines[4:]]) + "\n")
+    again = count_in_chunks(10, CpuCounter(2), log)
+    assert (again.solutions, again.resumed) == (SOLUTIONS[10], again.chunks - lost)
+    whole = count_in_chunks(10, simulated, log)
+    assert (whole.solutions, whole.parts) == (SOLUTIONS[10], 0)
+
+
+@pytest.mark.parametrize("on", ["cpu", "sim"])
+def test_a_wrong_chunk_stops_the_count(tmp_path: Path, on: str, simulated: KernelCounter) -> None:
+    log = tmp_path / "log"
+    counter: Counter = CpuCounter(1) if on == "cpu" else simulated
+    right = counter.parts
+
+    def wrong(board: Board, left: list[int]) -> Iterator[Part]:
+        for number, part in enumerate(right(board, left)):
+            yield replace(part, weights=part.weights + 12) if number == 2 else part
+
+    with (
+        mock.patch.object(counter, "parts", wrong),
+        pytest.raises(
+            WrongAnswer, match=r"chunks \d+ to \d+ of 10 queens: the weights sum up"
+        ) as stop,
+    ):
+        count_in_chunks(10, counter, log, checked=1)
+    assert counter.name in str(stop.value)
+    assert counter.check_name in str(stop.value)
+    assert len(chunks_of(log)) == 2
+    assert count_in_chunks(10, counter, log).solutions == SOLUTIONS[10]
+
+
+def test_a_share_of_the_chunks_is_checked(tmp_path: Path) -> None:
+    random.seed(7)
+    found = count_in_chunks(12, CpuCounter(), tmp_path / "log", checked=0.05)
+    assert 0.02 * found.chunks < found.checked < 0.09 * found.chunks
+    assert count_in_chunks(12, CpuCounter()).checked == 0
 
 
 def test_files_of_something_else_are_refused(tmp_path: Path) -> None:
@@ -65,5 +149,5 @@ def test_files_of_something_else_are_refused(tmp_path: Path) -> None:
         count_solutions(8, "cpu", log)
     with pytest.raises(StudyError, match="cannot be written"):
         count_solutions(8, "cpu", tmp_path / "none" / "log")
-    with pytest.raises(StudyError, match="for long counts on the CPU"):
-        count_solutions(8, "sim", log)
+    with pytest.raises(StudyError, match="for long counts, of 8 queens or more"):
+        count_solutions(7, "cpu", log)

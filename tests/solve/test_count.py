@@ -2,37 +2,81 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from nqbench.devices.sim import SimDevice
 from nqbench.errors import DeviceUnavailable, StudyError
+from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import Level
-from nqbench.solve import count
-from nqbench.workloads import get
+from nqbench.solve import choice, count
+from tests.builders import H100, Builder
 
 
-@pytest.mark.parametrize("n", [5, 16, 18, 20, 27])
-def test_every_candidate_fits_the_board(n: int) -> None:
-    workload, device = get("counting"), SimDevice("sm_90")
-    for name, extra in count.CANDIDATES:
-        fitted = count._fitted(workload, device, n, name, extra)
-        assert fitted is not None
-        assert fitted.items() >= extra.items()
-        derived = workload.resolve({"n": n, **fitted}, name, device.facts).derived
-        assert 0 < int(derived["jobs"]) <= count.MAX_JOBS
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's own choices, which are none yet."""
+    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path))
+    return tmp_path / choice.NAME
 
 
-def test_the_papers_depth_is_kept_where_it_fits() -> None:
-    workload, device = get("counting"), SimDevice("sm_90")
-    assert count._fitted(workload, device, 16, "zhang2011.low_divergence", {}) == {}
-    # N - 11 = 9 rows on a board of 20 would be more jobs than are ever stored.
-    assert count._fitted(workload, device, 20, "zhang2011.low_divergence", {}) == {"depth": 7}
+def facts_of(capability: tuple[int, int], kind: DeviceKind = "cuda") -> DeviceFacts:
+    return replace(SimDevice("sm_90").facts, compute_capability=capability, kind=kind)
 
 
-def test_a_system_without_kernels_does_not_fit() -> None:
-    workload, device = get("counting"), SimDevice("mini")
-    too_large: dict[str, Level] = {"block_size": 1024, "rows": "max"}
-    assert count._fitted(workload, device, 12, "feinbube2010.opt2_shared_all", too_large) is None
+ENTRY = "- {{capability: '{}', system: {}, n: 18, depth: 7, kernel_s: {}, multiprocessors: 132}}\n"
+
+
+def test_the_nearest_capability_is_taken_and_named(own: Path) -> None:
+    own.write_text(ENTRY.format("8.9", "near", 0.5) + ENTRY.format("6.1", "old", 2))
+    for capability, system, said in [
+        ((8, 9), "near", "for compute capability 8.9"),
+        ((8, 6), "near", "no choice is stored for compute capability 8.6, so that of 8.9"),
+        ((7, 0), "old", "so that of 6.1"),
+        ((9, 0), "frontier", "for compute capability 9.0"),
+        ((12, 0), "frontier", "so that of 9.0"),
+    ]:
+        found, why = choice.choice_for(facts_of(capability))
+        assert found.system.startswith(system)
+        assert said in why
+    own.write_text("- {capability: 9}\n")
+    with pytest.raises(StudyError, match="holds no choices of kernels"):
+        choice.choice_for(facts_of((8, 9)))
+
+
+def test_choices_fit_every_board_and_predict_its_time(own: Path) -> None:
+    own.write_text(ENTRY.format("9.0", "frontier.predicated", 0.02))
+    found, _ = choice.choice_for(facts_of((9, 0)))
+    assert [found.depth_at(n) for n in (5, 12, 16, 18, 19, 22)] == [2, 2, 5, 7, 7, 6]
+    assert found.seconds(18, facts_of((9, 0))) == pytest.approx(0.02)
+    assert found.seconds(18, replace(facts_of((9, 0)), multiprocessors=66)) == pytest.approx(0.04)
+    assert 6 < found.seconds(21, facts_of((9, 0))) < 14  # 472 times as many solutions
+
+
+def test_a_tuned_choice_is_stored_and_used(own: Path, tmp_path: Path) -> None:
+    own.write_text(ENTRY.format("9.0", "old", 1) + ENTRY.format("8.0", "other", 1))
+    facts = facts_of((9, 0)).as_dict() | {"name": "NVIDIA H200", "multiprocessors": 132}
+    builder = Builder(dict(H100) | {"facts": facts}, noise=0, study="frontier")
+    full: dict[str, Level] = {"symmetry": "full", "storage": "vector", "depth": 7}
+    for block_size, seconds in ((64, 0.03), (96, 0.02), (192, 0.04)):
+        levels = {"n": 18, **full, "block_size": block_size, "blocks": {"per_sm": 4}}
+        builder.time("launch", levels, seconds, "frontier.lookahead")
+    builder.time("large", {"n": 19, **full, "block_size": 32}, 0.001, "frontier.predicated")
+    builder.time("papers", {"n": 18, "symmetry": "mirror"}, 0.001, "tanaka2011.both")
+    found, path = choice.tuned_from(builder.write(tmp_path / "run"))
+    assert (path, found.capability, found.kernel_s) == (own, "9.0", 0.02)
+    assert found.levels == {"block_size": 96, "blocks": {"per_sm": 4}}
+    assert (found.system, found.n, found.depth) == ("frontier.lookahead", 18, 7)
+    read, why = choice.choice_for(facts_of((9, 0)))
+    assert read == found
+    assert "NVIDIA H200" in why
+    assert choice.choice_for(facts_of((8, 0)))[0].system == "other"
+    assert "frontier.lookahead on sim:mini" in count.count_solutions(8, "sim:mini").how
+    without = Builder(noise=0).write(tmp_path / "without")
+    with pytest.raises(StudyError, match="has no times of a system with symmetry: full"):
+        choice.tuned_from(without)
 
 
 @pytest.mark.parametrize("n", [0, 28, -1])
@@ -46,9 +90,9 @@ def test_without_a_gpu_the_cpu_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         raise DeviceUnavailable("no driver")
 
     monkeypatch.setattr("nqbench.devices.cuda.query.find_gpus", absent)
-    choice = count.choose("auto")
-    assert choice.spec == "cpu"
-    assert "no driver" in choice.why
+    chosen = count.choose("auto")
+    assert chosen.spec == "cpu"
+    assert "no driver" in chosen.why
     assert count.choose("sim").spec.startswith("sim:")
     for n, known in ((1, 1), (4, 2), (12, 14200)):
         found = count.count_solutions(n, "auto")

@@ -63,7 +63,13 @@ def count_jobs(n: int, depth: int, limit: int = MANY) -> int:
 
 def jobs(n: int, depth: int) -> NDArray[np.uint32]:
     """All jobs of ``depth >= 2`` rows in depth-first order, made on all cores (``expand``)."""
-    row, above = _prefixes(n, depth)
+    return jobs_below(n, *_prefixes(n, depth), depth)
+
+
+def jobs_below(n: int, row: int, above: NDArray[np.uint32], depth: int) -> NDArray[np.uint32]:
+    """Jobs of ``depth`` rows below the jobs ``above`` of ``row`` rows, at most ``depth``."""
+    if row == depth:
+        return above
 
     def part(span: tuple[int, int], out: NDArray[np.uint32]) -> int:
         return 3 * expand(n, row, depth, above, *span, MANY, out)
@@ -256,3 +262,62 @@ def weights_of_jobs(n: int, depth: int, jobs: NDArray[np.uint32], begin: int, en
             right = stack[top + _U(3)]
             row = stack[top + _U(4)]
     return weights
+
+
+@compiled
+def weights_of_boards(n: int, depth: int, jobs: NDArray[np.uint32], begin: int, end: int) -> int:
+    """What ``weights_of_jobs`` sums up, by a search that knows the queens' moves alone: it walks
+    all boards below the jobs and weighs each one as a whole."""
+    board = (1 << n) - 1
+    columns = np.zeros(n + 1, np.int64)
+    left = np.zeros(n + 1, np.int64)
+    right = np.zeros(n + 1, np.int64)
+    free = np.zeros(n + 1, np.int64)
+    queens = np.zeros(n, np.int64)
+    weights = 0
+    for job in range(begin, end):
+        ties: Any = np.int64(jobs[3 * job] >> SHIFT)
+        distance: Any = np.int64(jobs[3 * job + 1] >> SHIFT)
+        columns[depth] = np.int64(jobs[3 * job]) & board
+        left[depth] = np.int64(jobs[3 * job + 1]) & board
+        right[depth] = np.int64(jobs[3 * job + 2])
+        free[depth] = board & ~(columns[depth] | left[depth] | right[depth])
+        row = depth
+        while row >= depth:
+            if free[row] == 0:
+                row -= 1
+                continue
+            queen = free[row] & -free[row]
+            free[row] ^= queen
+            queens[row] = queen
+            if row == n - 1:
+                weights += _weight(n, depth, distance, ties, queens)
+                continue
+            columns[row + 1] = columns[row] | queen
+            left[row + 1] = (left[row] | queen) << 1
+            right[row + 1] = (right[row] | queen) >> 1
+            row += 1
+            free[row] = board & ~(columns[row] | left[row] | right[row])
+    return weights
+
+
+@compiled
+def _weight(n: int, depth: int, distance: int, ties: int, queens: NDArray[np.int64]) -> int:
+    """Weight of a board whose rows from ``depth`` on are known; 0 if a border queen of these rows
+    is farther from her corner than the first-row queen. ``ties``: of the rows above."""
+    sides = 1 + ties
+    for row in range(depth, n):
+        column = 0
+        while queens[row] >> column != 1:
+            column += 1
+        if row == n - 1:
+            far = min(column, n - 1 - column)
+        elif column in (0, n - 1):
+            far = min(row, n - 1 - row)
+        else:
+            continue
+        if far > distance:
+            return 0
+        if far == distance:
+            sides += 1
+    return 12 // sides

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Argument, Buffer, CpuPlan, KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.counting.configuration import result_words
 from nqbench.workloads.counting.cpu import MIN_SPLIT_N
-from nqbench.workloads.counting.jobs import make_jobs
+from nqbench.workloads.counting.jobs import Jobs, make_jobs
 from nqbench.workloads.counting.probe import probe_buffers
 from nqbench.workloads.counting.resolve import derived, resolve_cpu, resolve_kernel
 from nqbench.workloads.levels import number
@@ -34,10 +35,22 @@ _ABSENT: Final = np.uint64(0)
 """Null pointer, for an argument that the instance never reads."""
 
 
-def kernel_plan(given: Mapping[str, Level], system: str | None, device: DeviceFacts) -> KernelPlan:
-    """Make the jobs and the plan of their kernel: buffers, arguments, grid."""
-    _, config, grid = resolve_kernel(given, system, device)
-    jobs = make_jobs(config.n, config.depth, config.encoding, config.symmetry)
+def kernel_plan(
+    given: Mapping[str, Level],
+    system: str | None,
+    device: DeviceFacts,
+    some: NDArray[np.uint32] | None = None,
+) -> KernelPlan:
+    """Make the jobs and the plan of their kernel: buffers, arguments, grid.
+
+    ``some``: jobs of ``symmetry: full`` (``border.jobs_below``) instead of all of the board.
+    """
+    count = None if some is None else some.size // 3
+    _, config, grid = resolve_kernel(given, system, device, count)
+    if some is None:
+        jobs = make_jobs(config.n, config.depth, config.encoding, config.symmetry)
+    else:
+        jobs = Jobs(some, grid.jobs, grid.jobs, 0.0)
     assert jobs.count == grid.jobs
 
     buffers = [Buffer("jobs", str(jobs.words.dtype), jobs.words.size, data=jobs.words)]

@@ -284,13 +284,17 @@ def _filling_blocks(config: Configuration, jobs: int, device: DeviceFacts) -> in
 
 
 def resolve_kernel(
-    given: Mapping[str, Level], system: str | None, device: DeviceFacts
+    given: Mapping[str, Level], system: str | None, device: DeviceFacts, jobs: int | None = None
 ) -> tuple[Levels, Configuration, Geometry]:
-    """Levels, configuration and grid of a kernel's point, all limits checked."""
+    """Levels, configuration and grid of a kernel's point, all limits checked.
+
+    ``jobs``: how many a launch takes; by default all of the board.
+    """
     check_device(system, device)
     levels = fill_levels(given, system)
     levels["depth"] = _depth(levels, system)
-    jobs = checked_jobs(Configuration.from_levels(levels))
+    if jobs is None:
+        jobs = checked_jobs(Configuration.from_levels(levels))
     levels = fill_launch(levels, given, SYSTEMS[system] if system else {}, jobs, device)
     config = Configuration.from_levels(levels)
     check_rows(config)

@@ -1,0 +1,198 @@
+"""The best known launch per compute capability: a table beside the workload, and the user's own.
+
+Both are ``fastest.yaml``, which says what its keys mean; the user's lies in the cache folder and
+comes first. A run that swept the launch gives a new entry (``tuned_from``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from nqbench.errors import StudyError
+from nqbench.system.files import cache_folder, replacing
+
+if TYPE_CHECKING:
+    from nqbench.analysis.data.dataset import PointResult
+    from nqbench.facts import DeviceFacts
+    from nqbench.point import Level
+
+NAME: Final = "fastest.yaml"
+MAX_JOBS: Final = 1 << 25
+"""Hundreds of jobs for every thread of a large GPU, in 0.4 GB: more only take time to make."""
+
+NODES_PER_SM_S: Final = 5e8
+"""Nodes per second and multiprocessor where nothing was measured: a tenth of what a first kernel
+did on an H100 (78 billion a multiprocessor in 17.6 s), so that a slow GPU gets short launches."""
+
+PER_SM: Final = "/SM"
+"""How a level {per_sm: k} ends in a dataset."""
+
+SIMULATED_NODES_S: Final = 1e6
+"""The simulator runs some million nodes per second of the CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A launch: see ``fastest.yaml`` for the fields."""
+
+    capability: str
+    system: str
+    n: int
+    depth: int
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    kernel_s: float | None = None
+    gpu: str = ""
+    multiprocessors: int = 0
+    date: str = ""
+    study: str = ""
+
+    def depth_at(self, n: int) -> int:
+        """Rows to place on the CPU for a board, with at most ``MAX_JOBS`` jobs."""
+        from nqbench.workloads.counting.jobs import count_jobs
+
+        depth = max(2, self.depth - max(0, self.n - n))
+        while n > self.n and depth > 2 and count_jobs(n, depth, "full", limit=MAX_JOBS) > MAX_JOBS:
+            depth -= 1
+        return depth
+
+    def seconds(self, n: int, device: DeviceFacts) -> float:
+        """Predicted seconds of the kernel on a device, by nodes of the tree; within a factor."""
+        from nqbench.workloads.counting.known import nodes
+
+        if device.kind != "cuda":
+            return nodes(n) / 6 / SIMULATED_NODES_S
+        if self.kernel_s is None:
+            return nodes(n) / 6 / (NODES_PER_SM_S * device.multiprocessors)
+        share = self.multiprocessors / device.multiprocessors
+        return self.kernel_s * share * nodes(n) / nodes(self.n)
+
+    @property
+    def line(self) -> str:
+        """The entry as in the file."""
+        import yaml
+
+        given = {key: value for key, value in asdict(self).items() if value not in (None, "", {})}
+        text = yaml.safe_dump([given], default_flow_style=True, width=10**6, sort_keys=False)
+        return f"- {text.strip()[1:-1]}"
+
+    @property
+    def origin(self) -> str:
+        """Where it was measured."""
+        if self.kernel_s is None:
+            return "not measured yet"
+        return f"{self.gpu}, {self.date}, study {self.study}"
+
+
+def choice_for(device: DeviceFacts) -> tuple[Choice, str]:
+    """The choice for a device and where it comes from, in words."""
+    wanted = device.compute_capability
+    own = cache_folder() / NAME
+    known = {choice.capability: choice for choice in (*_read(_packaged()), *_read(own))}
+
+    def far(capability: str) -> tuple[int, int]:
+        major, minor = map(int, capability.split("."))
+        step = 10 * (major - wanted[0]) + minor - wanted[1]
+        return abs(step), step
+
+    nearest = known[min(known, key=far)]
+    name = f"{wanted[0]}.{wanted[1]}"
+    if nearest.capability == name:
+        return nearest, f"the choice for compute capability {name}: {nearest.origin}"
+    return nearest, (
+        f"no choice is stored for compute capability {name}, so that of {nearest.capability}:"
+        f" {nearest.origin}; nqbench count --tuned-from RUN stores one"
+    )
+
+
+def _packaged() -> Path:
+    from nqbench.workloads import counting
+
+    return Path(counting.__file__).with_name(NAME)
+
+
+def _read(path: Path) -> list[Choice]:
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    try:
+        return [Choice(**entry) for entry in yaml.safe_load(text)]
+    except (yaml.YAMLError, TypeError) as error:
+        raise StudyError(
+            f"{path} holds no choices of kernels ({error}); delete it, or store one with"
+            " nqbench count --tuned-from RUN"
+        ) from error
+
+
+def tuned_from(run: Path) -> tuple[Choice, Path]:
+    """Store the fastest launch of a run on a GPU as the user's choice for its compute capability.
+
+    It is the fastest point of a system with ``symmetry: full``, on the board that most of them
+    count. Raises ``StudyError`` for a run without one.
+    """
+    from nqbench.analysis.data.collect import load_dataset
+    from nqbench.analysis.data.quantities import TIME
+
+    data = load_dataset(run)
+    device = data.manifest["device"]
+    points = [p for p in data.points if p.ok and p.system and p.level("symmetry") == "full"]
+    if not points or device["kind"] != "cuda":
+        raise StudyError(
+            f"{run} has no times of a system with symmetry: full on a GPU; run the study"
+            " configs/frontier.yaml on one"
+        )
+    sizes = [point.n for point in points]
+    n = max(sizes, key=lambda size: (sizes.count(size), size))
+    times = [(p.estimate(TIME), p) for p in points if p.n == n]
+    seconds, best = min((t.value, number) for number, (t, _) in enumerate(times) if t is not None)
+    point, facts = times[best][1], device["facts"]
+    found = Choice(
+        capability="{}.{}".format(*facts["compute_capability"]),
+        system=point.system,
+        n=n,
+        depth=int(point.level("depth")),
+        levels=_own_levels(point),
+        kernel_s=float(f"{seconds:.4g}"),
+        gpu=str(facts["name"]),
+        multiprocessors=int(facts["multiprocessors"]),
+        date=str(data.manifest.get("created", ""))[:10],
+        study=str(data.study["name"]),
+    )
+    return found, _store(found)
+
+
+def _own_levels(point: PointResult) -> dict[str, Level]:
+    """Block size and grid, and what else differs from the system's own levels."""
+    from nqbench.workloads.counting.factors import DEFAULTS, FACTORS
+    from nqbench.workloads.counting.systems import SYSTEMS
+
+    usual = {**DEFAULTS, **SYSTEMS[point.system]}
+    levels: dict[str, Level] = {}
+    for name, level in point.levels.items():
+        if name in FACTORS and name not in ("n", "depth", "probe") and usual.get(name) != level:
+            grid = isinstance(level, str) and level.endswith(PER_SM)
+            levels[name] = {"per_sm": int(str(level)[: -len(PER_SM)])} if grid else _whole(level)
+    return {"block_size": _whole(point.level("block_size")), **levels}
+
+
+def _whole(level: int | float | str) -> int | str:
+    """Levels of the counting workload are whole numbers and words."""
+    return level if isinstance(level, str) else int(level)
+
+
+def _store(choice: Choice) -> Path:
+    path = cache_folder() / NAME
+    kept = [entry for entry in _read(path) if entry.capability != choice.capability]
+    text = "".join(f"{entry.line}\n" for entry in (*kept, choice))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StudyError(f"{path} cannot be written: {error.strerror}") from error
+    return path
