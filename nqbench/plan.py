@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from nqbench.point import Program
 CachePreference = Literal["default", "prefer_l1", "prefer_shared"]
 Argument = str | np.generic  # a buffer's name, or a scalar of the exact type the kernel takes
 Outputs = dict[str, NDArray[Any]]
+
+PREPARE: Final = "prepare"
+"""Name of the kernel that makes another one's input (``KernelPlan``)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,13 +97,16 @@ class Kernel:
 class KernelPlan(Kernel):
     """One launch of one kernel, and the memory it works on.
 
-    ``split_s`` is the CPU time spent on making the input (seconds). ``about`` carries resolved
-    numbers worth recording (jobs, depth, blocks, ...).
+    ``split_s`` is the CPU time spent on making the input (seconds). ``prepare`` is a kernel that
+    makes the rest of it: it fills buffers without data from those that have, once, after the
+    copies, and gives the same if it is launched again. ``about`` carries resolved numbers worth
+    recording (jobs, depth, blocks, ...).
     """
 
     arguments: tuple[Argument, ...]
     _: KW_ONLY
     buffers: tuple[Buffer, ...] = ()
+    prepare: Kernel | None = None
     split_s: float = 0.0
     about: Mapping[str, int | float | str] = field(default_factory=dict)
 
@@ -225,7 +231,10 @@ Plan = KernelPlan | ProgramPlan | CpuPlan | CommandPlan
 
 
 def kernels_of(plan: Plan) -> Mapping[str, Kernel]:
-    """What a plan's compiler must see, by name; a single kernel is called ``kernel``."""
+    """What a plan's compiler must see, by name; a single kernel is called ``kernel``, the one that
+    makes its input ``prepare``."""
     if isinstance(plan, CpuPlan | CommandPlan):
         return {}
-    return plan.kernels if isinstance(plan, ProgramPlan) else {"kernel": plan}
+    if isinstance(plan, ProgramPlan):
+        return plan.kernels
+    return {"kernel": plan} | ({PREPARE: plan.prepare} if plan.prepare else {})

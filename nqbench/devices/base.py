@@ -70,6 +70,9 @@ class Prepared(ABC):
     transfer_s: float | None = None
     """Seconds of the host-to-device copies; ``None`` where time has no meaning."""
 
+    prepare_s: float | None = None
+    """Seconds of the kernel that makes the input; ``None`` without one, or without a time."""
+
     resources: Resources
     """Reports of compiler and device: registers, stack_bytes, spill_bytes, occupancy, ..."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nqbench.compiler.static import static_report
 from nqbench.devices.models import chips
-from nqbench.plan import ProgramPlan, kernels_of
+from nqbench.plan import kernels_of
 from nqbench.point import labels
 from nqbench.workloads import get, launch_factors
 
@@ -25,7 +25,8 @@ def static_rows(
 ) -> list[StaticRow]:
     """One row for each kernel and architecture; ``points_on`` expands the study for a device.
 
-    The kernels of a program have a row each, called ``LABEL @KERNEL``. Raises ``StudyError`` for
+    The kernels of a program have a row each, called ``LABEL @KERNEL``; so has one that makes
+    another's input. Raises ``StudyError`` for
     an architecture without a model, ``DeviceUnavailable`` without a compiler.
     """
     rows: list[StaticRow] = []
@@ -33,7 +34,7 @@ def static_rows(
         points = [p for p in points_on(facts) if not p.skip and p.program is None]
         launch = launch_factors(points[0].workload) if points else ()
         plans = [
-            (f"{label} @{name}" if isinstance(plan, ProgramPlan) else label, kernel)
+            (label if name == "kernel" else f"{label} @{name}", kernel)
             for label, point in zip(labels(points, launch), points, strict=True)
             for plan in (_plan(point, facts),)
             for name, kernel in kernels_of(plan).items()

@@ -9,9 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from nqbench.plan import KernelPlan
@@ -19,6 +21,7 @@ from nqbench.point import Level
 from nqbench.solve.choice import choice_for
 from nqbench.solve.chunks import CpuCounter, KernelCounter, count_in_chunks
 from nqbench.workloads import get
+from nqbench.workloads.counting import border
 from nqbench.workloads.counting.factors import FRONTIER_LOOPS
 
 if TYPE_CHECKING:
@@ -32,10 +35,10 @@ A000170 = {
     5: 10, 6: 4, 7: 40, 8: 92, 9: 352, 10: 724, 11: 2680, 12: 14200, 13: 73712,
     14: 365596, 15: 2279184, 16: 14772512,
 }  # fmt: skip
-LARGE = {17: 95815104, 18: 666090624}
+LARGE = {17: 95815104, 18: 666090624, 19: 4968057848, 20: 39029188884}
 
 
-def make_plan(device: CudaDevice, system: str, n: int, **given: int) -> KernelPlan:
+def make_plan(device: CudaDevice, system: str, n: int, **given: Level) -> KernelPlan:
     resolved = COUNTING.resolve({"n": n, **given}, system, device.facts)
     plan = COUNTING.plan(resolved.factors, system, device.facts)
     assert isinstance(plan, KernelPlan)
@@ -65,7 +68,8 @@ def test_loops_written_for_speed(
     device: CudaDevice, loop: str, storage: str, symmetry: str
 ) -> None:
     """Every policy on the path; the largest boards where one eighth of the tree is walked."""
-    for n, expected in (A000170 | (LARGE if symmetry == "full" else {})).items():
+    large = {n: LARGE[n] for n in (17, 18)} if symmetry == "full" else {}
+    for n, expected in (A000170 | large).items():
         for assignment in ("one_per_thread", "block_pool", "global_pool"):
             given: dict[str, Level] = {"loop": loop, "storage": storage, "symmetry": symmetry}
             given |= {"n": n, "depth": max(2, n - 11), "assignment": assignment}
@@ -95,6 +99,26 @@ def test_the_fastest_kernels_on_the_largest_boards(device: CudaDevice, system: s
         with device.prepare(plan) as prepared:
             prepared.launch(TIMEOUT_S)
             assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n}"
+
+
+@pytest.mark.parametrize(("n", "depth"), [(8, 2), (13, 4), (17, 6), (18, 7), (19, 7), (20, 7)])
+def test_jobs_made_on_the_gpu(device: CudaDevice, n: int, depth: int) -> None:
+    """The same words in the same order as on the CPU; on large boards in 5% of the total."""
+    system = "frontier.predicated"
+    plan = make_plan(device, system, n, depth=depth, jobs_made="gpu")
+    jobs, *others = plan.buffers
+    shown = replace(plan, buffers=(replace(jobs, output=True), *others))
+    with device.prepare(shown) as prepared:
+        assert np.array_equal(prepared.fetch()["jobs"], border.jobs(n, depth))
+        prepared.launch(TIMEOUT_S)
+        kernel_s = prepared.launch(TIMEOUT_S).kernel_s
+        assert COUNTING.answer(plan, prepared.fetch()) == (A000170 | LARGE)[n]
+    assert kernel_s is not None
+    assert prepared.prepare_s is not None
+    assert prepared.transfer_s is not None
+    making = (plan.split_s, prepared.transfer_s, prepared.prepare_s)
+    if n >= 19:
+        assert sum(making) < 0.05 * (sum(making) + kernel_s), f"CPU, copy, GPU: {making} s"
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -268,6 +268,16 @@ def test_a_program_has_counters_of_each_kernel(tmp_path: Path) -> None:
     assert record.about["profiled_kernel"] == f"{KERNEL}; {KERNEL}"
 
 
+def test_a_kernel_whose_input_another_makes_is_profiled_alone(tmp_path: Path) -> None:
+    run = Run(tmp_path, 8, resources={"registers": 24, "registers@prepare": 16})
+    ncu = Pretended(raw_page())
+    record = run.profiled(ncu)
+    assert "--launch-count" not in ncu.commands[0]
+    assert ncu.requests[0].profiled
+    assert record.counters["warp_instructions"] == 1_234_567
+    assert "warp_instructions@prepare" not in record.counters
+
+
 def test_another_number_of_launches_than_the_program_marked(tmp_path: Path) -> None:
     run = Run(tmp_path, 8, resources=OF_TWO_KERNELS)
     record = run.profiled(Pretended(raw_page(), {"about": {"profiled": "move"}}))

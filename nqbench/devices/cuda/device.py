@@ -69,8 +69,7 @@ class CudaDevice(Device):
         self._activate()
         if isinstance(plan, ProgramPlan):
             return CudaProgram(self, plan, compiled)
-        (only,) = compiled.values()
-        return CudaKernel(self, plan, only)
+        return CudaKernel(self, plan, compiled)
 
     def sensor(self) -> NvmlSensor:
         """Clocks, temperature, power. Raises ``DeviceError`` where NVML cannot be used."""

@@ -6,6 +6,7 @@ import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from statistics import median
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +23,18 @@ from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, L2Flush, Owner,
 from nqbench.devices.cuda.query import FIRST_CARVEOUT_CAPABILITY
 from nqbench.devices.program import symbol_bytes
 from nqbench.errors import DeviceError
-from nqbench.plan import Argument, Buffer, CachePreference, Kernel, KernelPlan, Outputs, Variable
+from nqbench.plan import (
+    PREPARE,
+    Argument,
+    Buffer,
+    CachePreference,
+    Kernel,
+    KernelPlan,
+    Outputs,
+    Variable,
+)
+from nqbench.system.timing import REPEATS
+from nqbench.vocabulary import of_kernel
 
 CARVEOUT_PERCENT: Final[Mapping[CachePreference, int]] = {
     "default": -1,  # the driver chooses
@@ -38,24 +50,22 @@ _POLL_SLEEP_S: Final = 0.0005  # far below any timeout; the GPU's own clock does
 class CudaKernel(Prepared):
     """A plan of one kernel on a GPU: the loaded kernel and its buffers."""
 
-    def __init__(self, device: Owner, plan: KernelPlan, compiled: Compiled) -> None:
+    def __init__(self, device: Owner, plan: KernelPlan, compiled: Mapping[str, Compiled]) -> None:
         self._device = device
         self._label = label_of(plan)
         self._memory = DeviceMemory(device, self._label, plan.buffers)
-        self._closed = False
+        self._closed = self._profiling = False
         self._flush: L2Flush | None = None
         self._kernel: LoadedKernel | None = None
         try:
             with device.translated(f"preparing {self._label}"):
-                self._kernel = LoadedKernel(device, plan, compiled, plan.buffers)
+                self._kernel = LoadedKernel(device, plan, compiled["kernel"], plan.buffers)
                 self.resources: Resources = self._kernel.resources
                 self._memory.allocate_all()
                 self.transfer_s = self._memory.copy()
-                # PyCUDA packs a pointer for a buffer's name, else the scalar itself.
-                self._arguments = [
-                    int(self._memory.allocations[a]) if isinstance(a, str) else a
-                    for a in plan.arguments
-                ]
+                self._arguments = self._packed(plan)
+                if plan.prepare is not None:
+                    self._prepare(plan.prepare, compiled[PREPARE], plan.buffers)
         except DeviceError:
             self.close()
             raise
@@ -75,17 +85,26 @@ class CudaKernel(Prepared):
             self._device.synchronize()
         with self._device.translated(f"launch of {self._label}"):
             flush = None if self._flush is None else self._flush.queue
+            if self._profiling:
+                cuda_driver.profiler_start()
             finish = self._kernel.queue_timed(self._arguments, flush)
             if timeout_s is not None:
                 self._wait(timeout_s)
             kernel_s, blocked = finish()
             self._device.synchronize()
+            if self._profiling:
+                cuda_driver.profiler_stop()
+                self._profiling = False
         return Launch(kernel_s, blocked=blocked)
 
     def flush_l2(self) -> None:
         """From now on, empty the L2 cache before every launch, outside the timed interval."""
         with self._device.translated(f"flushing L2 for {self._label}"):
             self._flush = self._device.l2_flush()
+
+    def profile_first_launches(self) -> None:
+        """See ``Prepared``; the kernel that makes the input has been launched already."""
+        self._profiling = True
 
     def fetch(self) -> Outputs:
         """Copy the output buffers to the host."""
@@ -100,6 +119,24 @@ class CudaKernel(Prepared):
         if self._device.lost:
             ABANDONED.append(self._kernel)
         self._memory.close()
+
+    def _packed(self, kernel: Kernel) -> list[Any]:
+        """Arguments as PyCUDA packs them: a pointer for a buffer's name, else the scalar itself."""
+        found = self._memory.allocations
+        return [int(found[a]) if isinstance(a, str) else a for a in kernel.arguments]
+
+    def _prepare(self, kernel: Kernel, compiled: Compiled, buffers: Sequence[Buffer]) -> None:
+        """Make the input; ``prepare_s`` is the median launch, the first of which loads the code."""
+        loaded, arguments = (
+            LoadedKernel(self._device, kernel, compiled, buffers),
+            self._packed(kernel),
+        )
+        loaded.set_symbols()
+        readings = [loaded.queue_timed(arguments)()[0] for _ in range(1 + REPEATS)]
+        self._device.synchronize()
+        self.prepare_s = median(readings[1:])
+        own = loaded.resources.items()
+        self.resources = {**self.resources, **{of_kernel(name, PREPARE): v for name, v in own}}
 
     def _wait(self, timeout_s: float) -> None:
         done = self._device.cuda.Event()

@@ -154,10 +154,13 @@ class SimPrepared(Prepared):
         self.plan = plan
         self.code = code = load(simulation, plan, plan.buffers)
         self.geometry = geometry(simulation, plan, code)
-        self.buffers = with_own(plan.buffers, [plan], [code])
-        self.memory: GlobalMemory | None = GlobalMemory(code, self.buffers)
+        before = [load(simulation, k, plan.buffers) for k in (plan.prepare,) if k is not None]
+        self.buffers = with_own(plan.buffers, [plan], [code, *before])
+        self.memory: GlobalMemory | None = GlobalMemory(code, self.buffers, *before)
         self.memory.begin(self.buffers)
         addresses = {b.name: self.memory.address(b.name) for b in plan.buffers}
+        if plan.prepare is not None:
+            self._prepare(plan.prepare, before[0], addresses)
         self.parameters = parameter_bytes(code, plan.arguments, addresses)
         self.names = access_names(code, plan.arguments)
         self.resources: Mapping[str, int | float | str] = {
@@ -184,6 +187,16 @@ class SimPrepared(Prepared):
         if self.code.prints:
             detail["printed"] = reports.printed(run)
         return Launch(None, tally.totals(), detail)
+
+    def _prepare(self, kernel: Kernel, code: Translation, addresses: Mapping[str, int]) -> None:
+        """Run the kernel that makes the input; it is not part of what a launch counts."""
+        memory = self._memory()
+        memory.use(code)
+        parameters = parameter_bytes(code, kernel.arguments, addresses)
+        run = Run(code, memory, parameters, geometry(self.simulation, kernel, code))
+        outcome = run.go(self.simulation.max_steps, None)
+        check(run, outcome, kernel.entry, None, run.steps >= self.simulation.max_steps)
+        memory.use(self.code)
 
     def fetch(self) -> Outputs:
         """Copies of the output buffers."""

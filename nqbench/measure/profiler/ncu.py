@@ -225,7 +225,8 @@ def _profile(task: Task, state: RunState, program: str, run: Run) -> Reply:
 
 
 def _kernels(verified: Record | None) -> tuple[str, ...]:
-    """Names of a program's kernels, the main one first; none for a single kernel."""
+    """Names of a program's kernels, the main one first, or of one that makes the input; none for a
+    single kernel."""
     named = (plain_name(name)[1] for name in (verified.resources if verified else ()))
     return tuple(dict.fromkeys(name for name in named if name))
 
@@ -235,9 +236,10 @@ def _counters(
 ) -> dict[str, float]:
     """Counters of the only kernel; of a program those of each, and of the main one plainly.
 
-    ``kernels`` are a program's, the main one first; ``launched`` those of ``profiles``.
+    ``kernels`` are a program's, the main one first; ``launched`` those of ``profiles``, none of
+    them for a kernel alone.
     """
-    if not kernels:
+    if not launched:
         return counters_of(profiles[0].metrics)
     found = counters_by_kernel(profiles, launched)
     own = {plain_name(name): value for name, value in found.items()}

@@ -53,7 +53,8 @@ def phases_of(
 ) -> dict[str, float]:
     """The phases of a measurement with a time.
 
-    A kernel's are those around its launch (``reduce_s``: fetching and adding up the results). The
+    A kernel's are those around its launch (``split``: making its input on CPU and GPU;
+    ``reduce_s``: fetching and adding up the results). The
     time of a CPU function is that of the call alone; it may report phases itself. An external
     program with a time of its own has the wall time of its last run as its total. A program is run
     once more, split into phases; its ``split_s`` comes before the run and is not in its total.
@@ -73,7 +74,7 @@ def phases_of(
         if reported:
             return {"kernel": value_s, **whole_run(_scaled(reported, value_s), (), value_s)}
         return {"split": 0.0, "transfer": 0.0, "kernel": value_s, "reduce": 0.0, "total": value_s}
-    split_s = plan.split_s
+    split_s = plan.split_s + (prepared.prepare_s or 0.0)
     transfer_s = prepared.transfer_s or 0.0
     return {
         "split": split_s,

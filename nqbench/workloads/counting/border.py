@@ -32,12 +32,22 @@ MIN_N: Final = 4
 SHIFT: Final = 27
 """Bits above the widest board: of ``columns`` a job's ties, of ``left`` its distance."""
 
+WORDS: Final = 3
+"""Of a job; ``expand`` says which."""
+START_WORDS: Final = WORDS + 1
+
 MANY: Final = 2**62
 """A limit that no number of jobs reaches."""
 
 _SHARED_ROWS: Final = 3
 """Rows placed on one core before the others join in: 2,177 jobs at n = 20, in 0.1 ms."""
+EXPANDED_ROWS: Final = 3
+"""Rows that each thread of a GPU places: 439 jobs for each of 19,942 threads at n = 19, depth 7."""
+
+Jobs = NDArray[np.uint32]
+
 _NOWHERE: Final = np.empty(0, np.uint32)
+_UNCOUNTED: Final = np.empty(0, np.int64)
 
 _U = np.uint64
 _ZERO, _ONE, _TWO = _U(0), _U(1), _U(2)
@@ -53,32 +63,67 @@ def total(weights: int) -> int:
 
 def count_jobs(n: int, depth: int, limit: int = MANY) -> int:
     """Number of jobs of ``depth >= 2`` rows, or ``limit + 1`` if there are more than ``limit``."""
-    row, above = _prefixes(n, depth)
+    return count_below(n, *_prefixes(n, depth), depth, limit)
+
+
+def count_below(n: int, row: int, above: Jobs, depth: int, limit: int = MANY) -> int:
+    """Number of jobs of ``depth`` rows below the jobs ``above`` of ``row`` rows, at most ``depth``;
+    or ``limit + 1`` if there are more than ``limit``."""
+    if row == depth:
+        return above.size // WORDS
 
     def part(span: tuple[int, int]) -> int:
-        return int(expand(n, row, depth, above, *span, limit, _NOWHERE))
+        return int(expand(n, row, depth, above, *span, limit, _NOWHERE, _UNCOUNTED))
 
-    return min(sum(on_all_cores(part, parts_of(above.size // 3))), limit + 1)
+    return min(sum(on_all_cores(part, parts_of(above.size // WORDS))), limit + 1)
 
 
-def jobs(n: int, depth: int) -> NDArray[np.uint32]:
+def jobs(n: int, depth: int) -> Jobs:
     """All jobs of ``depth >= 2`` rows in depth-first order, made on all cores (``expand``)."""
     return jobs_below(n, *_prefixes(n, depth), depth)
 
 
-def jobs_below(n: int, row: int, above: NDArray[np.uint32], depth: int) -> NDArray[np.uint32]:
+def jobs_below(n: int, row: int, above: Jobs, depth: int) -> Jobs:
     """Jobs of ``depth`` rows below the jobs ``above`` of ``row`` rows, at most ``depth``."""
     if row == depth:
         return above
 
-    def part(span: tuple[int, int], out: NDArray[np.uint32]) -> int:
-        return 3 * expand(n, row, depth, above, *span, MANY, out)
+    def part(span: tuple[int, int], out: Jobs) -> int:
+        return WORDS * expand(n, row, depth, above, *span, MANY, out, _UNCOUNTED)
 
-    return in_order(parts_of(above.size // 3), part, np.uint32)
+    return in_order(parts_of(above.size // WORDS), part, np.uint32)
 
 
-def _prefixes(n: int, depth: int) -> tuple[int, NDArray[np.uint32]]:
-    """Jobs of fewer rows than ``depth``, which all cores then expand, and how many rows that is."""
+def starts(n: int, depth: int, some: Jobs | None = None) -> tuple[int, Jobs, int]:
+    """What a GPU makes the jobs of ``depth`` rows from (``border.cuh``), of the whole board or
+    below ``some`` jobs: jobs of fewer rows.
+
+    Returns how many rows, ``START_WORDS`` words for each, the job's own and the number of jobs of
+    ``depth`` rows below those before it, and how many these are in all.
+    """
+    given, above = _prefixes(n, depth) if some is None else (rows_of(n, some), some)
+    row = max(given, depth - EXPANDED_ROWS)
+    above = jobs_below(n, given, above, row)
+    counts = np.ones(above.size // WORDS, np.int64)
+
+    def part(span: tuple[int, int]) -> int:
+        return expand(n, row, depth, above, *span, MANY, _NOWHERE, counts)
+
+    if row < depth:
+        on_all_cores(part, parts_of(counts.size))
+    words = np.empty((counts.size, START_WORDS), np.uint32)
+    words[:, :WORDS] = above.reshape(-1, WORDS)
+    words[:, WORDS] = np.cumsum(counts) - counts
+    return row, words.ravel(), int(counts.sum())
+
+
+def rows_of(n: int, jobs: Jobs) -> int:
+    """Rows of some jobs: a column is attacked for each."""
+    return bits_in(int(jobs[0]) & (1 << n) - 1)
+
+
+def _prefixes(n: int, depth: int) -> tuple[int, Jobs]:
+    """How many rows fewer than ``depth`` are placed on one core, and the jobs of so many."""
     distances = np.arange(1, (n + 1) // 2)
     queens = 1 << distances
     words = (queens, queens << 1 | distances << SHIFT, queens >> 1)
@@ -86,8 +131,9 @@ def _prefixes(n: int, depth: int) -> tuple[int, NDArray[np.uint32]]:
     row = min(_SHARED_ROWS, depth - 1)
     if row == 1:
         return row, first
-    above = np.empty(3 * expand(n, 1, row, first, 0, distances.size, MANY, _NOWHERE), np.uint32)
-    expand(n, 1, row, first, 0, distances.size, MANY, above)
+    below = (n, 1, row, first, 0, distances.size, MANY)
+    above = np.empty(WORDS * expand(*below, _NOWHERE, _UNCOUNTED), np.uint32)
+    expand(*below, above, _UNCOUNTED)
     return row, above
 
 
@@ -129,13 +175,15 @@ def expand(
     end: int,
     limit: int,
     out: NDArray[np.uint32],
+    counts: NDArray[np.int64],
 ) -> int:
     """Write the jobs of ``depth`` rows below the jobs ``begin .. end - 1`` of ``row`` rows, fewer
     than ``depth``; return how many there are, or ``limit + 1`` as soon as there are more.
 
     A job is three words: columns, left and right diagonals attacked in the next row; from bit
     ``SHIFT`` up, ``columns`` holds the ties so far and ``left`` the distance. An empty ``out``
-    takes nothing: then the last row is counted by its open columns.
+    takes nothing: then the last row is counted by its open columns. ``counts`` takes the number
+    below each job of ``row`` rows, unless it is empty.
     """
     board = (1 << n) - 1
     columns = np.zeros(depth, np.int64)  # ties in the top bits
@@ -158,8 +206,15 @@ def expand(
         right[row] = np.int64(above[3 * job + 2])
         free[row] = masks[row] & ~(columns[row] | left[row] | right[row])
         here = row
+        before = found
         while here >= row:
             rest = free[here]
+            if here == depth - 2 and not out.size:  # half as long as another step of the walk
+                open_below = masks[here + 1] & ~(columns[here] | left[here] << 1 | right[here] >> 1)
+                while rest:
+                    queen = rest & -rest
+                    rest ^= queen
+                    found += bits_in(open_below & ~(queen | queen << 1 | queen >> 1))
             if rest and here < depth - 1:
                 queen = rest & -rest
                 free[here] = rest ^ queen
@@ -186,6 +241,8 @@ def expand(
                     out[place + _TWO] = right_below | queen >> 1
                     place += _U(3)
             here -= 1
+        if counts.size:
+            counts[job] = found - before
     return found
 
 

@@ -63,6 +63,7 @@ class Configuration:
     jobs_per_thread: int | None
     max_board: int | None
     probe: str
+    jobs_made: str
 
     @classmethod
     def from_levels(cls, levels: Mapping[str, Level]) -> Configuration:

@@ -220,7 +220,11 @@ def _solutions(request: Request) -> int:
 
 
 def _h2d_bytes(request: Request) -> int:
-    """Bytes of all encoded jobs."""
+    """Bytes of all encoded jobs, or of what a GPU makes them from."""
+    if request.levels["jobs_made"] == "gpu":
+        from nqbench.workloads.counting import border
+
+        return border.starts(request.split.n, request.split.depth)[1].nbytes
     return request.jobs * _WORD * words_per_job(request.encoding, request.split.depth)
 
 

@@ -72,6 +72,7 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
             Factor(
                 "jobs_per_thread", "jobs of a thread's static share", number=(1, _MANY), launch=True
             ),
+            Factor("jobs_made", "where jobs are made", ("cpu", "gpu"), launch=True),
             Factor("max_board", "rows reserved by `rows: max`", number=(MIN_N, 64)),
             Factor(
                 "probe",
@@ -98,6 +99,7 @@ DEFAULTS: Final[Mapping[str, Level]] = MappingProxyType(
         "depth": "auto",
         "block_size": 128,
         "max_board": MAX_BOARD,
+        "jobs_made": "cpu",
         "probe": "none",
     }
 )

@@ -34,6 +34,9 @@ ODD_RULES: Final[dict[str, OddRule]] = {
 the same, since its kernel doubles every result; zhang2011's 7432 jobs at N = 15 need the second."""
 
 _ENCODINGS: Final = ("rows", "base_n", "masks")
+_COUNTED: Final[dict[tuple[int, int, Symmetry, OddRule], int]] = {}
+"""Numbers of jobs known so far: a point's are counted under several limits."""
+
 _CACHE_BYTES: Final = 256 * 2**20
 """Job arrays kept in memory: enough for the points of a study of a few N to share them."""
 
@@ -68,7 +71,6 @@ def _restricted(symmetry: Symmetry, odd_rule: OddRule) -> bool:
     return symmetry == "mirror" and odd_rule == "restrict_second"
 
 
-@lru_cache(maxsize=4096)
 def count_jobs(
     n: int,
     depth: int,
@@ -77,6 +79,17 @@ def count_jobs(
     limit: int = 2**62,
 ) -> int:
     """Number of jobs for ``depth >= 2``, or ``limit + 1`` once there are more than ``limit``."""
+    key = (n, depth, symmetry, odd_rule)
+    if key in _COUNTED:
+        return min(_COUNTED[key], limit + 1)
+    found = _count(n, depth, symmetry, odd_rule, limit)
+    if found <= limit:
+        _COUNTED[key] = found
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _count(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule, limit: int) -> int:
     if symmetry == "full":
         from nqbench.workloads.counting import border
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -10,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Argument, Buffer, CpuPlan, KernelPlan
+from nqbench.plan import Argument, Buffer, CpuPlan, Kernel, KernelPlan
 from nqbench.point import Level
-from nqbench.workloads.counting.configuration import result_words
+from nqbench.system.timing import timed
+from nqbench.workloads.counting.configuration import Configuration, result_words
 from nqbench.workloads.counting.cpu import MIN_SPLIT_N
-from nqbench.workloads.counting.jobs import Jobs, make_jobs
+from nqbench.workloads.counting.jobs import make_jobs, words_per_job
 from nqbench.workloads.counting.probe import probe_buffers
 from nqbench.workloads.counting.resolve import derived, resolve_cpu, resolve_kernel
 from nqbench.workloads.levels import number
@@ -31,29 +33,83 @@ _CPU_FUNCTIONS: Final = {
     ),
 }
 
+_MAKING_BLOCK: Final = 128
+"""Threads per block of the kernel that makes the jobs."""
+
 _ABSENT: Final = np.uint64(0)
 """Null pointer, for an argument that the instance never reads."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """The jobs of a plan: the buffer ``jobs``, and what else fills it. See ``jobs.Jobs``."""
+
+    buffers: tuple[Buffer, ...]
+    count: int
+    light_from: int
+    split_s: float
+    prepare: Kernel | None = None
+
+
+Words = NDArray[np.uint32]
+
+
+def _made_on_cpu(config: Configuration, some: Words | None) -> _Made:
+    if some is None:
+        jobs = make_jobs(config.n, config.depth, config.encoding, config.symmetry)
+        words, light_from, split_s = jobs.words, jobs.light_from, jobs.split_s
+    else:
+        from nqbench.workloads.counting import border
+
+        n, row = config.n, border.rows_of(config.n, some)
+        words, split_s = timed(lambda: border.jobs_below(n, row, some, config.depth))
+        light_from = words.size // border.WORDS
+    count = words.size // words_per_job(config.encoding, config.depth)
+    buffer = Buffer("jobs", str(words.dtype), words.size, data=words)
+    return _Made((buffer,), count, light_from, split_s)
+
+
+def _made_on_gpu(config: Configuration, some: Words | None) -> _Made:
+    from nqbench.workloads.counting import border
+
+    n, depth = config.n, config.depth
+    border.starts(5, 2)  # compile it before the clock starts
+    (row, words, count), split_s = timed(lambda: border.starts(n, depth, some))
+    starts = words.size // border.START_WORDS
+    kernel = Kernel(
+        source=SOURCE,
+        entry=f"make_jobs<{n}, {depth}, {row}>",
+        arguments=("starts", np.uint32(starts), "jobs"),
+        grid=(-(-starts // _MAKING_BLOCK), 1, 1),
+        block=(_MAKING_BLOCK, 1, 1),
+    )
+    jobs = Buffer("jobs", "uint32", border.WORDS * count)
+    buffers = (jobs, Buffer("starts", "uint32", words.size, data=words))
+    return _Made(buffers, count, count, split_s, kernel)
 
 
 def kernel_plan(
     given: Mapping[str, Level],
     system: str | None,
     device: DeviceFacts,
-    some: NDArray[np.uint32] | None = None,
+    some: Words | None = None,
 ) -> KernelPlan:
-    """Make the jobs and the plan of their kernel: buffers, arguments, grid.
+    """Make the jobs, or what a GPU makes them from, and the plan of their kernel.
 
-    ``some``: jobs of ``symmetry: full`` (``border.jobs_below``) instead of all of the board.
+    ``some``: count only what is below these jobs of ``symmetry: full``, of at most ``depth`` rows;
+    ``given`` then holds the depth.
     """
-    count = None if some is None else some.size // 3
-    _, config, grid = resolve_kernel(given, system, device, count)
-    if some is None:
-        jobs = make_jobs(config.n, config.depth, config.encoding, config.symmetry)
-    else:
-        jobs = Jobs(some, grid.jobs, grid.jobs, 0.0)
-    assert jobs.count == grid.jobs
+    count = None
+    if some is not None:
+        from nqbench.workloads.counting import border
 
-    buffers = [Buffer("jobs", str(jobs.words.dtype), jobs.words.size, data=jobs.words)]
+        n = number(given, "n")
+        count = border.count_below(n, border.rows_of(n, some), some, number(given, "depth"))
+    _, config, grid = resolve_kernel(given, system, device, count)
+    made = (_made_on_gpu if config.jobs_made == "gpu" else _made_on_cpu)(config, some)
+    assert made.count == grid.jobs
+
+    buffers = [*made.buffers]
     scratch: Argument = _ABSENT
     counter: Argument = _ABSENT
     if config.memory == "global":
@@ -74,7 +130,7 @@ def kernel_plan(
             "jobs",
             np.uint32(grid.jobs),
             np.uint32(grid.share),
-            np.uint32(jobs.light_from),
+            np.uint32(made.light_from),
             scratch,
             counter,
             "results",
@@ -86,7 +142,8 @@ def kernel_plan(
         shared_bytes=config.dynamic_shared_bytes,
         static_shared_bytes=config.static_shared_bytes,
         cache=config.cache,
-        split_s=jobs.split_s,
+        prepare=made.prepare,
+        split_s=made.split_s,
         about=derived(config, grid)
         | {"depth": config.depth, "probe": config.probe, "symmetry": config.symmetry},
     )

@@ -102,6 +102,12 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
             " border queens; use encoding: masks",
             "symmetry",
         )
+    if levels["jobs_made"] == "gpu" and levels["symmetry"] != "full":
+        raise InfeasibleError(
+            f"jobs_made: gpu with symmetry: {levels['symmetry']}, whose jobs only the CPU makes;"
+            " use symmetry: full or jobs_made: cpu",
+            "jobs_made",
+        )
     if levels["storage"] == "vector" and levels["layout"] == "padded":
         raise InfeasibleError(
             "storage: vector with layout: padded, whose odd stride is not aligned to the 16 bytes"

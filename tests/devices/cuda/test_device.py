@@ -17,7 +17,9 @@ from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.memory import ABANDONED
 from nqbench.devices.cuda.query import find_gpus
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError, LaunchTimeout
-from nqbench.plan import Buffer, CpuPlan, KernelPlan
+from nqbench.measure.sampling.measurement import Measurement
+from nqbench.measure.sampling.phases import phases_of
+from nqbench.plan import Buffer, CpuPlan, Kernel, KernelPlan
 from nqbench.system.timing import REPEATS
 from tests.devices.cuda.fake_pycuda import Error, FakeDriver, LogicError, make_module
 
@@ -141,6 +143,33 @@ def test_order_of_a_launch(gpu: FakeDriver, plan: KernelPlan) -> None:
     ]  # fmt: skip
     launch = gpu.calls[3]
     assert launch[1:] == ((2, 1, 1), (64, 1, 1), 0, ("P", "P", "i"))
+
+
+def test_a_kernel_that_makes_the_input_runs_once_loaded_and_is_not_profiled(
+    gpu: FakeDriver, plan: KernelPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda_driver, "profiler_start", lambda: gpu.note("on"))
+    monkeypatch.setattr(cuda_driver, "profiler_stop", lambda: gpu.note("off"))
+    plan.source.write_text(plan.source.read_text() + "__global__ void make(int* made) {}\n")
+    make = Kernel(plan.source, "make", ("made",), (1, 1, 1), (32, 1, 1))
+    buffers = (*plan.buffers, Buffer("made", "int32", 1))
+    made = dataclasses.replace(plan, buffers=buffers, prepare=make)
+    with CudaDevice(0).prepare(made) as prepared:
+        launches = [call[2] for call in gpu.calls if call[0] == "launch"]
+        assert launches.count((32, 1, 1)) == 1 + REPEATS  # without the first, which loads the code
+        assert (64, 1, 1) not in launches
+        assert prepared.prepare_s == 0.0025
+        assert prepared.resources["registers@prepare"] == prepared.resources["registers"]
+        found = phases_of(made, prepared, Measurement("gpu", value_s=1.0), 0.0, None)
+        assert found["split"] == 0.0025
+        prepared.profile_first_launches()
+        gpu.calls.clear()
+        prepared.launch()
+        prepared.launch()
+        shown = [name for name in gpu.names() if name in ("on", "off", "launch", "elapsed")]
+        assert shown[:4] == ["on", "launch", "elapsed", "off"]
+        assert shown.count("on") == 1
+        assert not [call for call in gpu.calls if (32, 1, 1) in call[1:3]]
 
 
 def test_transfer_is_timed_between_idle_moments(gpu: FakeDriver, plan: KernelPlan) -> None:

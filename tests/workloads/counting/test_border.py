@@ -64,11 +64,11 @@ def test_jobs_are_the_placements_of_the_rule_in_order(n: int) -> None:
 @pytest.mark.parametrize(("n", "depth"), [(13, 6), (16, 5)])
 def test_jobs_may_be_made_in_steps(n: int, depth: int) -> None:
     """Every job of fewer rows is a start, and its place in the array is known from counting."""
-    whole = border.jobs(n, depth)
+    whole, uncounted = border.jobs(n, depth), np.empty(0, np.int64)
     for row in range(2, depth):
         above = border.jobs(n, row)
         words = np.zeros_like(whole)
-        border.expand(n, row, depth, above, 0, above.size // 3, border.MANY, words)
+        border.expand(n, row, depth, above, 0, above.size // 3, border.MANY, words, uncounted)
         assert np.array_equal(words, whole)
 
 

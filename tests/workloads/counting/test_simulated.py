@@ -16,6 +16,7 @@ from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD, border
 from nqbench.workloads.counting.factors import FRONTIER_LOOPS
 from nqbench.workloads.counting.known import SOLUTIONS
+from nqbench.workloads.counting.plans import kernel_plan
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu
 from tests.workloads.counting import oracle
 from tests.workloads.counting.combinations import feasible_places, kernels_at, label, pairwise_cover
@@ -55,6 +56,42 @@ def test_loops_written_for_speed(simulator: Device, loop: str, n: int) -> None:
     for depth, assignment in ((2, "global_pool"), (deep, "one_per_thread")):
         given = shared | {"depth": depth, "assignment": assignment}
         assert count(simulator, given) == SOLUTIONS[n]
+
+
+@pytest.mark.parametrize(
+    ("n", "depth"), [(5, 2), (8, 4), (9, 2), (9, 5), (10, 6), (11, 5), (12, 4)]
+)
+def test_jobs_made_on_the_gpu(simulator: Device, n: int, depth: int) -> None:
+    """The same words in the same order as on the CPU, before the first launch."""
+    given: dict[str, Level] = {"n": n, "depth": depth, "jobs_made": "gpu", "block_size": 64}
+    factors = WORKLOAD.resolve(given, "frontier.predicated", simulator.facts).factors
+    plan = WORKLOAD.plan(factors, "frontier.predicated", simulator.facts)
+    assert isinstance(plan, KernelPlan)
+    jobs, *others = plan.buffers
+    assert jobs.data is None
+    with simulator.prepare(
+        replace(plan, buffers=(replace(jobs, output=True), *others))
+    ) as prepared:
+        assert np.array_equal(prepared.fetch()["jobs"], border.jobs(n, depth))
+        launches = [prepared.launch() for _ in range(2)]
+        assert launches[0].counters == launches[1].counters
+        assert WORKLOAD.answer(plan, prepared.fetch()) == SOLUTIONS[n]
+    on_cpu = run(WORKLOAD, simulator, {**given, "jobs_made": "cpu"}, "frontier.predicated")
+    assert launches[0].counters == on_cpu.launch.counters
+
+
+@pytest.mark.parametrize("made", ["cpu", "gpu"])
+@pytest.mark.parametrize("rows", [3, 4, 6])
+def test_some_jobs_of_fewer_rows(simulator: Device, made: str, rows: int) -> None:
+    """A launch counts what is below them, wherever their own jobs are made."""
+    n, depth = 11, 6
+    some = border.jobs(n, rows)[-3 * 70 :]  # with a first queen near the middle
+    given: dict[str, Level] = {"n": n, "depth": depth, "jobs_made": made, "block_size": 64}
+    plan = kernel_plan(given, "frontier.lookahead", simulator.facts, some)
+    with simulator.prepare(plan) as prepared:
+        prepared.launch()
+        weights = int(prepared.fetch()["results"].sum())
+    assert weights == border.weights_of_jobs(n, rows, some, 0, 70) > 0
 
 
 @pytest.mark.parametrize("loop", FRONTIER_LOOPS)
