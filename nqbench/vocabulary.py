@@ -63,6 +63,19 @@ COUNTERS: Final = {
     "barriers": "block barriers passed, per warp",
 }
 
+CACHE_COUNTERS: Final = {
+    "l1_hit_sectors": "32-byte sectors looked up in L1 and found there",
+    "l1_miss_sectors": "32-byte sectors looked up in L1 and not found",
+    "l2_hit_sectors": "32-byte sectors asked of L2 and found there",
+    "l2_miss_sectors": "32-byte sectors asked of L2 and not found",
+    "l1_hit_percent": "sectors found in L1, of all that were looked up",
+    "l2_hit_percent": "sectors found in L2, of all that were looked up",
+    "dram_read_bytes": "bytes read from device memory",
+    "dram_write_bytes": "bytes written to device memory",
+    "dram_bytes": "dram_read_bytes + dram_write_bytes",
+}
+"""Further counters of the simulator where it models the caches (``sim:MODEL:cache``)."""
+
 BETTER: Final[Mapping[str, Literal["lower", "higher"]]] = {
     **dict.fromkeys(
         (
@@ -70,9 +83,12 @@ BETTER: Final[Mapping[str, Literal["lower", "higher"]]] = {
             *("shared_replays", "local_requests", "local_transactions", "local_sectors"),
             *("local_bytes", "global_requests", "global_transactions", "global_sectors"),
             "global_bytes",
+            *("l1_miss_sectors", "l2_miss_sectors"),
+            *("dram_read_bytes", "dram_write_bytes", "dram_bytes"),
         ),
         "lower",
     ),
+    **dict.fromkeys(("l1_hit_percent", "l2_hit_percent"), "higher"),
     "lane_efficiency": "higher",
 }
 """Which direction of a counter is good: less work for the same answer, fuller warps, less traffic
@@ -99,7 +115,7 @@ def plain_name(name: str) -> tuple[str, str]:
 
 def is_counter(name: str) -> bool:
     """Whether a name is a counter, or one kernel's part of a counter."""
-    return plain_name(name)[0] in {**COUNTERS, **PROGRAM_COUNTERS}
+    return plain_name(name)[0] in {**COUNTERS, **PROGRAM_COUNTERS, **CACHE_COUNTERS}
 
 
 def totals(values: Mapping[str, _T]) -> dict[str, _T]:
@@ -108,6 +124,8 @@ def totals(values: Mapping[str, _T]) -> dict[str, _T]:
 
 
 PROFILER_COUNTERS: Final = {
+    **{n: CACHE_COUNTERS[n] for n in ("l1_hit_percent", "l2_hit_percent")},
+    **{n: CACHE_COUNTERS[n] for n in ("dram_read_bytes", "dram_write_bytes", "dram_bytes")},
     "achieved_occupancy": "warps active per multiprocessor over the most it holds, mean over time",
     "divergent_branch_percent": "100 x divergent_branches / branches",
     "duration_ns": "of the one profiled launch, at the clocks that the profiler found",
@@ -121,15 +139,10 @@ PROFILER_COUNTERS: Final = {
     "fp32_thread_instructions": "single-precision instructions, summed over the active lanes",
     "fp64_thread_instructions": "double-precision instructions, summed over the active lanes",
     "integer_thread_instructions": "integer instructions, summed over the active lanes",
-    "dram_read_bytes": "bytes read from device memory",
-    "dram_write_bytes": "bytes written to device memory",
-    "dram_bytes": "dram_read_bytes + dram_write_bytes",
     "dram_read_bytes_per_s": "dram_read_bytes over the duration of the profiled launch",
     "dram_write_bytes_per_s": "dram_write_bytes over the duration of the profiled launch",
     "l1_bytes": "bytes that went through the L1 cache",
     "l2_bytes": "bytes that went through the L2 cache",
-    "l1_hit_percent": "sectors found in L1, of all that were looked up",
-    "l2_hit_percent": "sectors found in L2, of all that were looked up",
     "l2_read_hit_percent": "the same for reads",
     "global_load_hit_percent": "sectors of global loads found in L1",
     "global_load_misses": "sectors of global loads not found in L1",

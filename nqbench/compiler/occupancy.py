@@ -96,10 +96,11 @@ def _by_shared(facts: DeviceFacts, shared_bytes: int, cache: CachePreference) ->
     )
     if per_block == 0:
         return None
-    return _shared_per_multiprocessor(facts, per_block, cache) // per_block
+    return shared_storage(facts, per_block, cache) // per_block
 
 
-def _shared_per_multiprocessor(facts: DeviceFacts, per_block: int, cache: CachePreference) -> int:
+def shared_storage(facts: DeviceFacts, per_block: int, cache: CachePreference) -> int:
+    """Shared memory that a multiprocessor is given, for blocks that allocate ``per_block``."""
     if cache != "prefer_l1":
         return facts.shared_per_multiprocessor
     for size in facts.shared_carveouts:

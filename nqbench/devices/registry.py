@@ -1,7 +1,7 @@
 """Devices by name, for ``--device`` and ``nqbench devices``.
 
 A spec is ``auto``, ``cuda`` or ``cuda:N``, ``sim``, ``sim:MODEL`` or
-``sim:MODEL:ORDER``, ``cpu`` or ``fake:...`` (a
+``sim:MODEL:ORDER:MODE``, ``cpu`` or ``fake:...`` (a
 test device). Nothing heavy is imported before a device of that kind is asked for.
 """
 
@@ -13,6 +13,7 @@ from typing import Final
 from nqbench.devices.base import Device
 from nqbench.devices.models import (
     DEFAULT_MODEL,
+    MODES,
     ORDERS,
     REPRESENTATIVES,
     ROUND_ROBIN,
@@ -68,7 +69,7 @@ def choose_device(spec: str = "auto") -> Choice:
     """
     kind, rest = _split(spec)
     if kind != "auto":
-        model = load_model(_model_and_order(rest)[0] or DEFAULT_MODEL) if kind == "sim" else None
+        model = load_model(_model_and_modes(rest)[0] or DEFAULT_MODEL) if kind == "sim" else None
         return Choice(_full(kind, rest), "asked for", model.remark if model else "")
     from nqbench.devices.cuda.query import find_gpus
 
@@ -92,8 +93,8 @@ def open_device(spec: str) -> Device:
     if kind == "sim":
         from nqbench.devices.sim import SimDevice
 
-        model, order = _model_and_order(rest)
-        return SimDevice(model, order=order or ROUND_ROBIN)
+        model, order, modes = _model_and_modes(rest)
+        return SimDevice(model, order=order, modes=modes)
     if kind == "cpu":
         from nqbench.devices.cpu import CpuDevice
 
@@ -110,7 +111,7 @@ def facts_for(spec: str) -> DeviceFacts:
     """
     kind, rest = _split(choose_device(spec).spec)
     if kind == "sim":
-        return load_model(_model_and_order(rest)[0]).facts
+        return load_model(_model_and_modes(rest)[0]).facts
     if kind == "cuda":
         from nqbench.devices.cuda.query import gpu_facts
 
@@ -189,19 +190,31 @@ def _full(kind: str, rest: str) -> str:
     if kind == "cuda":
         return f"cuda:{_index(rest)}"
     if kind == "sim":
-        model, order = _model_and_order(rest)
-        return f"sim:{model or DEFAULT_MODEL}" + (f":{order}" if order else "")
+        model, order, modes = _model_and_modes(rest)
+        words = () if order == ROUND_ROBIN else (order,)
+        return ":".join(("sim", model or DEFAULT_MODEL, *words, *modes))
     return f"{kind}:{rest}" if rest else kind
 
 
-def _model_and_order(rest: str) -> tuple[str, str]:
-    """``mini:reverse`` as its parts; no order where none is given, or the default one is."""
-    model, _, order = rest.rpartition(":")
-    if is_model(model) and order not in ORDERS:
-        raise DeviceUnavailable(
-            f"no order of warps is called {order!r}; {suggestion(order, ORDERS)}"
-        )
-    return (model, "" if order == ROUND_ROBIN else order) if order in ORDERS else (rest, "")
+def _model_and_modes(rest: str) -> tuple[str, str, tuple[str, ...]]:
+    """``mini:reverse:cache`` as its parts: model, order of warps, modes."""
+    model, *words = rest.split(":")
+    if not is_model(model):  # the path of a file may have colons
+        model, words = rest, []
+        while model.rpartition(":")[2] in (*ORDERS, *MODES):
+            model, _, word = model.rpartition(":")
+            words.append(word)
+    for word in words:
+        if word not in (*ORDERS, *MODES):
+            raise DeviceUnavailable(
+                f"{word!r} is neither an order of warps ({', '.join(ORDERS)}) nor a mode"
+                f" ({', '.join(MODES)}) of the simulator; {suggestion(word, (*ORDERS, *MODES))}"
+            )
+    orders = [word for word in words if word in ORDERS]
+    if len(set(orders)) > 1:
+        raise DeviceUnavailable(f"device 'sim:{rest}' has two orders of warps; name one")
+    modes = tuple(mode for mode in MODES if mode in words)
+    return model, orders[0] if orders else ROUND_ROBIN, modes
 
 
 def _index(rest: str) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from nqbench.devices.sim.codegen.caches import Count as CacheCount
 from nqbench.devices.sim.codegen.kernel import BLOCK_FIELDS, BLOCK_STRIDE
 from nqbench.devices.sim.codegen.writer import LEAST, SITE_FIELDS, Site
 from nqbench.devices.sim.engine import WARP_SIZE, Run
@@ -17,6 +18,7 @@ from nqbench.devices.sim.rules import SECTOR_BITS
 from nqbench.devices.sim.translation import Translation
 
 ATOMIC_OPCODES = ("atom", "red")
+LOADS, STORES = ("ld", "ldu", "cp"), ("st",)
 
 
 class Tally:
@@ -24,6 +26,8 @@ class Tally:
 
     def __init__(self, run: Run) -> None:
         self.code = run.code
+        self.geometry = run.geometry
+        self.cache_counts = run.cache_counts
         blocks = run.block_counts.view(np.int64).reshape(-1, BLOCK_STRIDE // 8)
         self.executions, self.lanes, self.divergent = (
             blocks[:, i] for i in range(len(BLOCK_FIELDS))
@@ -80,7 +84,34 @@ class Tally:
             "shared_atomics": self._space("shared", ATOMIC_OPCODES)["requests"],
             "global_atomics": self._space("global", ATOMIC_OPCODES)["requests"],
             "barriers": int(self.executions[[b.block for b in self.code.barriers]].sum()),
+            **self._caches(),
         }
+
+    def _caches(self) -> dict[str, int | float]:
+        """What the caches did, in the modes that simulate them."""
+        if self.geometry.caches is None:
+            return {}
+        counts = [int(count) for count in self.cache_counts]
+        read, written = counts[CacheCount.READ], counts[CacheCount.WRITTEN]
+        if not self.code.rules.caches:  # a chip without: all transactions go off the chip
+            moved = {
+                opcodes: sum(
+                    self._space(space, opcodes)["sectors"] for space in ("local", "global")
+                )
+                for opcodes in (LOADS, STORES, ATOMIC_OPCODES)
+            }
+            read = moved[LOADS] + moved[ATOMIC_OPCODES]
+            written = moved[STORES] + moved[ATOMIC_OPCODES]
+        found: dict[str, int | float] = {
+            "l1_hit_sectors": counts[CacheCount.L1_HITS],
+            "l1_miss_sectors": counts[CacheCount.L1_MISSES],
+            "l2_hit_sectors": counts[CacheCount.L2_HITS],
+            "l2_miss_sectors": counts[CacheCount.L2_MISSES],
+            "dram_read_bytes": read << SECTOR_BITS,
+            "dram_write_bytes": written << SECTOR_BITS,
+            "dram_bytes": read + written << SECTOR_BITS,
+        }
+        return found | _hit_percents(found)
 
     def _operations(self, of: Callable[[Instruction], int]) -> int:
         """Operations over all threads; ``of`` gives those of an instruction."""
@@ -140,7 +171,17 @@ def combined(parts: Sequence[Mapping[str, int | float]]) -> dict[str, int | floa
         warp = total["warp_instructions"]
         efficiency = total["thread_instructions"] / (WARP_SIZE * warp) if warp else 0.0
         total["lane_efficiency"] = efficiency
-    return total
+    return total | _hit_percents(total)
+
+
+def _hit_percents(counters: Mapping[str, int | float]) -> dict[str, float]:
+    """How many of the sectors that were looked up were found, where caches are simulated."""
+    found = {}
+    for cache in ("l1", "l2"):
+        if f"{cache}_hit_sectors" in counters:
+            hits, misses = (counters[f"{cache}_{what}_sectors"] for what in ("hit", "miss"))
+            found[f"{cache}_hit_percent"] = 100 * hits / (hits + misses) if hits + misses else 0.0
+    return found
 
 
 @functools.lru_cache(maxsize=128)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, overload
 
 from nqbench.devices.base import Device
-from nqbench.devices.models import ORDERS, ROUND_ROBIN, load_model
+from nqbench.devices.models import CACHE, MODES, ORDERS, ROUND_ROBIN, load_model
 from nqbench.devices.sim.launching import SimPrepared, Simulation
 from nqbench.devices.sim.programs import SimProgram
 from nqbench.errors import DeviceError
@@ -26,6 +26,7 @@ class SimDevice(Device):
 
     ``order``     which warp runs next, one of ``ORDERS``
     ``quantum``   loop iterations per turn
+    ``modes``     what it does besides, of ``MODES``
     ``max_steps`` loop iterations, over all warps, after which a launch is given up
     Raises ``DeviceUnavailable`` for an unknown model and ``DeviceError`` for an unknown order.
     """
@@ -40,16 +41,27 @@ class SimDevice(Device):
         order: str = ROUND_ROBIN,
         quantum: int = DEFAULT_QUANTUM,
         max_steps: int = DEFAULT_MAX_STEPS,
+        modes: tuple[str, ...] = (),
     ) -> None:
         if order not in ORDERS:
             raise DeviceError(f"warp order {order!r} is not known; choose {', '.join(ORDERS)}")
+        if not set(modes) <= set(MODES):
+            raise DeviceError(f"modes of the simulator are {', '.join(MODES)}; got {modes}")
         if quantum < 1 or max_steps < 1:
             raise DeviceError("quantum and max_steps must be at least 1")
         self.model = load_model(model)
         self.facts = self.model.facts
-        self.spec = f"sim:{model}" + (f":{order}" if order != ROUND_ROBIN else "")
+        words = () if order == ROUND_ROBIN else (order,)
+        modes = tuple(mode for mode in MODES if mode in modes)
+        self.spec = ":".join(("sim", model, *words, *modes))
+        chip = self.model.chip
+        if CACHE in modes and (chip.l1_shared_bytes is None or chip.l2_bytes is None):
+            raise DeviceError(
+                f"{self.spec}: the model does not state its caches; add l1_shared_bytes and"
+                " l2_bytes to its facts (0 for none)"
+            )
         quantum = GREEDY_QUANTUM if order == "greedy" else quantum
-        self.simulation = Simulation(self.spec, self.model, order, quantum, max_steps)
+        self.simulation = Simulation(self.spec, self.model, order, quantum, max_steps, modes)
 
     def identity(self) -> Mapping[str, object]:
         """Everything that can change a counter."""
@@ -60,11 +72,18 @@ class SimDevice(Device):
             "name": self.facts.name,
             "model": self.model.name,
             "memory": dict(self.model.memory),
+            **self._caches(),
             "order": self.simulation.order,
             "quantum": self.simulation.quantum,
             "ptx_compiler": compiler_version(),
             "arch": self.facts.arch,
         }
+
+    def _caches(self) -> dict[str, object]:
+        if CACHE not in self.simulation.modes:
+            return {}
+        chip = self.model.chip
+        return {"caches": [chip.l1_shared_bytes, list(chip.l1_holds or ()), chip.l2_bytes]}
 
     @overload
     def prepare(self, plan: KernelPlan) -> SimPrepared: ...

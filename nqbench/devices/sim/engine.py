@@ -10,6 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from nqbench.compiler.occupancy import shared_storage
+from nqbench.devices.sim.codegen.caches import L1_WAYS, L2_WAYS, set_bytes
+from nqbench.devices.sim.codegen.caches import Count as CacheCount
 from nqbench.devices.sim.codegen.kernel import BLOCK_STRIDE
 from nqbench.devices.sim.codegen.writer import SITE_FIELDS
 from nqbench.devices.sim.global_memory import GRID_SYNC, PARAMETERS, GlobalMemory
@@ -21,9 +24,11 @@ from nqbench.devices.sim.layout import (
     Slot,
     align,
 )
+from nqbench.devices.sim.rules import LINE_BITS
 from nqbench.devices.sim.translation import Translation
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
+from nqbench.plan import CachePreference
 
 WARP_SIZE: Final = 32
 STEPS_PER_SLICE: Final = 1 << 20
@@ -53,6 +58,8 @@ class Geometry:
     order: str
     quantum: int
     cooperative: bool = False
+    caches: tuple[int, int] | None = None
+    """Bytes of each multiprocessor's L1 and of the L2, where they are simulated."""
 
     @property
     def threads(self) -> int:
@@ -65,7 +72,13 @@ class Geometry:
         return -(-self.threads // WARP_SIZE)
 
 
-def resident_blocks(facts: DeviceFacts, threads: int, shared_bytes: int, grid_blocks: int) -> int:
+def resident_blocks(
+    facts: DeviceFacts,
+    threads: int,
+    shared_bytes: int,
+    grid_blocks: int,
+    cache: CachePreference = "default",
+) -> int:
     """How many blocks the device holds at a time: threads, warps, blocks and shared memory limit
     it. Registers do not, because PTX has no register count."""
     warps = -(-threads // facts.warp_size)
@@ -77,7 +90,7 @@ def resident_blocks(facts: DeviceFacts, threads: int, shared_bytes: int, grid_bl
         facts.max_threads_per_multiprocessor // (warps * facts.warp_size),
     ]
     if shared_bytes:
-        limits.append(facts.shared_per_multiprocessor // shared)
+        limits.append(shared_storage(facts, shared, cache) // shared)
     return min(max(min(limits), 1) * facts.multiprocessors, grid_blocks)
 
 
@@ -107,6 +120,11 @@ class Run:
         self.slots = _zeros(g.resident_blocks * self.slot_stride)
         self.warps = _zeros(g.resident_blocks * g.warps * layout.nbytes)
         self.prints = np.zeros(PRINT_ROOM * PRINT_RECORD if code.prints else 0, np.uint8)
+        l1, l2 = g.caches or (0, 0)
+        sets = (l1 // (L1_WAYS << LINE_BITS), l2 // (L2_WAYS << LINE_BITS))
+        self.l1 = _zeros(g.multiprocessors * sets[0] * set_bytes(L1_WAYS))
+        self.l2 = _zeros(sets[1] * set_bytes(L2_WAYS))
+        self.cache_counts = np.zeros(CacheCount.END, np.int64)
         self._describe(stride)
 
     def _describe(self, stride: int) -> None:
@@ -143,6 +161,11 @@ class Run:
             Context.WARP_LOCAL_BYTES: WARP_SIZE * layout.local_bytes,
             Context.PRINTS: self.prints.ctypes.data,
             Context.PRINT_ROOM: len(self.prints) // PRINT_RECORD,
+            Context.L1: self.l1.ctypes.data,
+            Context.L1_BYTES: len(self.l1) // g.multiprocessors,
+            Context.L2: self.l2.ctypes.data,
+            Context.L2_BYTES: len(self.l2),
+            Context.CACHE_COUNTS: self.cache_counts.ctypes.data,
         }
         if PARAMETERS in m.by_name:
             values[Context.PARAMETER_COPY] = m.address(PARAMETERS)
@@ -164,6 +187,7 @@ class Run:
         """Make ready for another launch; counts continue from where they are."""
         self.parameters[: len(parameters)] = np.frombuffer(parameters, np.uint8)
         self._show_parameters()
+        self.l1[:] = self.l2[:] = 0
         for field in STATE_OF_A_LAUNCH:
             self.context[field] = 0
 
@@ -171,6 +195,7 @@ class Run:
         """Set all counts to zero."""
         self.block_counts[:] = 0
         self.site_counts[:] = 0
+        self.cache_counts[:] = 0
 
     def go(self, max_steps: int, timeout_s: float | None) -> Outcome:
         """Run to the end, a fault, a deadlock, or (``PAUSE``) a limit."""

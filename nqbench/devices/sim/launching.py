@@ -9,21 +9,22 @@ from typing import Any, Final
 import numpy as np
 
 from nqbench.compiler.compile import Compiled, compile_kernel
+from nqbench.compiler.occupancy import shared_storage
 from nqbench.devices.base import Launch, Prepared
-from nqbench.devices.models import Model
+from nqbench.devices.models import CACHE, Model
 from nqbench.devices.program import symbol_bytes
 from nqbench.devices.sim import reports
 from nqbench.devices.sim.attribution import readable, targets
 from nqbench.devices.sim.counters import Tally
 from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes, resident_blocks
 from nqbench.devices.sim.global_memory import GlobalMemory, starts_undefined, with_own
-from nqbench.devices.sim.layout import Outcome
+from nqbench.devices.sim.layout import Outcome, align
 from nqbench.devices.sim.ptx import Instruction, UnsupportedPtx
 from nqbench.devices.sim.rules import MAX_SHARED_BYTES
 from nqbench.devices.sim.translation import Translation, build
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, Kernel, KernelPlan, Outputs
+from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan, Outputs
 
 MAX_WAITING: Final = 1024
 """Loop iterations of a turn at most, in a cooperative launch."""
@@ -38,11 +39,25 @@ class Simulation:
     order: str
     quantum: int
     max_steps: int
+    modes: tuple[str, ...] = ()
 
     @property
     def facts(self) -> DeviceFacts:
         """The model's limits."""
         return self.model.facts
+
+    @property
+    def rules(self) -> tuple[tuple[str, int | str], ...]:
+        """What of the model the generated code depends on."""
+        rules = dict(self.model.memory)
+        if CACHE in self.modes and self.has_caches:
+            rules |= {"cache": "on", "l1_holds": ", ".join(self.model.chip.l1_holds or ())}
+        return tuple(sorted(rules.items()))
+
+    @property
+    def has_caches(self) -> bool:
+        """Whether the chip has any."""
+        return bool(self.model.chip.l1_shared_bytes or self.model.chip.l2_bytes)
 
 
 def load(simulation: Simulation, kernel: Kernel, buffers: tuple[Buffer, ...]) -> Translation:
@@ -57,10 +72,11 @@ def load(simulation: Simulation, kernel: Kernel, buffers: tuple[Buffer, ...]) ->
             " simulated; run it on a GPU (--device cuda:0)"
         )
     compiled = compile_kernel(kernel, simulation.facts.arch, "ptx")
-    memory = tuple(sorted(simulation.model.memory.items()))
     try:
         undefined = starts_undefined(buffers)
-        code = build(compiled.image.decode(), compiled.symbol, memory, undefined=undefined)
+        code = build(
+            compiled.image.decode(), compiled.symbol, simulation.rules, undefined=undefined
+        )
     except UnsupportedPtx as error:
         raise KernelFault(f"kernel {kernel.entry}: the simulator does not know {error}") from error
     return with_contents(kernel, compiled, code)
@@ -99,8 +115,8 @@ def geometry(simulation: Simulation, kernel: Kernel, code: Translation) -> Geome
             f"kernel {kernel.entry}: {shared} bytes of shared memory per block;"
             f" {simulation.spec} has {limit}"
         )
-    resident = resident_blocks(facts, threads, shared, int(np.prod(kernel.grid)))
     blocks = int(np.prod(kernel.grid))
+    resident = resident_blocks(facts, threads, shared, blocks, kernel.cache)
     if kernel.cooperative and resident < blocks:
         raise LaunchError(
             f"kernel {kernel.entry}: a cooperative launch of {blocks} blocks, of which"
@@ -111,7 +127,30 @@ def geometry(simulation: Simulation, kernel: Kernel, code: Translation) -> Geome
     return Geometry(
         kernel.grid, kernel.block, shared, kernel.shared_bytes, resident, facts.multiprocessors,
         simulation.order, quantum, kernel.cooperative,
+        _caches(simulation, kernel.cache, shared, resident),
     )  # fmt: skip
+
+
+def _caches(
+    simulation: Simulation, cache: CachePreference, shared: int, resident: int
+) -> tuple[int, int] | None:
+    """Bytes of the L1 and L2 caches of a launch with ``resident`` blocks of ``shared`` bytes. What
+    L1 gets of the storage that it has in common with shared memory follows the preference; without
+    one it gets least before compute capability 7.0, and then whatever the blocks leave."""
+    if CACHE not in simulation.modes:
+        return None
+    facts, chip = simulation.facts, simulation.model.chip
+    storage, l2 = chip.l1_shared_bytes or 0, chip.l2_bytes or 0
+    if not storage or not facts.shared_carveouts:
+        return storage, l2
+    each = align(shared + facts.shared_reserved_per_block, facts.shared_allocation_unit)
+    needed = each * -(-resident // facts.multiprocessors) if shared else 0
+    given = facts.shared_carveouts[-1]
+    if cache == "prefer_l1":
+        given = shared_storage(facts, each if shared else 0, cache)
+    elif cache == "default" and facts.compute_capability >= (7, 0):
+        given = next((size for size in facts.shared_carveouts if size >= needed), given)
+    return storage - given, l2
 
 
 def check(run: Run, outcome: Outcome, entry: str, timeout_s: float | None, exhausted: bool) -> None:

@@ -95,6 +95,11 @@ class Context(IntEnum):
     PAGE_UNDEFINED = 45
     GRID_SYNC = 46
     PARAMETER_COPY = 47
+    L1 = 48
+    L1_BYTES = 49
+    L2 = 50
+    L2_BYTES = 51
+    CACHE_COUNTS = 52
 
 
 PRINTED_BYTES = 256
@@ -143,7 +148,8 @@ class Warp(IntEnum):
     CTAID_Z = 9
     SMID = 10
     CLOCK = 11
-    BITS = 12
+    NUMBER = 12
+    BITS = 13
 
 
 class State(IntEnum):

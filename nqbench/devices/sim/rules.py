@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import ClassVar, Final
 
 from nqbench.devices.sim.ir import (
@@ -37,8 +38,16 @@ MAX_SHARED_BYTES: Final = 4 * ((1 << 16) - 64)
 SECTORS_PER_SLOT: Final = 4
 """Sectors that one issue slot moves: a 128-byte line, the unit of the L1's tag stage."""
 
-CACHED, UNCACHED = 0, 1
-"""How an access goes: through the L1 cache where the rules have one, or past it."""
+
+class Way(IntEnum):
+    """How an access goes off the chip. The first three may be served by an L1 cache."""
+
+    LOAD = 0
+    LOCAL_LOAD = 1
+    LOCAL_STORE = 2
+    UNCACHED_LOAD = 3
+    STORE = 4
+    ATOMIC = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +78,18 @@ class SectorRules:
     transactions: ClassVar = "sectors"
     """Which count of a site is its transactions off the chip."""
 
+    fills_lines: ClassVar = False
+    """Whether a miss in L1 fetches the whole line of 128 bytes, not only the sectors asked for."""
+
     banks: ClassVar[tuple[tuple[int, int], ...]] = ((LANES, 4),)
     """Shared memory that the rules describe: number of banks, bytes of a bank's word."""
 
-    def __init__(self, bank_bytes: int = 4) -> None:
+    def __init__(
+        self, bank_bytes: int = 4, *, caches: bool = False, l1_holds_global: bool = True
+    ) -> None:
         self.bank_bytes = bank_bytes
+        self.caches = caches
+        self.l1_holds_global = l1_holds_global
 
     def define(self, module: Module) -> None:
         """Write the functions that the other methods call into the kernels' common module."""
@@ -118,10 +134,10 @@ class SectorRules:
             f.store(f.call(I32, helper, words, lanes), result, 4)
         return f.load(I32, result, 4)
 
-    def traffic(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> Traffic:  # noqa: ARG002
+    def traffic(self, f: Function, offsets: Value, lanes: Value, log: Value, way: Value) -> Traffic:  # noqa: ARG002
         """Of an access to global memory: ``offsets`` (<32 x i64>) are the lanes' addresses less a
-        multiple of every segment, ``1 << log`` (i64) the bytes that each accesses, ``how`` (i64)
-        ``CACHED`` or ``UNCACHED``."""
+        multiple of every segment, ``1 << log`` (i64) the bytes that each accesses, ``way`` (i64) is
+        a ``Way``."""
         sectors = f.resize(f.op("lshr", offsets, const(V64, SECTOR_BITS)), 32)
         return self._of_sectors(f, f.call(I32, "sim_sectors", sectors, lanes))
 
@@ -146,22 +162,24 @@ class SegmentRules(SectorRules):
 
     def define(self, module: Module) -> None:
         super().define(module)
-        parameters = [(V64, "offsets"), (I32, "lanes"), (I64, "log"), (I64, "how")]
+        parameters = [(V64, "offsets"), (I32, "lanes"), (I64, "log"), (I64, "way")]
         f = Function("sim_traffic", I64, parameters, module, "noinline nounwind")
         self.count(f, *f.parameters)
 
-    def count(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> None:
+    def count(self, f: Function, offsets: Value, lanes: Value, log: Value, way: Value) -> None:
         """The body of ``sim_traffic``: returns passes << 32 | sectors."""
         raise NotImplementedError
 
-    def traffic(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> Traffic:
-        both = f.call(I64, "sim_traffic", offsets, lanes, log, how)
+    def traffic(self, f: Function, offsets: Value, lanes: Value, log: Value, way: Value) -> Traffic:
+        both = f.call(I64, "sim_traffic", offsets, lanes, log, way)
         return Traffic(f.resize(f.op("lshr", both, const(I64, 32)), 32), f.resize(both, 32))
 
     def local(self, f: Function, row: Value, lanes: Value) -> Traffic:
         place = lanes_of(V32, [4 * lane for lane in range(LANES)])
         offsets = f.resize(f.add(f.op("shl", row, const(V32, LINE_BITS)), place), 64)
-        return SegmentRules.traffic(self, f, offsets, lanes, const(I64, 2), const(I64, CACHED))
+        return SegmentRules.traffic(
+            self, f, offsets, lanes, const(I64, 2), const(I64, Way.LOCAL_LOAD)
+        )
 
 
 class HalfWarpStrict(SegmentRules):
@@ -186,7 +204,7 @@ class HalfWarpStrict(SegmentRules):
                 least = f.add(least, _some(f, bits))
         return Passes(total, least)
 
-    def count(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> None:  # noqa: ARG002
+    def count(self, f: Function, offsets: Value, lanes: Value, log: Value, way: Value) -> None:  # noqa: ARG002
         place = lanes_of(V64, [lane & 15 for lane in range(LANES)])
         bases = f.sub(offsets, f.op("shl", place, f.splat(log)))
         wide = f.compare("uge", log, const(I64, 2))
@@ -214,7 +232,7 @@ class HalfWarpSegments(HalfWarpStrict):
     """Compute capability 1.2 and 1.3: one transaction for each segment that a half-warp touches;
     it shrinks from 128 to 64 and 32 bytes where only a half is used (F.3.2.2)."""
 
-    def count(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> None:  # noqa: ARG002
+    def count(self, f: Function, offsets: Value, lanes: Value, log: Value, way: Value) -> None:  # noqa: ARG002
         # Segments of 32 bytes for 1-byte words, of 64 for 2-byte words, of 128 for wider ones.
         size = f.intrinsic("umin", f.add(log, const(I64, 5)), const(I64, LINE_BITS))
         within = f.splat(
@@ -244,6 +262,8 @@ class LineRules(SegmentRules):
     """Compute capability 2.x: 128-byte lines through L1, 32-byte segments past it (stores, atomics,
     ``.cg``); local memory is cached. Wide words go by half and quarter warps (F.4.2)."""
 
+    fills_lines: ClassVar = True
+
     def shared(self, f: Function, words: list[Value], lanes: Value, broadcast: bool) -> Passes:
         """As later, but a 128-bit access takes one pass more per quarter warp (F.4.3.2)."""
         found = super().shared(f, words, lanes, broadcast)
@@ -251,8 +271,8 @@ class LineRules(SegmentRules):
             return found
         return Passes(f.add(found.taken, found.least), found.least)
 
-    def count(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> None:
-        cached = f.compare("eq", how, const(I64, CACHED))
+    def count(self, f: Function, offsets: Value, lanes: Value, log: Value, way: Value) -> None:
+        cached = f.compare("ult", way, const(I64, Way.UNCACHED_LOAD))
         line, sector = const(I64, LINE_BITS), const(I64, SECTOR_BITS)
         segments = f.op("lshr", offsets, f.splat(f.select(cached, line, sector)))
         wider = f.intrinsic("umax", log, const(I64, 2))
@@ -271,8 +291,8 @@ class KeplerRules(LineRules):
 
     banks: ClassVar = ((LANES, 4), (LANES, 8))
 
-    def traffic(self, f: Function, offsets: Value, lanes: Value, log: Value, how: Value) -> Traffic:  # noqa: ARG002
-        return super().traffic(f, offsets, lanes, log, const(I64, UNCACHED))
+    def traffic(self, f: Function, offsets: Value, lanes: Value, log: Value, way: Value) -> Traffic:  # noqa: ARG002
+        return super().traffic(f, offsets, lanes, log, const(I64, Way.UNCACHED_LOAD))
 
     def shared(self, f: Function, words: list[Value], lanes: Value, broadcast: bool) -> Passes:
         """What a bank gives in one pass is numbered as a word with that bank's low bits: 8 bytes
@@ -483,4 +503,5 @@ def memory_rules(memory: Mapping[str, int | str]) -> SectorRules:
             f"memory rules {name!r} need {wanted} and 32-byte sectors; the model has"
             f" {banks} banks of {nbytes} bytes and {sector}-byte sectors"
         )
-    return rules(int(nbytes))
+    holds = "global" in str(memory.get("l1_holds", "local, global"))
+    return rules(int(nbytes), caches="cache" in memory, l1_holds_global=holds)

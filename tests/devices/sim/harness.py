@@ -68,6 +68,7 @@ def run(
     order: str = "round_robin",
     quantum: int = 32,
     rules: Rules = RULES,
+    caches: tuple[int, int] | None = None,
 ) -> Result:
     """Run kernel ``k`` of a PTX module with one buffer per parameter."""
     program = build(text, "k", rules)
@@ -80,8 +81,9 @@ def run(
     addresses = {b.name: memory.address(b.name) for b in buffers}
     shared = program.symbols.static_shared_bytes + dynamic
     geometry = Geometry(
-        (blocks, 1, 1), (threads, 1, 1), shared, dynamic, min(blocks, 4), 2, order, quantum
-    )
+        (blocks, 1, 1), (threads, 1, 1), shared, dynamic, min(blocks, 4), 2, order, quantum,
+        caches=caches,
+    )  # fmt: skip
     launch = Run(program, memory, parameter_bytes(program, tuple(addresses), addresses), geometry)
     outcome = launch.go(1 << 24, None)
     assert outcome is Outcome.DONE, outcome

@@ -8,6 +8,7 @@ gives ``sim_warp`` (one turn of a warp) and ``sim_release`` (opens barriers).
 from __future__ import annotations
 
 from nqbench.devices.sim.codegen.built_in import define_print
+from nqbench.devices.sim.codegen.caches import define_caches
 from nqbench.devices.sim.codegen.reach import define_global, define_outside, define_undefined
 from nqbench.devices.sim.ir import I32, I64, PTR, V32, V64, Fields, Function, Module, Value, const
 from nqbench.devices.sim.ir import element as scalar_of
@@ -31,6 +32,8 @@ def common_module(rules: SectorRules) -> str:
     steps and returns an ``Outcome``. Both are pure functions of the context's memory."""
     module = Module()
     rules.define(module)
+    if rules.caches:
+        define_caches(module, rules)
     define_global(module, rules)
     for write in (
         _fault_recorders,
@@ -118,6 +121,7 @@ def _begin_block(module: Module) -> None:
         warp.set(Warp.SHARED, f.address(shared))
         warp.set(Warp.SHADOW, f.address(shadow))
         warp.set(Warp.INDEX, number)
+        warp.set(Warp.NUMBER, f.add(first, number))
         for field, value in zip((Warp.CTAID_X, Warp.CTAID_Y, Warp.CTAID_Z), place, strict=True):
             warp.set(field, value)
         warp.set(Warp.SMID, f.op("urem", index, context.get(Context.MULTIPROCESSORS)))

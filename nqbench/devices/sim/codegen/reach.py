@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from nqbench.devices.sim.codegen import caches
 from nqbench.devices.sim.codegen.writer import LEAST, KernelWriter, Site
 from nqbench.devices.sim.ir import (
     I8,
@@ -39,7 +40,7 @@ from nqbench.devices.sim.layout import (
     Warp,
 )
 from nqbench.devices.sim.ptx import Instruction
-from nqbench.devices.sim.rules import CACHED, UNCACHED, SectorRules
+from nqbench.devices.sim.rules import SectorRules, Way
 
 WORD = 4
 
@@ -140,6 +141,10 @@ def local(k: KernelWriter, i: Instruction, address: Value, span: Span, site: Sit
     for row in rows:
         found = k.rules.local(f, row, k.lanes)
         sectors, slots = f.add(sectors, found.sectors), f.add(slots, found.passes)
+        if k.rules.caches:
+            way = Way.LOCAL_STORE if i.opcode == "st" else Way.LOCAL_LOAD
+            words = k.layout.local_bytes // WORD
+            caches.local_access(f, k.context, k.warp, row, words, k.lanes, way)
         places.append(f.add(f.op("shl", row, const(V32, 5)), lane))
     k.tally(site, "sectors", sectors)
     k.tally(site, "passes", slots)
@@ -163,8 +168,8 @@ def global_(
     f = k.f
     address = f.resize(address, 64)
     counters = NULL if site is None else k.counter(site, "passes")
-    log = const(I64, span.log)
-    bad = f.call(I32, "sim_global", k.context, address, k.lanes, log, _how(i), counters)
+    log, way = const(I64, span.log), const(I64, _way(i))
+    bad = f.call(I32, "sim_global", k.context, k.warp, address, k.lanes, log, way, counters)
     k.fault_if(Fault.OUT_OF_BOUNDS, bad, i, address)
     memory = k.pointer(Context.GLOBAL)
     pieces = [
@@ -174,10 +179,13 @@ def global_(
     return Places(pieces, span.bits)
 
 
-def _how(i: Instruction) -> Value:
-    """Whether an access may be served by the L1 cache."""
-    past = i.opcode in ("st", "atom", "red") or not {"cg", "cv"}.isdisjoint(i.modifiers)
-    return const(I64, UNCACHED if past else CACHED)
+def _way(i: Instruction) -> Way:
+    """How an access to global memory goes."""
+    if i.opcode in ("atom", "red"):
+        return Way.ATOMIC
+    if i.opcode == "st":
+        return Way.STORE
+    return Way.LOAD if {"cg", "cv"}.isdisjoint(i.modifiers) else Way.UNCACHED_LOAD
 
 
 def define_global(module: Module, rules: SectorRules) -> None:
@@ -186,16 +194,18 @@ def define_global(module: Module, rules: SectorRules) -> None:
     Returns the lanes that are outside every buffer or misaligned. All lanes are checked against
     the buffer of the first; only if some are outside it, each is checked against its own.
     ``counters`` is the place of the site's ``passes`` and ``sectors``, or null."""
-    parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes"), (I64, "log")]
-    parameters += [(I64, "how"), (PTR, "counters")]
+    parameters = [(PTR, "context"), (PTR, "warp"), (V64, "addresses"), (I32, "lanes")]
+    parameters += [(I64, "log"), (I64, "way"), (PTR, "counters")]
     f = Function("sim_global", I32, parameters, module, "noinline nounwind")
-    context, addresses, lanes, log, how, counters = f.parameters
+    context, warp, addresses, lanes, log, way, counters = f.parameters
     fields = Fields(f, context)
     inside = f.sub(addresses, const(V64, GLOBAL_BASE))
     with f.when(f.compare("ne", counters, NULL), likely=True):
-        found = rules.traffic(f, inside, lanes, log, how)
+        found = rules.traffic(f, inside, lanes, log, way)
         f.bump(counters, found.passes)
         f.bump(f.offset(counters, 8), found.sectors)
+        if rules.caches:
+            caches.global_access(f, context, warp, inside, lanes, way)
     first = f.extract(inside, f.lowest(lanes))
     page = f.op("lshr", first, const(I64, PAGE_BITS))
     page = f.select(f.compare("ult", page, fields.get(Context.PAGES)), page, const(I64, 0))
