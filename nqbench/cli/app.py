@@ -39,6 +39,7 @@ from nqbench.cli.run import run
 from nqbench.cli.schema import schema
 from nqbench.cli.selftest import selftest
 from nqbench.cli.static import static
+from nqbench.cli.worker import worker
 from nqbench.errors import (
     DeviceUnavailable,
     FolderRefused,
@@ -50,7 +51,7 @@ from nqbench.system.suggest import shown
 
 COMMANDS: Final = (
     *(init, run, report, reproduce, claims, effects, compare, count, static),
-    *(kernels, devices, doctor, schema),
+    *(kernels, devices, doctor, schema, worker),
     *(bottleneck, roofline, boards, selftest, import_, export),
 )
 """In the order of ``nqbench --help``."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
     from nqbench.measure.run_state import StudyLike
     from nqbench.measure.runner import Expand
+    from nqbench.study import Study
 
 
 def choose(device: str) -> str:
@@ -59,6 +60,47 @@ def measure(
         )
     show_outcome(outcome)
     return outcome
+
+
+def measure_on(
+    way: tuple[str | None, str | None, Path | None, bool],
+    study: Study,
+    device: str,
+    *,
+    out: Path | None = None,
+    fresh: bool = False,
+    budget_s: float | None = None,
+) -> list[RunOutcome]:
+    """Measure a study on the devices of a cluster, ``way``; a run for each model."""
+    from nqbench.cli.show.outcome import show_outcome
+    from nqbench.cli.show.progress import progress
+    from nqbench.cluster.connect import Way, connected
+    from nqbench.cluster.places import ClusterSite, wanted
+    from nqbench.measure.lanes import Request, run_on_site
+    from nqbench.runs.layout import local_folder
+    from nqbench.study import expand
+
+    with progress() as listener, connected(Way(*way), listener.message) as cluster:
+        site = ClusterSite(cluster, wanted(cluster, device))
+        several = len({place.model for place in site.places()}) > 1
+
+        def folder(model: str) -> Path:
+            if out is None:
+                return local_folder(study.name, model)
+            return out / local_folder(study.name, model).parent.name if several else out
+
+        asked = Request(
+            study,
+            folder,
+            partial(expand, warn=listener.message),
+            fresh,
+            budget_s,
+            command_line(),
+        )
+        outcomes = run_on_site(asked, site, listener)
+    for outcome in outcomes:
+        show_outcome(outcome)
+    return outcomes
 
 
 def report(runs: Sequence[Path], out: Path | None = None, formats: Sequence[str] = ()) -> None:

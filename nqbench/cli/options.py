@@ -45,6 +45,22 @@ CpuBaseline = Annotated[
         "--cpu", metavar="RUN", help="Take the times of CPU programs from this run, for all sizes."
     ),
 ]
+Gpus = Annotated[
+    str | None,
+    typer.Option("--gpus", metavar="all|0,1", help="GPUs of this computer, a worker for each."),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="tcp://HOST:PORT", help="Workers of a Dask scheduler."),
+]
+ClusterFile = Annotated[
+    Path | None,
+    typer.Option("--cluster", metavar="FILE", help="A YAML file that starts workers: SSH, Slurm."),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option("--insecure", help="Allow other computers without encryption (docs/cluster.md)."),
+]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
 
 

@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nqbench.cli.exit_codes import EXIT_INTERRUPTED, exit_code
-from nqbench.cli.measuring import choose, measure, report_measured
-from nqbench.cli.options import Budget, Config, Device, Fresh, RunFolder, budget_seconds
+from nqbench.cli.measuring import choose, measure, measure_on, report_measured
+from nqbench.cli.options import (
+    Budget,
+    ClusterFile,
+    Config,
+    Device,
+    Fresh,
+    Gpus,
+    Insecure,
+    RunFolder,
+    Scheduler,
+    budget_seconds,
+)
+from nqbench.errors import StudyError
 
 if TYPE_CHECKING:
     from nqbench.study import Study
@@ -26,22 +38,33 @@ def run(
     no_report: Annotated[
         bool, typer.Option("--no-report", help="Measure only; draw nothing.")
     ] = False,
+    gpus: Gpus = None,
+    scheduler: Scheduler = None,
+    cluster: ClusterFile = None,
+    insecure: Insecure = False,
 ) -> None:
     """Measure a study and write its tables and figures."""
     from nqbench.study import load_study
 
     budget_s = budget_seconds(budget)
     study = load_study(config)
-    spec = choose(device)
+    many = (gpus, scheduler, cluster) != (None, None, None)
     if dry_run:
-        _dry_run(study, spec)
+        if many:
+            raise StudyError("--dry-run plans for one device of this computer; name no cluster")
+        _dry_run(study, choose(device))
         return
-    outcome = measure(study, spec, out=out, fresh=fresh, budget_s=budget_s)
-    if outcome.interrupted:  # whoever stops a run does not want to wait for figures
-        raise typer.Exit(EXIT_INTERRUPTED)
-    if not no_report and outcome.counts.get("ok", 0):
-        report_measured(outcome)
-    if code := exit_code(outcome):
+    if many:
+        way = (gpus, scheduler, cluster, insecure)
+        outcomes = measure_on(way, study, device, out=out, fresh=fresh, budget_s=budget_s)
+    else:
+        outcomes = [measure(study, choose(device), out=out, fresh=fresh, budget_s=budget_s)]
+    if any(outcome.interrupted for outcome in outcomes):
+        raise typer.Exit(EXIT_INTERRUPTED)  # who stops a run does not want to wait for figures
+    for outcome in outcomes:
+        if not no_report and outcome.counts.get("ok", 0):
+            report_measured(outcome)
+    if code := max(map(exit_code, outcomes)):
         raise typer.Exit(code)
 
 

@@ -43,5 +43,9 @@ class Listener:
     def message(self, text: str) -> None:
         """One sentence for the user."""
 
+    def device(self, name: str) -> Listener:  # noqa: ARG002 (this one ignores it)
+        """The listener of one of several devices that measure at the same time."""
+        return self
+
     def finished(self, outcome: RunOutcome) -> None:
         """The run is over."""

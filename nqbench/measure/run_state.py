@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -74,7 +76,11 @@ class Task:
 
 
 class RunState:
-    """The records of a run, in memory and on disk. ``add`` is the only way in."""
+    """The records of a run, in memory and on disk. ``add`` is the only way in.
+
+    Several devices may share it, each with a thread. ``tasks`` has the current task of every point:
+    its owner replaces one when another device takes over the point.
+    """
 
     def __init__(
         self,
@@ -89,18 +95,33 @@ class RunState:
         self._writer = writer
         self._listener = listener
         self._tasks = tasks
-        keys = {task.key for task in tasks}
-        self._latest = newest(record for record in records if record.key in keys)
-        self.added = 0
+        self._latest = newest(records)
+        self._lock = threading.Lock()
+        self._added: list[str] = []
+
+    @property
+    def added(self) -> int:
         """Records added since the run began or was resumed."""
+        return len(self._added)
+
+    def reporting_to(self, listener: Listener) -> RunState:
+        """The same state; what one device adds is reported to ``listener``."""
+        seen = copy(self)
+        seen._listener = listener
+        return seen
 
     def latest(self, task: Task, round_: int) -> Record | None:
         """The newest record of a measurement."""
         return self._latest.get((task.key, round_))
 
+    def has(self, key: str) -> bool:
+        """Whether there is a record of this key."""
+        return any(known == key for known, _ in self._latest)
+
     def records(self) -> list[Record]:
-        """The newest record of every measurement."""
-        return list(self._latest.values())
+        """The newest record of every measurement of the tasks."""
+        keys = {task.key for task in self._tasks}
+        return [record for record in self._latest.values() if record.key in keys]
 
     def done(self, task: Task, round_: int) -> bool:
         """Whether a measurement is finished. Failed and wrong ones are repeated."""
@@ -109,7 +130,8 @@ class RunState:
 
     def add(self, task: Task, round_: int, order: int, reply: Reply) -> Record:
         """Store the result of a measurement; it is in the file when this returns."""
-        self._check()
+        with self._lock:
+            self._check()
         found = {n: v for n, v in vars(reply.measurement).items() if n != "fatal"}
         found["device"] = found["device"] or task.device
         found["about"] = found["about"] or dict(task.point.derived)
@@ -150,8 +172,8 @@ class RunState:
         failures: list[Record] = []
         skipped: dict[str, str] = {}
         by_key: dict[str, list[Record]] = {task.key: [] for task in self._tasks}
-        for (key, _), record in self._latest.items():
-            by_key[key].append(record)
+        for record in self.records():
+            by_key[record.key].append(record)
         for task in self._tasks:
             measurements = sorted(by_key[task.key], key=lambda record: record.round)
             failed = [r for r in measurements if r.status not in ("ok", "skipped")]
@@ -171,9 +193,10 @@ class RunState:
         return RunOutcome(path, dict(counts), tuple(failures), skipped, wall_s, interrupted)
 
     def _store(self, record: Record) -> None:
-        self._writer.append(record)
-        self.added += 1
-        self._latest[record.key, record.round] = record
+        with self._lock:
+            self._writer.append(record)
+            self._added.append(record.key)
+            self._latest[record.key, record.round] = record
         self._listener.advanced(record)
 
 

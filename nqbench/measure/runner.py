@@ -8,8 +8,9 @@ kept.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +18,18 @@ from typing import Any, Final
 
 from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import Budget
-from nqbench.measure.dispatch import Dispatch
+from nqbench.measure.dispatch import Dispatch, WorkerFactory
 from nqbench.measure.events import Listener, RunOutcome
 from nqbench.measure.forecast import TimeBook, nominal_cores
 from nqbench.measure.identity.keys import Keys
-from nqbench.measure.identity.manifest import check_same_run, make_manifest, policy_of, protocol_of
+from nqbench.measure.identity.manifest import (
+    check_same_run,
+    device_json,
+    hello_of,
+    make_manifest,
+    policy_of,
+    protocol_of,
+)
 from nqbench.measure.profiler import ncu
 from nqbench.measure.run_state import RunState, StudyLike, Task
 from nqbench.measure.sampling.telemetry import clock_warning
@@ -62,48 +70,114 @@ def run_study(
     """
     started = time.monotonic()
     listener = listener or Listener()
-    _look_first(out, fresh)
-    if (outside := getattr(study, "outside", None)) is not None:
-        bring(outside)  # its own workload: another study of that name may have come after it
+    look_first(study, out, fresh)
     workers: Workers = WorkerPool(device_spec) if isolate else InProcess(device_spec)
     worker_start_s = time.monotonic() - started
-    with closing(workers):
+    with closing(workers), RunWriter(out) as writer:
         hello = workers.hello
-        facts = hello.facts
-        keys = Keys(hello, protocol_of(study))
-        keyed = [(point, keys.of(point)) for point in expand(study, facts)]
-        with RunWriter(out) as writer:
-            records = _open_folder(writer, study, facts.name, fresh, listener)
-            old = read_manifest(out) if (out / MANIFEST).exists() else None
-            manifest = make_manifest(study, hello, keyed, command, old)
-            writer.write_manifest(manifest)
-            tasks = [Task.of(point, key, hello) for point, key in keyed]
-            state = RunState(writer, records, tasks, listener, keys.check)
-            _report_resume(records, tasks, listener)
-            if hello.no_telemetry:
-                listener.message(f"clocks, heat and power are not recorded: {hello.no_telemetry}")
-            book = TimeBook(nominal_cores(facts))
-            budget = Budget(
-                study.measure, budget_s, book=book, started=started, worker_start_s=worker_start_s
-            )
-            factory = _Factory(device_spec, isolate)
-            dispatch = Dispatch(study.measure, policy_of(study), state, budget, listener, factory)
-            interrupted = _measure_all(dispatch, manifest["seed"], study, tasks, workers)
-            if warning := clock_warning(state.records(), hello.identity):
-                listener.message(warning)
-            outcome = state.outcome(out, time.monotonic() - started, interrupted)
-            same_study = old is not None and old["study"] == read_manifest(out)["study"]
-            outcome = replace(outcome, unchanged=same_study and not state.added)
-            listener.finished(outcome)
-            return outcome
+        recording = Recording(writer, study, hello, expand, fresh, command, listener, started)
+        if hello.no_telemetry:
+            listener.message(f"clocks, heat and power are not recorded: {hello.no_telemetry}")
+        budget = Budget(
+            study.measure,
+            budget_s,
+            book=TimeBook(nominal_cores(hello.facts)),
+            started=started,
+            worker_start_s=worker_start_s,
+        )
+        dispatch = recording.dispatch(budget, listener, _Factory(device_spec, isolate))
+        interrupted = _measure_all(dispatch, recording, workers)
+        return recording.finish(interrupted)
 
 
-def _measure_all(
-    dispatch: Dispatch, seed: int, study: StudyLike, tasks: Sequence[Task], opened: Workers
-) -> bool:
+class Recording:
+    """The run folder of a study while it is written: its points, their keys and their state.
+
+    ``hello`` is the first device; others of its model may measure some of the points instead
+    (:meth:`assign`). Raises ``StudyError`` or ``StoreError`` before anything is measured.
+    """
+
+    def __init__(
+        self,
+        writer: RunWriter,
+        study: StudyLike,
+        hello: Hello,
+        expand: Expand,
+        fresh: bool,
+        command: Sequence[str],
+        listener: Listener,
+        started: float,
+    ) -> None:
+        self.study, self.hello = study, hello
+        self._writer, self._listener, self._started = writer, listener, started
+        self.points = expand(study, hello.facts)
+        self._devices = {_name_of(hello): (hello, Keys(hello, protocol_of(study)))}
+        records = _open_folder(writer, study, hello.facts.name, fresh, listener)
+        self._old = read_manifest(writer.path) if (writer.path / MANIFEST).exists() else None
+        keyed = [(point, self.key(point, hello)) for point in self.points]
+        self._manifest = make_manifest(study, hello, keyed, command, self._old)
+        writer.write_manifest(self._manifest)
+        self.tasks = [Task.of(point, key, hello) for point, key in keyed]
+        self.state = RunState(writer, records, self.tasks, listener, self._check)
+        _report_resume(records, self.tasks, listener)
+
+    @property
+    def seed(self) -> int:
+        """Of the random orders of the rounds."""
+        return int(self._manifest["seed"])
+
+    def key(self, point: Point, hello: Hello) -> str:
+        """The key of a point on a device."""
+        name = _name_of(hello)
+        if name not in self._devices:
+            self._devices[name] = hello, Keys(hello, protocol_of(self.study))
+        return self._devices[name][1].of(point)
+
+    def earlier_devices(self) -> list[Hello]:
+        """Those of an earlier run in this folder."""
+        described = self._old.get("devices", [self._old["device"]]) if self._old else ()
+        return [hello_of(device) for device in described]
+
+    def assign(self, indices: Iterable[int], hello: Hello) -> list[Task]:
+        """The tasks of some points on a device, whose points they are from now on."""
+        keys = {index: self.key(self.points[index], hello) for index in indices}
+        changed = False
+        for index, key in keys.items():
+            changed |= self.tasks[index].key != key
+            self.tasks[index] = Task.of(self.points[index], key, hello)
+            self._manifest["points"][index]["key"] = key
+        if changed:
+            self._manifest["devices"] = [device_json(known) for known, _ in self._devices.values()]
+            self._writer.write_manifest(self._manifest)
+        return [self.tasks[index] for index in keys]
+
+    def dispatch(self, budget: Budget, listener: Listener, workers: WorkerFactory) -> Dispatch:
+        """What the stages of one device share."""
+        state = self.state.reporting_to(listener)
+        policy = policy_of(self.study)
+        return Dispatch(self.study.measure, policy, state, budget, listener, workers)
+
+    def finish(self, interrupted: bool) -> RunOutcome:
+        """The outcome of the run, reported."""
+        if warning := clock_warning(self.state.records(), self.hello.identity):
+            self._listener.message(warning)
+        path, old = self._writer.path, self._old
+        outcome = self.state.outcome(path, time.monotonic() - self._started, interrupted)
+        same_study = old is not None and old["study"] == read_manifest(path)["study"]
+        outcome = replace(outcome, unchanged=same_study and not self.state.added)
+        self._listener.finished(outcome)
+        return outcome
+
+    def _check(self) -> None:
+        for _, keys in self._devices.values():
+            keys.check()
+
+
+def _measure_all(dispatch: Dispatch, recording: Recording, opened: Workers) -> bool:
     """All stages, then the profiler; returns whether Ctrl-C ended them."""
+    study, tasks = recording.study, recording.tasks
     try:
-        _measure(Stages(dispatch, seed), tasks, opened.hello, opened)
+        measure(Stages(dispatch, recording.seed), tasks, opened.hello, opened)
         if study.measure.counters == ncu.PROGRAM:
             ncu.collect(counted(tasks, study), dispatch.state, dispatch.listener)
     except KeyboardInterrupt:
@@ -111,8 +185,11 @@ def _measure_all(
     return False
 
 
-def _measure(stages: Stages, tasks: Sequence[Task], hello: Hello, opened: Workers) -> None:
-    """All stages. ``opened`` has the device already and does the first."""
+def measure(
+    stages: Stages, tasks: Sequence[Task], hello: Hello, opened: Workers | None, cores: int = 0
+) -> None:
+    """All stages. ``opened`` has the device already and does the first; ``cores`` (0: those of this
+    computer) simulate at the same time."""
     ready = stages.leave_out_infeasible(tasks)
     facts = hello.facts if hello.spec.startswith("cuda") else None
     if facts is not None:
@@ -120,12 +197,13 @@ def _measure(stages: Stages, tasks: Sequence[Task], hello: Hello, opened: Worker
     exact = [task for task in ready if task.exact]
     timed = [task for task in ready if not task.exact]
     if exact:
-        opened.close()  # its one process makes room for as many as there are cores
+        if opened is not None:
+            opened.close()  # its one process makes room for as many as there are cores
         # Instrumented kernels on a GPU have it to themselves: clocks are among what they count.
-        stages.count(exact, cpu_count() if hello.deterministic else 1)
-        timed = stages.verify(timed, None)
-    else:
-        timed = stages.verify(timed, opened)
+        stages.count(exact, (cores or cpu_count()) if hello.deterministic else 1)
+        opened = None
+    timed = stages.verify(timed, opened)
+    if opened is not None:
         opened.close()  # each round is a new process
     stages.rounds(timed)
 
@@ -136,11 +214,13 @@ def counted(tasks: Sequence[Task], study: StudyLike) -> Sequence[Task]:
     return [task for task in tasks if not named or task.point.sweep in named]
 
 
-def _look_first(out: Path, fresh: bool) -> None:
+def look_first(study: StudyLike, out: Path, fresh: bool) -> None:
     """Refuse a folder in use or damaged before a device is opened, which could disturb another run.
 
-    Creates nothing. Raises ``StoreError``.
+    Creates nothing. Makes a workload that the study brings along known. Raises ``StoreError``.
     """
+    if (outside := getattr(study, "outside", None)) is not None:
+        bring(outside)  # its own workload: another study of that name may have come after it
     if is_reference(out) or out.exists():
         with RunWriter(out):
             if not fresh and (out / MANIFEST).exists():
@@ -176,6 +256,11 @@ def _report_resume(records: Sequence[Record], tasks: Sequence[Task], listener: L
             " them, or the study, the sources, the device or a version changed); what this study"
             " asks for is measured again"
         )
+
+
+def _name_of(hello: Hello) -> str:
+    """What distinguishes a device from others: equal ones have equal keys."""
+    return json.dumps([hello.identity, hello.host], sort_keys=True, default=str)
 
 
 class _Factory:

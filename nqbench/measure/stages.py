@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from typing import Final
 
 from nqbench.facts import DeviceFacts
@@ -66,9 +66,10 @@ class Stages:
             return
         self._dispatch.listener.stage("count", len(pending))
         processes = min(processes, len(pending))
+        order = {task.key: place for place, task in enumerate(pending)}
         pending = _spread(pending, processes)
         with closing(self._dispatch.workers(processes)) as workers:
-            self._dispatch.run(workers, self._tries(pending, EXACT_ROUND), EXACT_ROUND)
+            self._dispatch.run(workers, self._tries(pending, EXACT_ROUND, order), EXACT_ROUND)
 
     def verify(self, tasks: Sequence[Task], workers: Workers | None) -> list[Task]:
         """One untimed launch of each point, going up in N; returns those to be timed."""
@@ -76,11 +77,11 @@ class Stages:
         pending = [t for t in _ascending(tasks) if not self._state.done(t, 0)]
         if pending:
             self._dispatch.listener.stage("verify", len(pending))
-            if workers is not None:
-                self._dispatch.run(workers, self._tries(pending, 0), 0)
-            else:
-                with closing(self._dispatch.workers()) as fresh:
-                    self._dispatch.run(fresh, self._tries(pending, 0), 0)
+            order = {task.key: place for place, task in enumerate(pending)}
+            with (
+                closing(self._dispatch.workers()) if workers is None else nullcontext(workers) as w
+            ):
+                self._dispatch.run(w, self._tries(pending, 0, order), 0)
         return self._leave_out_long([t for t in tasks if self._state.done(t, 0)])
 
     def rounds(self, tasks: Sequence[Task]) -> None:
@@ -110,14 +111,17 @@ class Stages:
                 kept.append(task)
         return kept
 
-    def _tries(self, tasks: Sequence[Task], round_: int) -> Iterator[Job]:
-        """First launches; a point that would take too long is skipped when its turn comes."""
-        for place, task in enumerate(tasks):
+    def _tries(self, tasks: Sequence[Task], round_: int, order: Mapping[str, int]) -> Iterator[Job]:
+        """First launches; a point that would take too long is skipped when its turn comes.
+
+        ``order`` has the places by key: they do not depend on how many processes share the tasks.
+        """
+        for task in tasks:
             reason = self._budget.too_long_to_try(task)
             if reason:
                 self._state.skip(task, round_, reason)
             else:
-                yield self._dispatch.job(task, round_, place, timed=False)
+                yield self._dispatch.job(task, round_, order[task.key], timed=False)
 
 
 def _ascending(tasks: Sequence[Task]) -> list[Task]:

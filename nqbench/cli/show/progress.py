@@ -18,7 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from nqbench.cli.show.console import console, say
+from nqbench.cli.show.console import console, duration, say
 from nqbench.measure.events import Listener
 from nqbench.workloads import KERNEL
 
@@ -77,6 +77,10 @@ class PlainListener(Listener):
         """A sentence for the user."""
         say(text, self.out)
 
+    def device(self, name: str) -> PlainListener:
+        """The lines of one of several devices."""
+        return PlainLane(self, name)
+
     def finished(self, outcome: Any) -> None:
         """The run is over; the caller shows the outcome."""
 
@@ -98,9 +102,12 @@ class RichListener(PlainListener):
 
     def stage(self, name: str, total: int) -> None:
         """Start a bar; the previous one stays as a finished line."""
-        if self.task is None:
-            self.progress.start()
-        self.task = self.progress.add_task(name, total=total)
+        self.task = self.add(name, total)
+
+    def add(self, name: str, total: int | None = None) -> TaskID:
+        """A further bar."""
+        self.progress.start()
+        return self.progress.add_task(name, total=total)
 
     def advanced(self, record: Any = None) -> None:
         """Move the bar; a failed record is named at once."""
@@ -109,6 +116,60 @@ class RichListener(PlainListener):
         if record is not None and record.status not in ("ok", "skipped"):
             self.message(failure_text(record))
 
+    def device(self, name: str) -> PlainListener:
+        """The bar of one of several devices."""
+        return RichLane(self, name)
+
     def finished(self, outcome: Any) -> None:  # noqa: ARG002 - the listener protocol names it
         """Stop redrawing."""
         self.progress.stop()
+
+
+class PlainLane(PlainListener):
+    """Lines of one device: points done, rate, time left. Its thread is not the only one."""
+
+    def __init__(self, whole: PlainListener, name: str) -> None:
+        super().__init__(whole.out)
+        self.whole, self.name = whole, name
+        self.began = 0.0
+
+    def stage(self, name: str, total: int) -> None:
+        """A new stage of this device begins."""
+        self.began = time.monotonic()
+        super().stage(name, total)
+
+    def advanced(self, record: Any = None) -> None:
+        """One step is done; every ``PLAIN_INTERVAL_S`` seconds a line says how far it is."""
+        self.done += 1
+        if record is not None and record.status not in ("ok", "skipped"):
+            self.message(failure_text(record))
+        now = time.monotonic()
+        if self.total and now - self.last >= PLAIN_INTERVAL_S:
+            self.last = now
+            rate = self.done / (now - self.began)
+            left = duration((self.total - self.done) / rate)
+            done = f"{self.done} of {self.total}, {rate:.3g} per second, {left} left"
+            self.message(f"{self.stage_name}: {done}")
+
+    def message(self, text: str) -> None:
+        """A sentence about this device."""
+        self.whole.message(f"{self.name}: {text}")
+
+
+class RichLane(PlainLane):
+    """One bar for all stages of a device."""
+
+    def __init__(self, whole: RichListener, name: str) -> None:
+        super().__init__(whole, name)
+        self.progress = whole.progress
+        self.task = whole.add(name)
+
+    def stage(self, name: str, total: int) -> None:
+        """The bar starts again."""
+        self.progress.reset(self.task, total=total, description=f"{self.name}: {name}")
+
+    def advanced(self, record: Any = None) -> None:
+        """Move the bar; a failed record is named at once."""
+        self.progress.advance(self.task)
+        if record is not None and record.status not in ("ok", "skipped"):
+            self.message(failure_text(record))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nqbench.errors import FolderRefused
+from nqbench.facts import DeviceFacts
 from nqbench.measure.identity import environment
 from nqbench.measure.run_state import StudyLike
 from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy
@@ -68,18 +69,37 @@ def make_manifest(
         "created": old["created"] if old else now,
         "command": list(command),
         "study": {**study.as_json(), "text": study.text},
-        "device": {
-            "spec": hello.spec,
-            "kind": hello.kind,
-            "timed": hello.timed,
-            "deterministic": hello.deterministic,
-            "identity": hello.identity,
-            "facts": hello.facts.as_dict(),
-            "host": hello.host,
-        },
+        "device": device_json(hello),
         "protocol": {**protocol_of(study), "rounds": study.measure.rounds},
         "environment": described,
         "seed": old["seed"] if old else secrets.randbits(32),
         "history": [*(old["history"] if old else ()), start],
         "points": [{"key": key, **point.as_json()} for point, key in points],
     }
+
+
+def device_json(hello: Hello) -> dict[str, Any]:
+    """A device as a manifest describes it."""
+    return {
+        "spec": hello.spec,
+        "kind": hello.kind,
+        "timed": hello.timed,
+        "deterministic": hello.deterministic,
+        "identity": hello.identity,
+        "facts": hello.facts.as_dict(),
+        "host": hello.host,
+    }
+
+
+def hello_of(device: Mapping[str, Any]) -> Hello:
+    """The device of a manifest, which no process has open."""
+    return Hello(
+        spec=device["spec"],
+        timed=device["timed"],
+        deterministic=device["deterministic"],
+        identity=device["identity"],
+        facts=DeviceFacts.from_dict(device["facts"]),
+        host=device["host"],
+        no_telemetry="",
+        pid=0,
+    )

@@ -127,6 +127,10 @@ class WorkerPool:
                     slot.worker.kill()
             slot.worker, slot.job = None, None
 
+    def pids(self) -> list[int]:
+        """The process of each worker."""
+        return [slot.worker.pid for slot in self._slots if slot.worker is not None]
+
     def _free(self) -> Slot | None:
         return next((slot for slot in self._slots if slot.job is None), None)
 

@@ -149,7 +149,7 @@ class WorkerProcess:
                 if isinstance(message, Ready):
                     return message.hello
                 assert isinstance(message, Refused)
-                raise _as_error(message)
+                raise as_error(message)
             if self.ended:
                 raise WorkerDied(f"a worker for {spec} could not start: {self.kill()}")
 
@@ -237,7 +237,7 @@ def _advice(code: int, complaint: str) -> str:
     return f" ({ADVICE[cause]})" if cause in ADVICE else ""
 
 
-def _as_error(refused: Refused) -> NqbenchError:
+def as_error(refused: Refused) -> NqbenchError:
     """The worker's error as the same class here."""
     kind = getattr(errors, refused.error, DeviceError)
     return kind(refused.reason) if issubclass(kind, NqbenchError) else DeviceError(refused.reason)

@@ -1,0 +1,331 @@
+"""Ways to a cluster: this computer's GPUs, a scheduler that runs, or a file for SSH or Slurm.
+
+Dask starts and connects everything; nqbench adds what each worker announces and the rule that
+nobody listens beyond this computer without encryption.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import yaml
+
+from nqbench.cluster.host import CORES, DEVICES, OWN_CORES, Offer, offers
+from nqbench.cluster.places import LOOK_S, Cluster
+from nqbench.errors import DeviceUnavailable, StudyError
+from nqbench.measure.worker.process import import_path
+from nqbench.system.machine import cpu_count
+from nqbench.system.suggest import suggestion
+
+if TYPE_CHECKING:
+    from distributed import Client, SpecCluster
+
+LOOPBACK: Final = "127.0.0.1"
+CONNECT_S: Final = 10.0
+QUEUE_S: Final = 3600.0
+"""Longest wait for the first worker of a batch system, which may keep its jobs waiting."""
+KINDS: Final = ("ssh", "slurm")
+TLS: Final = "tls"
+TLS_KEYS: Final = ("ca-file", "cert", "key")
+TEMPORARY: Final = "temporary"
+"""Certificates that Dask makes for one cluster."""
+JOBS: Final = "jobs"
+NO_DASHBOARD: Final = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+"""Dask's web server listens on all networks unless told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the command line names a cluster; one of the three is given.
+
+    ``gpus``       ``all`` or numbers, ``0,1``
+    ``scheduler``  ``tcp://HOST:PORT`` or ``tls://HOST:PORT``
+    ``file``       a YAML file with ``ssh`` or ``slurm``
+    """
+
+    gpus: str | None = None
+    scheduler: str | None = None
+    file: Path | None = None
+    insecure: bool = False
+
+    @property
+    def given(self) -> bool:
+        """Whether a cluster is asked for. Raises ``StudyError`` for two at once."""
+        named = {"--gpus": self.gpus, "--scheduler": self.scheduler, "--cluster": self.file}
+        found = [option for option, value in named.items() if value is not None]
+        if len(found) > 1:
+            raise StudyError(f"{' and '.join(found)} name two clusters; give one of them")
+        return bool(found)
+
+
+@contextmanager
+def connected(way: Way, notice: Callable[[str], None]) -> Iterator[Cluster]:
+    """A connection to the cluster, which ends with the block; what it started ends too.
+
+    Raises ``StudyError`` for a wrong request and ``DeviceUnavailable`` if there is no cluster.
+    """
+    need_dask()
+    from dask import config
+
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with ExitStack() as stack:
+        stack.enter_context(config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S:g}s"}))
+        wait_s = CONNECT_S
+        target: Any = way.scheduler
+        if way.scheduler is not None:
+            check_address(way.scheduler, way.insecure)
+        elif way.file is not None:
+            described = ClusterFile(way.file, way.insecure)
+            stack.enter_context(config.set(described.tls))
+            target, wait_s = stack.enter_context(described.started()), QUEUE_S
+        else:
+            assert way.gpus is not None
+            target = stack.enter_context(local(gpu_workers(way.gpus)))
+        client = stack.enter_context(_client(target))
+        cluster = Cluster(client, notice)
+        _wait_for_workers(cluster, wait_s)
+        try:
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPart:
+    """One worker of a machine: its devices, and its share of the cores."""
+
+    offers: tuple[Offer, ...]
+    cores: int
+
+    def options(self) -> dict[str, Any]:
+        """For Dask's ``Nanny``."""
+        specs = ";".join(offer.spec for offer in self.offers)
+        variables = {DEVICES: specs, OWN_CORES: str(self.cores), "PYTHONPATH": import_path()}
+        return {
+            "nthreads": self.cores + len(self.offers) + 1,
+            "memory_limit": 0,
+            **NO_DASHBOARD,
+            "env": variables,
+            "silence_logs": logging.CRITICAL,
+            "resources": {CORES: self.cores, **{o.resource: 1 for o in self.offers}},
+        }
+
+
+def gpu_workers(gpus: str) -> list[WorkerPart]:
+    """One worker per GPU of this computer: ``all``, or those numbered. Raises ``StudyError``."""
+    from nqbench.devices.cuda.query import find_gpus
+
+    there = [gpu.spec for gpu in find_gpus()]
+    wanted = there if gpus == "all" else [f"cuda:{_number(part)}" for part in gpus.split(",")]
+    for spec in wanted:
+        if spec not in there:
+            raise DeviceUnavailable(
+                f"--gpus {gpus}: there is no {spec}; here are {', '.join(there)}"
+            )
+    if len({*wanted}) < len(wanted):
+        raise StudyError(f"--gpus {gpus} names a GPU twice")
+    known = {offer.spec: offer for offer in offers()}
+    share = max(1, cpu_count() // len(wanted))
+    cpu = (known["cpu"],) if "cpu" in known else ()
+    return [
+        WorkerPart((known[spec], *(() if place else cpu)), share)
+        for place, spec in enumerate(wanted)
+    ]
+
+
+def machine_workers(gpus: str) -> list[WorkerPart]:
+    """What ``nqbench worker`` starts: one worker per GPU, or one for the CPU and the simulator."""
+    if gpus == "none" or (gpus == "all" and not any(o.kind == "cuda" for o in offers())):
+        return [WorkerPart(tuple(o for o in offers() if o.kind != "cuda"), cpu_count())]
+    return gpu_workers(gpus)
+
+
+def local(parts: Sequence[WorkerPart]) -> SpecCluster:
+    """A scheduler and these workers, on the loopback address, without a dashboard."""
+    from distributed import Nanny, Scheduler, SpecCluster
+
+    options = {"host": LOOPBACK, "port": 0, **NO_DASHBOARD}
+    return SpecCluster(
+        workers={
+            number: {"cls": Nanny, "options": {"host": LOOPBACK, **part.options()}}
+            for number, part in enumerate(parts)
+        },
+        scheduler={"cls": Scheduler, "options": options},
+        silence_logs=logging.CRITICAL,
+    )
+
+
+def check_address(address: str, insecure: bool) -> None:
+    """Refuse an address beyond this computer that is not encrypted. Raises ``StudyError``."""
+    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    try:
+        complete = bool(parts.hostname and parts.port)
+    except ValueError:
+        complete = False
+    if not complete or parts.scheme not in ("tcp", TLS):
+        raise StudyError(f"{address!r} is no address of a scheduler; write tcp://HOST:PORT")
+    if parts.scheme == TLS or insecure or is_loopback(str(parts.hostname)):
+        return
+    raise StudyError(
+        f"{address} is neither on this computer nor encrypted: whoever reaches it can run programs"
+        " here; use tls:// (docs/cluster.md says how), or --insecure in a network where you trust"
+        " everybody"
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address reaches this computer only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def need_dask() -> None:
+    try:
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise DeviceUnavailable(
+            "dask.distributed is not installed; pip install 'nqbench[cluster]'"
+        ) from error
+
+
+@contextmanager
+def _client(target: Any) -> Iterator[Client]:
+    """A client of a scheduler's address, or of a cluster that was started here."""
+    from distributed import Client
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # versions that differ get a sentence of their own
+            client = Client(target, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, TypeError, ValueError, RuntimeError) as error:
+        raise DeviceUnavailable(
+            f"no scheduler can be reached at {target}: {_first_line(error)}; start one with `dask"
+            " scheduler`, and for tls:// name the certificates in Dask's configuration"
+        ) from error
+    try:
+        yield client
+    finally:
+        client.close(timeout=CONNECT_S)
+
+
+def _wait_for_workers(cluster: Cluster, limit_s: float) -> None:
+    """Until there is a worker that can take part. Raises ``DeviceUnavailable``."""
+    end = time.monotonic() + limit_s
+    while not cluster.look():
+        if time.monotonic() >= end or cluster.refused:
+            why = "; ".join(cluster.refused.values()) or f"none came within {limit_s:g} s"
+            raise DeviceUnavailable(
+                f"the cluster has no worker for this run: {why}; `nqbench worker ADDRESS` starts"
+                " one"
+            )
+        time.sleep(LOOK_S / 4)
+
+
+class ClusterFile:
+    """A cluster for ``--cluster``: the arguments of Dask's class under ``ssh`` or ``slurm``.
+
+    ``tls`` is Dask's configuration for its certificates. Raises ``StudyError``.
+    """
+
+    def __init__(self, path: Path, insecure: bool) -> None:
+        self._path, self._insecure = path, insecure
+        data = self._read()
+        kinds = [kind for kind in KINDS if kind in data]
+        for key in data:
+            if key not in (*KINDS, TLS, JOBS):
+                raise StudyError(f"{path}: {suggestion(str(key), (*KINDS, TLS, JOBS))}")
+        if len(kinds) != 1 or not isinstance(data[kinds[0]], Mapping):
+            raise StudyError(
+                f"{path}: give the arguments of one of Dask's clusters, under ssh: or slurm:"
+            )
+        self._kind, self._given = kinds[0], dict(data[kinds[0]])
+        self._jobs = data.get(JOBS, 1)
+        self._temporary = data.get(TLS) == TEMPORARY and self._kind == "slurm"
+        self.tls = self._certificates(data.get(TLS))
+
+    def started(self) -> SpecCluster:
+        """Start it by Dask's own class. Raises ``StudyError`` with what Dask says."""
+        try:
+            return self._ssh() if self._kind == "ssh" else self._slurm()
+        except ImportError as error:
+            raise DeviceUnavailable(f"{error}; pip install 'nqbench[cluster]'") from error
+        except Exception as error:  # of Dask, asyncssh or the batch system
+            raise StudyError(f"{self._path}: {self._kind}: {_first_line(error)}") from error
+
+    def _ssh(self) -> SpecCluster:
+        from distributed import SSHCluster
+
+        scheduler = {**NO_DASHBOARD, **self._given.pop("scheduler_options", {})}
+        return SSHCluster(**self._given, scheduler_options=scheduler)
+
+    def _slurm(self) -> SpecCluster:
+        from dask_jobqueue.slurm import SLURMCluster
+        from distributed.security import Security
+
+        scheduler = {**NO_DASHBOARD, **self._given.pop("scheduler_options", {})}
+        security = True if self._temporary else Security() if self.tls else None
+        cluster = SLURMCluster(**self._given, scheduler_options=scheduler, security=security)
+        cluster.scale(jobs=int(self._jobs))
+        return cluster
+
+    def _read(self) -> Mapping[str, Any]:
+        try:
+            data = yaml.safe_load(self._path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise StudyError(f"--cluster {self._path} cannot be read: {error}") from error
+        except yaml.YAMLError as error:
+            raise StudyError(f"--cluster {self._path} is not YAML: {_one_line(error)}") from error
+        if not isinstance(data, Mapping):
+            raise StudyError(f"--cluster {self._path} is not a mapping of keys to values")
+        return data
+
+    def _certificates(self, given: object) -> dict[str, Any]:
+        """Dask's configuration of certificates. Raises ``StudyError`` if there are none."""
+        from dask import config
+
+        if isinstance(given, Mapping) and {*given} == {*TLS_KEYS}:
+            files = {key: str(Path(str(given[key])).expanduser()) for key in TLS_KEYS}
+            pair = {"cert": files["cert"], "key": files["key"]}
+            return {
+                "distributed.comm.tls.ca-file": files["ca-file"],
+                **{f"distributed.comm.tls.{r}": pair for r in ("client", "scheduler", "worker")},
+                "distributed.comm.require-encryption": True,
+                "distributed.comm.default-scheme": TLS,
+            }
+        if given is not None and not self._temporary:
+            raise StudyError(
+                f"{self._path}: tls has ca-file, cert and key; with slurm it may be temporary"
+            )
+        encrypted = config.get("distributed.comm.require-encryption", None)
+        if encrypted or self._temporary or self._insecure:
+            return {}
+        raise StudyError(
+            f"{self._path}: its workers would listen on their network without encryption; add tls:"
+            " (docs/cluster.md says how), or --insecure in a network where you trust everybody"
+        )
+
+
+def _number(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise StudyError(f"--gpus takes `all` or numbers such as 0,1, not {text!r}")
+    return int(text)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

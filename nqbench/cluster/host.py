@@ -1,0 +1,323 @@
+"""A worker's side of a cluster: the devices of its machine, and the measurements on them.
+
+A Dask task carries one request. The host hands it to a measuring process (``measure.worker``), as a
+run without a cluster does, so that crashes and hangs have the same meaning. Requests and replies
+travel as the JSON lines of ``measure.worker.messages``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import hashlib
+import os
+import platform
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from filelock import FileLock
+
+from nqbench.errors import DeviceError, DeviceUnavailable, NqbenchError
+from nqbench.measure.identity.environment import PACKAGES, source_hash, versions
+from nqbench.measure.variants import runs_on_cpu
+from nqbench.measure.worker.messages import (
+    CompileRequest,
+    Done,
+    MeasureRequest,
+    Open,
+    Ready,
+    Refused,
+    decode,
+    encode,
+)
+from nqbench.measure.worker.pool import Job, WorkerPool
+from nqbench.system.machine import cpu_count
+from nqbench.system.versions import __version__
+from nqbench.workloads import bring
+
+if TYPE_CHECKING:
+    from distributed import Worker
+
+DEVICES: Final = "NQBENCH_DEVICES"
+"""Variable with the devices of a worker, separated by ``;``. Without it a worker has them all."""
+OWN_CORES: Final = "NQBENCH_CORES"
+"""Variable with the cores of a worker that shares its machine with others."""
+CORES: Final = "cores"
+"""The Dask resource of what any core can do: simulated launches."""
+IDLE_S: Final = 60.0
+"""After so long without a request a run's processes end, and with them their hold on a GPU: the
+computer that started the run may be gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A device that one request at a time may use. ``resource`` is its name among Dask's
+    resources, ``uuid`` that of a GPU."""
+
+    spec: str
+    kind: str
+    name: str
+    uuid: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a task asks of a host.
+
+    ``run``      a run has its own processes
+    ``epoch``    so has each of its rounds: those of earlier epochs end
+    ``open``     how to open the device, as a line
+    ``request``  as a line; empty: only say what the device is
+    ``end``      when to give up, in seconds of Unix time (machines of a cluster share it)
+    """
+
+    run: str
+    epoch: int
+    open: bytes
+    request: bytes = b""
+    limit_s: float = 0.0
+    end: float = float("inf")
+    late: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The reply of a host as a line, and who gave it: a measuring process at a Dask address."""
+
+    reply: bytes
+    process: int
+    address: str
+
+
+def describe() -> dict[str, Any]:
+    """What a worker announces: its machine, software and devices (JSON)."""
+    return {
+        "host": platform.node(),
+        "cores": cores(),
+        "software": software(),
+        "models": _models(),
+        "devices": [_as_json(offer) for offer in offers()],
+    }
+
+
+def software() -> dict[str, str]:
+    """Everything that must be equal on all machines of a run: it enters the keys of records."""
+    own = {"nqbench": __version__, "Python": platform.python_version(), "sources": source_hash()}
+    return {**own, **versions(PACKAGES)}
+
+
+@cache
+def offers() -> tuple[Offer, ...]:
+    """The devices of this worker that serve one request at a time."""
+    wanted = os.environ.get(DEVICES)
+    specs = wanted.split(";") if wanted is not None else [*_gpus(), "cpu"]
+    return tuple(_offer(spec) for spec in specs if spec and not spec.startswith("sim"))
+
+
+def cores() -> int:
+    """The cores of this worker."""
+    return int(os.environ.get(OWN_CORES) or cpu_count())
+
+
+def resources() -> dict[str, float]:
+    """This worker as Dask's resources: its cores, and one of each device."""
+    return {CORES: cores(), **{offer.resource: 1 for offer in offers()}}
+
+
+def carry_out(order: Order) -> Answer:
+    """A Dask task: one request on a device of this worker. Never raises an error of nqbench's."""
+    return _here().carry_out(order)
+
+
+def end_run(run: str) -> None:
+    """End the processes of a run on this worker, busy ones too."""
+    _here().end(run)
+
+
+async def announce(dask_worker: Worker) -> dict[str, Any]:
+    """:func:`describe`, after telling the scheduler the resources of this worker.
+
+    One that ``nqbench worker`` started has told them.
+    """
+    described = await asyncio.to_thread(describe)
+    wanted = await asyncio.to_thread(resources)
+    if not wanted.items() <= dask_worker.state.total_resources.items():
+        await dask_worker.set_resources(**wanted)
+    return described
+
+
+class Host:
+    """The measuring processes of one worker."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: dict[tuple[str, str | None, int], list[WorkerPool]] = {}
+        self._busy: dict[int, tuple[str, WorkerPool]] = {}
+        self._ended: set[str] = set()
+        self._used = 0.0
+
+    def carry_out(self, order: Order) -> Answer:
+        """One request, on an idle process or a new one."""
+        opening = decode(order.open)
+        assert isinstance(opening, Open)
+        process, line = 0, b""
+        try:
+            for outside in opening.outside:
+                bring(outside)
+            with self._process(order, opening.spec) as pool:
+                if not order.request:
+                    line, process = encode(Ready(pool.hello)), pool.hello.pid
+                else:
+                    job = _job(order)
+                    with _alone(opening.spec, job):
+                        ((_, reply),) = pool.run([job])
+                    line, process = encode(Done(reply.measurement)), reply.worker
+        except NqbenchError as error:
+            line = encode(Refused(type(error).__name__, str(error)))
+        return Answer(line, process, _address())
+
+    def end(self, run: str) -> None:
+        """End a run's processes."""
+        with self._lock:
+            self._ended.add(run)
+            own = [key for key in self._idle if key[0].startswith(run)]
+            idle = [pool for key in own for pool in self._idle.pop(key)]
+            busy = [pool for name, pool in self._busy.values() if name.startswith(run)]
+        for pool in busy:
+            for pid in pool.pids():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        for pool in idle:
+            pool.close()
+
+    @contextmanager
+    def _process(self, order: Order, spec: str | None) -> Iterator[WorkerPool]:
+        key = (order.run, spec, order.epoch)
+        pool = self._take(key)
+        try:
+            if pool is None:
+                pool = WorkerPool(spec)
+            with self._lock:
+                self._busy[id(pool)] = (order.run, pool)
+            yield pool
+        except BaseException:
+            if pool is not None:
+                self._give_back(key, pool, keep=False)
+            raise
+        self._give_back(key, pool, keep=True)
+
+    def _take(self, key: tuple[str, str | None, int]) -> WorkerPool | None:
+        """An idle process; those of the run's earlier epochs end."""
+        with self._lock:
+            if self._is_ended(key[0]):
+                raise DeviceError("this run has ended")
+            earlier = [k for k in self._idle if k[:2] == key[:2] and k[2] < key[2]]
+            old = [pool for k in earlier for pool in self._idle.pop(k)]
+            found = self._idle.get(key)
+            pool = found.pop() if found else None
+        for one in old:
+            one.close()
+        return pool
+
+    def _give_back(self, key: tuple[str, str | None, int], pool: WorkerPool, *, keep: bool) -> None:
+        with self._lock:
+            self._busy.pop(id(pool), None)
+            keep = keep and not self._is_ended(key[0])
+            if keep:
+                self._idle.setdefault(key, []).append(pool)
+            self._used = time.monotonic()
+        if keep:
+            timer = threading.Timer(IDLE_S, self._close_idle)
+            timer.daemon = True
+            timer.start()
+        else:
+            pool.close()
+
+    def _is_ended(self, run: str) -> bool:
+        return run.partition(" ")[0] in self._ended
+
+    def _close_idle(self) -> None:
+        with self._lock:
+            if self._busy or time.monotonic() - self._used < IDLE_S - 1:
+                return
+            pools = [pool for found in self._idle.values() for pool in found]
+            self._idle.clear()
+        for pool in pools:
+            pool.close()
+
+
+@cache
+def _here() -> Host:
+    return Host()
+
+
+def _job(order: Order) -> Job:
+    request = decode(order.request)
+    assert isinstance(request, MeasureRequest | CompileRequest)
+    end = time.monotonic() + order.end - time.time()
+    return Job(request, order.limit_s, end=end, late=order.late)
+
+
+@contextmanager
+def _alone(spec: str | None, job: Job) -> Iterator[None]:
+    """Hold what no other measurement on this machine may use: a GPU, or the cores of a CPU system.
+
+    Dask's resources see to it for the workers of one scheduler; there may be several.
+    """
+    locks = [offer.resource for offer in offers() if offer.spec == spec and offer.kind == "cuda"]
+    if isinstance(job.request, MeasureRequest) and runs_on_cpu(job.request.point):
+        locks.append("nqbench-cpu")
+    user = getpass.getuser()
+    with ExitStack() as stack:
+        for name in locks:
+            stack.enter_context(FileLock(Path(tempfile.gettempdir()) / f"{name}-{user}.lock"))
+        yield
+
+
+def _gpus() -> list[str]:
+    from nqbench.devices.cuda.query import find_gpus
+
+    try:
+        return [gpu.spec for gpu in find_gpus()]
+    except DeviceUnavailable:
+        return []
+
+
+def _models() -> list[str]:
+    from nqbench.devices.models import model_names
+
+    return list(model_names())
+
+
+def _offer(spec: str) -> Offer:
+    from nqbench.devices.registry import choose_device, facts_for
+
+    spec = choose_device(spec).spec
+    kind = spec.partition(":")[0]
+    uuid = ""
+    if kind == "cuda":
+        from nqbench.devices.cuda.query import gpu_identity
+
+        uuid = str(gpu_identity(int(spec.partition(":")[2]))["uuid"] or "")
+    own = uuid or f"{platform.node()} {spec}"
+    name = hashlib.sha256(own.encode()).hexdigest()[:12]
+    return Offer(spec, kind, facts_for(spec).name, uuid, f"nqbench-{kind}-{name}")
+
+
+def _as_json(offer: Offer) -> Mapping[str, str]:
+    return {name: getattr(offer, name) for name in Offer.__slots__}
+
+
+def _address() -> str:
+    from distributed import get_worker
+
+    return str(get_worker().address)

@@ -1,0 +1,284 @@
+"""A study on several devices at once: each has a lane, a thread that carries out all stages.
+
+Points that a study compares (one sweep, one size) stay on one device as far as that leaves no
+device idle, because two GPUs of one model differ. A lane takes a group of points, verifies them and
+measures all their rounds, then takes the next; so a device that joins late gets what is left, and
+the unfinished points of one that is lost go to others.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from nqbench.errors import DeviceLost
+from nqbench.measure.budget import Budget
+from nqbench.measure.dispatch import WorkerFactory
+from nqbench.measure.events import Listener, RunOutcome
+from nqbench.measure.forecast import TimeBook, core_s, nominal_cores
+from nqbench.measure.profiler import ncu
+from nqbench.measure.run_state import RunState, StudyLike, Task
+from nqbench.measure.runner import Expand, Recording, look_first, measure
+from nqbench.measure.stages import EXACT_ROUND, Stages
+from nqbench.measure.worker.messages import Hello
+from nqbench.runs.folder import RunWriter
+
+MIN_PIECE: Final = 8
+"""Fewest points for which a group is split over devices: each piece starts processes of its own,
+once to verify and once per round."""
+POLL_S: Final = 0.2
+
+
+class Place(Protocol):
+    """A device that a run may use.
+
+    ``name``   for people, unique: ``cuda:1 on node7``
+    ``model``  devices of one model share a run folder
+    ``cores``  how many measurements it simulates at a time
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def hello(self) -> Hello: ...
+    @property
+    def cores(self) -> int: ...
+    @property
+    def workers(self) -> WorkerFactory: ...
+
+
+class Site(Protocol):
+    """Where the devices are. ``places`` may grow; it raises ``DeviceLost`` if all are out of reach.
+    ``stop`` makes every measurement that is under way end with ``DeviceLost``."""
+
+    def places(self) -> Sequence[Place]: ...
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be measured, and how: the arguments of ``run_study``.
+
+    ``out`` gives the run folder of a model.
+    """
+
+    study: StudyLike
+    out: Callable[[str], Path]
+    expand: Expand
+    fresh: bool = False
+    budget_s: float | None = None
+    command: Sequence[str] = ()
+
+
+def run_on_site(request: Request, site: Site, listener: Listener) -> list[RunOutcome]:
+    """Measure a study on every device of a site; one run, and one outcome, per model.
+
+    Raises what ``run_study`` raises; ``DeviceLost`` if points are left and no device is.
+    """
+    with ExitStack() as stack:
+        lanes = Lanes(request, site, listener, stack)
+        interrupted = False
+        try:
+            lanes.run()
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            site.stop()
+            lanes.join()
+        return [shared.recording.finish(interrupted) for shared in lanes.runs.values()]
+
+
+class Lanes:
+    """The threads of all devices, and the runs that they share."""
+
+    def __init__(self, request: Request, site: Site, listener: Listener, stack: ExitStack) -> None:
+        self.runs: dict[str, SharedRun] = {}
+        self._request, self._site, self._listener, self._stack = request, site, listener, stack
+        self._threads: dict[str, threading.Thread] = {}
+        self._faults: list[BaseException] = []
+        self._lost: set[str] = set()
+        self._started = time.monotonic()
+
+    def run(self) -> None:
+        """Until every point is measured, or no device is left."""
+        while True:
+            places = self._site.places()
+            self._lost &= {place.name for place in places}  # one that comes back is welcome
+            for place in places:
+                if place.name not in self._lost and self._wanted(place):
+                    self._begin(place)
+            running = [thread for thread in self._threads.values() if thread.is_alive()]
+            for fault in self._faults:
+                if not isinstance(fault, DeviceLost):
+                    raise fault
+            if not running:
+                break
+            running[0].join(POLL_S)
+        if any(shared.waiting for shared in self.runs.values()):
+            raise self._faults[-1]
+
+    def join(self) -> None:
+        """Wait for the threads, whose measurements have been stopped."""
+        for thread in self._threads.values():
+            thread.join()
+
+    def _wanted(self, place: Place) -> bool:
+        """Whether a device has no lane and there is something for it to do."""
+        if place.name in self._threads:
+            return not self._threads[place.name].is_alive() and bool(self.runs[place.model].waiting)
+        return True
+
+    def _begin(self, place: Place) -> None:
+        if place.model not in self.runs:
+            self.runs[place.model] = self._open(place)
+        shared = self.runs[place.model]
+        lane = threading.Thread(target=self._lane, args=(place, shared), name=place.name)
+        lane.daemon = True
+        self._threads[place.name] = lane
+        shared.lanes += 1
+        lane.start()
+
+    def _open(self, place: Place) -> SharedRun:
+        asked, out = self._request, self._request.out(place.model)
+        look_first(asked.study, out, asked.fresh)
+        writer = self._stack.enter_context(RunWriter(out))
+        recording = Recording(
+            writer,
+            asked.study,
+            place.hello,
+            asked.expand,
+            asked.fresh,
+            asked.command,
+            self._listener,
+            self._started,
+        )
+        if asked.study.measure.counters == ncu.PROGRAM:
+            self._listener.message(
+                "hardware counters are not collected over a cluster: run the study once more on the"
+                " GPU's own computer, which adds them"
+            )
+        return SharedRun(recording, self._listener, asked.budget_s is None)
+
+    def _lane(self, place: Place, shared: SharedRun) -> None:
+        asked, recording = self._request, shared.recording
+        listener = self._listener.device(place.name)
+        book = TimeBook(nominal_cores(place.hello.facts))
+        budget = Budget(asked.study.measure, asked.budget_s, book=book, started=self._started)
+        dispatch = recording.dispatch(budget, listener, place.workers)
+        taken: list[int] = []
+        try:
+            while taken := shared.take(place.hello):
+                tasks = recording.assign(taken, place.hello)
+                measure(Stages(dispatch, recording.seed), tasks, place.hello, None, place.cores)
+        except DeviceLost as lost:
+            self._lost.add(place.name)
+            shared.give_back(taken)
+            self._faults.append(lost)
+            listener.message(str(lost))
+        except BaseException as fault:  # noqa: BLE001 (raised again by the thread that waits)
+            self._faults.append(fault)
+        finally:
+            shared.lanes -= 1
+
+
+class SharedRun:
+    """A run whose points several devices share. ``dynamic``: not all are handed out at once."""
+
+    def __init__(self, recording: Recording, listener: Listener, dynamic: bool) -> None:
+        self.recording = recording
+        self.lanes = 0
+        self._listener = listener
+        self._dynamic = dynamic
+        self._lock = threading.Lock()
+        self._split: set[tuple[str, int]] = set()
+        self.waiting = self._groups(self._keep_earlier())
+
+    def take(self, hello: Hello) -> list[int]:
+        """Points for a device that is free; none if none are left."""
+        with self._lock:
+            self._make_pieces()
+            if not self.waiting:
+                return []
+            own = [group for group in self.waiting if self._begun(group, hello)]
+            chosen = (own or self.waiting)[0]
+            self.waiting.remove(chosen)
+            if not self._dynamic:  # a budget is planned for all points of a device at once
+                for _ in range(-(-len(self.waiting) // max(1, self.lanes)) - 1):
+                    chosen = chosen + self.waiting.pop()
+            return chosen
+
+    def give_back(self, points: Iterable[int]) -> None:
+        """Points of a lost device: those that are unfinished wait for another."""
+        tasks, state = self.recording.tasks, self.recording.state
+        rounds = self.recording.study.measure.rounds
+        left = [i for i in points if not finished(tasks[i], state, rounds)]
+        with self._lock:
+            self.waiting += self._groups(left)
+
+    def _make_pieces(self) -> None:
+        """Split the largest group while there are fewer than devices."""
+        while 0 < len(self.waiting) < self.lanes and self.recording.hello.timed:
+            largest = max(self.waiting, key=len)
+            if len(largest) < 2 * MIN_PIECE:
+                return
+            self.waiting.remove(largest)
+            self.waiting += [largest[::2], largest[1::2]]
+            self._say_split(largest[0])
+
+    def _say_split(self, index: int) -> None:
+        point = self.recording.points[index]
+        if (point.sweep, point.n) not in self._split:
+            self._split.add((point.sweep, point.n))
+            self._listener.message(
+                f"sweep {point.sweep} N={point.n} is spread over several GPUs: comparisons within"
+                " it include how these GPUs differ"
+            )
+
+    def _groups(self, indices: Iterable[int]) -> list[list[int]]:
+        """Points that are compared with each other, the longest group first."""
+        points = self.recording.points
+        groups: dict[tuple[str, int], list[int]] = {}
+        for index in indices:
+            groups.setdefault((points[index].sweep, points[index].n), []).append(index)
+        if not self.recording.hello.timed:
+            return [[i for group in groups.values() for i in group]] if groups else []
+        cost = {key: sum(core_s(points[i]) for i in group) for key, group in groups.items()}
+        return [groups[key] for key in sorted(groups, key=lambda key: -cost[key])]
+
+    def _begun(self, group: Sequence[int], hello: Hello) -> bool:
+        """Whether an earlier run measured points of the group on this very device."""
+        recording = self.recording
+        keys = (recording.key(recording.points[i], hello) for i in group)
+        return any(recording.state.has(key) for key in keys)
+
+    def _keep_earlier(self) -> list[int]:
+        """Give finished points to the devices that measured them; returns the others."""
+        recording = self.recording
+        left = list(range(len(recording.points)))
+        rounds = recording.study.measure.rounds
+        for hello in recording.earlier_devices():
+            there = [
+                i
+                for i in left
+                if finished(
+                    Task.of(point := recording.points[i], recording.key(point, hello), hello),
+                    recording.state,
+                    rounds,
+                )
+            ]
+            recording.assign(there, hello)
+            left = [i for i in left if i not in set(there)]
+        return left
+
+
+def finished(task: Task, state: RunState, rounds: int) -> bool:
+    """Whether every measurement of a point is there."""
+    wanted = (EXACT_ROUND,) if task.exact else range(1, rounds + 1)
+    return bool(task.point.skip) or all(state.done(task, round_) for round_ in wanted)
