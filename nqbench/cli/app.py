@@ -36,6 +36,7 @@ from nqbench.cli.report import report
 from nqbench.cli.reproduce import reproduce
 from nqbench.cli.roofline import roofline
 from nqbench.cli.run import run
+from nqbench.cli.scale import scale
 from nqbench.cli.schema import schema
 from nqbench.cli.selftest import selftest
 from nqbench.cli.static import static
@@ -52,7 +53,7 @@ from nqbench.system.suggest import shown
 COMMANDS: Final = (
     *(init, run, report, reproduce, claims, effects, compare, count, static),
     *(kernels, devices, doctor, schema, worker),
-    *(bottleneck, roofline, boards, selftest, import_, export),
+    *(bottleneck, roofline, scale, boards, selftest, import_, export),
 )
 """In the order of ``nqbench --help``."""
 LISTS: Final = ("kernels", "devices", "schema")

@@ -24,8 +24,8 @@ MAX_JOBS: Final = 1 << 25
 """Hundreds of jobs for every thread of a large GPU, in 0.4 GB: more only take time to make."""
 
 NODES_PER_SM_S: Final = 5e8
-"""Nodes per second and multiprocessor where nothing was measured: a tenth of what a first kernel
-did on an H100 (78 billion a multiprocessor in 17.6 s), so that a slow GPU gets short launches."""
+"""Nodes per second and multiprocessor where nothing was measured: a ninth of what a first kernel
+did on an H100 (N = 18 in 17.6 ms), so that a slow GPU gets short launches."""
 
 PER_SM: Final = "/SM"
 """How a level {per_sm: k} ends in a dataset."""
@@ -60,14 +60,14 @@ class Choice:
 
     def seconds(self, n: int, device: DeviceFacts) -> float:
         """Predicted seconds of the kernel on a device, by nodes of the tree; within a factor."""
-        from nqbench.workloads.counting.known import nodes
+        from nqbench.workloads.counting.known import eighth_nodes
 
         if device.kind != "cuda":
-            return nodes(n) / 6 / SIMULATED_NODES_S
+            return eighth_nodes(n) / SIMULATED_NODES_S
         if self.kernel_s is None:
-            return nodes(n) / 6 / (NODES_PER_SM_S * device.multiprocessors)
+            return eighth_nodes(n) / (NODES_PER_SM_S * device.multiprocessors)
         share = self.multiprocessors / device.multiprocessors
-        return self.kernel_s * share * nodes(n) / nodes(self.n)
+        return self.kernel_s * share * eighth_nodes(n) / eighth_nodes(self.n)
 
     @property
     def line(self) -> str:

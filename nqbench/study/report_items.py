@@ -64,6 +64,13 @@ REPORT_KINDS: Final = (
         every=True,
     ),
     ReportKind(
+        "table",
+        "scale",
+        "what 21 to 28 queens would cost on 1, 8 and 1,000 GPUs, from the fastest counting system",
+        ("title",),
+        every=True,
+    ),
+    ReportKind(
         "figure",
         "bottleneck",
         "bars of kernels without memory, without arithmetic, and whole",

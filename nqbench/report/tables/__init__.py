@@ -10,6 +10,7 @@ from nqbench.report.table import Table
 from nqbench.report.tables.bottleneck import bottleneck
 from nqbench.report.tables.effects import effects, interactions
 from nqbench.report.tables.results import resources, results, skipped, systems
+from nqbench.report.tables.scale import scale
 from nqbench.study.report_items import ReportItem
 
 TableBuilder = Callable[[Dataset, ReportItem], list[Table]]
@@ -23,4 +24,5 @@ TABLES: Final[dict[str, TableBuilder]] = {
     "resources": resources,
     "skipped": skipped,
     "bottleneck": bottleneck,
+    "scale": scale,
 }

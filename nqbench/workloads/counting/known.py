@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+TREND: Final = 4
+"""Rows over which the trend of a ratio is taken; even, since odd boards differ a little."""
+
 SOURCE: Final = "OEIS A000170; N = 26 and 27: Preusser et al. (2009, 2016), FPGA searches"
 
 SOLUTIONS: Final[Mapping[int, int]] = MappingProxyType(
@@ -72,4 +75,50 @@ def nodes(n: int) -> float:
     last = max(NODES)
     ratio = NODES[last] / SOLUTIONS[last]
     growth = ratio - NODES[last - 1] / SOLUTIONS[last - 1]
-    return SOLUTIONS[n] * (ratio + growth * (n - last))
+    return solutions(n) * (ratio + growth * (n - last))
+
+
+EIGHTH_NODES: Final[Mapping[int, int]] = MappingProxyType(
+    {
+        5: 11,
+        6: 31,
+        7: 112,
+        8: 420,
+        9: 1_601,
+        10: 6_812,
+        11: 29_928,
+        12: 154_026,
+        13: 806_258,
+        14: 4_776_682,
+        15: 29_029_342,
+        16: 195_070_674,
+        17: 1_344_617_467,
+        18: 10_045_012_463,
+    }
+)
+"""Nodes of one eighth of the tree, by the rule of ``border``, by enumeration."""
+
+
+def eighth_nodes(n: int) -> float:
+    """Nodes of one eighth of the tree; beyond the table by the ratio of nodes to solutions, which
+    grows by some 0.6 per row (10.9, 13.1, 12.7, 13.2, 14.0, 15.1 at N = 13 .. 18)."""
+    if n in EIGHTH_NODES:
+        return float(EIGHTH_NODES[n])
+    last = max(EIGHTH_NODES)
+    ratio = {k: EIGHTH_NODES[k] / SOLUTIONS[k] for k in range(last - TREND - 1, last + 1)}
+    growth = sum(ratio[k] - ratio[k - TREND] for k in (last - 1, last)) / (2 * TREND)
+    alike = last if (n - last) % 2 == 0 else last - 1
+    return solutions(n) * (ratio[alike] + growth * (n - alike))
+
+
+def solutions(n: int) -> float:
+    """a(n); beyond the table by the growth per row, which itself grows by as much every row (9.29,
+    9.70, 10.11, 10.53 at N = 24 .. 27)."""
+    if n in SOLUTIONS:
+        return float(SOLUTIONS[n])
+    last = max(SOLUTIONS)
+    growth = [SOLUTIONS[k] / SOLUTIONS[k - 1] for k in (last - 1, last)]
+    found = float(SOLUTIONS[last])
+    for row in range(1, n - last + 1):
+        found *= growth[1] + (growth[1] - growth[0]) * row
+    return found
