@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nqbench.errors import StudyError
+from nqbench.facts import DeviceFacts
 from nqbench.system.files import cache_folder, replacing
 
 if TYPE_CHECKING:
     from nqbench.analysis.data.dataset import PointResult
-    from nqbench.facts import DeviceFacts
     from nqbench.point import Level
 
 NAME: Final = "fastest.yaml"
@@ -27,6 +27,8 @@ NODES_PER_SM_S: Final = 5e8
 """Nodes per second and multiprocessor where nothing was measured: a ninth of what a first kernel
 did on an H100 (N = 18 in 17.6 ms), so that a slow GPU gets short launches."""
 
+JOBS_MADE: Final = "jobs_made"
+"""No matter of the kernel's time, by which launches are chosen: kept as it was."""
 PER_SM: Final = "/SM"
 """How a level {per_sm: k} ends in a dataset."""
 
@@ -151,12 +153,13 @@ def tuned_from(run: Path) -> tuple[Choice, Path]:
     times = [(p.estimate(TIME), p) for p in points if p.n == n]
     seconds, best = min((t.value, number) for number, (t, _) in enumerate(times) if t is not None)
     point, facts = times[best][1], device["facts"]
+    before, _ = choice_for(DeviceFacts.from_dict(facts))
     found = Choice(
         capability="{}.{}".format(*facts["compute_capability"]),
         system=point.system,
         n=n,
         depth=int(point.level("depth")),
-        levels=_own_levels(point),
+        levels={JOBS_MADE: before.levels.get(JOBS_MADE, "cpu"), **_own_levels(point)},
         kernel_s=float(f"{seconds:.4g}"),
         gpu=str(facts["name"]),
         multiprocessors=int(facts["multiprocessors"]),

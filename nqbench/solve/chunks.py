@@ -111,12 +111,10 @@ class Board:
         """The jobs of chunks."""
         return int(self.edges[first]), int(self.edges[first + count])
 
-    def jobs_of(self, first: int, count: int, depth: int) -> NDArray[np.uint32]:
-        """Jobs of ``depth`` rows below those of chunks."""
-        from nqbench.workloads.counting import border
-
+    def jobs_of(self, first: int, count: int) -> NDArray[np.uint32]:
+        """The words of the jobs of chunks."""
         begin, end = self.span(first, count)
-        return border.jobs_below(self.n, self.depth, self.jobs[3 * begin : 3 * end], depth)
+        return self.jobs[3 * begin : 3 * end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +202,12 @@ class KernelCounter(Counter):
         size, place = min(most, max(1, int(rate * self._launch_s))), 0
         with ThreadPoolExecutor(1) as maker:
             run = _run(left, place, size)
-            made = maker.submit(self._plan, board, run, depth)
-            while run[1]:
+            made = maker.submit(self._plan, board, run, depth) if run[1] else None
+            while made is not None and run[1]:
                 (first, count), plan = run, made.result()
                 place += count
-                run = _run(left, place, size)
-                made = maker.submit(self._plan, board, run, depth)
+                if (run := _run(left, place, size))[1]:
+                    made = maker.submit(self._plan, board, run, depth)
                 weights, took_s = self._launch(plan)
                 size = int(self._launch_s * count / took_s)
                 size = max(1, min(size, MOST_GROWTH * count, most))
@@ -230,13 +228,10 @@ class KernelCounter(Counter):
     ) -> KernelPlan:
         from nqbench.workloads.counting.plans import kernel_plan
 
-        given = {
-            **(self._choice.levels if levels is None else levels),
-            "n": board.n,
-            "depth": depth,
-        }
-        jobs = board.jobs_of(*run, depth)
-        return kernel_plan(given, system or self._choice.system, self._device.facts, jobs)
+        own = self._choice.levels if levels is None else levels
+        given = {**own, "n": board.n, "depth": depth}
+        system = system or self._choice.system
+        return kernel_plan(given, system, self._device.facts, board.jobs_of(*run))
 
     def _launch(self, plan: KernelPlan) -> tuple[int, float]:
         with self._device.prepare(plan) as prepared:
@@ -247,10 +242,13 @@ class KernelCounter(Counter):
 
     def _depth(self, board: Board, size: int) -> tuple[int, int]:
         """Rows at which a launch of so many chunks has enough jobs, and the most chunks of one."""
+        from nqbench.workloads.counting import border
+
         sample = min(size, board.chunks, SAMPLE)
         depth, each = board.depth, 0.0
         for depth in range(board.depth, max(board.depth, board.n - MIN_ROWS_LEFT) + 1):
-            each = board.jobs_of(0, sample, depth).size / 3 / sample
+            some = board.jobs_of(0, sample)
+            each = border.count_below(board.n, board.depth, some, depth) / sample
             if each * size >= LAUNCH_JOBS:
                 break
         return depth, max(1, int(MAX_JOBS / each))
