@@ -28,6 +28,7 @@ class SimDevice(Device):
     ``quantum``   loop iterations per turn
     ``modes``     what it does besides, of ``MODES``
     ``max_steps`` loop iterations, over all warps, after which a launch is given up
+    ``checked``   whether to watch every access for races and the like (``nqbench check``): slow
     Raises ``DeviceUnavailable`` for an unknown model and ``DeviceError`` for an unknown order.
     """
 
@@ -42,6 +43,7 @@ class SimDevice(Device):
         quantum: int = DEFAULT_QUANTUM,
         max_steps: int = DEFAULT_MAX_STEPS,
         modes: tuple[str, ...] = (),
+        checked: bool = False,
     ) -> None:
         if order not in ORDERS:
             raise DeviceError(f"warp order {order!r} is not known; choose {', '.join(ORDERS)}")
@@ -61,7 +63,9 @@ class SimDevice(Device):
                 " l2_bytes to its facts (0 for none)"
             )
         quantum = GREEDY_QUANTUM if order == "greedy" else quantum
-        self.simulation = Simulation(self.spec, self.model, order, quantum, max_steps, modes)
+        self.simulation = Simulation(
+            self.spec, self.model, order, quantum, max_steps, modes, checked
+        )
 
     def identity(self) -> Mapping[str, object]:
         """Everything that can change a counter."""

@@ -25,6 +25,7 @@ from nqbench.devices.sim.layout import (
     align,
 )
 from nqbench.devices.sim.rules import LINE_BITS
+from nqbench.devices.sim.sanitizer import Watch
 from nqbench.devices.sim.translation import Translation
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
@@ -126,6 +127,10 @@ class Run:
         self.l2 = _zeros(sets[1] * set_bytes(L2_WAYS))
         self.cache_counts = np.zeros(CacheCount.END, np.int64)
         self._describe(stride)
+        self.watch: Watch | None = None
+        if code.watched:
+            self.watch = Watch(code, memory, g.grid, g.block, g.resident_blocks, g.shared_bytes)
+            self.context[Context.WATCH] = self.watch.header.ctypes.data
 
     def _describe(self, stride: int) -> None:
         """Write the launch into the context, where the generated code finds it."""
@@ -201,6 +206,8 @@ class Run:
         """Run to the end, a fault, a deadlock, or (``PAUSE``) a limit."""
         native, context = self.code.native, self.context.ctypes.data
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        if self.watch is not None:
+            self.watch.begin()
         native.start(context)
         outcome = Outcome.PAUSE
         while outcome is Outcome.PAUSE:

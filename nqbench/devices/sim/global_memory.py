@@ -46,6 +46,18 @@ class Span:
     high: int
 
 
+class Shadow:
+    """What the checked mode knows about global memory, from launch to launch.
+
+    ``known``  whether each byte was written, by a kernel or by a copy
+    ``first``  number of the next launch's first thread
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        self.known = np.ones(nbytes, np.uint8)
+        self.first = 1
+
+
 class GlobalMemory:
     """All buffers and the kernel's own variables in one flat space, with empty pages between.
 
@@ -56,6 +68,7 @@ class GlobalMemory:
     def __init__(
         self, code: Translation, buffers: tuple[Buffer, ...], *others: Translation
     ) -> None:
+        self.dtypes = {b.name: b.dtype for b in buffers}
         modules = [p.symbols.module for p in (code, *others)]
         first = max(1 + sum(pages(v.nbytes) for v in module) for module in modules)
         placed, end = _placed(first, [(b.name, b.nbytes) for b in buffers])
@@ -69,6 +82,7 @@ class GlobalMemory:
         self.high = np.zeros(end, np.int64)
         self.undefined = np.zeros(end, np.uint8)
         """Pages of buffers that start undefined."""
+        self.shadow = Shadow(len(self.data)) if code.watched else None
         self.by_name = {span.name: span for span in placed}
         for span in placed:
             self._open(span)
@@ -140,6 +154,19 @@ class GlobalMemory:
         """Copy an array into the start of a buffer."""
         raw = np.ascontiguousarray(data, dtype=dtype).reshape(-1).view(np.uint8)
         self.bytes_of(name)[: len(raw)] = raw
+        self._know(name, 1, len(raw))
+
+    def clear(self, name: str) -> None:
+        """Set every byte of a buffer to zero."""
+        self.bytes_of(name)[:] = 0
+        self._know(name, 1)
+
+    def _know(self, name: str, known: int, nbytes: int | None = None) -> None:
+        """Tell the shadow whether (the first bytes of) a buffer have contents."""
+        if self.shadow is not None:
+            span = self.by_name[name]
+            high = span.high if nbytes is None else span.low + nbytes
+            self.shadow.known[span.low : high] = known
 
     def begin(self, buffers: tuple[Buffer, ...]) -> None:
         """Contents before the first launch: the data, zeros, or what looks wrong."""
@@ -152,6 +179,7 @@ class GlobalMemory:
     def undefine(self, name: str) -> None:
         """Fill a buffer with what a kernel must not read."""
         self.undefined[_covered(self.by_name[name])] = 1
+        self._know(name, 0)
         memory = self.bytes_of(name)
         memory[:] = np.resize(np.array([UNDEFINED_WORD], np.uint32).view(np.uint8), len(memory))
 
@@ -159,7 +187,7 @@ class GlobalMemory:
         """Contents before every launch: what is ``zero`` or ``restore``."""
         for buffer in buffers:
             if buffer.zero:
-                self.bytes_of(buffer.name)[:] = 0
+                self.clear(buffer.name)
             elif buffer.restore and buffer.data is not None:
                 self.fill(buffer.name, buffer.data, buffer.dtype)
 

@@ -21,6 +21,7 @@ from nqbench.devices.sim.global_memory import GlobalMemory, starts_undefined, wi
 from nqbench.devices.sim.layout import Outcome, align
 from nqbench.devices.sim.ptx import Instruction, UnsupportedPtx
 from nqbench.devices.sim.rules import MAX_SHARED_BYTES
+from nqbench.devices.sim.sanitizer import Watch
 from nqbench.devices.sim.translation import Translation, build
 from nqbench.errors import DeviceError, KernelFault, LaunchError, LaunchTimeout
 from nqbench.facts import DeviceFacts
@@ -40,6 +41,7 @@ class Simulation:
     quantum: int
     max_steps: int
     modes: tuple[str, ...] = ()
+    checked: bool = False
 
     @property
     def facts(self) -> DeviceFacts:
@@ -75,7 +77,11 @@ def load(simulation: Simulation, kernel: Kernel, buffers: tuple[Buffer, ...]) ->
     try:
         undefined = starts_undefined(buffers)
         code = build(
-            compiled.image.decode(), compiled.symbol, simulation.rules, undefined=undefined
+            compiled.image.decode(),
+            compiled.symbol,
+            simulation.rules,
+            undefined=undefined,
+            watched=simulation.checked,
         )
     except UnsupportedPtx as error:
         raise KernelFault(f"kernel {kernel.entry}: the simulator does not know {error}") from error
@@ -202,6 +208,7 @@ class SimPrepared(Prepared):
             self._prepare(plan.prepare, before[0], addresses)
         self.parameters = parameter_bytes(code, plan.arguments, addresses)
         self.names = access_names(code, plan.arguments)
+        self._watches: list[tuple[Kernel, Watch]] = []
         self.resources: Mapping[str, int | float | str] = {
             "resident_blocks": self.geometry.resident_blocks,
             "warps_per_block": self.geometry.warps,
@@ -213,6 +220,7 @@ class SimPrepared(Prepared):
         memory.renew_module()
         memory.renew(self.buffers)
         run = Run(self.code, memory, self.parameters, self.geometry)
+        self._watches = [] if run.watch is None else [(self.plan, run.watch)]
         outcome = run.go(self.simulation.max_steps, timeout_s)
         check(run, outcome, self.plan.entry, timeout_s, run.steps >= self.simulation.max_steps)
         tally = Tally(run)
@@ -236,6 +244,10 @@ class SimPrepared(Prepared):
         outcome = run.go(self.simulation.max_steps, None)
         check(run, outcome, kernel.entry, None, run.steps >= self.simulation.max_steps)
         memory.use(self.code)
+
+    def watches(self) -> list[tuple[Kernel, Watch]]:
+        """What the checked mode saw in the last launch, by kernel."""
+        return self._watches
 
     def fetch(self) -> Outputs:
         """Copies of the output buffers."""

@@ -100,6 +100,7 @@ class Context(IntEnum):
     L2 = 50
     L2_BYTES = 51
     CACHE_COUNTS = 52
+    WATCH = 53
 
 
 PRINTED_BYTES = 256

@@ -115,6 +115,18 @@ def link(images: tuple[bytes, ...], cpu: Cpu) -> NativeKernel:
     return NativeKernel(start, run, engine)
 
 
+@functools.cache
+def provide_watcher() -> None:
+    """Let kernels of the checked mode call the watcher."""
+    import llvmlite.binding as llvm
+
+    from nqbench.devices.sim import watcher
+    from nqbench.devices.sim.codegen import watch
+
+    llvm.add_symbol(watch.ACCESS, watcher.access.address)
+    llvm.add_symbol(watch.BARRIER, watcher.barrier.address)
+
+
 def _target_machine(cpu: Cpu) -> Any:
     import llvmlite.binding as llvm
 

@@ -23,6 +23,7 @@ from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes
 from nqbench.devices.sim.global_memory import GRID_SYNC, GlobalMemory, with_own
 from nqbench.devices.sim.launching import Simulation, access_names, check, geometry, load
 from nqbench.devices.sim.ptx import Instruction
+from nqbench.devices.sim.sanitizer import Watch
 from nqbench.devices.sim.translation import Translation
 from nqbench.errors import DeviceError, LaunchError, LaunchTimeout
 from nqbench.plan import Buffer, Kernel, Outputs, ProgramPlan
@@ -58,6 +59,11 @@ class LoadedKernel:
         else:
             self._run.again(parameters)
         return self._run
+
+    @property
+    def watch(self) -> Watch | None:
+        """What the checked mode saw in the launches."""
+        return None if self._run is None else self._run.watch
 
     def counters(self) -> dict[str, int | float]:
         """Sums over the launches of one run."""
@@ -127,7 +133,7 @@ class SimContext(CheckedContext):
         self._memory.fill(buffer.name, values, buffer.dtype)
 
     def _zero(self, buffer: Buffer) -> None:
-        self._memory.bytes_of(buffer.name)[:] = 0
+        self._memory.clear(buffer.name)
 
     def _read(self, buffer: Buffer, count: int) -> NDArray[Any]:
         return self._memory.bytes_of(buffer.name).view(buffer.dtype)[:count].copy()
@@ -176,6 +182,10 @@ class SimProgram(Prepared):
         context.end()
         self._kept, self._ran = context.kept, True
         return Launch(None, self._counters(), self._detail(context))
+
+    def watches(self) -> list[tuple[Kernel, Watch]]:
+        """What the checked mode saw in the last run, by kernel."""
+        return [(k.kernel, k.watch) for k in self.kernels.values() if k.watch is not None]
 
     def fetch(self) -> Outputs:
         """Copies of the output buffers, and what the program kept."""

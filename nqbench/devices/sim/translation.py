@@ -35,9 +35,14 @@ class Translation:
     instructions: list[Instruction]
     native: NativeKernel
     rules: SectorRules
-    source: tuple[str, str, tuple[tuple[str, int | str], ...], Cpu, bool]
-    """What it was built from: PTX, entry, memory rules, CPU, whether undefined memory is
-    watched."""
+    source: tuple[str, str, tuple[tuple[str, int | str], ...], Cpu, bool, bool]
+    """What it was built from: PTX, entry, memory rules, CPU, whether reads of undefined memory are
+    faults, whether the watcher is called."""
+
+    @property
+    def watched(self) -> bool:
+        """Whether it was built for the checked mode."""
+        return self.source[-1]
 
     @property
     def prints(self) -> bool:
@@ -61,13 +66,15 @@ def build(
     cpu: Cpu | None = None,
     *,
     undefined: bool = False,
+    watched: bool = False,
 ) -> Translation:
     """Translate the kernel ``entry`` (mangled) of a PTX module and compile it for this CPU.
 
-    ``undefined`` adds checks of reads from buffers that start undefined.
+    ``undefined`` adds checks of reads from buffers that start undefined; ``watched`` is the checked
+    mode.
 
     Raises ``ptx.UnsupportedPtx`` for anything that the simulator does not know."""
-    return _build(text, entry, memory, cpu or this_cpu(), undefined)
+    return _build(text, entry, memory, cpu or this_cpu(), undefined, watched)
 
 
 def build_cold(code: Translation) -> Translation:
@@ -82,6 +89,7 @@ def _build(
     memory: tuple[tuple[str, int | str], ...],
     cpu: Cpu,
     undefined: bool,
+    watched: bool,
     object_code: Callable[[str, Cpu], bytes] = native.object_code,
 ) -> Translation:
     kernel = parser.parse(text, entry)
@@ -92,13 +100,15 @@ def _build(
     rules = memory_rules(dict(memory))
     module = Module()
     k = _writer(module, layout, file, placed, rules, _exact(blocks), cpu.scatters)
-    k.outlines, k.undefined = outlines(blocks), undefined
+    k.outlines, k.undefined, k.watched = outlines(blocks), undefined, watched
     barriers = translate(k, blocks)
-    release(module, layout, barriers)
+    release(module, layout, barriers, watched)
+    if watched:
+        native.provide_watcher()
     images = (_common(memory, cpu), object_code(module.text(), cpu))
     return Translation(
         kernel, blocks, placed, layout, k.sites, barriers, k.instructions,
-        native.link(images, cpu), rules, (text, entry, memory, cpu, undefined),
+        native.link(images, cpu), rules, (text, entry, memory, cpu, undefined, watched),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nqbench.devices.sim.cfg import Block
+from nqbench.devices.sim.codegen import watch
 from nqbench.devices.sim.codegen.writer import KernelWriter, kinds
 from nqbench.devices.sim.ir import I32, I64, PTR, V32, Fields, Function, Module, Value, const
 from nqbench.devices.sim.layout import (
@@ -63,6 +64,7 @@ def arrive(k: KernelWriter, i: Instruction) -> None:
     wanted = f.extract(k.read(count, 32), f.lowest(k.lanes))
     f.store(f.resize(wanted, 64), f.offset(slot, 8 * (Slot.EXPECTED + number.value)), 8)
     f.bump(f.offset(slot, 8 * (Slot.ARRIVED + number.value)), f.popcount(k.lanes))
+    watch.at_barrier(k, k.lanes, number.value, watch.ARRIVE)
 
 
 def wait(k: KernelWriter, block: Block, site: BarrierSite) -> None:
@@ -87,6 +89,7 @@ def wait(k: KernelWriter, block: Block, site: BarrierSite) -> None:
     f.store(f.or_(f.load(I64, waiting, 8), f.resize(k.lanes, 64)), waiting, 8)
     arrived = f.offset(slot, 8 * (Slot.ARRIVED + site.barrier))
     f.bump(arrived, f.popcount(k.lanes))
+    watch.at_barrier(k, k.lanes, site.barrier, watch.ARRIVE)
     f.jump("dispatch")
 
 
@@ -106,8 +109,11 @@ def result(k: KernelWriter, block: Block, site: BarrierSite) -> None:
     k.write(block.closing.operands[0], answer)
 
 
-def release(module: Module, layout: WarpLayout, barriers: list[BarrierSite]) -> None:
-    """Open every barrier of a block that has all its threads; returns a fault kind or 0."""
+def release(
+    module: Module, layout: WarpLayout, barriers: list[BarrierSite], watched: bool = False
+) -> None:
+    """Open every barrier of a block that has all its threads; returns a fault kind or 0.
+    ``watched``: the watcher is told which warps continue."""
     parameters = [(PTR, "context"), (PTR, "slot"), (I64, "index")]
     f = Function("sim_release", I64, parameters, module, "nounwind")
     context, slot = Fields(f, f.parameters[0]), Fields(f, f.parameters[1])
@@ -129,7 +135,7 @@ def release(module: Module, layout: WarpLayout, barriers: list[BarrierSite]) -> 
                 slot.set(field + barrier, 0)
             with f.counted(warps) as number:
                 at = f.element(context.get(Context.WARPS), stride, f.add(first, number))
-                _resume(f, context, at, layout, sites)
+                _resume(f, context, at, layout, sites, watched)
     f.ret(const(I64, 0))
 
 
@@ -169,7 +175,12 @@ def _check_skipped(
 
 
 def _resume(
-    f: Function, context: Fields, at: Value, layout: WarpLayout, sites: list[BarrierSite]
+    f: Function,
+    context: Fields,
+    at: Value,
+    layout: WarpLayout,
+    sites: list[BarrierSite],
+    watched: bool,
 ) -> None:
     """Let a warp's waiting lanes continue behind the barrier."""
     warp = Fields(f, at)
@@ -197,3 +208,5 @@ def _resume(
         waiting = f.and_(warp.get(Warp.WAITING), f.not_(f.resize(going, 64)))
         warp.set(Warp.WAITING, waiting)
         warp.set(Warp.STATE, State.READY)
+        if watched:
+            watch.call_barrier(f, context.record, at, going, sites[0].barrier, watch.RESUME)

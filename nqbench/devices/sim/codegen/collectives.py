@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nqbench.devices.sim.codegen import barriers
+from nqbench.devices.sim.codegen import barriers, watch
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, kinds
 from nqbench.devices.sim.ir import I32, LANES, V32, Value, const, lanes_of
 from nqbench.devices.sim.layout import CACHE_LINE, Fault
@@ -43,6 +43,21 @@ def _groups(k: KernelWriter, i: Instruction) -> Iterator[tuple[Value, Value]]:
     yield group, f.as_lanes(group)
     f.jump(head)
     f.label(after)
+
+
+def _tell(k: KernelWriter, i: Instruction, how: int) -> None:
+    """Tell the watcher which lanes meet."""
+    if k.watched:
+        with _groups(k, i) as (group, _):
+            watch.at_barrier(k, group, 0, how)
+
+
+def _converging(handler: Handler) -> Handler:
+    def handle(k: KernelWriter, i: Instruction) -> None:
+        _tell(k, i, watch.CONVERGE)
+        handler(k, i)
+
+    return handle
 
 
 def _keep(k: KernelWriter, slot: Value, lanes: Value, value: Value) -> None:
@@ -176,6 +191,8 @@ def warp_barrier(k: KernelWriter, i: Instruction) -> None:
     """``bar.warp.sync``: meeting was all there is to do. ``bar.arrive`` waits for nobody."""
     if "arrive" in i.modifiers:
         barriers.arrive(k, i)
+    else:
+        _tell(k, i, watch.MEET)
 
 
 def elect(k: KernelWriter, i: Instruction) -> None:
@@ -189,7 +206,7 @@ def elect(k: KernelWriter, i: Instruction) -> None:
 
 
 COLLECTIVES: dict[str, Handler] = {
-    "vote": vote, "shfl": shuffle, "match": match, "redux": reduce, "activemask": active_mask,
-    "elect": elect,
+    "vote": _converging(vote), "shfl": _converging(shuffle), "match": _converging(match),
+    "redux": _converging(reduce), "elect": _converging(elect), "activemask": active_mask,
     "bar": warp_barrier, "barrier": warp_barrier,
 }  # fmt: skip

@@ -6,7 +6,7 @@ not found out.
 
 from __future__ import annotations
 
-from nqbench.devices.sim.codegen import reach
+from nqbench.devices.sim.codegen import reach, watch
 from nqbench.devices.sim.codegen.memory import address_of, fetch, fetched, is_sink, stored
 from nqbench.devices.sim.codegen.reach import Places, Span, check_written, mark_written
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, kinds
@@ -40,7 +40,11 @@ def copy(k: KernelWriter, i: Instruction) -> None:
     for slot in slots:
         f.store(const(V32, 0), slot, CACHE_LINE)
     site = k.site(i, "global")
-    with f.when(f.nonzero(f.as_bits(reads))), k.only(reads):
+    with (
+        f.when(f.nonzero(f.as_bits(reads))),
+        k.only(reads),
+        watch.watched(k, i, "global", source, span, watch.LOAD),
+    ):
         k.count(site, k.lanes)
         found = reach.global_(k, i, source, span, site)
         for e, slot in enumerate(slots):
@@ -49,8 +53,10 @@ def copy(k: KernelWriter, i: Instruction) -> None:
     place = k.site(i, "shared")
     k.count(place, k.lanes)
     target = address_of(k, i.operands[0])
-    at = reach.shared(k, i, target, span, place)
-    stored(k, "shared", at, span, [f.load(V32, slot, CACHE_LINE) for slot in slots])
+    values = [f.load(V32, slot, CACHE_LINE) for slot in slots]
+    with watch.watched(k, i, "shared", target, span, watch.STORE, values):
+        at = reach.shared(k, i, target, span, place)
+        stored(k, "shared", at, span, values)
 
 
 BULK = {"async", "bulk", "global", "mbarrier::complete_tx::bytes"}

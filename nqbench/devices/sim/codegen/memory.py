@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nqbench.devices.sim.cfg import Block
-from nqbench.devices.sim.codegen import halves, reach
+from nqbench.devices.sim.codegen import halves, reach, watch
 from nqbench.devices.sim.codegen.reach import (
     Places,
     Span,
@@ -137,7 +137,8 @@ def load(k: KernelWriter, i: Instruction) -> None:
         k.f.store(const(type_, 0), slot, CACHE_LINE)
     with visits(k, i, address_of(k, i.operands[1])) as spaces:
         for space, active, address in spaces:
-            with visiting(k, i, active):
+            what = watch.load_of(i, space)
+            with visiting(k, i, active), watch.watched(k, i, space, address, span, what):
                 if k.outlines and space in OUTLINED:
                     values = _called(k, i, space, address, span, [])
                 else:
@@ -162,7 +163,8 @@ def store(k: KernelWriter, i: Instruction) -> None:
     values = [k.read(item, kind.bits, kind.name) for item in items]
     with visits(k, i, address_of(k, i.operands[0])) as spaces:
         for space, active, address in spaces:
-            with visiting(k, i, active):
+            what = watch.store_of(i, space)
+            with visiting(k, i, active), watch.watched(k, i, space, address, span, what, values):
                 if k.outlines and space in OUTLINED:
                     _called(k, i, space, address, span, values)
                 else:
@@ -250,6 +252,7 @@ def _function(k: KernelWriter, i: Instruction, space: str, span: Span, *, stores
         where=where, counters=counters,
     )  # fmt: skip
     inner.lanes, inner.active = lanes, f.as_lanes(lanes)
+    inner.watched = k.watched
     site = Site(0, i, 0, space)
     at = (
         reach.shared(inner, i, addresses, span, site)
@@ -381,7 +384,8 @@ def atomic(k: KernelWriter, i: Instruction) -> None:
             if space == "local":
                 k.fault_if(Fault.SPACE, k.f.as_bits(active), i, address)
                 continue
-            with visiting(k, i, active):
+            what = watch.EXCHANGE if operation == "exch" else watch.ATOMIC
+            with visiting(k, i, active), watch.watched(k, i, space, address, span, what):
                 found = places(k, i, space, address, span, broadcast=False)
                 if space == "shared":
                     check_written(

@@ -259,7 +259,7 @@ UNWRITTEN_WORD = int.from_bytes(bytes([UNWRITTEN_BYTE] * WORD), "little")
 def check_defined(k: KernelWriter, i: Instruction, address: Value, values: list[Value]) -> None:
     """Stop if a lane read global memory as it was before anything was written there."""
     f = k.f
-    if values[0].type not in (V32, V64):
+    if k.watched or values[0].type not in (V32, V64):
         return  # single bytes can have any value
     bits = f.as_bits(_suspicious(k, values, UNDEFINED_WORD))
     with f.when(f.nonzero(bits), likely=False):
@@ -299,6 +299,8 @@ def check_written(
     k: KernelWriter, i: Instruction, found: Places, span: Span, values: list[Value]
 ) -> None:
     """Stop if a lane read shared memory that nothing was ever stored to."""
+    if k.watched:
+        return  # the watcher has seen the access already
     suspects = k.lanes if k.exact_shadow else k.f.as_bits(_suspicious(k, values))
     f = k.f
     assert found.offset is not None
@@ -383,6 +385,8 @@ def _each_shadow(f: Function) -> Iterator[tuple[Value, Value]]:
 
 def note_written(k: KernelWriter, found: Places, span: Span, values: list[Value]) -> None:
     """Tell the shadow about a store to shared memory (only of the pattern, unless exact)."""
+    if k.watched:
+        return
     lanes = k.lanes if k.exact_shadow else k.f.as_bits(_suspicious(k, values))
     with k.f.when(k.f.nonzero(lanes), likely=False if not k.exact_shadow else None):
         mark_written(k, found, span, lanes)

@@ -111,6 +111,8 @@ class KernelWriter:
     narrowed: bool = False
     undefined: bool = False
     """Whether reads from buffers that start undefined are faults."""
+    watched: bool = False
+    """Whether accesses and barriers call the watcher (the checked mode)."""
     outlines: bool = False
     """Whether accesses are calls of functions: for kernels with so many that the code would take
     long to compile."""

@@ -1,0 +1,547 @@
+"""What the checked mode does at each access and barrier: compiled by numba, called by the kernel.
+
+A *cell* stands for a word of memory (a byte, where the kernel accesses parts of words). It holds
+the last writer and two readers: thread, what its clocks said, instruction, time. Two accesses are
+ordered if a barrier lies between them that both threads took part in:
+
+- warps have vector clocks, joined at barriers of the block (``ARRIVE``, ``RESUME``);
+- lanes of a warp have vector clocks, joined at ``__syncwarp`` (``MEET``). Votes and shuffles are no
+  memory barriers, but what a lane read before one it has read: a second set of clocks, for readers,
+  is joined at these too (``CONVERGE``);
+- threads that used the same atomic variable one after the other are ordered by it, as in a lock;
+- the blocks of a cooperative launch are ordered by grid sync.
+
+Importing this module imports numba (half a second).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, Final, ParamSpec, TypeVar, cast
+
+import numba
+from llvmlite import ir
+
+from nqbench.devices.sim.codegen.watch import (
+    ARRIVE,
+    ATOMIC,
+    LOAD,
+    MEET,
+    SPACES,
+    STORE,
+    STRONG_LOAD,
+    STRONG_STORE,
+)
+from nqbench.devices.sim.layout import GLOBAL_BASE, PAGE_BITS, Context, Warp
+
+
+class Field(IntEnum):
+    """The header of the watcher's state: 64-bit numbers, most of them addresses of arrays."""
+
+    FIRST = 0  # number of the launch's first thread
+    THREADS = 1  # per block
+    WARPS = 2  # per block
+    SLOTS = 3
+    CELLS = 4  # of shared memory, slot by slot
+    CELLS_PER_SLOT = 5
+    GLOBAL_CELLS = 6
+    KNOWN = 7  # bytes of shared memory that were written, slot by slot
+    GLOBAL_KNOWN = 8
+    LOCAL_KNOWN = 9
+    LOCAL_BYTES = 10
+    STACK_LOW = 11  # the simulator's own call stack in local memory
+    STACK_HIGH = 12
+    OWNERS = 13  # first thread of the block in each slot
+    EPOCHS = 14  # slot, warp, warp
+    JOINS = 15  # slot, barrier, warp
+    LANES = 16  # slot, warp, writers or readers, lane, lane
+    GRID_SYNCS = 17  # slot
+    GRID_LOW = 18
+    GRID_HIGH = 19
+    RINGS = 20  # thread, (place, time) of its last atomics
+    TIME = 21
+    SHARED_SHIFT = 22  # bytes of a cell, as a power of two
+    GLOBAL_SHIFT = 23
+    DEPENDS = 24  # instruction, instruction: whether what one stores comes from what one loads
+    INSTRUCTIONS = 25
+    FOUND = 26  # rows of ``Found``
+    FOUND_COUNT = 27
+    END = 28
+
+
+class Found(IntEnum):
+    """A row of what was found: one for each kind and pair of instructions."""
+
+    KIND = 0
+    WHERE = 1
+    OTHER_WHERE = 2
+    COUNT = 3
+    ADDRESS = 4
+    THREAD = 5
+    OTHER = 6
+    OLD = 7
+    NEW = 8
+    SIZE = 9
+    SPACE = 10
+    END = 11
+
+
+class Kind(IntEnum):
+    """What can be found."""
+
+    OUT_OF_BOUNDS = 1
+    MISALIGNED = 2
+    UNINITIALISED = 3
+    WRITE_WRITE = 4
+    READ_AFTER_WRITE = 5
+    WRITE_AFTER_READ = 6
+    LOST_UPDATE = 7
+
+
+SHARED, LOCAL, GLOBAL = range(len(SPACES))
+MAX_FOUND: Final = 512
+NOBODY: Final = -1
+ROLE: Final = 5  # numbers about each thread of a cell
+THREAD, EPOCH, LANE, WHERE, WHEN = range(ROLE)
+WRITER, READER, OTHER_READER = 0, ROLE, 2 * ROLE
+SAME: Final = 3 * ROLE  # several lanes of the writer's warp wrote the same value
+CELL: Final = 16  # 32-bit numbers
+RING: Final = 8
+ENDLESS: Final = 1 << 40  # accesses are checked, arrays are not
+BARRIERS: Final = 16
+GRID_SHIFT: Final = 24
+LOCKS_OF_SHARED: Final = 1 << 50
+
+C_SHARED_BYTES: Final = int(Context.SHARED_BYTES)
+C_GRID_X, C_GRID_Y = int(Context.GRID_X), int(Context.GRID_Y)
+C_SLOTS, C_SLOT_STRIDE = int(Context.SLOTS), int(Context.SLOT_STRIDE)
+C_PAGES, C_LOW, C_HIGH = int(Context.PAGES), int(Context.PAGE_LOW), int(Context.PAGE_HIGH)
+W_INDEX, W_SLOT = int(Warp.INDEX), int(Warp.SLOT)
+W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
+(FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
+ LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, GRID_SYNCS,
+ GRID_LOW, GRID_HIGH, RINGS, TIME, SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND,
+ FOUND_COUNT) = (int(field) for field in Field if field is not Field.END)  # fmt: skip
+FOUND_END: Final = int(Found.END)
+(K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST) = (int(kind) for kind in Kind)
+
+nb: Any = numba
+types: Any = numba.types
+carray: Any = nb.carray
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile for the entry points below, which are cached on disk."""
+    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True}
+    return cast(Callable[P, R], nb.njit(**options, no_cfunc_wrapper=True)(function))
+
+
+def entry(*types_: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A function that generated code calls; the first type is that of the result."""
+    made: Callable[[Callable[..., Any]], Any] = nb.cfunc(types_[0](*types_[1:]), cache=True)
+    return made
+
+
+def _to_pointer(_context: Any, _number: Any) -> Any:
+    """An address as a pointer."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), generate
+
+
+_pointer: Any = nb.extending.intrinsic(_to_pointer)
+
+
+@compiled
+def _fill(array: Any, count: int, value: int) -> None:
+    for i in range(count):
+        array[i] = value
+
+
+@compiled
+def _longs(h: Any, field: int, start: int = 0) -> Any:
+    return carray(_pointer(h[field] + 8 * start), ENDLESS, nb.int64)
+
+
+@compiled
+def _ints(h: Any, field: int, start: int = 0) -> Any:
+    return carray(_pointer(h[field] + 4 * start), ENDLESS, nb.int32)
+
+
+@compiled
+def _bytes(h: Any, field: int, start: int = 0) -> Any:
+    return carray(_pointer(h[field] + start), ENDLESS, nb.uint8)
+
+
+@compiled
+def _slot(h: Any, c: Any, w: Any) -> Any:
+    """The warp's slot; a new block in it starts with fresh clocks and memory."""
+    slot = (w[W_SLOT] - c[C_SLOTS]) // c[C_SLOT_STRIDE]
+    block = w[W_X] + c[C_GRID_X] * (w[W_Y] + c[C_GRID_Y] * w[W_Z])
+    first = h[FIRST] + block * h[THREADS]
+    owners = _longs(h, OWNERS)
+    if owners[slot] != first:
+        owners[slot] = first
+        warps = h[WARPS]
+        epochs = _ints(h, EPOCHS, slot * warps * warps)
+        _fill(epochs, warps * warps, 0)
+        for warp in range(warps):
+            epochs[warp * warps + warp] = 1
+        _fill(_ints(h, JOINS, slot * BARRIERS * warps), BARRIERS * warps, 0)
+        lanes = _ints(h, LANES, slot * warps * 2048)
+        _fill(lanes, warps * 2048, 0)
+        for matrix in range(2 * warps):
+            for lane in range(32):
+                lanes[matrix * 1024 + 33 * lane] = 1
+        nbytes = c[C_SHARED_BYTES]
+        _fill(_bytes(h, KNOWN, slot * nbytes), nbytes, 0)
+        nbytes = warps * 32 * h[LOCAL_BYTES]
+        _fill(_bytes(h, LOCAL_KNOWN, slot * nbytes), nbytes, 0)
+        _longs(h, GRID_SYNCS)[slot] = 0
+    return slot
+
+
+@compiled
+def _report(
+    h: Any, kind: int, where: int, other_where: int, address: int, thread: int, other: int,
+    old: int, new: int, size: int, space: int,
+) -> None:  # fmt: skip
+    rows = _longs(h, FOUND)
+    count = h[FOUND_COUNT]
+    for row in range(count):
+        at = row * FOUND_END
+        if rows[at] == kind and rows[at + 1] == where and rows[at + 2] == other_where:
+            rows[at + 3] += 1
+            return
+    if count == MAX_FOUND:
+        return
+    h[FOUND_COUNT] = count + 1
+    at = count * FOUND_END
+    rows[at], rows[at + 1], rows[at + 2], rows[at + 3] = kind, where, other_where, 1
+    first = h[FIRST]
+    rows[at + 4], rows[at + 5] = address, thread - first
+    rows[at + 6] = other - first if other != NOBODY else NOBODY
+    rows[at + 7], rows[at + 8], rows[at + 9], rows[at + 10] = old, new, size, space
+
+
+@compiled
+def _number(memory: Any, at: int, size: int) -> int:
+    value = 0
+    for byte in range(min(size, 8)):
+        value |= nb.int64(memory[at + byte]) << (8 * byte)
+    return value
+
+
+@compiled
+def _by_atomics(h: Any, other: int, when: int, thread: int) -> bool:
+    """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later."""
+    rings = _longs(h, RINGS)
+    a = (other - h[FIRST]) * 2 * RING
+    b = (thread - h[FIRST]) * 2 * RING
+    for i in range(RING):
+        if rings[a + 2 * i + 1] <= when:
+            continue
+        for j in range(RING):
+            if rings[b + 2 * j] == rings[a + 2 * i] and rings[b + 2 * j + 1] > rings[a + 2 * i + 1]:
+                return True
+    return False
+
+
+@compiled
+def _ordered(h: Any, cells: Any, at: int, thread: int, slot: int, space: int) -> bool:
+    """Whether the access that ``at`` describes certainly happened before ``thread``'s now."""
+    other = cells[at + THREAD]
+    if other < h[FIRST] or other == thread:
+        return True
+    owner = _longs(h, OWNERS)[slot]
+    t = thread - owner
+    o = other - owner
+    epoch = cells[at + EPOCH] & ((1 << GRID_SHIFT) - 1)
+    if 0 <= o < h[THREADS]:
+        warps = h[WARPS]
+        epochs = _ints(h, EPOCHS, slot * warps * warps)
+        wt, wo = t >> 5, o >> 5
+        if wt != wo:
+            if epochs[wt * warps + wo] >= epoch:
+                return True
+        else:
+            if epochs[wt * warps + wt] > epoch:
+                return True
+            matrix = 2 * (slot * warps + wt) + (at % CELL != WRITER)
+            lanes = _ints(h, LANES, matrix * 1024)
+            if lanes[(t & 31) * 32 + (o & 31)] >= cells[at + LANE]:
+                return True
+    elif space == SHARED:
+        return True  # of the block that was in the slot before
+    elif _longs(h, GRID_SYNCS)[slot] > cells[at + EPOCH] >> GRID_SHIFT:
+        return True
+    return _by_atomics(h, other, cells[at + WHEN], thread)
+
+
+@compiled
+def _note(h: Any, cells: Any, at: int, thread: int, slot: int, where: int) -> None:
+    """Write a thread and its clocks into a cell."""
+    warps = h[WARPS]
+    t = thread - _longs(h, OWNERS)[slot]
+    warp = t >> 5
+    epochs = _ints(h, EPOCHS, slot * warps * warps)
+    matrix = 2 * (slot * warps + warp) + (at % CELL != WRITER)
+    lanes = _ints(h, LANES, matrix * 1024)
+    grid = _longs(h, GRID_SYNCS)[slot]
+    cells[at + THREAD] = thread
+    cells[at + EPOCH] = epochs[warp * warps + warp] | (grid << GRID_SHIFT)
+    cells[at + LANE] = lanes[33 * (t & 31)]
+    cells[at + WHERE] = where
+    cells[at + WHEN] = h[TIME]
+
+
+@compiled
+def _remember_atomic(h: Any, thread: int, place: int, repeats: bool) -> None:
+    rings = _longs(h, RINGS)
+    at = (thread - h[FIRST]) * 2 * RING
+    newest = 0
+    oldest = 0
+    for i in range(RING):
+        if rings[at + 2 * i + 1] > rings[at + 2 * newest + 1]:
+            newest = i
+        if rings[at + 2 * i + 1] < rings[at + 2 * oldest + 1]:
+            oldest = i
+    if repeats and rings[at + 2 * newest] == place:
+        oldest = newest  # a loop that waits must not push out the rest
+    rings[at + 2 * oldest], rings[at + 2 * oldest + 1] = place, h[TIME]
+
+
+@compiled
+def _read(
+    h: Any, cells: Any, at: int, thread: int, slot: int, where: int, strong: bool, space: int,
+    address: int, value: int, size: int,
+) -> None:  # fmt: skip
+    if space == SHARED and not _ordered(h, cells, at + WRITER, thread, slot, space):
+        other = cells[at + THREAD]
+        both = strong and cells[at + WHERE] & 1
+        together = cells[at + SAME] and (other - h[FIRST]) >> 5 == (thread - h[FIRST]) >> 5
+        if not both and not together:
+            _report(h, K_RAW, where, cells[at + WHERE] >> 1, address, thread, other, 0, value, size,
+                    space)  # fmt: skip
+    place = at + OTHER_READER
+    if _ordered(h, cells, at + READER, thread, slot, space):
+        place = at + READER
+    _note(h, cells, place, thread, slot, where * 2 + strong)
+
+
+@compiled
+def _written(
+    h: Any, cells: Any, at: int, thread: int, slot: int, where: int, strong: bool, silent: bool,
+    space: int, address: int, old: int, new: int, size: int,
+) -> None:  # fmt: skip
+    other = cells[at + THREAD]
+    unordered = not _ordered(h, cells, at + WRITER, thread, slot, space)
+    depends = _bytes(h, DEPENDS, where * h[INSTRUCTIONS])
+    if unordered and not (strong and cells[at + WHERE] & 1):
+        same = silent
+        if silent and space == GLOBAL:  # all add 1 to the same old value, and store the same
+            for place in (at + READER, at + OTHER_READER):
+                if cells[place] >= h[FIRST] and depends[cells[place + WHERE] >> 1]:
+                    same = False
+        if not same:
+            kind = K_LOST if space == GLOBAL else K_WW
+            _report(h, kind, where, cells[at + WHERE] >> 1, address, thread, other, old, new, size,
+                    space)  # fmt: skip
+    if space == SHARED and not silent:
+        for place in (at + READER, at + OTHER_READER):
+            both = strong and cells[place + WHERE] & 1
+            if both or _ordered(h, cells, place, thread, slot, space):
+                continue
+            _report(h, K_WAR, where, cells[place + WHERE] >> 1, address, thread, cells[place],
+                    old, new, size, space)  # fmt: skip
+    if silent and unordered:
+        if (other - h[FIRST]) >> 5 == (thread - h[FIRST]) >> 5:
+            cells[at + SAME] = 1
+        return
+    _note(h, cells, at + WRITER, thread, slot, where * 2 + strong)
+    cells[at + SAME] = 0
+
+
+@compiled
+def _in_bounds(h: Any, c: Any, space: int, address: int, nbytes: int) -> Any:
+    if space == SHARED:
+        return 0 <= address <= c[C_SHARED_BYTES] - nbytes
+    if space == LOCAL:
+        return 0 <= address <= h[LOCAL_BYTES] - nbytes
+    inside = address - GLOBAL_BASE
+    page = inside >> PAGE_BITS
+    if page < 0 or page >= c[C_PAGES]:
+        return False
+    return _longs(c, C_LOW, page)[0] <= inside <= _longs(c, C_HIGH, page)[0] - nbytes
+
+
+@compiled
+def _uninitialised(known: Any, at: int, size: int, lenient: bool) -> bool:
+    """Whether bytes of an element were never written; lenient: all of them, because the copy of a
+    struct reads the holes between its members."""
+    missing = 0
+    for byte in range(size):
+        missing += known[at + byte] == 0
+    return missing == size if lenient else missing > 0
+
+
+@compiled
+def _lane(
+    h: Any, c: Any, slot: int, thread: int, memory: Any, base: int, address: int, values: Any,
+    lane: int, where: int, size: int, count: int, space: int, what: int,
+) -> None:  # fmt: skip
+    """One lane's access, inside its memory. Stores are done here already, so that the next lane
+    sees them."""
+    nbytes = size * count
+    offset = address - base
+    if space == SHARED:
+        known = _bytes(h, KNOWN, slot * c[C_SHARED_BYTES])
+    elif space == LOCAL:
+        owner = _longs(h, OWNERS)[slot]
+        place = slot * h[WARPS] * 32 + thread - owner
+        known = _bytes(h, LOCAL_KNOWN, place * h[LOCAL_BYTES])
+    else:
+        known = _bytes(h, GLOBAL_KNOWN)
+    if what in (LOAD, STRONG_LOAD, ATOMIC):
+        for e in range(count):
+            if _uninitialised(known, offset + e * size, size, space == LOCAL):
+                own = space == LOCAL and h[STACK_LOW] <= offset < h[STACK_HIGH]
+                if not own:
+                    _report(h, K_INIT, where, NOBODY, address + e * size, thread, NOBODY, 0, 0,
+                            size, space)  # fmt: skip
+    if what not in (LOAD, STRONG_LOAD):
+        for byte in range(nbytes):
+            known[offset + byte] = 1
+    if space == LOCAL:
+        return
+    shift = h[SHARED_SHIFT] if space == SHARED else h[GLOBAL_SHIFT]
+    cells = _ints(h, CELLS if space == SHARED else GLOBAL_CELLS)
+    start = slot * h[CELLS_PER_SLOT] * CELL if space == SHARED else 0
+    strong = what >= STRONG_LOAD
+    if strong:
+        place = address if space == GLOBAL else LOCKS_OF_SHARED + slot * (1 << 20) + address
+        _remember_atomic(h, thread, place, what == STRONG_LOAD)
+        if space == GLOBAL and what >= ATOMIC and h[GRID_LOW] <= offset < h[GRID_HIGH]:
+            _longs(h, GRID_SYNCS)[slot] += 1
+    step = max(1 << shift, 1)
+    for e in range(count):
+        old = _number(memory, offset + e * size, size)
+        new = old
+        has_values = what in (STORE, STRONG_STORE)
+        if has_values:
+            new = _number(values, (e * 32 + lane) * size, size)
+        for part in range(0, size, step):
+            at = start + ((offset + e * size + part) >> shift) * CELL
+            if what in (LOAD, STRONG_LOAD):
+                _read(h, cells, at, thread, slot, where, strong, space, address + e * size, old,
+                      size)  # fmt: skip
+            else:
+                silent = has_values
+                if has_values:
+                    for byte in range(part, min(part + step, size)):
+                        given = values[(e * 32 + lane) * size + byte]
+                        silent = silent and memory[offset + e * size + byte] == given
+                _written(h, cells, at, thread, slot, where, strong, silent, space,
+                         address + e * size, old, new, size)  # fmt: skip
+        if has_values:
+            for byte in range(size):
+                memory[offset + e * size + byte] = values[(e * 32 + lane) * size + byte]
+
+
+@compiled
+def _access(
+    state_p: Any, context_p: Any, warp_p: Any, memory_p: Any, values_p: Any, addresses_p: Any,
+    lanes: int, where: int, size: int, count: int, space: int, what: int,
+) -> int:  # fmt: skip
+    h, c = carray(state_p, 32), carray(context_p, 64)
+    w = carray(warp_p, 16)
+    slot = _slot(h, c, w)
+    h[TIME] += 1
+    addresses, memory, values = (
+        carray(addresses_p, 32),
+        carray(memory_p, ENDLESS),
+        carray(values_p, ENDLESS),
+    )
+    first = _longs(h, OWNERS)[slot] + 32 * w[W_INDEX]
+    base = GLOBAL_BASE if space == GLOBAL else 0
+    good = 0
+    for lane in range(32):
+        if not lanes >> lane & 1:
+            continue
+        address, thread = addresses[lane], first + lane
+        nbytes = size * count
+        if not _in_bounds(h, c, space, address, nbytes):
+            _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
+        elif address % nbytes:
+            _report(h, K_ALIGN, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
+        else:
+            good |= 1 << lane
+            _lane(h, c, slot, thread, memory, base, address, values, lane, where, size, count,
+                  space, what)  # fmt: skip
+    return good
+
+
+@compiled
+def _join(clocks: Any, lanes: int) -> None:
+    """These lanes now know what each of them knew."""
+    for of in range(32):
+        latest = 0
+        for lane in range(32):
+            if lanes >> lane & 1:
+                latest = max(latest, clocks[lane * 32 + of])
+        for lane in range(32):
+            if lanes >> lane & 1:
+                clocks[lane * 32 + of] = latest
+    for lane in range(32):
+        if lanes >> lane & 1:
+            clocks[33 * lane] += 1
+
+
+@compiled
+def _barrier(state_p: Any, context_p: Any, warp_p: Any, lanes: int, number: int, how: int) -> None:
+    h, c, w = carray(state_p, 32), carray(context_p, 64), carray(warp_p, 16)
+    slot = _slot(h, c, w)
+    warps, warp = h[WARPS], w[W_INDEX]
+    if how >= MEET:
+        matrix = 2 * (slot * warps + warp)
+        if how == MEET:
+            _join(_ints(h, LANES, matrix * 1024), lanes)
+        _join(_ints(h, LANES, (matrix + 1) * 1024), lanes)
+        return
+    epochs = _ints(h, EPOCHS, (slot * warps + warp) * warps)
+    joins = _ints(h, JOINS, (slot * BARRIERS + number) * warps)
+    if how == ARRIVE:
+        for other in range(warps):
+            joins[other] = max(joins[other], epochs[other])
+    else:
+        for other in range(warps):
+            epochs[other] = max(joins[other], epochs[other])
+        epochs[warp] += 1
+
+
+_long: Any = types.CPointer(types.int64)
+_byte: Any = types.CPointer(types.uint8)
+_i64, _u32 = types.int64, types.uint32
+
+
+@entry(_u32, _long, _long, _long, _byte, _byte, _long, _u32, _i64, _i64, _i64, _i64, _i64)
+def access(
+    state: Any, context: Any, warp: Any, memory: Any, values: Any, addresses: Any, lanes: Any,
+    where: Any, size: Any, count: Any, space: Any, what: Any,
+) -> Any:  # fmt: skip
+    """An access by ``lanes``; gives those of them that are inside memory and aligned."""
+    return _access(
+        state, context, warp, memory, values, addresses, nb.int64(lanes), where, size, count,
+        space, what,
+    )  # fmt: skip
+
+
+@entry(types.void, _long, _long, _long, _u32, _i64, _i64)
+def barrier(state: Any, context: Any, warp: Any, lanes: Any, number: Any, how: Any) -> None:
+    """``how`` says what happens at barrier ``number``: one of ``codegen.watch``'s four."""
+    _barrier(state, context, warp, nb.int64(lanes), number, how)
