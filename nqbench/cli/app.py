@@ -20,6 +20,7 @@ import typer
 
 from nqbench.cli.boards import boards
 from nqbench.cli.bottleneck import bottleneck
+from nqbench.cli.check import check
 from nqbench.cli.claims import claims
 from nqbench.cli.compare import compare
 from nqbench.cli.count import count
@@ -51,7 +52,7 @@ from nqbench.errors import (
 from nqbench.system.suggest import shown
 
 COMMANDS: Final = (
-    *(init, run, report, reproduce, claims, effects, compare, count, static),
+    *(init, run, report, reproduce, claims, effects, compare, count, static, check),
     *(kernels, devices, doctor, schema, worker),
     *(bottleneck, roofline, scale, boards, selftest, import_, export),
 )

@@ -8,7 +8,7 @@ test device). Nothing heavy is imported before a device of that kind is asked fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nqbench.devices.base import Device
 from nqbench.devices.models import (
@@ -25,6 +25,9 @@ from nqbench.devices.models import (
 from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts
 from nqbench.system.suggest import nearest, suggestion
+
+if TYPE_CHECKING:
+    from nqbench.devices.sim import SimDevice
 
 KINDS: Final = ("auto", "cuda", "sim", "cpu", "fake")
 
@@ -91,10 +94,7 @@ def open_device(spec: str) -> Device:
 
         return CudaDevice(_index(rest))
     if kind == "sim":
-        from nqbench.devices.sim import SimDevice
-
-        model, order, modes = _model_and_modes(rest)
-        return SimDevice(model, order=order, modes=modes)
+        return open_simulator(spec)
     if kind == "cpu":
         from nqbench.devices.cpu import CpuDevice
 
@@ -102,6 +102,19 @@ def open_device(spec: str) -> Device:
     from nqbench.devices.fake.device import FakeDevice
 
     return FakeDevice.from_spec(f"{kind}:{rest}" if rest else kind)
+
+
+def open_simulator(spec: str, *, checked: bool = False) -> SimDevice:
+    """Open a simulated GPU, in its checked mode if asked. Raises ``DeviceUnavailable``."""
+    from nqbench.devices.sim import SimDevice
+
+    kind, rest = _split(choose_device(spec).spec)
+    if kind != "sim":
+        raise DeviceUnavailable(
+            f"device {spec!r} is no simulator; use --device sim:MODEL, for example sim:mini"
+        )
+    model, order, modes = _model_and_modes(rest)
+    return SimDevice(model, order=order, modes=modes, checked=checked)
 
 
 def facts_for(spec: str) -> DeviceFacts:

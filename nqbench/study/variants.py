@@ -111,7 +111,7 @@ def variants_study(
         raise StudyError("the size is an option: write --n")
     if wrong := [size for size in sizes if size < 1]:
         raise StudyError(f"--n {wrong[0]}: a size is a whole number from 1")
-    levels = dict(_level(word, systems) for word in words if "=" in word)
+    levels = dict(level_of(word, systems) for word in words if "=" in word)
     return VariantsStudy(tuple(systems), tuple(sizes), levels, measure or Measure())
 
 
@@ -127,7 +127,7 @@ def _proposed(name: str, workload: Workload, facts: DeviceFacts) -> tuple[int, .
     return (sizes[facts.kind],)
 
 
-def _level(word: str, systems: Sequence[tuple[str, Workload]]) -> tuple[str, Level]:
+def level_of(word: str, systems: Sequence[tuple[str, Workload]]) -> tuple[str, Level]:
     """``factor=level`` as a study has it. Raises ``StudyError`` unless all workloads take it."""
     name, _, text = word.partition("=")
     per_sm = _PER_SM.fullmatch(text)

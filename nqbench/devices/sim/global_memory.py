@@ -18,6 +18,9 @@ MAX_MEMORY: Final = 1 << 31
 """Simulated global memory in bytes: sector numbers must fit the counters' 26 bits."""
 
 
+NEAR: Final = 1 << 16
+"""Bytes: an address this close to a buffer is described by it."""
+
 GRID_SYNC: Final = Buffer("(grid sync)", "uint32", 16, zero=True)
 """What the blocks of a cooperative launch wait by."""
 
@@ -95,6 +98,20 @@ class GlobalMemory:
     def spans(self) -> list[Span]:
         """Everything in memory: the kernel's own variables, then the buffers."""
         return [*self._module_spans, *self.by_name.values()]
+
+    def near(self, address: int) -> str:
+        """``8 bytes beyond the end of buffer 'jobs' of 96 bytes``; empty if no buffer is near."""
+        offset = address - GLOBAL_BASE
+        for span in self.spans:
+            size = span.high - span.low
+            if span.low <= offset < span.high:
+                return f"byte {offset - span.low} of buffer {span.name!r} of {size} bytes"
+            if 0 <= offset - span.high < NEAR:
+                beyond = offset - span.high
+                return f"{beyond} bytes beyond the end of buffer {span.name!r} of {size} bytes"
+            if 0 < span.low - offset < NEAR // 2:
+                return f"{span.low - offset} bytes before buffer {span.name!r} of {size} bytes"
+        return ""
 
     def _open(self, span: Span) -> None:
         covered = _covered(span)

@@ -199,6 +199,7 @@ class SimPrepared(Prepared):
         self.plan = plan
         self.code = code = load(simulation, plan, plan.buffers)
         self.geometry = geometry(simulation, plan, code)
+        self._watches: dict[Kernel, Watch] = {}
         before = [load(simulation, k, plan.buffers) for k in (plan.prepare,) if k is not None]
         self.buffers = with_own(plan.buffers, [plan], [code, *before])
         self.memory: GlobalMemory | None = GlobalMemory(code, self.buffers, *before)
@@ -208,7 +209,6 @@ class SimPrepared(Prepared):
             self._prepare(plan.prepare, before[0], addresses)
         self.parameters = parameter_bytes(code, plan.arguments, addresses)
         self.names = access_names(code, plan.arguments)
-        self._watches: list[tuple[Kernel, Watch]] = []
         self.resources: Mapping[str, int | float | str] = {
             "resident_blocks": self.geometry.resident_blocks,
             "warps_per_block": self.geometry.warps,
@@ -220,7 +220,8 @@ class SimPrepared(Prepared):
         memory.renew_module()
         memory.renew(self.buffers)
         run = Run(self.code, memory, self.parameters, self.geometry)
-        self._watches = [] if run.watch is None else [(self.plan, run.watch)]
+        if run.watch is not None:
+            self._watches[self.plan] = run.watch
         outcome = run.go(self.simulation.max_steps, timeout_s)
         check(run, outcome, self.plan.entry, timeout_s, run.steps >= self.simulation.max_steps)
         tally = Tally(run)
@@ -241,13 +242,15 @@ class SimPrepared(Prepared):
         memory.use(code)
         parameters = parameter_bytes(code, kernel.arguments, addresses)
         run = Run(code, memory, parameters, geometry(self.simulation, kernel, code))
+        if run.watch is not None:
+            self._watches[kernel] = run.watch
         outcome = run.go(self.simulation.max_steps, None)
         check(run, outcome, kernel.entry, None, run.steps >= self.simulation.max_steps)
         memory.use(self.code)
 
     def watches(self) -> list[tuple[Kernel, Watch]]:
         """What the checked mode saw in the last launch, by kernel."""
-        return self._watches
+        return list(self._watches.items())
 
     def fetch(self) -> Outputs:
         """Copies of the output buffers."""

@@ -13,6 +13,7 @@ from nqbench.devices.sim.calls import STACK_BYTES
 from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.codegen.writer import WORKSPACE
 from nqbench.devices.sim.engine import WARP_SIZE, Geometry, Run
+from nqbench.devices.sim.global_memory import NEAR
 from nqbench.devices.sim.layout import (
     GLOBAL_BASE,
     LOCAL_WINDOW,
@@ -26,10 +27,6 @@ from nqbench.devices.sim.layout import (
 )
 from nqbench.devices.sim.ptx import Instruction
 from nqbench.errors import KernelFault
-
-NEAR = 1 << 16
-"""Bytes: an address this close to a buffer is described by it."""
-
 
 TEXT = {
     Fault.OUT_OF_BOUNDS: "access outside every buffer",
@@ -60,16 +57,13 @@ def fault(run: Run, entry: str) -> KernelFault:
         lanes = int(run.context[Context.FAULT_LANES])
         return KernelFault(
             f"kernel {entry}: {TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x});"
-            " every lane of a warp must reach the same one"
+            f" every lane of a warp must reach the same one; {_where(_closing(run))}"
         )
     if kind is Fault.SKIPPED:
-        site = run.code.barriers[int(run.context[Context.FAULT_INSTRUCTION])]
-        closing = run.code.blocks[site.block].closing
-        assert closing is not None
         lanes = int(run.context[Context.FAULT_LANES])
         return KernelFault(
             f"kernel {entry}: {TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x}),"
-            f" {_where(closing)}; every thread of the block must reach it, or none"
+            f" {_where(_closing(run))}; every thread of the block must reach it, or none"
         )
     lane = int(run.context[Context.FAULT_LANE])
     instruction = run.code.instructions[int(run.context[Context.FAULT_INSTRUCTION])]
@@ -91,6 +85,14 @@ def fault(run: Run, entry: str) -> KernelFault:
         f"kernel {entry}: {what}{detail}; block {block}, thread {thread}, warp {warp}, lane {lane};"
         f" {_where(instruction)}"
     )
+
+
+def _closing(run: Run) -> Instruction:
+    """The barrier that a fault at a barrier names."""
+    site = run.code.barriers[int(run.context[Context.FAULT_INSTRUCTION])]
+    closing = run.code.blocks[site.block].closing
+    assert closing is not None
+    return closing
 
 
 def _access(run: Run, kind: Fault, instruction: Instruction, address: int) -> tuple[str, str]:
@@ -137,17 +139,9 @@ def _size(instruction: Instruction) -> int:
 
 
 def _nearest(run: Run, address: int) -> str:
-    """`` (8 bytes beyond the end of buffer 'jobs' of 96 bytes)``, or nothing."""
-    offset = address - GLOBAL_BASE
-    for span in run.memory.spans:
-        size = span.high - span.low
-        if span.low <= offset < span.high:
-            return f", byte {offset - span.low} of buffer {span.name!r} of {size} bytes"
-        if 0 <= offset - span.high < NEAR:
-            beyond = offset - span.high
-            return f", {beyond} bytes beyond the end of buffer {span.name!r} of {size} bytes"
-        if 0 < span.low - offset < NEAR // 2:
-            return f", {span.low - offset} bytes before buffer {span.name!r} of {size} bytes"
+    """``, 8 bytes beyond the end of buffer 'jobs' of 96 bytes``, or nothing."""
+    if near := run.memory.near(address):
+        return f", {near}"
     if address in range(SHARED_WINDOW, SHARED_WINDOW + NEAR) or address in range(
         LOCAL_WINDOW, LOCAL_WINDOW + NEAR
     ):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nqbench.devices.sim.attribution import readable
 from nqbench.devices.sim.calls import STACK
-from nqbench.devices.sim.global_memory import GRID_SYNC, GlobalMemory, Shadow
+from nqbench.devices.sim.global_memory import GRID_SYNC, NEAR, GlobalMemory, Shadow
 from nqbench.devices.sim.ir import LANES
 from nqbench.devices.sim.layout import GLOBAL_BASE
 from nqbench.devices.sim.liveness import results, sources
@@ -22,7 +22,7 @@ from nqbench.errors import DeviceError
 
 KINDS: Final = {
     1: "out of bounds", 2: "misaligned", 3: "uninitialised", 4: "race", 5: "race", 6: "race",
-    7: "lost update",
+    7: "lost update", 8: "divergent barrier",
 }  # fmt: skip
 """Names by ``watcher.Kind``."""
 DOES: Final = {
@@ -62,7 +62,8 @@ class Finding:
     ``buffer``   what the address is in; ``element`` of it, of ``dtype``, or what is known instead
     ``values``   before and after a write, or what was read
     ``count``    how often it happened
-    ``message``  the simulator's sentence, where that is all there is
+    ``message``  where an address outside of everything is near to; or the simulator's sentence,
+                 where that is all there is
     """
 
     kind: str
@@ -99,7 +100,7 @@ class Watch:
         assert memory.shadow is not None
         self.code, self.memory, self.grid, self.block = code, memory, grid, block
         self.shadow: Shadow = memory.shadow
-        self.threads = prod(block)
+        self.threads, self.shared_bytes = prod(block), shared_bytes
         warps = -(-self.threads // LANES)
         self.total = prod(grid) * self.threads
         shared_shift, self.global_shift = _shift(code, "shared"), _shift(code, "global")
@@ -118,6 +119,7 @@ class Watch:
             Field.EPOCHS: np.zeros(slots * warps**2, np.int32),
             Field.JOINS: np.zeros(slots * BARRIERS * warps, np.int32),
             Field.LANES: np.zeros(slots * warps * 2 * LANES**2, np.int32),
+            Field.MEETINGS: np.zeros(slots * BARRIERS * 2, np.int64),
             Field.GRID_SYNCS: np.zeros(slots, np.int64),
             Field.RINGS: np.zeros(self.total * RING * 2, np.int64),
             Field.DEPENDS: self.depends,
@@ -175,6 +177,12 @@ class Watch:
         from nqbench.devices.sim.codegen.watch import SPACES
 
         instruction = self.code.instructions[where]
+        other_place = None if other_where < 0 else Place.of(self.code.instructions[other_where])
+        if kind == 8:
+            return Finding(
+                KINDS[kind], Place.of(instruction), opcode=instruction.full_opcode,
+                other=other_place, threads=(self._thread(thread), self._thread(other)), count=count,
+            )  # fmt: skip
         buffer, offset, dtype = self._target(SPACES[space], address)
         kind_of_value = _dtype(instruction, dtype, size)
         inside = bool(buffer) and offset % size == 0
@@ -188,10 +196,22 @@ class Watch:
             threads.append(self._thread(other))
         return Finding(
             KINDS[kind], Place.of(instruction), SPACES[space], instruction.full_opcode,
-            None if other_where < 0 else Place.of(self.code.instructions[other_where]),
+            other_place,
             tuple(threads), DOES.get(kind, ()), buffer, offset // size if inside else None,
-            kind_of_value, address, size, values, count,
+            kind_of_value, address, size, values, count, self._outside(KINDS[kind], space, address),
         )  # fmt: skip
+
+    def _outside(self, kind: str, space: int, address: int) -> str:
+        """What an address that is wrong is near to."""
+        if kind not in ("out of bounds", "misaligned"):
+            return ""
+        if space == 2:
+            null = 0 <= address < NEAR
+            return "through a null pointer" if null else self.memory.near(address)
+        if kind == "misaligned":
+            return ""
+        total = (self.shared_bytes, self.code.layout.local_bytes)[space]
+        return f"{('the block', 'a thread')[space]} has {total} bytes"
 
     def _thread(self, number: int) -> Thread:
         block, thread = divmod(number, self.threads)

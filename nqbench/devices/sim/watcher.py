@@ -1,8 +1,9 @@
 """What the checked mode does at each access and barrier: compiled by numba, called by the kernel.
 
 A *cell* stands for a word of memory (a byte, where the kernel accesses parts of words). It holds
-the last writer and two readers: thread, what its clocks said, instruction, time. Two accesses are
-ordered if a barrier lies between them that both threads took part in:
+the last writer, two readers, and the last thread that updated it atomically: thread, what its
+clocks said, instruction, time. Two accesses are ordered if a barrier lies between them that both
+threads took part in:
 
 - warps have vector clocks, joined at barriers of the block (``ARRIVE``, ``RESUME``);
 - lanes of a warp have vector clocks, joined at ``__syncwarp`` (``MEET``). Votes and shuffles are no
@@ -67,7 +68,8 @@ class Field(IntEnum):
     INSTRUCTIONS = 25
     FOUND = 26  # rows of ``Found``
     FOUND_COUNT = 27
-    END = 28
+    MEETINGS = 28  # slot, barrier: instruction and thread of who waits there
+    END = 29
 
 
 class Found(IntEnum):
@@ -97,16 +99,17 @@ class Kind(IntEnum):
     READ_AFTER_WRITE = 5
     WRITE_AFTER_READ = 6
     LOST_UPDATE = 7
+    DIVERGENT_BARRIER = 8
 
 
 SHARED, LOCAL, GLOBAL = range(len(SPACES))
 MAX_FOUND: Final = 512
 NOBODY: Final = -1
-ROLE: Final = 5  # numbers about each thread of a cell
-THREAD, EPOCH, LANE, WHERE, WHEN = range(ROLE)
-WRITER, READER, OTHER_READER = 0, ROLE, 2 * ROLE
-SAME: Final = 3 * ROLE  # several lanes of the writer's warp wrote the same value
-CELL: Final = 16  # 32-bit numbers
+ROLE: Final = 6  # numbers about each thread of a cell
+THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(ROLE)
+WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * ROLE, ROLE)
+SAME: Final = 4 * ROLE  # several lanes of the writer's warp wrote the same value
+CELL: Final = 32  # 32-bit numbers
 RING: Final = 8
 ENDLESS: Final = 1 << 40  # accesses are checked, arrays are not
 BARRIERS: Final = 16
@@ -122,9 +125,9 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, GRID_SYNCS,
  GRID_LOW, GRID_HIGH, RINGS, TIME, SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND,
- FOUND_COUNT) = (int(field) for field in Field if field is not Field.END)  # fmt: skip
+ FOUND_COUNT, MEETINGS) = (int(field) for field in Field if field is not Field.END)  # fmt: skip
 FOUND_END: Final = int(Found.END)
-(K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST) = (int(kind) for kind in Kind)
+(K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (int(kind) for kind in Kind)
 
 nb: Any = numba
 types: Any = numba.types
@@ -203,6 +206,7 @@ def _slot(h: Any, c: Any, w: Any) -> Any:
         nbytes = warps * 32 * h[LOCAL_BYTES]
         _fill(_bytes(h, LOCAL_KNOWN, slot * nbytes), nbytes, 0)
         _longs(h, GRID_SYNCS)[slot] = 0
+        _fill(_longs(h, MEETINGS, 2 * slot * BARRIERS), 2 * BARRIERS, 0)
     return slot
 
 
@@ -253,6 +257,12 @@ def _by_atomics(h: Any, other: int, when: int, thread: int) -> bool:
 
 
 @compiled
+def _reads(at: int) -> Any:
+    """Whether this is about a reader of its cell."""
+    return READER <= at % CELL < UPDATER
+
+
+@compiled
 def _ordered(h: Any, cells: Any, at: int, thread: int, slot: int, space: int) -> bool:
     """Whether the access that ``at`` describes certainly happened before ``thread``'s now."""
     other = cells[at + THREAD]
@@ -272,7 +282,7 @@ def _ordered(h: Any, cells: Any, at: int, thread: int, slot: int, space: int) ->
         else:
             if epochs[wt * warps + wt] > epoch:
                 return True
-            matrix = 2 * (slot * warps + wt) + (at % CELL != WRITER)
+            matrix = 2 * (slot * warps + wt) + _reads(at)
             lanes = _ints(h, LANES, matrix * 1024)
             if lanes[(t & 31) * 32 + (o & 31)] >= cells[at + LANE]:
                 return True
@@ -290,7 +300,7 @@ def _note(h: Any, cells: Any, at: int, thread: int, slot: int, where: int) -> No
     t = thread - _longs(h, OWNERS)[slot]
     warp = t >> 5
     epochs = _ints(h, EPOCHS, slot * warps * warps)
-    matrix = 2 * (slot * warps + warp) + (at % CELL != WRITER)
+    matrix = 2 * (slot * warps + warp) + _reads(at)
     lanes = _ints(h, LANES, matrix * 1024)
     grid = _longs(h, GRID_SYNCS)[slot]
     cells[at + THREAD] = thread
@@ -321,17 +331,25 @@ def _read(
     h: Any, cells: Any, at: int, thread: int, slot: int, where: int, strong: bool, space: int,
     address: int, value: int, size: int,
 ) -> None:  # fmt: skip
-    if space == SHARED and not _ordered(h, cells, at + WRITER, thread, slot, space):
-        other = cells[at + THREAD]
-        both = strong and cells[at + WHERE] & 1
-        together = cells[at + SAME] and (other - h[FIRST]) >> 5 == (thread - h[FIRST]) >> 5
-        if not both and not together:
-            _report(h, K_RAW, where, cells[at + WHERE] >> 1, address, thread, other, 0, value, size,
+    """A read races with an earlier write in shared memory; atomics race with plain accesses only.
+    (Reading global memory while others write there is how threads watch one another.)"""
+    if space == SHARED:
+        for place in (at + WRITER, at + UPDATER):
+            if strong and place == at + UPDATER:
+                continue
+            if _ordered(h, cells, place, thread, slot, space):
+                continue
+            other = cells[place]
+            warp = (thread - h[FIRST]) >> 5
+            if place == at + WRITER and cells[at + SAME] and (other - h[FIRST]) >> 5 == warp:
+                continue
+            _report(h, K_RAW, where, cells[place + WHERE], address, thread, other, 0, value, size,
                     space)  # fmt: skip
     place = at + OTHER_READER
     if _ordered(h, cells, at + READER, thread, slot, space):
         place = at + READER
-    _note(h, cells, place, thread, slot, where * 2 + strong)
+    _note(h, cells, place, thread, slot, where)
+    cells[place + STRONG] = strong
 
 
 @compiled
@@ -339,31 +357,37 @@ def _written(
     h: Any, cells: Any, at: int, thread: int, slot: int, where: int, strong: bool, silent: bool,
     space: int, address: int, old: int, new: int, size: int,
 ) -> None:  # fmt: skip
-    other = cells[at + THREAD]
+    """A write races with earlier writes (of another value), atomics, and reads in shared memory.
+    ``silent``: memory holds this value already."""
     unordered = not _ordered(h, cells, at + WRITER, thread, slot, space)
-    depends = _bytes(h, DEPENDS, where * h[INSTRUCTIONS])
-    if unordered and not (strong and cells[at + WHERE] & 1):
-        same = silent
-        if silent and space == GLOBAL:  # all add 1 to the same old value, and store the same
-            for place in (at + READER, at + OTHER_READER):
-                if cells[place] >= h[FIRST] and depends[cells[place + WHERE] >> 1]:
-                    same = False
-        if not same:
-            kind = K_LOST if space == GLOBAL else K_WW
-            _report(h, kind, where, cells[at + WHERE] >> 1, address, thread, other, old, new, size,
-                    space)  # fmt: skip
+    same = silent
+    if silent and space == GLOBAL:  # all add 1 to the same old value, and store the same
+        depends = _bytes(h, DEPENDS, where * h[INSTRUCTIONS])
+        for place in (at + READER, at + OTHER_READER):
+            if cells[place] >= h[FIRST] and depends[cells[place + WHERE]]:
+                same = False
+    kind = K_LOST if space == GLOBAL else K_WW
+    for place in (at + WRITER, at + UPDATER):
+        if same or (strong and place == at + UPDATER):
+            continue
+        if not _ordered(h, cells, place, thread, slot, space):
+            _report(h, kind, where, cells[place + WHERE], address, thread, cells[place], old, new,
+                    size, space)  # fmt: skip
     if space == SHARED and not silent:
         for place in (at + READER, at + OTHER_READER):
-            both = strong and cells[place + WHERE] & 1
+            both = strong and cells[place + STRONG]
             if both or _ordered(h, cells, place, thread, slot, space):
                 continue
-            _report(h, K_WAR, where, cells[place + WHERE] >> 1, address, thread, cells[place],
-                    old, new, size, space)  # fmt: skip
+            _report(h, K_WAR, where, cells[place + WHERE], address, thread, cells[place], old, new,
+                    size, space)  # fmt: skip
+    if strong:
+        _note(h, cells, at + UPDATER, thread, slot, where)
+        return
     if silent and unordered:
-        if (other - h[FIRST]) >> 5 == (thread - h[FIRST]) >> 5:
+        if (cells[at + THREAD] - h[FIRST]) >> 5 == (thread - h[FIRST]) >> 5:
             cells[at + SAME] = 1
         return
-    _note(h, cells, at + WRITER, thread, slot, where * 2 + strong)
+    _note(h, cells, at + WRITER, thread, slot, where)
     cells[at + SAME] = 0
 
 
@@ -503,7 +527,9 @@ def _join(clocks: Any, lanes: int) -> None:
 
 
 @compiled
-def _barrier(state_p: Any, context_p: Any, warp_p: Any, lanes: int, number: int, how: int) -> None:
+def _barrier(
+    state_p: Any, context_p: Any, warp_p: Any, lanes: int, number: int, where: int, how: int
+) -> None:
     h, c, w = carray(state_p, 32), carray(context_p, 64), carray(warp_p, 16)
     slot = _slot(h, c, w)
     warps, warp = h[WARPS], w[W_INDEX]
@@ -515,13 +541,24 @@ def _barrier(state_p: Any, context_p: Any, warp_p: Any, lanes: int, number: int,
         return
     epochs = _ints(h, EPOCHS, (slot * warps + warp) * warps)
     joins = _ints(h, JOINS, (slot * BARRIERS + number) * warps)
+    meeting = _longs(h, MEETINGS, 2 * (slot * BARRIERS + number))
     if how == ARRIVE:
+        if where >= 0:
+            first = 0
+            while not lanes >> first & 1:
+                first += 1
+            thread = _longs(h, OWNERS)[slot] + 32 * warp + first
+            if not meeting[0]:
+                meeting[0], meeting[1] = where + 1, thread
+            elif meeting[0] != where + 1:
+                _report(h, K_BARRIER, where, meeting[0] - 1, 0, thread, meeting[1], 0, 0, 1, 0)
         for other in range(warps):
             joins[other] = max(joins[other], epochs[other])
     else:
         for other in range(warps):
             epochs[other] = max(joins[other], epochs[other])
         epochs[warp] += 1
+        meeting[0] = 0
 
 
 _long: Any = types.CPointer(types.int64)
@@ -541,7 +578,10 @@ def access(
     )  # fmt: skip
 
 
-@entry(types.void, _long, _long, _long, _u32, _i64, _i64)
-def barrier(state: Any, context: Any, warp: Any, lanes: Any, number: Any, how: Any) -> None:
-    """``how`` says what happens at barrier ``number``: one of ``codegen.watch``'s four."""
-    _barrier(state, context, warp, nb.int64(lanes), number, how)
+@entry(types.void, _long, _long, _long, _u32, _i64, _i64, _i64)
+def barrier(
+    state: Any, context: Any, warp: Any, lanes: Any, number: Any, where: Any, how: Any
+) -> None:
+    """``how`` says what happens at barrier ``number``, one of ``codegen.watch``'s four; ``where``
+    is the instruction at which all threads of the block must meet, or -1."""
+    _barrier(state, context, warp, nb.int64(lanes), number, where, how)

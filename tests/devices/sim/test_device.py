@@ -132,8 +132,8 @@ def test_a_cpu_without_vector_gathers_counts_the_same(monkeypatch: pytest.Monkey
         want = prepared.launch().counters
     plain = Cpu("x86-64", "")
 
-    def build(text: str, entry: str, memory: Any, undefined: bool) -> translation.Translation:
-        return translation.build(text, entry, memory, plain, undefined=undefined)
+    def build(text: str, entry: str, memory: Any, **options: bool) -> translation.Translation:
+        return translation.build(text, entry, memory, plain, **options)
 
     monkeypatch.setattr("nqbench.devices.sim.launching.build", build)
     with device().prepare(queens(7)) as prepared:

@@ -89,7 +89,8 @@ def wait(k: KernelWriter, block: Block, site: BarrierSite) -> None:
     f.store(f.or_(f.load(I64, waiting, 8), f.resize(k.lanes, 64)), waiting, 8)
     arrived = f.offset(slot, 8 * (Slot.ARRIVED + site.barrier))
     f.bump(arrived, f.popcount(k.lanes))
-    watch.at_barrier(k, k.lanes, site.barrier, watch.ARRIVE)
+    all_threads = closing if count is None else None
+    watch.at_barrier(k, k.lanes, site.barrier, watch.ARRIVE, all_threads)
     f.jump("dispatch")
 
 
@@ -184,7 +185,7 @@ def _resume(
 ) -> None:
     """Let a warp's waiting lanes continue behind the barrier."""
     warp = Fields(f, at)
-    going, several = const(I32, 0), const(I32, 0)
+    going, several, last = const(I32, 0), const(I32, 0), const(I64, 0)
     for site in sites:
         wait = f.offset(at, layout.waits + 4 * site.index)
         lanes = f.load(I32, wait, 4)
@@ -196,10 +197,12 @@ def _resume(
         bit = f.select(some, const(I64, 1 << site.resume % 64), const(I64, 0))
         warp.set(field, f.or_(warp.get(field), bit))
         going = f.or_(going, lanes)
+        last = f.select(some, const(I64, site.index), last)
         if site.aligned:
             several = f.add(several, f.cast("zext", some, I32))
     with f.when(f.compare("ugt", several, const(I32, 1)), likely=False):
         context.set(Context.FAULT_KIND, Fault.BARRIER_SPLIT)
+        context.set(Context.FAULT_INSTRUCTION, last)
         context.set(Context.FAULT_WARP, f.address(at))
         context.set(Context.FAULT_LANES, f.resize(going, 64))
         f.ret(const(I64, Fault.BARRIER_SPLIT))

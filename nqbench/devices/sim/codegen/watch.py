@@ -62,15 +62,26 @@ def watched(
         yield
 
 
-def at_barrier(k: KernelWriter, lanes: Value, number: int, how: int) -> None:
-    """Tell the watcher about a barrier; nothing outside the checked mode."""
+def at_barrier(
+    k: KernelWriter, lanes: Value, number: int, how: int, place: Instruction | None = None
+) -> None:
+    """Tell the watcher about a barrier; nothing outside the checked mode. ``place`` is the
+    instruction where all threads of the block must meet."""
     if k.watched:
-        call_barrier(k.f, k.context, k.warp, lanes, number, how)
+        where = None if place is None else k.place(place)
+        call_barrier(k.f, k.context, k.warp, lanes, number, how, where)
 
 
 def call_barrier(
-    f: Function, context: Value, warp: Value, lanes: Value, number: int, how: int
+    f: Function,
+    context: Value,
+    warp: Value,
+    lanes: Value,
+    number: int,
+    how: int,
+    where: Value | None = None,
 ) -> None:
     """The call itself."""
     state = f.pointer(f.load(I64, f.offset(context, 8 * Context.WATCH), 8))
-    f.call("void", BARRIER, state, context, warp, lanes, const(I64, number), const(I64, how))
+    which = (const(I64, number), where or const(I64, -1), const(I64, how))
+    f.call("void", BARRIER, state, context, warp, lanes, *which)

@@ -1,0 +1,118 @@
+"""The points that ``nqbench check`` and ``nqbench explain`` run: of a system or of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from nqbench.errors import InfeasibleError, StudyError
+from nqbench.facts import DeviceFacts
+from nqbench.point import Level, Point, text
+from nqbench.study.expand import expand
+from nqbench.study.load import load_study
+from nqbench.study.variants import level_of
+from nqbench.system.suggest import listing, suggestion
+from nqbench.workloads import find_system, with_systems
+from nqbench.workloads.base import Workload
+
+SMALL_SIZES: Final = (8, 32, 128, 4096)
+"""Sizes tried for a system, in this order: what goes wrong in a kernel does so at small ones."""
+SYSTEM, SWEEP = "system", "sweep"
+
+
+def chosen_points(
+    subject: str,
+    facts: DeviceFacts,
+    conditions: Sequence[str] = (),
+    sizes: Sequence[int] = (),
+    warn: Callable[[str], object] | None = None,
+) -> list[Point]:
+    """Points of a named system, or of a study (a file, or the name of a packaged one).
+
+    ``conditions`` are ``factor=level`` words: levels of a system, or what the points of a study
+    must have (``system`` and ``sweep`` too). Without ``sizes`` (and a condition on ``n``) each
+    configuration is taken at its smallest size. Raises ``StudyError`` and ``InfeasibleError``.
+    """
+    named = any(subject in workload.systems for workload in with_systems())
+    if named and not Path(subject).exists():
+        return _of_system(subject, facts, conditions, sizes)
+    points = expand(load_study(Path(subject)), facts, warn=warn)
+    wanted = dict(_condition(word) for word in conditions)
+    if sizes:
+        points = [point for point in points if point.n in sizes]
+    chosen = [p for p in points if all(_level(p, k) == v for k, v in wanted.items())]
+    if not chosen:
+        raise StudyError(_nothing(subject, expand(load_study(Path(subject)), facts), wanted, sizes))
+    return chosen if sizes or "n" in wanted else _smallest(chosen)
+
+
+def _of_system(
+    name: str, facts: DeviceFacts, conditions: Sequence[str], sizes: Sequence[int]
+) -> list[Point]:
+    workload, _ = find_system(name)
+    if name in workload.cpu_systems:
+        raise InfeasibleError(f"{name} runs on the CPU: there is no kernel to look into")
+    words = [word for word in conditions if not word.startswith("n=")]
+    given = [int(word[2:]) for word in conditions if word.startswith("n=") and word[2:].isdecimal()]
+    levels = dict(level_of(word, [(name, workload)]) for word in words)
+    if wanted := [*sizes, *given]:
+        return [_point(name, workload, {**levels, "n": n}, facts) for n in wanted]
+    for n in SMALL_SIZES[:-1]:
+        try:
+            return [_point(name, workload, {**levels, "n": n}, facts)]
+        except (InfeasibleError, StudyError):
+            continue
+    return [_point(name, workload, {**levels, "n": SMALL_SIZES[-1]}, facts)]
+
+
+def _point(name: str, workload: Workload, levels: Mapping[str, Level], facts: DeviceFacts) -> Point:
+    resolved = workload.resolve(levels, name, facts)
+    workload.plan(resolved.factors, name, facts)
+    return Point(name, SYSTEM, workload.name, name, resolved.factors, resolved.derived)
+
+
+def _condition(word: str) -> tuple[str, str]:
+    name, equals, level = word.partition("=")
+    if not equals or not name or not level:
+        raise StudyError(f"--point {word}: write FACTOR=LEVEL, for example --point block_size=64")
+    return name, level
+
+
+def _level(point: Point, name: str) -> str | None:
+    if name in (SYSTEM, SWEEP):
+        return point.system if name == SYSTEM else point.sweep
+    return text(point.factors[name]) if name in point.factors else None
+
+
+def _nothing(
+    subject: str, points: Sequence[Point], wanted: Mapping[str, str], sizes: Sequence[int]
+) -> str:
+    """Why no point is left: the first condition that none fulfils, or all of them together."""
+    known = list(dict.fromkeys(name for p in points for name in (SYSTEM, SWEEP, *p.factors)))
+    for name, level in wanted.items():
+        if name not in known:
+            return f"--point {name}={level}: no point of {subject} has {name}; " + suggestion(
+                name, known
+            )
+        levels = list(dict.fromkeys(found for p in points if (found := _level(p, name))))
+        if level not in levels:
+            return f"--point {name}={level}: {subject} has {name} {listing(levels)}"
+    if sizes:
+        found_sizes = sorted({p.n for p in points})
+        return f"--n {sizes[0]}: {subject} has n {listing(list(map(str, found_sizes)))}"
+    return f"no point of {subject} has all of {', '.join(f'{k}={v}' for k, v in wanted.items())}"
+
+
+def _smallest(points: Sequence[Point]) -> list[Point]:
+    """Of points that differ in n alone, the smallest; where points are skipped, others count.
+    (``depth`` may follow from n.)"""
+    groups: dict[object, list[Point]] = {}
+    for point in points:
+        others = tuple((k, text(v)) for k, v in point.factors.items() if k not in ("n", "depth"))
+        groups.setdefault((point.sweep, point.system, others), []).append(point)
+    kept = []
+    for group in groups.values():
+        least = min(p.n for p in ([p for p in group if not p.skip] or group))
+        kept += [point for point in group if point.n == least]
+    return kept

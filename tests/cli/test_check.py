@@ -1,0 +1,83 @@
+"""``nqbench check`` and what it prints, by kernels with planted mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.call import call
+from tests.devices.sim.harness import KERNELS
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+STUDY = """\
+name: planted
+n: [96]
+kernel:
+  source: {source}
+  entry: "{{kernel}}"
+  arguments:
+    out: {{dtype: int32, length: 192, contents: zeros}}
+    raw: {{dtype: int32, length: 192}}
+  grid: 2
+  block: n
+  factors:
+    kernel: {{levels: [read_after_write, read_after_write_right], meaning: which}}
+matrix: {{kernel: [read_after_write, read_after_write_right]}}
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> str:
+    path = tmp_path / "planted.yaml"
+    path.write_text(STUDY.format(source=KERNELS / "planted.cu"), encoding="utf-8")
+    return str(path)
+
+
+def test_each_place_is_reported_once_with_its_lines_and_threads(study: str) -> None:
+    done = call("check", study)
+    assert done.code == 1
+    assert done.out.count("planted.cu:") == 1
+    assert "race, 192 times, in kernel read_after_write" in done.out
+    assert "| out[blockIdx.x * 96 + T] = s[95 - T];  // bad: race" in done.out
+    assert "| s[T] = T;" in done.out
+    assert "block 0, thread 32 reads s[63] = 63, which thread 63 wrote" in done.out
+    assert "2 points checked: race (1)" in done.out
+
+
+def test_the_same_as_json(study: str) -> None:
+    done = call("check", study, "--json", "--device", "sim:mini:reverse")
+    data = json.loads(done.out)
+    assert (done.code, len(data["checked"]), data["device"]) == (1, 2, "sim:mini:reverse")
+    (found,) = data["findings"]
+    lines = {found["text"], found["other"]["text"]}
+    assert lines == {"s[T] = T;", "out[blockIdx.x * 96 + T] = s[95 - T];  // bad: race"}
+    assert (found["kind"], found["space"], found["buffer"]) == ("race", "shared", "s")
+    assert all(len(thread["block"]) == 3 for thread in found["threads"])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--point", "kernel=read_after_write_right"], 0, "1 point checked: nothing wrong"),
+        (["--point", "kernel=read_befor_write"], 2, "has kernel read_after_write or read_after_w"),
+        (["--point", "kernle=x"], 2, "did you mean 'kernel'?"),
+        (["--point", "kernel"], 2, "write FACTOR=LEVEL"),
+        (["--n", "8"], 2, "has n 96"),
+        (["--device", "cpu"], 2, "is no simulator"),
+    ],
+)
+def test_points_and_mistakes_in_the_command(
+    study: str, words: list[str], code: int, said: str
+) -> None:
+    done = call("check", study, *words)
+    assert (done.code, said in done.said) == (code, True), done.said
+
+
+def test_systems_and_examples_are_clean() -> None:
+    done = call("check", "zhang2011.pool_distributed", "--point", "block_size=64")
+    assert (done.code, "1 point checked: nothing wrong was found" in done.out) == (0, True)
+    done = call("check", EXAMPLES / "reduction" / "reduction.yaml", "--point", "items=1")
+    assert (done.code, "4 points checked" in done.out) == (0, True)
+    assert call("check", "tanaka2011.nine").code == 2

@@ -1,0 +1,230 @@
+// Kernels with one mistake each, and their right twins. A line that is wrong says "bad:" and the kind
+// of mistake; where two lines race, one of them does. Every kernel runs with 2 blocks of 96 threads;
+// `out` are 192 words of zeros, `raw` 192 words that nothing was written to.
+// benchmarks/sanitizers.py runs the same kernels under compute-sanitizer.
+#define K extern "C" __global__ void
+#define T threadIdx.x
+#define ZERO static_cast<int>(blockIdx.y)  // which the compiler does not know
+
+K global_beyond(int* out, int*) { out[blockIdx.x * 96 + T + 8] = 1; }  // bad: out of bounds
+K global_before(int* out, int*) {
+    if (blockIdx.x == 0) out[T] = out[static_cast<int>(T) - 4];  // bad: out of bounds
+}
+K null_pointer(int* out, int*) {
+    int* nowhere = reinterpret_cast<int*>(static_cast<size_t>(ZERO));
+    if (T == 3) *nowhere = 1;  // bad: out of bounds
+}
+K shared_beyond(int* out, int*) {
+    __shared__ int s[96];
+    s[T + ZERO] = T;
+    if (T == 95) s[T + ZERO + 1] = T;  // bad: out of bounds
+    out[blockIdx.x * 96 + T] = s[T + ZERO];
+}
+K local_beyond(int* out, int*) {
+    int a[4];
+    for (int i = 0; i < 4; ++i) a[(i + ZERO) & 3] = i;
+    out[blockIdx.x * 96 + T] = a[ZERO + 4 + (T & 1)];  // bad: out of bounds
+}
+K global_misaligned(int* out, int*) {
+    char* bytes = reinterpret_cast<char*>(out) + 1;
+    if (T == 7) *reinterpret_cast<int*>(bytes + 4 * T) = 1;  // bad: misaligned
+}
+K shared_misaligned(int* out, int*) {
+    __shared__ __align__(8) int s[96];
+    s[T] = T;
+    if (T == 5) *reinterpret_cast<long long*>(&s[T + ZERO]) = 1;  // bad: misaligned
+    out[blockIdx.x * 96 + T] = s[T];
+}
+K global_unwritten(int* out, int* raw) {
+    out[blockIdx.x * 96 + T] = raw[T];  // bad: uninitialised
+}
+K global_unwritten_byte(int* out, int* raw) {
+    char* bytes = reinterpret_cast<char*>(raw);
+    if (T % 2 == 0) bytes[96 * blockIdx.x + T] = 1;
+    out[blockIdx.x * 96 + T] = bytes[96 * blockIdx.x + T];  // bad: uninitialised
+}
+K global_written(int* out, int* raw) {
+    raw[blockIdx.x * 96 + T] = 0x7FF7A5A5;
+    out[blockIdx.x * 96 + T] = raw[blockIdx.x * 96 + T];
+}
+K shared_unwritten(int* out, int*) {
+    __shared__ int s[96];
+    if (T != 40) s[T] = T;
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = s[95 - T];  // bad: uninitialised
+}
+K local_unwritten(int* out, int*) {
+    int a[8];
+    for (int i = 0; i < 6; ++i) a[(i + ZERO) & 7] = i;
+    out[blockIdx.x * 96 + T] = a[(ZERO + T) & 7];  // bad: uninitialised
+}
+
+K read_after_write(int* out, int*) {
+    __shared__ int s[96];
+    s[T] = T;
+    out[blockIdx.x * 96 + T] = s[95 - T];  // bad: race
+}
+K read_after_write_right(int* out, int*) {
+    __shared__ int s[96];
+    s[T] = T;
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = s[95 - T];
+}
+K write_after_read(int* out, int*) {
+    __shared__ int s[96];
+    s[T] = T;
+    __syncthreads();
+    int v = s[95 - T];
+    s[T] = v + 100;  // bad: race
+    out[blockIdx.x * 96 + T] = v;
+}
+K write_write(int* out, int*) {
+    __shared__ int s[48];
+    s[T / 2] = T;  // bad: race
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = s[T / 2];
+}
+K same_value(int* out, int*) {
+    __shared__ int some;
+    if (T == 0) some = 0;
+    __syncthreads();
+    if (T % 3 == 0) some = 1;
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = some;
+}
+K in_a_warp(int* out, int*) {
+    __shared__ int s[96];
+    s[T] = T;
+    out[blockIdx.x * 96 + T] = s[T ^ 1];  // bad: race
+}
+K in_a_warp_right(int* out, int*) {
+    __shared__ int s[96];
+    s[T] = T;
+    __syncwarp();
+    int v = s[T ^ 1];
+    __syncwarp();
+    s[T] = v;
+    out[blockIdx.x * 96 + T] = s[T];
+}
+K half_a_warp(int* out, int*) {
+    __shared__ int s[96];
+    s[T] = T;
+    if (T % 32 < 16) __syncwarp(0xffff);
+    out[blockIdx.x * 96 + T] = s[T ^ 16];  // bad: race
+}
+K vote_after_read(int* out, int*) {
+    __shared__ int s[96];
+    s[T] = T;
+    __syncwarp();
+    unsigned odd = __ballot_sync(~0u, s[T ^ 1] & 1);
+    s[T] = odd;
+    out[blockIdx.x * 96 + T] = s[T];
+}
+K sums(int* out, int*) {
+    __shared__ int s[96];
+    s[T] = T;
+    __syncthreads();
+    for (int half = 48; half >= 3; half /= 2)
+        if (T < half) s[T] += s[T + half];  // bad: race
+    if (T == 0) out[blockIdx.x] = s[0];
+}
+K sums_right(int* out, int*) {
+    __shared__ int s[96];
+    s[T] = T;
+    for (int half = 48; half >= 3; half /= 2) {
+        __syncthreads();
+        if (T < half) s[T] += s[T + half];
+    }
+    if (T == 0) out[blockIdx.x] = s[0];
+}
+K tiles(int* out, int*) {
+    __shared__ int tile[96];
+    int sum = 0;
+    for (int step = 0; step < 3; ++step) {
+        tile[T] = step + T;  // bad: race
+        __syncthreads();
+        sum += tile[95 - T];
+    }
+    out[blockIdx.x * 96 + T] = sum;
+}
+K reset(int* out, int*) {
+    __shared__ int count;
+    if (T == 0) count = 0;
+    atomicAdd(&count, 1);  // bad: race
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = count;
+}
+K neighbours(int* out, int*) {
+    __shared__ char s[96];
+    s[T] = T;
+    out[blockIdx.x * 96 + T] = s[T];
+}
+K hand_over(int* out, int*) {  // 32 threads fill what 64 read, at a barrier of its own
+    __shared__ int s[32];
+    if (T < 32) {
+        s[T] = T;
+        asm volatile("bar.arrive 1, 96;" ::: "memory");
+    } else {
+        asm volatile("bar.sync 1, 96;" ::: "memory");
+        out[blockIdx.x * 96 + T] = s[T % 32];
+    }
+}
+
+K some_at_a_barrier(int* out, int*) {
+    if (T < 64) __syncthreads();  // bad: divergent barrier
+    out[blockIdx.x * 96 + T] = T;
+}
+K turns_at_a_barrier(int* out, int*) {
+    for (int i = 0; i < 1 + static_cast<int>(T / 32); ++i) {
+        out[blockIdx.x * 96 + T] += i;
+        __syncthreads();  // bad: divergent barrier
+    }
+    __syncthreads();  // bad: divergent barrier
+    out[blockIdx.x * 96 + T] += 1;
+}
+K two_barriers(int* out, int*) {
+    if (T % 2) {
+        out[blockIdx.x * 96 + T] = 1;
+        __syncthreads();  // bad: divergent barrier
+    } else {
+        __syncthreads();  // bad: divergent barrier
+        out[blockIdx.x * 96 + T] = 2;
+    }
+}
+K too_many_wanted(int* out, int*) {
+    asm volatile("bar.sync 1, 128;" ::: "memory");  // bad: divergent barrier
+    out[blockIdx.x * 96 + T] = 1;
+}
+K early_exit(int* out, int*) {
+    if (T >= 70) return;
+    __syncthreads();
+    out[blockIdx.x * 96 + T] = T;
+}
+
+K increments(int* out, int*) { out[0] = out[0] + 1; }  // bad: lost update
+K counts(int* out, int*) { ++out[T % 7]; }  // bad: lost update
+K last_one(int* out, int*) { out[T] = blockIdx.x + 1; }  // bad: lost update
+K store_and_add(int* out, int*) {
+    if (T == 0) out[0] = blockIdx.x + 5;
+    atomicAdd(out, 1);  // bad: lost update
+}
+K all_set(int* out, int*) { out[T % 7] = 1; }
+K adds(int* out, int*) { atomicAdd(&out[T % 7], 1); }
+K locked(int* out, int*) {
+    if (T) return;
+    while (atomicCAS(&out[0], 0, 1)) {}
+    __threadfence();
+    out[1] = out[1] + 1;
+    __threadfence();
+    atomicExch(&out[0], 0);
+}
+K last_block(int* out, int* raw) {
+    __shared__ int last;
+    raw[blockIdx.x * 96 + T] = T;
+    __threadfence();
+    __syncthreads();
+    if (T == 0) last = atomicAdd(&out[0], 1) == 1;
+    __syncthreads();
+    if (!last) return;
+    out[1 + T] = raw[T] + raw[96 + T];
+}
