@@ -18,12 +18,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from nqbench.errors import StudyError, WrongAnswer
@@ -46,10 +47,11 @@ SHALLOW: Final = 4
 GOLDEN: Final = 0.6180339887498949
 """Steps of this share of a circle spread evenly, however many they are."""
 
-LAUNCH_S: Final = 0.7
+LAUNCH_S: Final = 1.0
 """Seconds of a launch on a GPU: what a kill costs, and long beside the 10 ms between launches."""
 MOST_GROWTH: Final = 8
-"""Chunks of a launch over those of the one before it: the first ones only show the rate."""
+"""Chunks of a launch over those of the one before it. The first one is as much shorter than is
+predicted: it shows the rate, and is computed again."""
 LAUNCH_JOBS: Final = 1 << 21
 """Jobs of a launch, at least: a dozen for every thread of a large GPU."""
 MIN_ROWS_LEFT: Final = 8
@@ -67,6 +69,7 @@ of the kernels written for speed (``frontier.cuh``)."""
 SYNC_S: Final = 1.0
 """A kill loses no line that was flushed; a power failure those of about this time."""
 
+Line = dict[str, int | str]
 Progress = Callable[[float, float, float], None]
 """Is told the share of the board that is done, the solutions found per second, the seconds left."""
 
@@ -100,7 +103,7 @@ class Board:
         return len(self.edges) - 1
 
     @property
-    def head(self) -> dict[str, int | str]:
+    def head(self) -> Line:
         """First line of a file: what its chunks mean. ``code``: of the rule and of the jobs."""
         from nqbench.workloads.counting import border
 
@@ -194,12 +197,14 @@ class KernelCounter(Counter):
         self.check_name = f"{CHECK[0]} on {device.spec}"
         self.timed = device.timed
         self._device, self._choice, self._launch_s = device, choice, launch_s
+        self._rows = 0  # of the jobs of a launch
 
     def parts(self, board: Board, left: Sequence[int]) -> Generator[Part, None, None]:
         """See ``Counter``."""
         rate = board.chunks / self._choice.seconds(board.n, self._device.facts)
-        depth, most = self._depth(board, max(1, int(rate * self._launch_s)))
-        size, place = min(most, max(1, int(rate * self._launch_s))), 0
+        size, place = max(1, int(rate * self._launch_s)), 0
+        depth, most = self._depth(board, size)
+        size, self._rows = max(1, min(size // MOST_GROWTH, most)), depth
         with ThreadPoolExecutor(1) as maker:
             run = _run(left, place, size)
             made = maker.submit(self._plan, board, run, depth) if run[1] else None
@@ -216,7 +221,7 @@ class KernelCounter(Counter):
     def again(self, board: Board, part: Part) -> int:
         """See ``Counter``."""
         run = (part.first, part.count)
-        return self._launch(self._plan(board, run, board.depth + 1, *CHECK))[0]
+        return self._launch(self._plan(board, run, self._rows, *CHECK))[0]
 
     def _plan(
         self,
@@ -289,34 +294,46 @@ def count_in_chunks(
     before it is written. Raises ``StudyError`` for a file of another count, or one that cannot be
     written, and ``WrongAnswer`` if two paths disagree.
     """
-    board = Board.of(n)
-    found = {} if log is None else _read(log, board.head)
-    resumed = sum(count for _, count in found.values())
-    left = [chunk for chunk, free in enumerate(_free(found, board.chunks)) if free]
-    weights = sum(value for value, _ in found.values())
-    parts, again, took_s, done = 0, 0, 0.0, resumed
-    started, before = time.perf_counter(), weights
-    with _appended(log, board.head) as append, closing(counter.parts(board, left)) as running:
-        for part in running:
-            line: dict[str, int | str] = {"chunk": part.first, "weights": part.weights}
-            if part.count > 1:
-                line["count"] = part.count
-            line["by"] = counter.name
-            if log is not None and (parts == 0 or random.random() < checked):
-                _compare(board, counter, part, log)
-                line["again"] = counter.check_name
-                again += part.count
-            append(line)
-            weights, done, parts = weights + part.weights, done + part.count, parts + 1
-            took_s += part.took_s
-            if progress is not None:
-                seconds = time.perf_counter() - started
-                rate = (weights - before) * 2 / 3 / seconds
-                left_s = seconds * (board.chunks - done) / (done - resumed)
-                progress(done / board.chunks, rate, left_s)
     from nqbench.workloads.counting import border
 
+    board = Board.of(n)
+    with Log.of(log, board.head) as file:
+        held = file.parts
+        left = _left(held, board.chunks, log)
+        before = sum(part.weights for part in held)
+        weights, parts, again, took_s = before, 0, 0, 0.0
+        resumed = done = board.chunks - len(left)
+        started = time.perf_counter()
+        with closing(counter.parts(board, left)) as running:
+            for part in running:
+                line: Line = {"by": counter.name}
+                if log is not None and (parts == 0 or random.random() < checked):
+                    _compare(board, counter, part, log)
+                    line["again"] = counter.check_name
+                    again += part.count
+                file.append(part, line)
+                weights, done, parts = weights + part.weights, done + part.count, parts + 1
+                took_s += part.took_s
+                if progress is not None:
+                    seconds = time.perf_counter() - started
+                    rate = (weights - before) * 2 / 3 / seconds
+                    left_s = seconds * (board.chunks - done) / (done - resumed)
+                    progress(done / board.chunks, rate, left_s)
     return Counted(border.total(weights), board.chunks, resumed, again, parts, took_s)
+
+
+def _left(held: Sequence[Part], chunks: int, log: Path | None) -> list[int]:
+    """Chunks that no part holds; ``StudyError`` if two hold the same, or one that is none."""
+    times = np.zeros(chunks + 1, np.int64)
+    for part in held:
+        times[part.first : part.first + part.count] += 1
+    wrong = np.flatnonzero(times > 1)
+    if wrong.size or any(not 0 <= p.first < p.first + p.count <= chunks for p in held):
+        which = f"chunk {wrong[0]} twice" if wrong.size else "a chunk that the board does not have"
+        raise StudyError(
+            f"--log {log} holds {which}; delete one of the lines, or name another file"
+        )
+    return [int(chunk) for chunk in np.flatnonzero(times[:chunks] == 0)]
 
 
 def _compare(board: Board, counter: Counter, part: Part, log: Path) -> None:
@@ -330,56 +347,90 @@ def _compare(board: Board, counter: Counter, part: Part, log: Path) -> None:
         )
 
 
-def _free(found: Mapping[int, tuple[int, int]], chunks: int) -> NDArray[np.bool_]:
-    free = np.ones(chunks, np.bool_)
-    for first, (_, count) in found.items():
-        free[first : first + count] = False
-    return free
+class Log:
+    """The file of a count: ``parts`` that it held when it was opened, and those appended.
 
+    One process at a time has it. A last line that was cut off is removed.
+    """
 
-@contextmanager
-def _appended(log: Path | None, head: Mapping[str, int | str]) -> Iterator[Callable[[Any], None]]:
-    """A function that appends a line to the file and flushes it to the disk, if there is one."""
-    if log is None:
-        yield lambda _: None
-        return
-    try:
-        with log.open("a", encoding="ascii") as file:
-            synced = -math.inf
+    def __init__(self, path: Path, head: Line) -> None:
+        self._path = path
+        self._lock = FileLock(f"{path}.lock")
+        self._synced = -math.inf
+        with self._errors():
+            path.absolute().parent.stat()  # a lock would make the folder
+            try:
+                self._lock.acquire(blocking=False)
+            except Timeout as busy:
+                raise StudyError(f"--log {path} is in use by another count; wait for it") from busy
+            self.parts = self._read(head)
+            self._file = path.open("a", encoding="ascii")
+            if not self._file.tell():
+                self._write(head)
 
-            def append(line: Mapping[str, int | str]) -> None:
-                nonlocal synced
-                file.write(json.dumps(line) + "\n")
-                file.flush()
-                if time.monotonic() - synced > SYNC_S:
-                    os.fsync(file.fileno())
-                    synced = time.monotonic()
+    @staticmethod
+    def of(path: Path | None, head: Line) -> AbstractContextManager[Log | NoLog]:
+        """The file, closed at the end; without a path one that keeps nothing."""
+        return nullcontext(NoLog()) if path is None else closing(Log(path, head))
 
-            if not file.tell():
-                append(head)
-            yield append
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise StudyError(f"--log {log} cannot be written: {error.strerror}") from error
+    def append(self, part: Part, about: Line) -> None:
+        """Add a part, with more about it; a kill loses no part that was added."""
+        line: Line = {"chunk": part.first, "weights": part.weights}
+        if part.count > 1:
+            line["count"] = part.count
+        with self._errors():
+            self._write(line | about)
 
+    def close(self) -> None:
+        """Flush the file to the disk, and let others have it."""
+        with self._errors():
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._lock.release()
 
-def _read(log: Path, head: Mapping[str, int | str]) -> dict[int, tuple[int, int]]:
-    """Weights and number of chunks by first chunk; a last line that was cut off is removed."""
-    try:
-        text = log.read_text(encoding="ascii")
-        whole = text[: text.rfind("\n") + 1]
+    def _write(self, line: Line) -> None:
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+        if time.monotonic() - self._synced > SYNC_S:
+            os.fsync(self._file.fileno())
+            self._synced = time.monotonic()
+
+    def _read(self, head: Line) -> list[Part]:
+        if not self._path.exists():
+            return []
+        try:
+            text = self._path.read_text(encoding="ascii")
+            whole = text[: text.rfind("\n") + 1]
+            first, *lines = [json.loads(line) for line in whole.splitlines()] or [head]
+            parts = [
+                Part(int(line["chunk"]), int(line.get("count", 1)), int(line["weights"]), 0.0)
+                for line in lines
+            ]
+        except (ValueError, KeyError, TypeError) as error:
+            raise StudyError(
+                f"--log {self._path} is no file of a count; name another file"
+            ) from error
+        if first != head:
+            raise StudyError(
+                f"--log {self._path} is of another count ({first}, this one is {head}); name"
+                " another file"
+            )
         if whole != text:
-            os.truncate(log, len(whole))
-        lines = [json.loads(line) for line in whole.splitlines()]
-        found = {line["chunk"]: (line["weights"], line.get("count", 1)) for line in lines[1:]}
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise StudyError(f"--log {log} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise StudyError(f"--log {log} is no file of a count; name another file") from error
-    if lines and lines[0] != head:
-        raise StudyError(
-            f"--log {log} is of another count ({lines[0]}, this one is {head}); name another file"
-        )
-    return found
+            os.truncate(self._path, len(whole))
+        return parts
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StudyError(f"--log {self._path} cannot be written: {error.strerror}") from error
+
+
+class NoLog:
+    """A log that holds nothing and keeps nothing."""
+
+    parts: Sequence[Part] = ()
+
+    def append(self, part: Part, about: Line) -> None:
+        """Forget it."""

@@ -135,8 +135,9 @@ def _in_chunks(
     if found.checked:
         parts.append(f"{found.checked} counted again by {counter.check_name}")
     if counter.launches:
-        took = f"{found.took_s:.4g} s" if counter.timed else "simulated"
-        parts.append(f"{found.parts} launches, kernel {took}")
+        launches = f"{found.parts} launch{'es' * (found.parts != 1)}"
+        took = f"kernel {found.took_s:.4g} s" if counter.timed else "simulated"
+        parts += [launches, took]
     how = f"{', '.join(parts)}, {took_s:.3g} s in all; equal to OEIS A000170"
     kernels = counter.launches and counter.timed and not found.resumed
     return Count(n, found.solutions, how, found.took_s if kernels else None)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -19,7 +20,15 @@ import pytest
 from nqbench.devices.sim import SimDevice
 from nqbench.errors import StudyError, WrongAnswer
 from nqbench.solve.choice import Choice
-from nqbench.solve.chunks import Board, Counter, CpuCounter, KernelCounter, Part, count_in_chunks
+from nqbench.solve.chunks import (
+    Board,
+    Counter,
+    CpuCounter,
+    KernelCounter,
+    Log,
+    Part,
+    count_in_chunks,
+)
 from nqbench.solve.count import count_solutions
 from nqbench.workloads.counting import border
 from nqbench.workloads.counting.known import SOLUTIONS
@@ -40,8 +49,11 @@ def chunks_of(log: Path) -> list[str]:
 @pytest.mark.timeout(120)
 def test_a_killed_count_is_resumed(tmp_path: Path) -> None:
     log = tmp_path / "count.jsonl"
-    command = [sys.executable, "-m", "nqbench", "count", "17", "--device", "cpu", "--log", str(log)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "nqbench", "count", "16", "--device", "cpu", "--log", str(log)]
+    core = {min(os.sched_getaffinity(0))}  # a second of work, however many there are
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, preexec_fn=lambda: os.sched_setaffinity(0, core)
+    )
     while len(chunks_of(log)) < 10 and process.poll() is None:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
@@ -50,12 +62,12 @@ def test_a_killed_count_is_resumed(tmp_path: Path) -> None:
     whole = [line for line in kept if line.endswith("}")]
     with log.open("a") as file:
         file.write('{"chunk": 1')  # as if killed while writing
-    found = count_in_chunks(17, CpuCounter(), log, checked=0)
-    assert found.solutions == SOLUTIONS[17]
+    found = count_in_chunks(16, CpuCounter(), log, checked=0)
+    assert found.solutions == SOLUTIONS[16]
     assert len(whole) <= found.resumed < found.chunks
     assert chunks_of(log)[: len(whole)] == whole
-    again = count_in_chunks(17, CpuCounter(), log)
-    assert (again.solutions, again.resumed) == (SOLUTIONS[17], again.chunks)
+    again = count_in_chunks(16, CpuCounter(), log)
+    assert (again.solutions, again.resumed) == (SOLUTIONS[16], again.chunks)
 
 
 @pytest.mark.parametrize("n", [7, 8, 9, 12, 13])
@@ -146,6 +158,19 @@ def test_files_of_something_else_are_refused(tmp_path: Path) -> None:
     log.write_text("\n".join(lines) + "\n")
     with pytest.raises(WrongAnswer, match="do not trust this file"):
         count_solutions(8, "cpu", log)
+    for line, said in [
+        ({"chunk": 3, "weights": 1}, "holds chunk 3 twice"),
+        ({"chunk": 10**6, "weights": 1}, "holds a chunk that the board does not have"),
+        ({"chunk": 3}, "is no file of a count"),
+    ]:
+        log.write_text("\n".join([*lines, json.dumps(line)]) + "\n")
+        with pytest.raises(StudyError, match=said):
+            count_solutions(8, "cpu", log)
+    with (
+        closing(Log(tmp_path / "other", Board.of(8).head)),
+        pytest.raises(StudyError, match="is in use by another count"),
+    ):
+        count_solutions(8, "cpu", tmp_path / "other")
     log.write_text("a letter\n")
     with pytest.raises(StudyError, match="is no file of a count"):
         count_solutions(8, "cpu", log)
