@@ -3,37 +3,18 @@
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
+from benchmarks.sanitizers import parsed, plan_of, planted
 from nqbench.compiler.compile import Compiled, compile_kernel
 from nqbench.devices.sim import SimDevice, launching
 from nqbench.devices.sim.sanitizer import Finding
-from nqbench.plan import Buffer, Kernel, KernelPlan
+from nqbench.plan import Kernel
 from nqbench.solve.check import run_checked
-from tests.devices.sim.harness import KERNELS
 
-SOURCE = KERNELS / "planted.cu"
-WORDS = 192
-
-
-def planted() -> dict[str, set[tuple[str, int]]]:
-    """Kind and line of the mistakes of each kernel, as its text says."""
-    found: dict[str, set[tuple[str, int]]] = {}
-    name = ""
-    for number, line in enumerate(SOURCE.read_text(encoding="utf-8").splitlines(), 1):
-        if begins := re.match(r"K (\w+)\(", line):
-            name = begins[1]
-            found[name] = set()
-        if bad := re.search(r"// bad: (.+)", line):
-            found[name].add((bad[1], number))
-    return found
-
-
-PLANTED = planted()
+PLANTED = {kernel.name: kernel for kernel in planted()}
 
 
 @functools.cache
@@ -50,14 +31,6 @@ def one_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launching, "compile_kernel", compiled)
 
 
-def plan_of(entry: str) -> KernelPlan:
-    out = Buffer("out", "int32", WORDS, np.zeros(WORDS, np.int32), restore=True, output=True)
-    raw = Buffer("raw", "int32", WORDS)
-    return KernelPlan(
-        SOURCE, entry, ("out", "raw"), buffers=(out, raw), grid=(2, 1, 1), block=(96, 1, 1)
-    )
-
-
 @functools.cache
 def device(order: str = "round_robin") -> SimDevice:
     return SimDevice(order=order, checked=True, max_steps=1 << 22)
@@ -69,9 +42,38 @@ def findings(entry: str, order: str = "round_robin") -> list[Finding]:
 
 @pytest.mark.parametrize("entry", PLANTED)
 def test_every_mistake_is_found_at_its_line_and_nothing_else(entry: str) -> None:
-    found = findings(entry)
-    lines = {(f.kind, place.line) for f in found for place in (f.place, f.other) if place}
-    marked = PLANTED[entry]
-    assert {f.kind for f in found} == {kind for kind, _ in marked}
-    if marked:
-        assert lines & marked
+    kernel, found = PLANTED[entry], findings(entry)
+    assert {f.kind for f in found} == ({kernel.kind} if kernel.kind else set())
+    lines = {place.line for f in found for place in (f.place, f.other) if place}
+    assert not kernel.kind or lines & set(kernel.lines)
+
+
+@pytest.mark.parametrize("order", ["reverse", "greedy"])
+@pytest.mark.parametrize("entry", ["write_after_read", "sums", "last_one", "last_block", "locked"])
+def test_a_race_is_found_in_any_order_of_warps(entry: str, order: str) -> None:
+    assert {f.kind for f in findings(entry, order)} == {PLANTED[entry].kind} - {""}
+
+
+def test_threads_values_and_counts() -> None:
+    (race,) = [f for f in findings("in_a_warp") if f.kind == "race"]
+    assert (race.count, race.does, race.buffer, race.element) == (192, ("reads", "wrote"), "s", 1)
+    assert race.threads == (((0, 0, 0), (0, 0, 0)), ((0, 0, 0), (1, 0, 0)))
+    assert race.values == (1,)
+    (lost,) = findings("last_one")
+    assert (lost.count, lost.buffer, lost.element, lost.values) == (96, "out", 0, (1, 2))
+    assert [block[0] for block, _ in lost.threads] == [1, 0]
+    (beyond,) = findings("global_beyond")
+    assert beyond.count == 8
+    assert beyond.message == "0 bytes beyond the end of buffer 'out' of 768 bytes"
+
+
+def test_the_output_of_compute_sanitizer_is_read() -> None:
+    seen = parsed(
+        "========= Invalid __global__ write of size 4 bytes\n"
+        "=========     at global_beyond+0x70 in planted.cu:9\n"
+        "========= ERROR SUMMARY: 8 errors\n"
+    )
+    assert (seen.count, seen.lines, seen.cell([9])) == (8, (9,), "line 9")
+    none = parsed("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n")
+    assert none.cell([]) == "-"
+    assert parsed("========= Internal error").cell([]) == "? ========= Internal error"
