@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate, pairwise
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
@@ -20,9 +20,6 @@ from nqbench.system.machine import cpu_count
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
 Part = TypeVar("Part")
-
-_PARTS_PER_CORE: Final = 8
-"""Waiting for the last part costs a few percent, handing out less."""
 
 
 def compiled(function: Callable[Args, Result]) -> Callable[Args, Result]:
@@ -37,12 +34,6 @@ def compiled_in_process(function: Callable[Args, Result]) -> Callable[Args, Resu
     changes of a function's own file only.
     """
     return cast(Callable[Args, Result], numba.njit(nogil=True)(function))
-
-
-def parts_of(count: int) -> list[tuple[int, int]]:
-    """Consecutive spans that cover ``0 .. count - 1``, enough to keep all cores busy."""
-    edges = np.linspace(0, count, min(count, _PARTS_PER_CORE * cpu_count()) + 1)
-    return list(pairwise(edges.astype(int).tolist()))
 
 
 def on_all_cores(function: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:

@@ -24,7 +24,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.workloads.compiled import compiled, in_order, on_all_cores, parts_of
+from nqbench.system.machine import cpu_count
+from nqbench.workloads.compiled import compiled, on_all_cores
 
 MIN_N: Final = 4
 """On smaller boards a border queen may have no second corner to compare with."""
@@ -39,15 +40,14 @@ START_WORDS: Final = WORDS + 1
 MANY: Final = 2**62
 """A limit that no number of jobs reaches."""
 
-_SHARED_ROWS: Final = 3
-"""Rows placed on one core before the others join in: 2,177 jobs at n = 20, in 0.1 ms."""
+_SHARED_JOBS: Final = 1 << 13
+"""Jobs of fewer rows to share between the cores: made in 0.1 ms, and enough to balance them."""
+_JOBS_PER_CORE: Final = 1 << 10
+"""Of these, for each thread: to count the jobs of n = 12, depth 5, one takes 0.06 ms, two 0.24."""
 EXPANDED_ROWS: Final = 3
 """Rows that each thread of a GPU places: 439 jobs for each of 19,942 threads at n = 19, depth 7."""
 
 Jobs = NDArray[np.uint32]
-
-_NOWHERE: Final = np.empty(0, np.uint32)
-_UNCOUNTED: Final = np.empty(0, np.int64)
 
 _U = np.uint64
 _ZERO, _ONE, _TWO = _U(0), _U(1), _U(2)
@@ -63,35 +63,25 @@ def total(weights: int) -> int:
 
 def count_jobs(n: int, depth: int, limit: int = MANY) -> int:
     """Number of jobs of ``depth >= 2`` rows, or ``limit + 1`` if there are more than ``limit``."""
-    return count_below(n, *_prefixes(n, depth), depth, limit)
+    return count_below(n, 1, _of_one_row(n), depth, limit)
 
 
 def count_below(n: int, row: int, above: Jobs, depth: int, limit: int = MANY) -> int:
     """Number of jobs of ``depth`` rows below the jobs ``above`` of ``row`` rows, at most ``depth``;
     or ``limit + 1`` if there are more than ``limit``."""
-    if row == depth:
-        return above.size // WORDS
-
-    def part(span: tuple[int, int]) -> int:
-        return int(expand(n, row, depth, above, *span, limit, _NOWHERE, _UNCOUNTED))
-
-    return min(sum(on_all_cores(part, parts_of(above.size // WORDS))), limit + 1)
+    row, above = _enough_to_share(n, row, above, depth)
+    return min(int(_counts(n, row, above, depth, limit).sum()), limit + 1)
 
 
 def jobs(n: int, depth: int) -> Jobs:
     """All jobs of ``depth >= 2`` rows in depth-first order, made on all cores (``expand``)."""
-    return jobs_below(n, *_prefixes(n, depth), depth)
+    return jobs_below(n, 1, _of_one_row(n), depth)
 
 
 def jobs_below(n: int, row: int, above: Jobs, depth: int) -> Jobs:
     """Jobs of ``depth`` rows below the jobs ``above`` of ``row`` rows, at most ``depth``."""
-    if row == depth:
-        return above
-
-    def part(span: tuple[int, int], out: Jobs) -> int:
-        return WORDS * expand(n, row, depth, above, *span, MANY, out, _UNCOUNTED)
-
-    return in_order(parts_of(above.size // WORDS), part, np.uint32)
+    row, above = _enough_to_share(n, row, above, depth)
+    return _expanded(n, row, above, depth)
 
 
 def starts(n: int, depth: int, some: Jobs | None = None) -> tuple[int, Jobs, int]:
@@ -101,16 +91,10 @@ def starts(n: int, depth: int, some: Jobs | None = None) -> tuple[int, Jobs, int
     Returns how many rows, ``START_WORDS`` words for each, the job's own and the number of jobs of
     ``depth`` rows below those before it, and how many these are in all.
     """
-    given, above = _prefixes(n, depth) if some is None else (rows_of(n, some), some)
+    given, above = (1, _of_one_row(n)) if some is None else (rows_of(n, some), some)
     row = max(given, depth - EXPANDED_ROWS)
     above = jobs_below(n, given, above, row)
-    counts = np.ones(above.size // WORDS, np.int64)
-
-    def part(span: tuple[int, int]) -> int:
-        return expand(n, row, depth, above, *span, MANY, _NOWHERE, counts)
-
-    if row < depth:
-        on_all_cores(part, parts_of(counts.size))
+    counts = _counts(n, row, above, depth)
     words = np.empty((counts.size, START_WORDS), np.uint32)
     words[:, :WORDS] = above.reshape(-1, WORDS)
     words[:, WORDS] = np.cumsum(counts) - counts
@@ -122,19 +106,43 @@ def rows_of(n: int, jobs: Jobs) -> int:
     return bits_in(int(jobs[0]) & (1 << n) - 1)
 
 
-def _prefixes(n: int, depth: int) -> tuple[int, Jobs]:
-    """How many rows fewer than ``depth`` are placed on one core, and the jobs of so many."""
+def _of_one_row(n: int) -> Jobs:
     distances = np.arange(1, (n + 1) // 2)
     queens = 1 << distances
     words = (queens, queens << 1 | distances << SHIFT, queens >> 1)
-    first = np.stack(words, axis=1).ravel().astype(np.uint32)
-    row = min(_SHARED_ROWS, depth - 1)
-    if row == 1:
-        return row, first
-    below = (n, 1, row, first, 0, distances.size, MANY)
-    above = np.empty(WORDS * expand(*below, _NOWHERE, _UNCOUNTED), np.uint32)
-    expand(*below, above, _UNCOUNTED)
+    return np.stack(words, axis=1).ravel().astype(np.uint32)
+
+
+def _enough_to_share(n: int, row: int, above: Jobs, depth: int) -> tuple[int, Jobs]:
+    """The same jobs, or those of more rows but fewer than ``depth`` below them, with how many."""
+    while row < depth - 1 and 0 < above.size < WORDS * _SHARED_JOBS:
+        row, above = row + 1, _expanded(n, row, above, row + 1)
     return row, above
+
+
+def _counts(n: int, row: int, above: Jobs, depth: int, limit: int = MANY) -> NDArray[np.int64]:
+    """How many jobs of ``depth`` rows are below each; their sum is over ``limit`` where it ends."""
+    if row == depth:
+        return np.ones(above.size // WORDS, np.int64)
+    counts = np.zeros(above.size // WORDS, np.int64)
+    _share(n, row, depth, above, limit, counts, np.empty(0, np.uint32))
+    return counts
+
+
+def _expanded(n: int, row: int, above: Jobs, depth: int) -> Jobs:
+    if row == depth:
+        return above
+    counts = _counts(n, row, above, depth)
+    out = np.empty(WORDS * int(counts.sum()), np.uint32)
+    if out.size:
+        _share(n, row, depth, above, MANY, np.cumsum(counts) - counts, out)
+    return out
+
+
+def _share(n: int, row: int, depth: int, above: Jobs, limit: int, at: Any, out: Jobs) -> None:
+    """``expand`` on as many cores as are worth it: each takes every so many-th job."""
+    step = max(1, min(cpu_count(), above.size // (WORDS * _JOBS_PER_CORE)))
+    on_all_cores(lambda k: expand(n, row, depth, above, k, step, limit, at, out), range(step))
 
 
 @compiled
@@ -170,20 +178,19 @@ def expand(
     n: int,
     row: int,
     depth: int,
-    above: NDArray[np.uint32],
-    begin: int,
-    end: int,
+    above: Jobs,
+    first: int,
+    step: int,
     limit: int,
-    out: NDArray[np.uint32],
-    counts: NDArray[np.int64],
-) -> int:
-    """Write the jobs of ``depth`` rows below the jobs ``begin .. end - 1`` of ``row`` rows, fewer
-    than ``depth``; return how many there are, or ``limit + 1`` as soon as there are more.
+    at: NDArray[np.int64],
+    out: Jobs,
+) -> None:
+    """Make the jobs of ``depth`` rows below every ``step``-th job of ``row`` rows, from ``first``.
 
     A job is three words: columns, left and right diagonals attacked in the next row; from bit
-    ``SHIFT`` up, ``columns`` holds the ties so far and ``left`` the distance. An empty ``out``
-    takes nothing: then the last row is counted by its open columns. ``counts`` takes the number
-    below each job of ``row`` rows, unless it is empty.
+    ``SHIFT`` up, ``columns`` holds the ties so far and ``left`` the distance. ``at`` holds the
+    place in ``out`` of the first job below each. With an empty ``out`` it takes their numbers, up
+    to a sum over ``limit``: then the last row is counted by its open columns.
     """
     board = (1 << n) - 1
     columns = np.zeros(depth, np.int64)  # ties in the top bits
@@ -192,9 +199,10 @@ def expand(
     free = np.zeros(depth, np.int64)
     masks = np.zeros(depth, np.int64)
     corners = np.zeros(depth, np.int64)  # columns in which a queen ties
-    found = 0
-    place = _ZERO  # in ``out``; unsigned, since signed indices would be tested for wrapping around
-    for job in range(begin, end):
+    total = 0
+    for job in range(first, at.size, step):
+        found = 0
+        place = _U(WORDS * at[job])  # unsigned: signed indices would be tested for wrapping around
         distance: Any = np.int64(above[3 * job + 1]) >> SHIFT
         for below in range(row, depth):
             masks[below] = allowed(n, distance, below)
@@ -206,7 +214,6 @@ def expand(
         right[row] = np.int64(above[3 * job + 2])
         free[row] = masks[row] & ~(columns[row] | left[row] | right[row])
         here = row
-        before = found
         while here >= row:
             rest = free[here]
             if here == depth - 2 and not out.size:  # half as long as another step of the walk
@@ -226,8 +233,9 @@ def expand(
                 free[here] = masks[here] & ~(columns[here] | left[here] | right[here])
                 continue
             found += bits_in(rest)
-            if found > limit:
-                return limit + 1
+            if total + found > limit:
+                at[job] = found
+                return
             if out.size:
                 columns_here, corners_here = columns[here], corners[here]
                 left_below = left[here] << 1 & board | distance << SHIFT
@@ -241,9 +249,9 @@ def expand(
                     out[place + _TWO] = right_below | queen >> 1
                     place += _U(3)
             here -= 1
-        if counts.size:
-            counts[job] = found - before
-    return found
+        if not out.size:
+            at[job] = found
+        total += found
 
 
 @compiled

@@ -38,9 +38,9 @@ _TANAKA_DEPTH: Final = 5
 
 _FRONTIER: Final = "frontier"
 _FRONTIER_DEPTH: Final = 7
-_FRONTIER_JOBS: Final = 2**23
+_FRONTIER_JOBS: Final = {"cpu": 2**23, "gpu": 2**25}
 """Seven rows, which suited a first kernel on an H100 better than six, as far as the jobs stay few
-enough to be made in a fraction of a second."""
+enough, by where they are made: a fraction of a second of the CPU, 0.4 GB of a GPU."""
 
 _OF_PAPERS: Final[Levels] = {"allocation": "static", "storage": "arrays", "layout": "per_thread"}
 """Levels of a paper's system if its own memory offers no such choice and another memory is asked
@@ -139,7 +139,7 @@ def resolve_cpu(given: Mapping[str, Level], system: str) -> Levels:
 def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
     """The paper's own depth where it is in 2..N-3, otherwise the least that gives enough jobs.
 
-    ``levels`` holds ``n``, ``encoding`` and ``symmetry``.
+    ``levels`` holds ``n``, ``encoding``, ``symmetry`` and ``jobs_made``.
     """
     n = number(levels, "n")
     encoding = cast(Encoding, levels["encoding"])
@@ -148,7 +148,8 @@ def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
     rule = {"zhang2011": n - _ZHANG_ROWS, "tanaka2011": _TANAKA_DEPTH}.get(paper, 0)
     if paper == _FRONTIER:
         rule = min(n - _ZHANG_ROWS, _FRONTIER_DEPTH)
-        while count_jobs(n, max(rule, 2), symmetry, limit=_FRONTIER_JOBS) > _FRONTIER_JOBS:
+        most = _FRONTIER_JOBS[str(levels["jobs_made"])]
+        while count_jobs(n, max(rule, 2), symmetry, limit=most) > most:
             rule -= 1
     if 2 <= rule <= n - 3:
         return rule

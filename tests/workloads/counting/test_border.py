@@ -63,13 +63,12 @@ def test_jobs_are_the_placements_of_the_rule_in_order(n: int) -> None:
 
 @pytest.mark.parametrize(("n", "depth"), [(13, 6), (16, 5)])
 def test_jobs_may_be_made_in_steps(n: int, depth: int) -> None:
-    """Every job of fewer rows is a start, and its place in the array is known from counting."""
-    whole, uncounted = border.jobs(n, depth), np.empty(0, np.int64)
+    whole = border.jobs(n, depth)
     for row in range(2, depth):
         above = border.jobs(n, row)
-        words = np.zeros_like(whole)
-        border.expand(n, row, depth, above, 0, above.size // 3, border.MANY, words, uncounted)
+        words = border.jobs_below(n, row, above, depth)
         assert np.array_equal(words, whole)
+        assert border.count_below(n, row, above, depth) == whole.size // 3
 
 
 @pytest.mark.parametrize("n", range(4, 13))
