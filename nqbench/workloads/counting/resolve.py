@@ -139,7 +139,7 @@ def resolve_cpu(given: Mapping[str, Level], system: str) -> Levels:
 def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
     """The paper's own depth where it is in 2..N-3, otherwise the least that gives enough jobs.
 
-    ``levels`` holds ``n``, ``encoding``, ``symmetry`` and ``jobs_made``.
+    ``levels`` holds ``n``, ``encoding`` and ``symmetry``.
     """
     n = number(levels, "n")
     encoding = cast(Encoding, levels["encoding"])
@@ -148,7 +148,7 @@ def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
     rule = {"zhang2011": n - _ZHANG_ROWS, "tanaka2011": _TANAKA_DEPTH}.get(paper, 0)
     if paper == _FRONTIER:
         rule = min(n - _ZHANG_ROWS, _FRONTIER_DEPTH)
-        most = _FRONTIER_JOBS[str(levels["jobs_made"])]
+        most = _FRONTIER_JOBS["gpu" if levels.get("jobs_made") == "gpu" else "cpu"]
         while count_jobs(n, max(rule, 2), symmetry, limit=most) > most:
             rule -= 1
     if 2 <= rule <= n - 3:

@@ -50,6 +50,10 @@ def test_a_system_without_a_layout_starts_from_the_papers_form() -> None:
         ({"memory": "global", "allocation": "dynamic"}, "allocation: dynamic makes no sense"),
         ({"memory": "shared_stack", "storage": "struct"}, "storage: struct makes no sense with"),
         ({"storage": "chunk", "layout": "interleaved"}, "use storage: arrays"),
+        (
+            {"jobs_made": "gpu"},
+            "jobs_made: gpu with symmetry: mirror, whose jobs only the CPU makes",
+        ),
         ({"pool_size": 64}, "pool_size: 64 makes no sense with assignment: one_per_thread"),
         ({"jobs_per_thread": 4}, "jobs_per_thread: 4 makes no sense with assignment: one_per"),
         ({"max_board": 20}, "max_board: 20 makes no sense with rows: remaining"),
@@ -96,6 +100,8 @@ def test_unknown_names_are_refused(given: dict[str, Level], sentence: str) -> No
         ("tanaka2011.both", 7, 4),  # 5 > N - 3
         ("feinbube2010.base", 16, 4),
         ("feinbube2010.base", 19, 3),
+        ("frontier.predicated", 18, 7),
+        ("frontier.predicated", 19, 6),  # 8,758,748 jobs of 7 rows are too many for the CPU
         (None, 8, 5),  # no depth gives 2,000 jobs
         (None, 5, 2),
     ],
@@ -103,6 +109,10 @@ def test_unknown_names_are_refused(given: dict[str, Level], sentence: str) -> No
 def test_auto_depth(system: str | None, n: int, depth: int) -> None:
     assert resolve(system, n=n, depth="auto")["depth"] == depth
     assert resolve(system, n=n)["depth"] == depth
+
+
+def test_a_gpu_makes_more_jobs() -> None:
+    assert resolve("frontier.predicated", n=19, jobs_made="gpu")["depth"] == 7
 
 
 def test_kernels_need_a_gpu() -> None:
