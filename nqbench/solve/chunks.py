@@ -70,6 +70,8 @@ SYNC_S: Final = 1.0
 """A kill loses no line that was flushed; a power failure those of about this time."""
 
 Line = dict[str, int | str]
+Check = Callable[[], bool]
+"""Whether to compute the next part again."""
 Progress = Callable[[float, float, float], None]
 """Is told the share of the board that is done, the solutions found per second, the seconds left."""
 
@@ -122,12 +124,16 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The sum of weights of ``count`` chunks, and the seconds of the kernel, or of a core."""
+    """The sum of weights of ``count`` chunks, and the seconds of the kernel, or of a core.
+
+    ``again``: the same sum on another path, if it was asked for.
+    """
 
     first: int
     count: int
     weights: int
     took_s: float
+    again: int | None = None
 
 
 class Counter(ABC):
@@ -140,12 +146,8 @@ class Counter(ABC):
     timed: bool = True
 
     @abstractmethod
-    def parts(self, board: Board, left: Sequence[int]) -> Generator[Part, None, None]:
+    def parts(self, board: Board, left: Sequence[int], check: Check) -> Generator[Part, None, None]:
         """Sums of the chunks ``left`` (ascending), as they are finished."""
-
-    @abstractmethod
-    def again(self, board: Board, part: Part) -> int:
-        """The sum of weights of a part, on the other path."""
 
 
 class CpuCounter(Counter):
@@ -159,15 +161,17 @@ class CpuCounter(Counter):
     def __init__(self, threads: int = 0) -> None:
         self._threads = threads or cpu_count()
 
-    def parts(self, board: Board, left: Sequence[int]) -> Generator[Part, None, None]:
+    def parts(self, board: Board, left: Sequence[int], check: Check) -> Generator[Part, None, None]:
         """See ``Counter``."""
         from nqbench.workloads.counting import border
 
         def part(chunk: int) -> Part:
             started = time.perf_counter()
-            span = board.span(chunk, 1)
-            weights = border.weights_of_jobs(board.n, board.depth, board.jobs, *span)
-            return Part(chunk, 1, int(weights), time.perf_counter() - started)
+            jobs = (board.n, board.depth, board.jobs, *board.span(chunk, 1))
+            weights = int(border.weights_of_jobs(*jobs))
+            took_s = time.perf_counter() - started
+            again = int(border.weights_of_boards(*jobs)) if check() else None
+            return Part(chunk, 1, weights, took_s, again)
 
         with ThreadPoolExecutor(self._threads) as pool:
             try:
@@ -175,13 +179,6 @@ class CpuCounter(Counter):
                     yield done.result()
             finally:
                 pool.shutdown(cancel_futures=True)
-
-    def again(self, board: Board, part: Part) -> int:
-        """See ``Counter``."""
-        from nqbench.workloads.counting import border
-
-        span = board.span(part.first, part.count)
-        return int(border.weights_of_boards(board.n, board.depth, board.jobs, *span))
 
 
 class KernelCounter(Counter):
@@ -197,14 +194,13 @@ class KernelCounter(Counter):
         self.check_name = f"{CHECK[0]} on {device.spec}"
         self.timed = device.timed
         self._device, self._choice, self._launch_s = device, choice, launch_s
-        self._rows = 0  # of the jobs of a launch
 
-    def parts(self, board: Board, left: Sequence[int]) -> Generator[Part, None, None]:
+    def parts(self, board: Board, left: Sequence[int], check: Check) -> Generator[Part, None, None]:
         """See ``Counter``."""
         rate = board.chunks / self._choice.seconds(board.n, self._device.facts)
         size, place = max(1, int(rate * self._launch_s)), 0
         depth, most = self._depth(board, size)
-        size, self._rows = max(1, min(size // MOST_GROWTH, most)), depth
+        size = max(1, min(size // MOST_GROWTH, most))
         with ThreadPoolExecutor(1) as maker:
             run = _run(left, place, size)
             made = maker.submit(self._plan, board, run, depth) if run[1] else None
@@ -216,12 +212,10 @@ class KernelCounter(Counter):
                 weights, took_s = self._launch(plan)
                 size = int(self._launch_s * count / took_s)
                 size = max(1, min(size, MOST_GROWTH * count, most))
-                yield Part(first, count, weights, took_s)
-
-    def again(self, board: Board, part: Part) -> int:
-        """See ``Counter``."""
-        run = (part.first, part.count)
-        return self._launch(self._plan(board, run, self._rows, *CHECK))[0]
+                again = None
+                if check():
+                    again = self._launch(self._plan(board, (first, count), depth, *CHECK))[0]
+                yield Part(first, count, weights, took_s, again)
 
     def _plan(
         self,
@@ -304,10 +298,11 @@ def count_in_chunks(
         weights, parts, again, took_s = before, 0, 0, 0.0
         resumed = done = board.chunks - len(left)
         started = time.perf_counter()
-        with closing(counter.parts(board, left)) as running:
+        check = _first_and(checked) if log is not None else lambda: False
+        with closing(counter.parts(board, left, check)) as running:
             for part in running:
                 line: Line = {"by": counter.name}
-                if log is not None and (parts == 0 or random.random() < checked):
+                if part.again is not None:
                     _compare(board, counter, part, log)
                     line["again"] = counter.check_name
                     again += part.count
@@ -336,14 +331,20 @@ def _left(held: Sequence[Part], chunks: int, log: Path | None) -> list[int]:
     return [int(chunk) for chunk in np.flatnonzero(times[:chunks] == 0)]
 
 
-def _compare(board: Board, counter: Counter, part: Part, log: Path) -> None:
-    other = counter.again(board, part)
-    if other != part.weights:
+def _first_and(share: float) -> Check:
+    """Yes to the first question, and to a random share of the others."""
+    first = iter((True,))
+    return lambda: next(first, False) or random.random() < share
+
+
+def _compare(board: Board, counter: Counter, part: Part, log: Path | None) -> None:
+    if part.again != part.weights:
         raise WrongAnswer(
             f"chunks {part.first} to {part.first + part.count - 1} of {board.n} queens: the weights"
-            f" sum up to {part.weights} by {counter.name}, but to {other} by {counter.check_name};"
-            f" one of them is wrong, so nothing of it was written to {log}, which keeps what was"
-            " finished before: do not trust this device, run the GPU tests"
+            f" sum up to {part.weights} by {counter.name}, but to {part.again} by"
+            f" {counter.check_name}; one of them is wrong, so nothing of it was written to"
+            f" {log}, which keeps what was finished before: do not trust this device, run"
+            " the GPU tests"
         )
 
 

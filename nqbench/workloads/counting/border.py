@@ -330,39 +330,46 @@ def weights_of_jobs(n: int, depth: int, jobs: NDArray[np.uint32], begin: int, en
 
 
 @compiled
-def weights_of_boards(n: int, depth: int, jobs: NDArray[np.uint32], begin: int, end: int) -> int:
+def weights_of_boards(n: int, depth: int, jobs: Jobs, begin: int, end: int) -> int:
     """What ``weights_of_jobs`` sums up, by a search that knows the queens' moves alone: it walks
     all boards below the jobs and weighs each one as a whole."""
     board = (1 << n) - 1
-    columns = np.zeros(n + 1, np.int64)
-    left = np.zeros(n + 1, np.int64)
-    right = np.zeros(n + 1, np.int64)
-    free = np.zeros(n + 1, np.int64)
+    columns_above = np.zeros(n, np.int64)
+    left_above = np.zeros(n, np.int64)
+    right_above = np.zeros(n, np.int64)
+    free_above = np.zeros(n, np.int64)
     queens = np.zeros(n, np.int64)
+    top, last = _U(depth), _U(n - 1)
     weights = 0
     for job in range(begin, end):
         ties: Any = np.int64(jobs[3 * job] >> SHIFT)
         distance: Any = np.int64(jobs[3 * job + 1] >> SHIFT)
-        columns[depth] = np.int64(jobs[3 * job]) & board
-        left[depth] = np.int64(jobs[3 * job + 1]) & board
-        right[depth] = np.int64(jobs[3 * job + 2])
-        free[depth] = board & ~(columns[depth] | left[depth] | right[depth])
-        row = depth
-        while row >= depth:
-            if free[row] == 0:
-                row -= 1
+        columns: Any = np.int64(jobs[3 * job]) & board
+        left: Any = np.int64(jobs[3 * job + 1]) & board
+        right: Any = np.int64(jobs[3 * job + 2])
+        free: Any = board & ~(columns | left | right)
+        row = top
+        while True:
+            if free == 0:
+                if row == top:
+                    break
+                row -= _ONE
+                columns, left = columns_above[row], left_above[row]
+                right, free = right_above[row], free_above[row]
                 continue
-            queen = free[row] & -free[row]
-            free[row] ^= queen
+            queen = free & -free
             queens[row] = queen
-            if row == n - 1:
+            if row == last:
                 weights += _weight(n, depth, distance, ties, queens)
+                free = 0
                 continue
-            columns[row + 1] = columns[row] | queen
-            left[row + 1] = (left[row] | queen) << 1
-            right[row + 1] = (right[row] | queen) >> 1
-            row += 1
-            free[row] = board & ~(columns[row] | left[row] | right[row])
+            columns_above[row], left_above[row] = columns, left
+            right_above[row], free_above[row] = right, free ^ queen
+            columns |= queen
+            left = (left | queen) << 1
+            right = (right | queen) >> 1
+            free = board & ~(columns | left | right)
+            row += _ONE
     return weights
 
 
