@@ -13,6 +13,7 @@ import shlex
 import shutil
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -110,8 +111,7 @@ def main() -> None:
         sys.exit(EXIT_FAILED)
     except SystemExit as end:
         if end.code == EXIT_INTERRUPTED:  # Ctrl-C, which typer turns into this
-            again = shlex.join(word for word in command_line() if word != FRESH)
-            _say(f"interrupted; what was measured is kept; resume with: {again}")
+            _say(f"interrupted; {_kept(command_line())}")
         raise
     except BrokenPipeError:
         # The reader went away (``nqbench ... | head``): nothing to say, and nowhere to say it.
@@ -132,6 +132,14 @@ def _say(sentence: str) -> None:
         width = shutil.get_terminal_size().columns
         text = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
     typer.echo(text, err=True)
+
+
+def _kept(words: Sequence[str]) -> str:
+    """What an interrupted command leaves behind."""
+    if words[1:2] == ["count"] and not any(word.startswith("--log") for word in words):
+        return "nothing is kept of a count without --log FILE"
+    again = shlex.join(word for word in words if word != FRESH)
+    return f"what was measured is kept; resume with: {again}"
 
 
 def _end_output() -> None:

@@ -17,9 +17,10 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -175,8 +176,12 @@ class CpuCounter(Counter):
 
         with ThreadPoolExecutor(self._threads) as pool:
             try:
-                for done in as_completed([pool.submit(part, chunk) for chunk in left]):
-                    yield done.result()
+                ahead = iter(left)
+                running = {pool.submit(part, chunk) for chunk in islice(ahead, 4 * self._threads)}
+                while running:
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    running |= {pool.submit(part, chunk) for chunk in islice(ahead, len(done))}
+                    yield from (future.result() for future in done)
             finally:
                 pool.shutdown(cancel_futures=True)
 
