@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nqbench.point import Point
 
 TIMEOUT_S: Final = 120.0
-"""Of a launch in the checked mode, which is 3 to 40 times slower than an ordinary one."""
+"""Of a launch in the checked mode, which is 15 to 210 times slower than an ordinary one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,16 @@ class Watch:
         slots: int,
         shared_bytes: int,
     ) -> None:
-        from nqbench.devices.sim.watcher import BARRIERS, CELL, MAX_FOUND, RING, Field, Found
+        from nqbench.devices.sim.watcher import (
+            BARRIERS,
+            BLOCK_RING,
+            CELL,
+            ENTRY,
+            MAX_FOUND,
+            RING,
+            Field,
+            Found,
+        )
 
         assert memory.shadow is not None
         self.code, self.memory, self.grid, self.block = code, memory, grid, block
@@ -121,7 +130,8 @@ class Watch:
             Field.LANES: np.zeros(slots * warps * 2 * LANES**2, np.int32),
             Field.MEETINGS: np.zeros(slots * BARRIERS * 2, np.int64),
             Field.GRID_SYNCS: np.zeros(slots, np.int64),
-            Field.RINGS: np.zeros(self.total * RING * 2, np.int64),
+            Field.RINGS: np.zeros(self.total * RING * ENTRY, np.int64),
+            Field.BLOCK_RINGS: np.zeros(prod(grid) * BLOCK_RING * ENTRY, np.int64),
             Field.DEPENDS: self.depends,
             Field.FOUND: self.found,
         }

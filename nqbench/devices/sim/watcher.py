@@ -60,7 +60,7 @@ class Field(IntEnum):
     GRID_SYNCS = 17  # slot
     GRID_LOW = 18
     GRID_HIGH = 19
-    RINGS = 20  # thread, (place, time) of its last atomics
+    RINGS = 20  # thread, entries about its last atomics
     TIME = 21
     SHARED_SHIFT = 22  # bytes of a cell, as a power of two
     GLOBAL_SHIFT = 23
@@ -69,7 +69,8 @@ class Field(IntEnum):
     FOUND = 26  # rows of ``Found``
     FOUND_COUNT = 27
     MEETINGS = 28  # slot, barrier: instruction and thread of who waits there
-    END = 29
+    BLOCK_RINGS = 29
+    END = 30
 
 
 class Found(IntEnum):
@@ -110,7 +111,7 @@ THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(ROLE)
 WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * ROLE, ROLE)
 SAME: Final = 4 * ROLE  # several lanes of the writer's warp wrote the same value
 CELL: Final = 32  # 32-bit numbers
-RING: Final = 8
+RING, BLOCK_RING, ENTRY = 8, 16, 4
 ENDLESS: Final = 1 << 40  # accesses are checked, arrays are not
 BARRIERS: Final = 16
 GRID_SHIFT: Final = 24
@@ -125,7 +126,7 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, GRID_SYNCS,
  GRID_LOW, GRID_HIGH, RINGS, TIME, SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND,
- FOUND_COUNT, MEETINGS) = (int(field) for field in Field if field is not Field.END)  # fmt: skip
+ FOUND_COUNT, MEETINGS, BLOCK_RINGS) = map(int, [*Field][:-1])  # fmt: skip
 FOUND_END: Final = int(Found.END)
 (K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (int(kind) for kind in Kind)
 
@@ -242,18 +243,68 @@ def _number(memory: Any, at: int, size: int) -> int:
 
 
 @compiled
-def _by_atomics(h: Any, other: int, when: int, thread: int) -> bool:
-    """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later."""
-    rings = _longs(h, RINGS)
-    a = (other - h[FIRST]) * 2 * RING
-    b = (thread - h[FIRST]) * 2 * RING
-    for i in range(RING):
-        if rings[a + 2 * i + 1] <= when:
+def _warp_of(h: Any, thread: int) -> Any:
+    return (thread - h[FIRST]) % h[THREADS] >> 5
+
+
+@compiled
+def _by_atomics(h: Any, other: int, epoch: int, when: int, thread: int, now: int) -> bool:
+    """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later.
+
+    Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
+    between (their warps' epochs tell: ``epoch`` then, ``now`` now)."""
+    if _met(h, RINGS, RING, other, epoch, when, thread, now):
+        return True
+    return _met(h, BLOCK_RINGS, BLOCK_RING, other, epoch, when, thread, now)
+
+
+@compiled
+def _met(
+    h: Any, field: int, length: int, other: int, epoch: int, when: int, thread: int, now: int
+) -> bool:
+    a = _ring(h, field, length, other)
+    b = _ring(h, field, length, thread)
+    for i in range(0, length * ENTRY, ENTRY):
+        if a[i + 1] <= when:
             continue
-        for j in range(RING):
-            if rings[b + 2 * j] == rings[a + 2 * i] and rings[b + 2 * j + 1] > rings[a + 2 * i + 1]:
+        if a[i + 3] <= epoch and _warp_of(h, a[i + 2]) != _warp_of(h, other):
+            continue
+        for j in range(0, length * ENTRY, ENTRY):
+            if b[j] != a[i] or b[j + 1] <= a[i + 1]:
+                continue
+            if b[j + 3] < now or _warp_of(h, b[j + 2]) == _warp_of(h, thread):
                 return True
     return False
+
+
+@compiled
+def _ring(h: Any, field: int, length: int, thread: int) -> Any:
+    """The last atomics of a thread, or of its block: place, time, thread, its warp's epoch."""
+    number = thread - h[FIRST]
+    if field == BLOCK_RINGS:
+        number //= h[THREADS]
+    return _longs(h, field, number * length * ENTRY)
+
+
+@compiled
+def _remember(
+    h: Any, field: int, length: int, thread: int, place: int, epoch: int, repeats: bool
+) -> None:
+    ring = _ring(h, field, length, thread)
+    newest, oldest = 0, 0
+    for i in range(0, length * ENTRY, ENTRY):
+        if ring[i + 1] > ring[newest + 1]:
+            newest = i
+        if ring[i + 1] < ring[oldest + 1]:
+            oldest = i
+    if repeats and ring[newest] == place:
+        oldest = newest  # a loop that waits must not push out the rest
+    ring[oldest], ring[oldest + 1], ring[oldest + 2], ring[oldest + 3] = (
+        place,
+        h[TIME],
+        thread,
+        epoch,
+    )
 
 
 @compiled
@@ -290,7 +341,9 @@ def _ordered(h: Any, cells: Any, at: int, thread: int, slot: int, space: int) ->
         return True  # of the block that was in the slot before
     elif _longs(h, GRID_SYNCS)[slot] > cells[at + EPOCH] >> GRID_SHIFT:
         return True
-    return _by_atomics(h, other, cells[at + WHEN], thread)
+    warp, warps = t >> 5, h[WARPS]
+    now = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
+    return _by_atomics(h, other, epoch, cells[at + WHEN], thread, now)
 
 
 @compiled
@@ -311,19 +364,11 @@ def _note(h: Any, cells: Any, at: int, thread: int, slot: int, where: int) -> No
 
 
 @compiled
-def _remember_atomic(h: Any, thread: int, place: int, repeats: bool) -> None:
-    rings = _longs(h, RINGS)
-    at = (thread - h[FIRST]) * 2 * RING
-    newest = 0
-    oldest = 0
-    for i in range(RING):
-        if rings[at + 2 * i + 1] > rings[at + 2 * newest + 1]:
-            newest = i
-        if rings[at + 2 * i + 1] < rings[at + 2 * oldest + 1]:
-            oldest = i
-    if repeats and rings[at + 2 * newest] == place:
-        oldest = newest  # a loop that waits must not push out the rest
-    rings[at + 2 * oldest], rings[at + 2 * oldest + 1] = place, h[TIME]
+def _remember_atomic(h: Any, thread: int, slot: int, place: int, repeats: bool) -> None:
+    warp, warps = _warp_of(h, thread), h[WARPS]
+    epoch = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
+    _remember(h, RINGS, RING, thread, place, epoch, repeats)
+    _remember(h, BLOCK_RINGS, BLOCK_RING, thread, place, epoch, repeats)
 
 
 @compiled
@@ -449,7 +494,7 @@ def _lane(
     strong = what >= STRONG_LOAD
     if strong:
         place = address if space == GLOBAL else LOCKS_OF_SHARED + slot * (1 << 20) + address
-        _remember_atomic(h, thread, place, what == STRONG_LOAD)
+        _remember_atomic(h, thread, slot, place, what == STRONG_LOAD)
         if space == GLOBAL and what >= ATOMIC and h[GRID_LOW] <= offset < h[GRID_HIGH]:
             _longs(h, GRID_SYNCS)[slot] += 1
     step = max(1 << shift, 1)

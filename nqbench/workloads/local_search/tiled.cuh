@@ -189,7 +189,8 @@ __device__ void scan_block(const float2* places, unsigned n, unsigned rows, floa
     if (key == NO_BEST || threadIdx.x % 32) return;
     atomicMin(best, key);
     const unsigned warp = (blockIdx.y * gridDim.x + blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
-    hints[warp % HINTS] = key;
+    // Warps may share a place, and any of their hints will do.
+    *static_cast<volatile unsigned long long*>(&hints[warp % HINTS]) = key;
 }
 
 // One warp: swaps the positions of a key and gives the best hint that is still true, so that the next
