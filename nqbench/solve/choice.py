@@ -16,7 +16,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.system.files import cache_folder, replacing
 
 if TYPE_CHECKING:
-    from nqbench.analysis.data.dataset import PointResult
+    from nqbench.analysis.data.dataset import Dataset, PointResult
     from nqbench.point import Level
 
 NAME: Final = "fastest.yaml"
@@ -43,7 +43,7 @@ class Choice:
     capability: str
     system: str
     n: int
-    depth: int
+    depths: Mapping[int, int]
     levels: Mapping[str, Level] = field(default_factory=dict)
     kernel_s: float | None = None
     gpu: str = ""
@@ -52,11 +52,16 @@ class Choice:
     study: str = ""
 
     def depth_at(self, n: int) -> int:
-        """Rows to place on the CPU for a board, with at most ``MAX_JOBS`` jobs."""
+        """Rows of the jobs of a board, of which there are at most ``MAX_JOBS``.
+
+        Boards below those in ``depths`` leave as many rows to search as the smallest, others place
+        as many as the next smaller one.
+        """
         from nqbench.workloads.counting.jobs import count_jobs
 
-        depth = max(2, self.depth - max(0, self.n - n))
-        while n > self.n and depth > 2 and count_jobs(n, depth, "full", limit=MAX_JOBS) > MAX_JOBS:
+        near = max((k for k in self.depths if k <= n), default=min(self.depths))
+        depth = max(2, self.depths[near] - max(0, near - n))
+        while depth > 2 and count_jobs(n, depth, "full", limit=MAX_JOBS) > MAX_JOBS:
             depth -= 1
         return depth
 
@@ -123,8 +128,11 @@ def _read(path: Path) -> list[Choice]:
     except FileNotFoundError:
         return []
     try:
-        return [Choice(**entry) for entry in yaml.safe_load(text)]
-    except (yaml.YAMLError, TypeError) as error:
+        found = [Choice(**entry) for entry in yaml.safe_load(text)]
+        for choice in found:
+            choice.depth_at(choice.n)
+        return found
+    except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
         raise StudyError(
             f"{path} holds no choices of kernels ({error}); delete it, or store one with"
             " nqbench count --tuned-from RUN"
@@ -158,7 +166,7 @@ def tuned_from(run: Path) -> tuple[Choice, Path]:
         capability="{}.{}".format(*facts["compute_capability"]),
         system=point.system,
         n=n,
-        depth=int(point.level("depth")),
+        depths=_depths(data, point) | {n: int(point.level("depth"))},
         levels={JOBS_MADE: before.levels.get(JOBS_MADE, "cpu"), **_own_levels(point)},
         kernel_s=float(f"{seconds:.4g}"),
         gpu=str(facts["name"]),
@@ -167,6 +175,19 @@ def tuned_from(run: Path) -> tuple[Choice, Path]:
         study=str(data.study["name"]),
     )
     return found, _store(found)
+
+
+def _depths(data: Dataset, chosen: PointResult) -> dict[int, int]:
+    """The fastest depth of the chosen system on each board that was measured with several."""
+    from nqbench.analysis.data.quantities import TIME
+
+    times: dict[int, list[tuple[float, int]]] = {}
+    for point in data.points:
+        seconds = point.estimate(TIME) if point.ok and point.system == chosen.system else None
+        if seconds is not None:
+            times.setdefault(point.n, []).append((seconds.value, int(point.level("depth"))))
+    several = {n: found for n, found in times.items() if len({depth for _, depth in found}) > 1}
+    return {n: min(found)[1] for n, found in sorted(several.items())}
 
 
 def _own_levels(point: PointResult) -> dict[str, Level]:

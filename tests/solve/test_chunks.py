@@ -34,7 +34,7 @@ from nqbench.solve.count import count_solutions
 from nqbench.workloads.counting import border
 from nqbench.workloads.counting.known import SOLUTIONS
 
-CHOICE = Choice("9.0", "frontier.predicated", 18, 7, {"block_size": 64, "jobs_made": "gpu"})
+CHOICE = Choice("9.0", "frontier.predicated", 18, {18: 7}, {"block_size": 64, "jobs_made": "gpu"})
 
 
 @pytest.fixture(scope="module")

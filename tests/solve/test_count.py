@@ -26,7 +26,10 @@ def facts_of(capability: tuple[int, int], kind: DeviceKind = "cuda") -> DeviceFa
     return replace(SimDevice("sm_90").facts, compute_capability=capability, kind=kind)
 
 
-ENTRY = "- {{capability: '{}', system: {}, n: 18, depth: 7, kernel_s: {}, multiprocessors: 132}}\n"
+ENTRY = (
+    "- {{capability: '{}', system: {}, n: 18, depths: {{18: 7}}, kernel_s: {},"
+    " multiprocessors: 132}}\n"
+)
 
 
 def test_the_nearest_capability_is_taken_and_named(own: Path) -> None:
@@ -63,12 +66,16 @@ def test_a_tuned_choice_is_stored_and_used(own: Path, tmp_path: Path) -> None:
     for block_size, seconds in ((64, 0.03), (96, 0.02), (192, 0.04)):
         levels = {"n": 18, **full, "block_size": block_size, "blocks": {"per_sm": 4}}
         builder.time("launch", levels, seconds, "frontier.lookahead")
+    for depth, seconds in ((5, 0.003), (6, 0.002), (7, 0.004)):
+        levels = {"n": 16, **full, "depth": depth, "block_size": 64}
+        builder.time("depths", levels, seconds, "frontier.lookahead")
     builder.time("large", {"n": 19, **full, "block_size": 32}, 0.001, "frontier.predicated")
     builder.time("papers", {"n": 18, "symmetry": "mirror"}, 0.001, "tanaka2011.both")
     found, path = choice.tuned_from(builder.write(tmp_path / "run"))
     assert (path, found.capability, found.kernel_s) == (own, "9.0", 0.02)
     assert found.levels == {"block_size": 96, "blocks": {"per_sm": 4}, "jobs_made": "cpu"}
-    assert (found.system, found.n, found.depth) == ("frontier.lookahead", 18, 7)
+    assert (found.system, found.n, found.depths) == ("frontier.lookahead", 18, {16: 6, 18: 7})
+    assert [found.depth_at(n) for n in (14, 16, 17, 18, 20, 22)] == [4, 6, 6, 7, 7, 6]
     read, why = choice.choice_for(facts_of((9, 0)))
     assert read == found
     assert "NVIDIA H200" in why
