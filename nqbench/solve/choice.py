@@ -151,7 +151,7 @@ def tuned_from(run: Path) -> tuple[Choice, Path]:
     data = load_dataset(run)
     device = data.manifest["device"]
     points = [p for p in data.points if p.ok and p.system and p.level("symmetry") == "full"]
-    if not points or device["kind"] != "cuda":
+    if not points or device["kind"] != "cuda" or data.synthetic:
         raise StudyError(
             f"{run} has no times of a system with symmetry: full on a GPU; run the study"
             " configs/frontier.yaml on one"

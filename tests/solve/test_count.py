@@ -81,9 +81,10 @@ def test_a_tuned_choice_is_stored_and_used(own: Path, tmp_path: Path) -> None:
     assert "NVIDIA H200" in why
     assert choice.choice_for(facts_of((8, 0)))[0].system == "other"
     assert "frontier.lookahead on sim:mini" in count.count_solutions(8, "sim:mini").how
-    without = Builder(noise=0).write(tmp_path / "without")
-    with pytest.raises(StudyError, match="has no times of a system with symmetry: full"):
-        choice.tuned_from(without)
+    builder.device = {**builder.device, "spec": "fake"}
+    for other in (Builder(noise=0).write(tmp_path / "without"), builder.write(tmp_path / "fake")):
+        with pytest.raises(StudyError, match="has no times of a system with symmetry: full"):
+            choice.tuned_from(other)
 
 
 @pytest.mark.parametrize("n", [0, 28, -1])
