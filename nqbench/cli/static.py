@@ -14,6 +14,9 @@ def static(
     arch: Annotated[
         str, typer.Option("--arch", help="Architectures, separated by commas.")
     ] = "sm_75,sm_80,sm_90,sm_120",
+    sass: Annotated[
+        bool, typer.Option("--sass", help="Count machine code too (needs nvdisasm).")
+    ] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values.")] = False,
 ) -> None:
     """Registers, spills, shared memory and occupancy of every point; needs no GPU."""
@@ -26,7 +29,7 @@ def static(
     archs = [name.strip() for name in arch.split(",") if name.strip()]
     study = load_study(config)
     with progress() as listener:
-        rows = static_rows(lambda facts: expand(study, facts), archs, listener)
+        rows = static_rows(lambda facts: expand(study, facts), archs, listener, sass=sass)
     if rows:
         show_rows(rows, csv=csv)
     else:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 from nqbench.compiler.compile import Compiled, compile_many, cubin_request
+from nqbench.compiler.nvrtc import ImageKind
 from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of
+from nqbench.compiler.sass import disassembler, ptx_instructions, sass_counts
 from nqbench.errors import CompileError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Kernel
@@ -46,29 +48,69 @@ class StaticRow:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SassRow(StaticRow):
+    """The same with counts of the machine code beside the PTX's. Accesses are loads and stores of
+    the code, each with the bits that a thread moves: ``LDS.128 2``."""
+
+    ptx_instructions: int | None = None
+    sass_instructions: int | None = None
+    sass_branches: int | None = None
+    shared_accesses: str = ""
+    global_accesses: str = ""
+    local_accesses: str = ""
+
+
 def static_report(
     plans: Sequence[tuple[str, Kernel]],
     chips: Sequence[DeviceFacts],
     workers: int | None = None,
     listener: Progress | None = None,
+    *,
+    sass: bool = False,
 ) -> list[StaticRow]:
     """Compile ``(label, kernel)`` pairs for the architecture of each chip; one row each, by chip.
 
-    A kernel shared by several plans is compiled once. Raises ``DeviceUnavailable`` without a
-    compiler.
+    A kernel shared by several plans is compiled once. With ``sass`` the rows are ``SassRow``.
+    Raises ``DeviceUnavailable`` without a compiler, and with ``sass`` without a disassembler.
     """
+    if sass:
+        disassembler()
+    kinds: tuple[ImageKind, ...] = ("cubin", "ptx") if sass else ("cubin",)
     wanted = list(
-        dict.fromkeys(cubin_request(plan, chip.arch) for chip in chips for _, plan in plans)
-    )
+        dict.fromkeys(
+            cubin_request(plan, chip.arch, kind)
+            for chip in chips for _, plan in plans for kind in kinds
+        )
+    )  # fmt: skip
     if listener is not None:
         listener.stage("compile", len(wanted))
     results = compile_many(wanted, workers, listener.advanced if listener else None)
     compiled = dict(zip(wanted, results, strict=True))
-    return [
-        _row(label, plan, chip, compiled[cubin_request(plan, chip.arch)])
-        for chip in chips
-        for label, plan in plans
+    rows = []
+    for chip in chips:
+        for label, plan in plans:
+            images = [compiled[cubin_request(plan, chip.arch, kind)] for kind in kinds]
+            row = _row(label, plan, chip, images[0])
+            rows.append(_with_sass(row, *images) if sass else row)
+    return rows
+
+
+def _with_sass(
+    row: StaticRow, cubin: Compiled | CompileError, ptx: Compiled | CompileError
+) -> SassRow:
+    plain = {field.name: getattr(row, field.name) for field in fields(StaticRow)}
+    if isinstance(cubin, CompileError) or isinstance(ptx, CompileError):
+        return SassRow(**plain)
+    counts = sass_counts(cubin.image, cubin.symbol)
+    listed = [
+        ", ".join(f"{name} {n}" for name, n in sorted(counts.accesses.items()) if name[2] == space)
+        for space in "SGL"
     ]
+    instructions = ptx_instructions(ptx.image.decode(), ptx.symbol)
+    return SassRow(**plain, ptx_instructions=instructions, sass_instructions=counts.instructions,
+                   sass_branches=counts.branches, shared_accesses=listed[0],
+                   global_accesses=listed[1], local_accesses=listed[2])  # fmt: skip
 
 
 def _row(

@@ -22,12 +22,15 @@ def static_rows(
     points_on: Callable[[DeviceFacts], Iterable[Point]],
     archs: Sequence[str],
     listener: Progress | None = None,
+    *,
+    sass: bool = False,
 ) -> list[StaticRow]:
     """One row for each kernel and architecture; ``points_on`` expands the study for a device.
 
     The kernels of a program have a row each, called ``LABEL @KERNEL``; so has one that makes
     another's input. Raises ``StudyError`` for
-    an architecture without a model, ``DeviceUnavailable`` without a compiler.
+    an architecture without a model, ``DeviceUnavailable`` without a compiler, or without a
+    disassembler if ``sass`` asks for counts of the machine code.
     """
     rows: list[StaticRow] = []
     for facts in chips(archs):
@@ -39,7 +42,7 @@ def static_rows(
             for plan in (_plan(point, facts),)
             for name, kernel in kernels_of(plan).items()
         ]
-        rows += static_report(plans, [facts], listener=listener)
+        rows += static_report(plans, [facts], listener=listener, sass=sass)
     return rows
 
 

@@ -30,8 +30,9 @@ ORDERS: Final = (ROUND_ROBIN, "reverse", "greedy")
 """Which warp the simulator runs next: all in turn, all in turn backwards, or each until it must
 wait."""
 CACHE: Final = "cache"
-MODES: Final = (CACHE,)
-"""What a simulation may do besides: model the caches."""
+PTXAS: Final = "ptxas"
+MODES: Final = (CACHE, PTXAS)
+"""What a simulation may do besides: model the caches; count as the assembler leaves the code."""
 MEMORY_RULES: Final = ("half_warp_strict", "half_warp_segments", "lines", "kepler", "sectors")
 """Of compute capability 1.0 and 1.1, 1.2 and 1.3, 2.x, 3.x, and 7.0 and later."""
 

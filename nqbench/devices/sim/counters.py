@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.codegen.caches import Count as CacheCount
 from nqbench.devices.sim.codegen.kernel import BLOCK_FIELDS, BLOCK_STRIDE
 from nqbench.devices.sim.codegen.writer import LEAST, SITE_FIELDS, Site
@@ -48,14 +49,18 @@ class Tally:
     def totals(self) -> dict[str, int | float]:
         """Every counter of ``vocabulary.COUNTERS``."""
         blocks = self.code.blocks
-        lengths = np.array([block.length for block in blocks])
-        warp = int(self.executions @ lengths)
+        assembled = self.code.assembled
+        lengths = np.array([assembled.length(block) for block in blocks])
+        issued = self.executions.copy()
+        for side, head in assembled.predicated.items():
+            issued[side] = self.executions[head]
+        warp = int(issued @ lengths)
         thread = int(self.lanes @ lengths)
         for site in self.code.sites:
             if site.space == "":  # predicated: only the lanes whose guard holds
                 thread -= int(self.lanes[site.block] - self.sites[site.index, 1])
         done = [self._operations(of) for of in (float_operations, integer_operations)]
-        branches = [b.index for b in blocks if b.ending in ("branch", "switch")]
+        branches = [b.index for b in self._branches()]
         shared, local, global_ = (self._space(s) for s in ("shared", "local", "global"))
         again = shared["passes"] - shared["requests"]
         replays = sum(s["passes"] - s["requests"] for s in (local, global_))
@@ -67,7 +72,7 @@ class Tally:
             "issue_slots": warp + again + replays,
             "lane_efficiency": thread / (WARP_SIZE * warp) if warp else 0.0,
             "branches": int(self.executions[branches].sum()),
-            "divergent_branches": int(self.divergent.sum()),
+            "divergent_branches": int(self.divergent[branches].sum()),
             "loop_iterations": int(self.executions[[b.index for b in blocks if b.latch]].sum()),
             "shared_requests": shared["requests"],
             "shared_passes": shared["passes"],
@@ -113,6 +118,14 @@ class Tally:
         }
         return found | _hit_percents(found)
 
+    def _branches(self) -> list[Block]:
+        """Blocks that end with a branch, unless it is predicated away."""
+        gone = set(self.code.assembled.predicated.values())
+        return [
+            block for block in self.code.blocks
+            if block.ending in ("branch", "switch") and block.index not in gone
+        ]  # fmt: skip
+
     def _operations(self, of: Callable[[Instruction], int]) -> int:
         """Operations over all threads; ``of`` gives those of an instruction."""
         total = int(self.lanes @ _operations_of_blocks(self.code, of))
@@ -157,8 +170,8 @@ class Tally:
                 "lanes": int(self.lanes[block.index]),
                 "divergent": int(self.divergent[block.index]),
             }
-            for block in self.code.blocks
-            if block.ending in ("branch", "switch") and block.closing is not None
+            for block in self._branches()
+            if block.closing is not None
         ]
         return sorted(found, key=lambda entry: (entry["ptx_line"], entry["space"]))
 

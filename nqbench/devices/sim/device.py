@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, overload
 
 from nqbench.devices.base import Device
-from nqbench.devices.models import CACHE, MODES, ORDERS, ROUND_ROBIN, load_model
+from nqbench.devices.models import CACHE, MODES, ORDERS, PTXAS, ROUND_ROBIN, load_model
 from nqbench.devices.sim.launching import SimPrepared, Simulation
 from nqbench.devices.sim.programs import SimProgram
 from nqbench.errors import DeviceError
@@ -79,6 +79,7 @@ class SimDevice(Device):
             **self._caches(),
             "order": self.simulation.order,
             "quantum": self.simulation.quantum,
+            **({"counts": PTXAS} if PTXAS in self.simulation.modes else {}),
             "ptx_compiler": compiler_version(),
             "arch": self.facts.arch,
         }

@@ -11,7 +11,7 @@ import numpy as np
 from nqbench.compiler.compile import Compiled, compile_kernel
 from nqbench.compiler.occupancy import shared_storage
 from nqbench.devices.base import Launch, Prepared
-from nqbench.devices.models import CACHE, Model
+from nqbench.devices.models import CACHE, PTXAS, Model
 from nqbench.devices.program import symbol_bytes
 from nqbench.devices.sim import reports
 from nqbench.devices.sim.attribution import readable, targets
@@ -54,6 +54,8 @@ class Simulation:
         rules = dict(self.model.memory)
         if CACHE in self.modes and self.has_caches:
             rules |= {"cache": "on", "l1_holds": ", ".join(self.model.chip.l1_holds or ())}
+        if PTXAS in self.modes:
+            rules[PTXAS] = "on"
         return tuple(sorted(rules.items()))
 
     @property

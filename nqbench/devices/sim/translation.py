@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nqbench.devices.models import PTXAS
 from nqbench.devices.sim import cfg, liveness, native, parser
 from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.codegen.barriers import BarrierSite, release
@@ -17,6 +18,7 @@ from nqbench.devices.sim.ir import I32, I64, PTR, Function, Module
 from nqbench.devices.sim.layout import Symbols, WarpLayout, assign, warp_layout
 from nqbench.devices.sim.native import Cpu, NativeKernel, this_cpu
 from nqbench.devices.sim.ptx import Instruction, Kernel, Name
+from nqbench.devices.sim.ptxas import Assembled, assemble
 from nqbench.devices.sim.rules import SectorRules, memory_rules
 
 PARTS_OF_WORDS = ("u8", "s8", "b8", "u16", "s16", "b16", "f16", "bf16")
@@ -35,6 +37,7 @@ class Translation:
     instructions: list[Instruction]
     native: NativeKernel
     rules: SectorRules
+    assembled: Assembled
     source: tuple[str, str, tuple[tuple[str, int | str], ...], Cpu, bool, bool]
     """What it was built from: PTX, entry, memory rules, CPU, whether reads of undefined memory are
     faults, whether the watcher is called."""
@@ -100,6 +103,7 @@ def _build(
     rules = memory_rules(dict(memory))
     module = Module()
     k = _writer(module, layout, file, placed, rules, _exact(blocks), cpu.scatters)
+    k.assembled = assemble(blocks, placed) if PTXAS in dict(memory) else Assembled()
     k.outlines, k.undefined, k.watched = outlines(blocks), undefined, watched
     barriers = translate(k, blocks)
     release(module, layout, barriers, watched)
@@ -108,7 +112,8 @@ def _build(
     images = (_common(memory, cpu), object_code(module.text(), cpu))
     return Translation(
         kernel, blocks, placed, layout, k.sites, barriers, k.instructions,
-        native.link(images, cpu), rules, (text, entry, memory, cpu, undefined, watched),
+        native.link(images, cpu), rules, k.assembled,
+        (text, entry, memory, cpu, undefined, watched),
     )  # fmt: skip
 
 

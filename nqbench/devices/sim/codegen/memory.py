@@ -100,6 +100,8 @@ def places(
     """Check, count and locate an access by ``k.lanes`` (not empty) in one space."""
     if space == "const":
         return reach.global_(k, i, address, span, None)
+    if i in k.assembled.dropped:
+        return reach.shared(k, i, address, span, None)
     always = not k.narrowed and space_of(i) != "generic"
     site = k.site(i, space, always)
     if not always:
@@ -139,7 +141,7 @@ def load(k: KernelWriter, i: Instruction) -> None:
         for space, active, address in spaces:
             what = watch.load_of(i, space)
             with visiting(k, i, active), watch.watched(k, i, space, address, span, what):
-                if k.outlines and space in OUTLINED:
+                if _outlined(k, i, space):
                     values = _called(k, i, space, address, span, [])
                 else:
                     found = places(k, i, space, address, span)
@@ -165,7 +167,7 @@ def store(k: KernelWriter, i: Instruction) -> None:
         for space, active, address in spaces:
             what = watch.store_of(i, space)
             with visiting(k, i, active), watch.watched(k, i, space, address, span, what, values):
-                if k.outlines and space in OUTLINED:
+                if _outlined(k, i, space):
                     _called(k, i, space, address, span, values)
                 else:
                     stored(k, space, places(k, i, space, address, span), span, values)
@@ -185,6 +187,12 @@ def stored(k: KernelWriter, space: str, found: Places, span: Span, values: list[
         put(k, found, e, value)
     if space == "shared":
         note_written(k, found, span, values)
+
+
+def _outlined(k: KernelWriter, i: Instruction, space: str) -> bool:
+    """Whether the access is a call; merged ones are counted in a way of their own."""
+    merged = i in k.assembled.dropped or i in k.assembled.wide
+    return k.outlines and space in OUTLINED and not merged
 
 
 OUTLINED = ("shared", "local")

@@ -91,9 +91,15 @@ def _short(k: KernelWriter, i: Instruction, address: Value) -> Value:
 
 
 def shared(
-    k: KernelWriter, i: Instruction, address: Value, span: Span, site: Site, broadcast: bool = True
+    k: KernelWriter,
+    i: Instruction,
+    address: Value,
+    span: Span,
+    site: Site | None,
+    broadcast: bool = True,
 ) -> Places:
-    """Shared memory: check, count the passes through the banks, find the places."""
+    """Shared memory: check, count the passes through the banks (unless the access is merged into
+    another), find the places."""
     f = k.f
     offset = _short(k, i, address)
     index = _rotated(f, offset, span.log)
@@ -107,10 +113,11 @@ def shared(
         words = [f.add(first, const(V32, j)) if j else first for j in range(per)]
     else:
         words = [f.op("lshr", offset, const(V32, 2))]
-    passes = k.rules.shared(f, words, k.lanes, broadcast)
-    k.tally(site, "passes", passes.taken)
-    if passes.least is not None:
-        k.tally(site, LEAST, passes.least)
+    if site is not None:
+        passes = k.rules.shared(f, _counted(k, i, words), k.lanes, broadcast)
+        k.tally(site, "passes", passes.taken)
+        if passes.least is not None:
+            k.tally(site, LEAST, passes.least)
     base = k.pointer(Warp.SHARED)
     start = f.op("mul", index, const(V32, span.count)) if span.count > 1 else index
     pieces = [
@@ -118,6 +125,15 @@ def shared(
         for e in range(span.count)
     ]
     return Places(pieces, span.bits, words[0], offset)
+
+
+def _counted(k: KernelWriter, i: Instruction, words: list[Value]) -> list[Value]:
+    """The words that an access is counted for: those of all that are merged into it."""
+    wide = k.assembled.wide.get(i)
+    if wide is None:
+        return words
+    first = k.f.add(words[0], const(V32, wide.shift // WORD))
+    return [k.f.add(first, const(V32, j)) for j in range(wide.nbytes // WORD)]
 
 
 def local(k: KernelWriter, i: Instruction, address: Value, span: Span, site: Site) -> Places:

@@ -35,6 +35,7 @@ from nqbench.devices.sim.ptx import (
     UnsupportedPtx,
     float_bits,
 )
+from nqbench.devices.sim.ptxas import Assembled
 from nqbench.devices.sim.rules import SectorRules
 
 NO_LANES, NOBODY = const(I32, 0), const(MASK, 0)
@@ -113,6 +114,8 @@ class KernelWriter:
     """Whether reads from buffers that start undefined are faults."""
     watched: bool = False
     """Whether accesses and barriers call the watcher (the checked mode)."""
+    assembled: Assembled = field(default_factory=Assembled)
+    """Which accesses are counted as one, and which not at all."""
     outlines: bool = False
     """Whether accesses are calls of functions: for kernels with so many that the code would take
     long to compile."""
