@@ -107,10 +107,8 @@ class Board:
 
     @property
     def head(self) -> Line:
-        """First line of a file: what its chunks mean. ``code``: of the rule and of the jobs."""
-        from nqbench.workloads.counting import border
-
-        code = hashlib.sha256(Path(border.__file__).read_bytes()).hexdigest()[:12]
+        """First line of a file: what its chunks mean. ``code`` is a digest of all their jobs."""
+        code = hashlib.sha256(self.jobs.tobytes()).hexdigest()[:12]
         return {"n": self.n, "depth": self.depth, "chunks": self.chunks, "code": code}
 
     def span(self, first: int, count: int) -> tuple[int, int]:
@@ -369,10 +367,14 @@ class Log:
                 self._lock.acquire(blocking=False)
             except Timeout as busy:
                 raise StudyError(f"--log {path} is in use by another count; wait for it") from busy
-            self.parts = self._read(head)
-            self._file = path.open("a", encoding="ascii")
-            if not self._file.tell():
-                self._write(head)
+            try:
+                self.parts = self._read(head)
+                self._file = path.open("a", encoding="ascii")
+                if not self._file.tell():
+                    self._write(head)
+            except BaseException:
+                self._lock.release()
+                raise
 
     @staticmethod
     def of(path: Path | None, head: Line) -> AbstractContextManager[Log | NoLog]:
