@@ -29,6 +29,7 @@ from nqbench.cli.devices import devices
 from nqbench.cli.doctor import doctor
 from nqbench.cli.effects import effects
 from nqbench.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG
+from nqbench.cli.explain import explain
 from nqbench.cli.export import export
 from nqbench.cli.import_ import import_
 from nqbench.cli.init import init
@@ -53,7 +54,7 @@ from nqbench.errors import (
 from nqbench.system.suggest import shown
 
 COMMANDS: Final = (
-    *(init, run, report, reproduce, claims, effects, compare, count, static, check),
+    *(init, run, report, reproduce, claims, effects, compare, count, static, check, explain),
     *(kernels, devices, doctor, schema, worker),
     *(bottleneck, roofline, scale, boards, selftest, import_, export),
 )

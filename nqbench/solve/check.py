@@ -55,7 +55,7 @@ class Mistake:
         """Plain form."""
         first = self.first
         lines = [
-            {"file": line.path, "line": line.line, "text": line.text}
+            {"file": line.path, "line": line.line, "text": line.text.strip()}
             for line in (self.line, self.other)
             if line is not None
         ]
@@ -203,7 +203,7 @@ def source_line(kernel: Kernel, place: Place) -> Line:
     if path is None:
         return Line(place.file, place.line, "")
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    text = lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
+    text = lines[place.line - 1].rstrip() if 0 < place.line <= len(lines) else ""
     try:
         shown = path.resolve().relative_to(Path.cwd())
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -31,8 +32,10 @@ def chosen_points(
     """Points of a named system, or of a study (a file, or the name of a packaged one).
 
     ``conditions`` are ``factor=level`` words: levels of a system, or what the points of a study
-    must have (``system`` and ``sweep`` too). Without ``sizes`` (and a condition on ``n``) each
-    configuration is taken at its smallest size. Raises ``StudyError`` and ``InfeasibleError``.
+    must have (``system`` and ``sweep`` too); ``factor=a,b`` takes both levels. Without ``sizes``
+    (and a condition on ``n``) each configuration is taken at its smallest size.
+
+    Raises ``StudyError`` and ``InfeasibleError``.
     """
     named = any(subject in workload.systems for workload in with_systems())
     if named and not Path(subject).exists():
@@ -41,7 +44,7 @@ def chosen_points(
     wanted = dict(_condition(word) for word in conditions)
     if sizes:
         points = [point for point in points if point.n in sizes]
-    chosen = [p for p in points if all(_level(p, k) == v for k, v in wanted.items())]
+    chosen = [p for p in points if all(_level(p, name) in v for name, v in wanted.items())]
     if not chosen:
         raise StudyError(_nothing(subject, expand(load_study(Path(subject)), facts), wanted, sizes))
     return chosen if sizes or "n" in wanted else _smallest(chosen)
@@ -53,11 +56,27 @@ def _of_system(
     workload, _ = find_system(name)
     if name in workload.cpu_systems:
         raise InfeasibleError(f"{name} runs on the CPU: there is no kernel to look into")
-    words = [word for word in conditions if not word.startswith("n=")]
-    given = [int(word[2:]) for word in conditions if word.startswith("n=") and word[2:].isdecimal()]
-    levels = dict(level_of(word, [(name, workload)]) for word in words)
-    if wanted := [*sizes, *given]:
-        return [_point(name, workload, {**levels, "n": n}, facts) for n in wanted]
+    wanted = dict(_condition(word) for word in conditions)
+    given = [*sizes, *(int(n) for n in wanted.pop("n", ()) if n.isdecimal())]
+    words = [
+        [level_of(f"{factor}={v}", [(name, workload)]) for v in vs] for factor, vs in wanted.items()
+    ]
+    points = []
+    for levels in map(dict, product(*words)):
+        points += _sized(name, workload, levels, facts, given)
+    return points
+
+
+def _sized(
+    name: str,
+    workload: Workload,
+    levels: Mapping[str, Level],
+    facts: DeviceFacts,
+    sizes: Sequence[int],
+) -> list[Point]:
+    """A system with these levels at the sizes given, or at the smallest that it takes."""
+    if sizes:
+        return [_point(name, workload, {**levels, "n": n}, facts) for n in sizes]
     for n in SMALL_SIZES[:-1]:
         try:
             return [_point(name, workload, {**levels, "n": n}, facts)]
@@ -72,11 +91,11 @@ def _point(name: str, workload: Workload, levels: Mapping[str, Level], facts: De
     return Point(name, SYSTEM, workload.name, name, resolved.factors, resolved.derived)
 
 
-def _condition(word: str) -> tuple[str, str]:
+def _condition(word: str) -> tuple[str, list[str]]:
     name, equals, level = word.partition("=")
     if not equals or not name or not level:
         raise StudyError(f"--point {word}: write FACTOR=LEVEL, for example --point block_size=64")
-    return name, level
+    return name, level.split(",")
 
 
 def _level(point: Point, name: str) -> str | None:
@@ -86,22 +105,22 @@ def _level(point: Point, name: str) -> str | None:
 
 
 def _nothing(
-    subject: str, points: Sequence[Point], wanted: Mapping[str, str], sizes: Sequence[int]
+    subject: str, points: Sequence[Point], wanted: Mapping[str, Sequence[str]], sizes: Sequence[int]
 ) -> str:
     """Why no point is left: the first condition that none fulfils, or all of them together."""
     known = list(dict.fromkeys(name for p in points for name in (SYSTEM, SWEEP, *p.factors)))
-    for name, level in wanted.items():
+    for name, wanted_levels in wanted.items():
+        said = f"--point {name}={','.join(wanted_levels)}"
         if name not in known:
-            return f"--point {name}={level}: no point of {subject} has {name}; " + suggestion(
-                name, known
-            )
+            return f"{said}: no point of {subject} has {name}; {suggestion(name, known)}"
         levels = list(dict.fromkeys(found for p in points if (found := _level(p, name))))
-        if level not in levels:
-            return f"--point {name}={level}: {subject} has {name} {listing(levels)}"
+        if not set(levels).intersection(wanted_levels):
+            return f"{said}: {subject} has {name} {listing(levels)}"
     if sizes:
         found_sizes = sorted({p.n for p in points})
         return f"--n {sizes[0]}: {subject} has n {listing(list(map(str, found_sizes)))}"
-    return f"no point of {subject} has all of {', '.join(f'{k}={v}' for k, v in wanted.items())}"
+    said = ", ".join(f"{name}={','.join(levels)}" for name, levels in wanted.items())
+    return f"no point of {subject} has all of {said}"
 
 
 def _smallest(points: Sequence[Point]) -> list[Point]:

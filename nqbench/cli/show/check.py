@@ -45,7 +45,7 @@ def _show(mistake: Mistake) -> None:
 
 def _show_source(line: Line) -> None:
     if line.text:
-        say(f"{line.line:>6} | {line.text}")
+        say(f"{line.line:>6} | {line.text.strip()}")
 
 
 def _points(count: int) -> str:

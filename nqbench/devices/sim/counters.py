@@ -19,6 +19,12 @@ from nqbench.devices.sim.rules import SECTOR_BITS
 from nqbench.devices.sim.translation import Translation
 
 ATOMIC_OPCODES = ("atom", "red")
+SOURCE_COUNTS = (
+    *("issue_slots", "warp_instructions", "thread_instructions", "branches", "divergent_branches"),
+    *("shared_requests", "shared_passes", "bank_conflicts"),
+    *("local_requests", "local_sectors", "global_requests", "global_sectors"),
+)
+"""Counters of a line of the source."""
 LOADS, STORES = ("ld", "ldu", "cp"), ("st",)
 
 
@@ -174,6 +180,49 @@ class Tally:
             if block.closing is not None
         ]
         return sorted(found, key=lambda entry: (entry["ptx_line"], entry["space"]))
+
+    def by_source(self) -> list[dict[str, Any]]:
+        """What each line of the source costs: one entry per file and line, in this order, with
+        ``SOURCE_COUNTS``. Their sums are the counters of the launch. Instructions of no line have
+        an empty file."""
+        found: dict[tuple[str, int], dict[str, int]] = {}
+
+        def at(instruction: Instruction) -> dict[str, int]:
+            where = instruction.where
+            place = (where.file, where.source_line if where.file else 0)
+            return found.setdefault(place, dict.fromkeys(SOURCE_COUNTS, 0))
+
+        for block in self.code.blocks:
+            runs, lanes = int(self.executions[block.index]), int(self.lanes[block.index])
+            for instruction in (*block.instructions, block.closing):
+                if instruction is not None:
+                    entry = at(instruction)
+                    entry["warp_instructions"] += runs
+                    entry["thread_instructions"] += lanes
+            if block.ending in ("branch", "switch") and block.closing is not None:
+                at(block.closing)["branches"] += runs
+                at(block.closing)["divergent_branches"] += int(self.divergent[block.index])
+        for site in self.code.sites:
+            entry = at(site.instruction)
+            counts = dict(zip(SITE_FIELDS, map(int, self.sites[site.index]), strict=True))
+            if site.space == "":  # predicated, as in ``totals``
+                entry["thread_instructions"] -= int(self.lanes[site.block]) - counts["lanes"]
+            elif site.space == "shared":
+                entry["shared_requests"] += counts["requests"]
+                entry["shared_passes"] += counts["passes"]
+                entry["bank_conflicts"] += self._conflicts(site)
+            else:
+                entry[f"{site.space}_requests"] += counts["requests"]
+                entry[f"{site.space}_sectors"] += counts["sectors"]
+            if site.space:
+                entry["issue_slots"] += counts["passes"] - counts["requests"]
+        for entry in found.values():
+            entry["issue_slots"] += entry["warp_instructions"]
+        return [
+            {"file": file, "line": line, **entry}
+            for (file, line), entry in sorted(found.items())
+            if entry["warp_instructions"]
+        ]
 
 
 def combined(parts: Sequence[Mapping[str, int | float]]) -> dict[str, int | float]:

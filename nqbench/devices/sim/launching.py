@@ -202,6 +202,7 @@ class SimPrepared(Prepared):
         self.code = code = load(simulation, plan, plan.buffers)
         self.geometry = geometry(simulation, plan, code)
         self._watches: dict[Kernel, Watch] = {}
+        self._run: Run | None = None
         before = [load(simulation, k, plan.buffers) for k in (plan.prepare,) if k is not None]
         self.buffers = with_own(plan.buffers, [plan], [code, *before])
         self.memory: GlobalMemory | None = GlobalMemory(code, self.buffers, *before)
@@ -224,6 +225,7 @@ class SimPrepared(Prepared):
         run = Run(self.code, memory, self.parameters, self.geometry)
         if run.watch is not None:
             self._watches[self.plan] = run.watch
+        self._run = run
         outcome = run.go(self.simulation.max_steps, timeout_s)
         check(run, outcome, self.plan.entry, timeout_s, run.steps >= self.simulation.max_steps)
         tally = Tally(run)
@@ -249,6 +251,10 @@ class SimPrepared(Prepared):
         outcome = run.go(self.simulation.max_steps, None)
         check(run, outcome, kernel.entry, None, run.steps >= self.simulation.max_steps)
         memory.use(self.code)
+
+    def by_source(self) -> list[tuple[Kernel, list[dict[str, Any]]]]:
+        """What each line of the source cost in the last launch, see ``Tally.by_source``."""
+        return [] if self._run is None else [(self.plan, Tally(self._run).by_source())]
 
     def watches(self) -> list[tuple[Kernel, Watch]]:
         """What the checked mode saw in the last launch, by kernel."""

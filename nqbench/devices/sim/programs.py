@@ -70,6 +70,10 @@ class LoadedKernel:
         totals = {} if self._run is None else Tally(self._run).totals()
         return {**totals, LAUNCHES: self.launches}
 
+    def by_source(self) -> list[dict[str, Any]]:
+        """The same for each line of the source."""
+        return [] if self._run is None else Tally(self._run).by_source()
+
     def lines(self) -> list[dict[str, Any]]:
         """The same for each access and branch."""
         if self._run is None:
@@ -182,6 +186,10 @@ class SimProgram(Prepared):
         context.end()
         self._kept, self._ran = context.kept, True
         return Launch(None, self._counters(), self._detail(context))
+
+    def by_source(self) -> list[tuple[Kernel, list[dict[str, Any]]]]:
+        """What each line of the source cost in the last run, by kernel."""
+        return [(k.kernel, k.by_source()) for k in self.kernels.values()]
 
     def watches(self) -> list[tuple[Kernel, Watch]]:
         """What the checked mode saw in the last run, by kernel."""

@@ -96,11 +96,14 @@ class Watch:
         shared_bytes: int,
     ) -> None:
         from nqbench.devices.sim.watcher import (
+            ACCESS,
             BARRIERS,
             BLOCK_RING,
             CELL,
             ENTRY,
+            MAX_ACCESSES,
             MAX_FOUND,
+            MAX_STEPS,
             RING,
             Field,
             Found,
@@ -114,7 +117,7 @@ class Watch:
         self.total = prod(grid) * self.threads
         shared_shift, self.global_shift = _shift(code, "shared"), _shift(code, "global")
         local, count = code.layout.local_bytes, len(code.instructions)
-        self.header = np.zeros(32, np.int64)
+        self.header = np.zeros(Field.END, np.int64)
         self.found = np.zeros((MAX_FOUND, Found.END), np.int64)
         self.depends = _depends(code)
         cells = (max(shared_bytes, 1) >> shared_shift) + 1
@@ -134,6 +137,8 @@ class Watch:
             Field.BLOCK_RINGS: np.zeros(prod(grid) * BLOCK_RING * ENTRY, np.int64),
             Field.DEPENDS: self.depends,
             Field.FOUND: self.found,
+            Field.STEPS: np.zeros((MAX_STEPS, 2), np.int64),
+            Field.ACCESSES: np.zeros((MAX_ACCESSES, ACCESS), np.int64),
         }
         numbers = {
             Field.THREADS: self.threads,
@@ -179,6 +184,25 @@ class Watch:
 
         for row in self.found[: int(self.header[Field.FOUND_COUNT])]:
             yield self._finding(*map(int, row))
+
+    def steps(self) -> list[tuple[int, int]]:
+        """What the first warp of the grid did, one entry for each basic block that it ran:
+        instructions, lanes (a bit mask). It ends after ``watcher.MAX_STEPS`` blocks."""
+        from nqbench.devices.sim.watcher import Field
+
+        rows = self._arrays[Field.STEPS][: int(self.header[Field.STEP_COUNT])]
+        return [(self.code.blocks[int(block)].length, int(lanes)) for block, lanes in rows]
+
+    def shared_accesses(self) -> list[tuple[Place, int, int, list[int]]]:
+        """The first accesses of that warp to shared memory: place, bytes of a lane, lanes (a bit
+        mask), the address of each lane."""
+        from nqbench.devices.sim.watcher import Field
+
+        rows = self._arrays[Field.ACCESSES][: int(self.header[Field.ACCESS_COUNT])]
+        return [
+            (Place.of(self.code.instructions[where]), nbytes, lanes, addresses)
+            for where, nbytes, lanes, *addresses in rows.tolist()
+        ]
 
     def _finding(
         self, kind: int, where: int, other_where: int, count: int, address: int, thread: int,

@@ -30,6 +30,7 @@ from nqbench.devices.sim.codegen.watch import (
     LOAD,
     MEET,
     SPACES,
+    STEP,
     STORE,
     STRONG_LOAD,
     STRONG_STORE,
@@ -70,7 +71,11 @@ class Field(IntEnum):
     FOUND_COUNT = 27
     MEETINGS = 28  # slot, barrier: instruction and thread of who waits there
     BLOCK_RINGS = 29
-    END = 30
+    STEPS = 30  # of the first warp: basic block, lanes
+    STEP_COUNT = 31
+    ACCESSES = 32  # of the first warp to shared memory: instruction, bytes, lanes, addresses
+    ACCESS_COUNT = 33
+    END = 34
 
 
 class Found(IntEnum):
@@ -105,6 +110,8 @@ class Kind(IntEnum):
 
 SHARED, LOCAL, GLOBAL = range(len(SPACES))
 MAX_FOUND: Final = 512
+MAX_STEPS, MAX_ACCESSES = 1 << 16, 1 << 10
+ACCESS: Final = 3 + 32  # numbers about an access
 NOBODY: Final = -1
 ROLE: Final = 6  # numbers about each thread of a cell
 THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(ROLE)
@@ -126,8 +133,9 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
 (FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
  LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, GRID_SYNCS,
  GRID_LOW, GRID_HIGH, RINGS, TIME, SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND,
- FOUND_COUNT, MEETINGS, BLOCK_RINGS) = map(int, [*Field][:-1])  # fmt: skip
-FOUND_END: Final = int(Found.END)
+ FOUND_COUNT, MEETINGS, BLOCK_RINGS, STEPS, STEP_COUNT, ACCESSES,
+ ACCESS_COUNT) = map(int, [*Field][:-1])  # fmt: skip
+FOUND_END, HEADER = int(Found.END), int(Field.END)
 (K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (int(kind) for kind in Kind)
 
 nb: Any = numba
@@ -527,7 +535,7 @@ def _access(
     state_p: Any, context_p: Any, warp_p: Any, memory_p: Any, values_p: Any, addresses_p: Any,
     lanes: int, where: int, size: int, count: int, space: int, what: int,
 ) -> int:  # fmt: skip
-    h, c = carray(state_p, 32), carray(context_p, 64)
+    h, c = carray(state_p, HEADER), carray(context_p, 64)
     w = carray(warp_p, 16)
     slot = _slot(h, c, w)
     h[TIME] += 1
@@ -537,6 +545,12 @@ def _access(
         carray(values_p, ENDLESS),
     )
     first = _longs(h, OWNERS)[slot] + 32 * w[W_INDEX]
+    if space == SHARED and first == h[FIRST] and h[ACCESS_COUNT] < MAX_ACCESSES:
+        entry = _longs(h, ACCESSES, h[ACCESS_COUNT] * ACCESS)
+        entry[0], entry[1], entry[2] = where, size * count, lanes
+        for lane in range(32):
+            entry[3 + lane] = addresses[lane]
+        h[ACCESS_COUNT] += 1
     base = GLOBAL_BASE if space == GLOBAL else 0
     good = 0
     for lane in range(32):
@@ -575,9 +589,16 @@ def _join(clocks: Any, lanes: int) -> None:
 def _barrier(
     state_p: Any, context_p: Any, warp_p: Any, lanes: int, number: int, where: int, how: int
 ) -> None:
-    h, c, w = carray(state_p, 32), carray(context_p, 64), carray(warp_p, 16)
+    h, c, w = carray(state_p, HEADER), carray(context_p, 64), carray(warp_p, 16)
     slot = _slot(h, c, w)
     warps, warp = h[WARPS], w[W_INDEX]
+    if how == STEP:
+        first = _longs(h, OWNERS)[slot] + 32 * warp
+        if first == h[FIRST] and h[STEP_COUNT] < MAX_STEPS:
+            step = _longs(h, STEPS, 2 * h[STEP_COUNT])
+            step[0], step[1] = number, lanes
+            h[STEP_COUNT] += 1
+        return
     if how >= MEET:
         matrix = 2 * (slot * warps + warp)
         if how == MEET:

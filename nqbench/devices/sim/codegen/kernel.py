@@ -9,7 +9,7 @@ any block and resumed.
 from __future__ import annotations
 
 from nqbench.devices.sim.cfg import Block, guard_of
-from nqbench.devices.sim.codegen import barriers, floats, halves
+from nqbench.devices.sim.codegen import barriers, floats, halves, watch
 from nqbench.devices.sim.codegen.barriers import BarrierSite
 from nqbench.devices.sim.codegen.built_in import built_in
 from nqbench.devices.sim.codegen.collectives import COLLECTIVES, members_of
@@ -188,6 +188,7 @@ class _Translation:
         if block.latch:
             return
         self._bump_block(block, "lanes", self.f.popcount(self.k.lanes))
+        watch.at_barrier(self.k, self.k.lanes, block.index, watch.STEP)
         if self.clocked:
             self.f.bump(self.f.offset(self.k.warp, 8 * Warp.CLOCK), const(I64, block.length))
 

@@ -15,8 +15,9 @@ ACCESS, BARRIER = "sim_watch_access", "sim_watch_barrier"
 SPACES = ("shared", "local", "global")
 LOAD, STORE, STRONG_LOAD, STRONG_STORE, ATOMIC, EXCHANGE = range(6)
 """What an access does; the strong ones do not race with one another."""
-ARRIVE, RESUME, MEET, CONVERGE = range(4)
-"""What happens at a barrier: a warp arrives, it continues; lanes of a warp meet, or vote."""
+ARRIVE, RESUME, MEET, CONVERGE, STEP = range(5)
+"""What happens at a barrier: a warp arrives, it continues; lanes of a warp meet, or vote. No
+barrier: lanes begin a basic block."""
 STRONG = frozenset({"relaxed", "acquire", "release", "mmio"})
 
 

@@ -1,0 +1,82 @@
+"""Where a kernel spends its instructions: points run in the simulator, counted by source line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from nqbench.devices.registry import open_simulator
+from nqbench.devices.sim.sanitizer import Place
+from nqbench.errors import InfeasibleError
+from nqbench.measure.variants import workload_of
+from nqbench.plan import CommandPlan, CpuPlan, Kernel
+from nqbench.point import labels
+from nqbench.report.explain import WORD, Explained, SourceLine, WarpAccess
+from nqbench.solve.check import source_line
+from nqbench.workloads import launch_factors
+
+if TYPE_CHECKING:
+    from nqbench.devices.sim.sanitizer import Watch
+    from nqbench.facts import DeviceFacts
+    from nqbench.plan import Plan
+    from nqbench.point import Point
+
+TIMEOUT_S: Final = 300.0
+
+
+def explain_points(points: Sequence[Point], spec: str, *, trace: bool = False) -> list[Explained]:
+    """The kernels of each point, by source line. ``trace`` runs them once more, in the checked
+    mode, and follows the first warp.
+
+    Raises ``InfeasibleError`` for a point without a kernel, and what a launch raises.
+    """
+    device = open_simulator(spec)
+    tracer = open_simulator(spec, checked=True) if trace else None
+    launch = launch_factors(points[0].workload)
+    found = []
+    for label, point in zip(labels(points, launch), points, strict=True):
+        plan = _plan(label, point, device.facts)
+        with device.prepare(plan) as prepared:
+            prepared.launch(TIMEOUT_S)
+            counted = [(kernel, rows) for kernel, rows in prepared.by_source() if rows]
+        watches: dict[Kernel, Watch] = {}
+        if tracer is not None:
+            with tracer.prepare(plan) as prepared:
+                prepared.launch(TIMEOUT_S)
+                watches = dict(prepared.watches())
+        for kernel, rows in counted:
+            name = kernel.entry if len(counted) > 1 else ""
+            found.append(_explained(label, name, kernel, rows, watches.get(kernel)))
+    return found
+
+
+def _plan(label: str, point: Point, facts: DeviceFacts) -> Plan:
+    if point.skip:
+        raise InfeasibleError(f"{label} cannot run: {point.skip}")
+    plan = workload_of(point).plan(point.configuration, point.system, facts)
+    if isinstance(plan, CpuPlan | CommandPlan):
+        raise InfeasibleError(f"{label} has no kernel: it runs on the CPU or is another program")
+    return plan
+
+
+def _explained(
+    label: str, name: str, kernel: Kernel, rows: Sequence[dict[str, Any]], watch: Watch | None
+) -> Explained:
+    lines = []
+    for row in rows:
+        counts = {key: value for key, value in row.items() if key not in ("file", "line")}
+        place = source_line(kernel, Place(row["file"], row["line"], 0))
+        lines.append(SourceLine(place.path, row["line"], place.text, counts))
+    if watch is None:
+        return Explained(label, name, lines)
+    return Explained(label, name, lines, watch.steps(), _access(watch))
+
+
+def _access(watch: Watch) -> WarpAccess | None:
+    """The access of most lanes, of these the one of most passes, of these the first."""
+    found = [
+        WarpAccess(str(place), {lane: at for lane, at in enumerate(addresses) if lanes >> lane & 1})
+        for place, nbytes, lanes, addresses in watch.shared_accesses()
+        if nbytes <= WORD
+    ]
+    return max(found, key=lambda a: (len(a.addresses), len(a.passes())), default=None)

@@ -1,0 +1,80 @@
+"""Counters by source line add up to those of the launch, and name the lines that cost."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from nqbench.devices.sim import SimDevice
+from nqbench.devices.sim.counters import SOURCE_COUNTS
+from nqbench.measure.variants import workload_of
+from nqbench.report.explain import WarpAccess, listing
+from nqbench.solve.explain import explain_points
+from nqbench.study.chosen import chosen_points
+from tests.cli.call import call
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SYSTEM = "zhang2011.shared_conflict"
+LAYOUTS = ["layout=per_thread,interleaved,padded", "block_size=64"]
+
+
+@pytest.mark.parametrize(
+    "subject", [SYSTEM, "feinbube2010.base", "tanaka2011.dynamic", "fitness.histogram"]
+)
+def test_lines_add_up_to_the_counters_of_the_launch(subject: str) -> None:
+    device = SimDevice()
+    points = chosen_points(subject, device.facts)
+    (found,) = explain_points(points, "sim:mini")
+    (point,) = points
+    plan = workload_of(point).plan(point.configuration, point.system, device.facts)
+    with device.prepare(plan) as prepared:
+        counters = prepared.launch().counters
+    assert counters is not None
+    sums = {name: sum(line.counts[name] for line in found.lines) for name in SOURCE_COUNTS}
+    assert sums == {name: counters[name] for name in SOURCE_COUNTS}
+
+
+def test_the_dear_line_is_the_one_that_the_example_is_about() -> None:
+    study = str(EXAMPLES / "transpose" / "transpose.yaml")
+    points = chosen_points(study, SimDevice().facts, ["pad=0", "rows=1"])
+    for one in explain_points(points, "sim:mini"):
+        dearest = max(one.lines, key=lambda line: line.counts["bank_conflicts"])
+        assert "tile[threadIdx.x]" in dearest.text
+        assert all(len(text) <= 72 for text in listing(one, 72))
+
+
+def test_the_bank_map_of_the_three_layouts() -> None:
+    points = chosen_points(SYSTEM, SimDevice().facts, LAYOUTS, [9])
+    found = explain_points(points, "sim:mini", trace=True)
+    passes = [len(one.access.passes()) for one in found if one.access is not None]
+    # Four words for each of the 7 rows behind the two that a job fills: lanes are 28 words apart.
+    assert passes == [math.gcd(28, 32), 1, 1]
+    for one in found:
+        assert one.steps[0][1] == 0xFFFFFFFF
+        issued = sum(length for length, _ in one.steps)
+        assert issued < sum(line.counts["warp_instructions"] for line in one.lines)
+
+
+def test_lanes_that_want_one_word_share_a_pass() -> None:
+    same = WarpAccess("", dict.fromkeys(range(32), 4))
+    assert same.passes() == [{1: list(range(32))}]
+    apart = WarpAccess("", {0: 0, 1: 128, 2: 4, 3: 128})
+    assert apart.passes() == [{0: [0], 1: [2]}, {0: [1, 3]}]
+
+
+def test_the_command(tmp_path: Path) -> None:
+    done = call("explain", SYSTEM, "--n", 8, "--out", tmp_path, "-f", "html")
+    assert done.code == 0
+    assert " | " in done.out
+    assert {"figure-lanes.svg", "figure-banks.png", "explain.html"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
+    data = json.loads(call("explain", SYSTEM, "--json").out)
+    assert data[0]["lines"][0]["lane_efficiency"] <= 1
+    many = call("explain", EXAMPLES / "stencil" / "stencil.yaml")
+    assert (many.code, "choose at most 6" in many.err) == (2, True)
+    cpu = call("explain", EXAMPLES / "external_program" / "study.yaml")
+    assert (cpu.code, "runs on the CPU" in cpu.err) == (2, True)
