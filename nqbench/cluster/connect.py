@@ -33,6 +33,7 @@ LOOPBACK: Final = "127.0.0.1"
 CONNECT_S: Final = 10.0
 QUEUE_S: Final = 3600.0
 """Longest wait for the first worker of a batch system, which may keep its jobs waiting."""
+TOLD_S: Final = 5.0
 KINDS: Final = ("ssh", "slurm")
 TLS: Final = "tls"
 TLS_KEYS: Final = ("ca-file", "cert", "key")
@@ -45,7 +46,7 @@ NO_DASHBOARD: Final = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How the command line names a cluster; one of the three is given.
+    """How the command line names a cluster: one of the three. Raises ``StudyError`` for two.
 
     ``gpus``       ``all`` or numbers, ``0,1``
     ``scheduler``  ``tcp://HOST:PORT`` or ``tls://HOST:PORT``
@@ -57,14 +58,11 @@ class Way:
     file: Path | None = None
     insecure: bool = False
 
-    @property
-    def given(self) -> bool:
-        """Whether a cluster is asked for. Raises ``StudyError`` for two at once."""
+    def __post_init__(self) -> None:
         named = {"--gpus": self.gpus, "--scheduler": self.scheduler, "--cluster": self.file}
         found = [option for option, value in named.items() if value is not None]
         if len(found) > 1:
             raise StudyError(f"{' and '.join(found)} name two clusters; give one of them")
-        return bool(found)
 
 
 @contextmanager
@@ -76,9 +74,7 @@ def connected(way: Way, notice: Callable[[str], None]) -> Iterator[Cluster]:
     need_dask()
     from dask import config
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with ExitStack() as stack:
-        stack.enter_context(config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S:g}s"}))
+    with quiet_dask(), ExitStack() as stack:
         wait_s = CONNECT_S
         target: Any = way.scheduler
         if way.scheduler is not None:
@@ -190,6 +186,19 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+@contextmanager
+def quiet_dask() -> Iterator[None]:
+    """Dask's settings while nqbench uses it: no log lines, no long wait for a scheduler."""
+    from dask import config
+
+    loggers = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    for name in (*loggers, "asyncio"):  # of tasks that end with their connection
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    quiet = {"logging": dict.fromkeys(loggers, "critical")}
+    with config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S:g}s", **quiet}):
+        yield
+
+
 def need_dask() -> None:
     try:
         import distributed  # noqa: F401
@@ -203,7 +212,15 @@ def need_dask() -> None:
 def _client(target: Any) -> Iterator[Client]:
     """A client of a scheduler's address, or of a cluster that was started here."""
     from distributed import Client
+    from distributed.security import Security
 
+    encrypted = str(getattr(target, "scheduler_address", target)).startswith(f"{TLS}:")
+    own = getattr(target, "security", None) or Security()
+    if encrypted and own.get_connection_args("client")["ssl_context"] is None:
+        raise DeviceUnavailable(
+            f"{target} needs certificates, and Dask's configuration here names none"
+            " (distributed.comm.tls; docs/cluster.md shows a file)"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # versions that differ get a sentence of their own
@@ -211,7 +228,7 @@ def _client(target: Any) -> Iterator[Client]:
     except (OSError, TypeError, ValueError, RuntimeError) as error:
         raise DeviceUnavailable(
             f"no scheduler can be reached at {target}: {_first_line(error)}; start one with `dask"
-            " scheduler`, and for tls:// name the certificates in Dask's configuration"
+            " scheduler`"
         ) from error
     try:
         yield client
@@ -221,8 +238,13 @@ def _client(target: Any) -> Iterator[Client]:
 
 def _wait_for_workers(cluster: Cluster, limit_s: float) -> None:
     """Until there is a worker that can take part. Raises ``DeviceUnavailable``."""
-    end = time.monotonic() + limit_s
+    began = time.monotonic()
+    end = began + limit_s
+    told = False
     while not cluster.look():
+        if limit_s == QUEUE_S and not told and time.monotonic() > began + TOLD_S:
+            cluster.notice("no worker has started yet; waiting for the first (Ctrl-C ends this)")
+            told = True
         if time.monotonic() >= end or cluster.refused:
             why = "; ".join(cluster.refused.values()) or f"none came within {limit_s:g} s"
             raise DeviceUnavailable(
@@ -266,16 +288,25 @@ class ClusterFile:
     def _ssh(self) -> SpecCluster:
         from distributed import SSHCluster
 
+        # asyncssh leaves one behind when a connection closes; it is shown at exit.
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         scheduler = {**NO_DASHBOARD, **self._given.pop("scheduler_options", {})}
-        return SSHCluster(**self._given, scheduler_options=scheduler)
+        worker = {**NO_DASHBOARD, **self._given.pop("worker_options", {})}
+        return SSHCluster(**self._given, scheduler_options=scheduler, worker_options=worker)
 
     def _slurm(self) -> SpecCluster:
         from dask_jobqueue.slurm import SLURMCluster
         from distributed.security import Security
 
         scheduler = {**NO_DASHBOARD, **self._given.pop("scheduler_options", {})}
-        security = True if self._temporary else Security() if self.tls else None
-        cluster = SLURMCluster(**self._given, scheduler_options=scheduler, security=security)
+        extra = self._given.pop("worker_extra_args", ())
+        words = ["--no-dashboard", "--dashboard-address", NO_DASHBOARD["dashboard_address"]]
+        cluster = SLURMCluster(
+            **self._given,
+            scheduler_options=scheduler,
+            worker_extra_args=[*words, *extra],
+            security=True if self._temporary else Security() if self.tls else None,
+        )
         cluster.scale(jobs=int(self._jobs))
         return cluster
 

@@ -44,6 +44,9 @@ LOOK_S: Final = 1.0
 """Seconds between two looks at which workers there are."""
 LOST_S: Final = 20.0
 """A worker that is gone for so long does not come back: Dask's nanny replaces one in seconds."""
+FETCH_S: Final = 5.0
+"""A finished measurement that cannot be fetched for so long died with its worker; it is a message
+of a few kilobytes. It is measured again."""
 AHEAD: Final = 3
 """Requests that a device has at a time, all but one waiting: a task's way through the scheduler
 takes some 10 ms (benchmarks/cluster_overhead.py), longer than a short measurement."""
@@ -81,6 +84,7 @@ class Cluster:
         self.notice = notice
         self.refused: dict[str, str] = {}
         self._lock = threading.RLock()
+        self._turns = itertools.count()
         self._looked = -math.inf
 
     def look(self) -> dict[str, Member]:
@@ -116,13 +120,22 @@ class Cluster:
         if self.stopped:
             raise DeviceLost("the run was stopped")
         where = {"workers": list(at), "allow_other_workers": False} if at else {}
-        return self.client.submit(host.carry_out, order, resources=needs, pure=False, **where)
+        turn = -next(self._turns)  # a worker takes the first ones first
+        return self.client.submit(
+            host.carry_out, order, resources=needs, priority=turn, pure=False, **where
+        )
 
-    def answer(self, future: Future[Any]) -> Answer:
-        """The result of a finished task. Raises ``DeviceLost`` if the cluster lost it."""
+    def answer(self, future: Future[Any]) -> Answer | None:
+        """The result of a finished task; ``None`` if its worker died before it was fetched.
+
+        Raises ``DeviceLost`` if the cluster gives it up.
+        """
         try:
-            found = future.result()
-        except (CancelledError, OSError, TimeoutError) as error:
+            found = future.result(timeout=FETCH_S)
+        except TimeoutError:
+            future.cancel()
+            return None
+        except (CancelledError, OSError) as error:
             self._check_scheduler()
             raise DeviceLost(f"the cluster gave up a measurement: {error}") from error
         except Exception as error:  # whatever Dask raises, KilledWorker for one
@@ -130,10 +143,23 @@ class Cluster:
         assert isinstance(found, Answer)
         return found
 
-    def hello(self, spec: str, needs: dict[str, float], at: Sequence[str] = ()) -> Hello:
+    def ask(self, order: Order, needs: dict[str, float], at: Sequence[str]) -> Answer:
+        """The answer of one of the workers ``at``. Raises ``DeviceLost`` if they all leave."""
+        future = self.submit(order, needs, at)
+        while not future.done():
+            with suppress(TimeoutError):
+                future.result(timeout=LOOK_S)
+            if not {*at} & {*self.look()}:
+                break
+        if future.done() and (answer := self.answer(future)) is not None:
+            return answer
+        future.cancel()
+        raise DeviceLost(f"worker {', '.join(at)} has left")
+
+    def hello(self, spec: str, needs: dict[str, float], at: Sequence[str]) -> Hello:
         """How a device introduces itself. Raises ``NqbenchError`` if it cannot be opened."""
         order = Order(self.run, 0, encode(Open(spec, brought())))
-        message = decode(self.answer(self.submit(order, needs, at)).reply)
+        message = decode(self.ask(order, needs, at).reply)
         if isinstance(message, Ready) and message.hello is not None:
             return message.hello
         assert isinstance(message, Refused)
@@ -155,7 +181,7 @@ class Cluster:
         for address, described in replies.items():
             if isinstance(described, OSError):
                 continue  # it left meanwhile
-            if reason := _unfit(described, own):
+            if reason := unfit(described, own):
                 self.refused[address] = reason
                 self.notice(f"worker {address} is left out: {reason}")
             else:
@@ -172,7 +198,7 @@ class Cluster:
         )
 
 
-def _unfit(described: Any, own: dict[str, str]) -> str:
+def unfit(described: Any, own: dict[str, str]) -> str:
     """Why a worker cannot take part; empty if it can."""
     if isinstance(described, BaseException):
         return f"it cannot say what it has ({described}); install nqbench[cluster] there"
@@ -267,6 +293,15 @@ class RemoteFactory:
         return RemoteWorkers(self.place, None, min(cores, MAX_COMPILERS))
 
 
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A job under way, and the workers that could take it when it was submitted."""
+
+    future: Future[Any]
+    job: Job
+    workers: frozenset[str]
+
+
 class RemoteWorkers:
     """``measure.worker.pool.Workers`` on a cluster."""
 
@@ -275,7 +310,7 @@ class RemoteWorkers:
         self._open = encode(Open(spec, brought()))
         self._compiles = spec is None
         self._epoch = place.epoch()
-        self._flying: dict[str, tuple[Future[Any], Job]] = {}
+        self._flying: dict[str, Flight] = {}
         self._done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
 
     @property
@@ -297,14 +332,18 @@ class RemoteWorkers:
                     return
                 continue
             if (future := self._next()) is not None:
-                _, job = self._flying.pop(str(future.key))
-                yield job, self._reply(job, self._cluster.answer(future))
+                job = self._flying.pop(str(future.key)).job
+                answer = self._cluster.answer(future)
+                if answer is None:
+                    self._submit(job)
+                else:
+                    yield job, self._reply(job, answer)
 
     def close(self) -> None:
         """Give up what is under way. The processes end when the next ones are needed."""
-        for future, _ in self._flying.values():
+        for flight in self._flying.values():
             with suppress(Exception):
-                future.cancel()
+                flight.future.cancel()
         self._flying.clear()
 
     def _room(self) -> int:
@@ -315,7 +354,7 @@ class RemoteWorkers:
 
     def _submit(self, job: Job) -> None:
         future = self._cluster.submit(self._order(job), *self._where())
-        self._flying[str(future.key)] = future, job
+        self._flying[str(future.key)] = Flight(future, job, frozenset(self._place.there()))
         future.add_done_callback(self._done.put)
 
     def _where(self) -> tuple[dict[str, float], Sequence[str]]:
@@ -340,11 +379,20 @@ class RemoteWorkers:
             with suppress(queue.Empty):
                 future = self._done.get(timeout=LOOK_S / 4)
                 return future if str(future.key) in self._flying else None
-            if self._place.there():
+            if there := frozenset(self._place.there()):
+                self._submit_again(there)
                 return None
             gone_since = gone_since or time.monotonic()
             if time.monotonic() - gone_since > self._cluster.lost_s:
                 raise self._place.lost()
+
+    def _submit_again(self, there: frozenset[str]) -> None:
+        """Dask gives a task whose workers all left to no worker that announces itself later."""
+        stranded = [key for key, flight in self._flying.items() if not flight.workers & there]
+        for flight in [self._flying.pop(key) for key in stranded]:
+            with suppress(Exception):
+                flight.future.cancel()
+            self._submit(flight.job)
 
     def _reply(self, job: Job, answer: Answer) -> Reply:
         message = decode(answer.reply)
@@ -368,7 +416,10 @@ class RemoteWorkers:
         order = self._order(job)
         run, line = f"{order.run} check", encode(Open(spec, brought()))
         order = replace(order, run=run, open=line)  # the processes of that worker's own round stay
-        second = self._cluster.answer(self._cluster.submit(order, needs, at))
+        try:
+            second = self._cluster.ask(order, needs, at)
+        except DeviceLost:
+            return found
         message = decode(second.reply)
         if not isinstance(message, Done) or message.measurement.status in ("wrong", "skipped"):
             return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import platform
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from nqbench.cluster.connect import (
     is_loopback,
     machine_workers,
     need_dask,
+    quiet_dask,
 )
 from nqbench.errors import DeviceUnavailable
 
@@ -25,11 +25,8 @@ def serve(scheduler: str, gpus: str, insecure: bool, say: Callable[[str], None])
     """Run until the scheduler ends or Ctrl-C. Raises ``StudyError`` or ``DeviceUnavailable``."""
     check_address(scheduler, insecure)
     need_dask()
-    from dask import config
-
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     parts = machine_workers(gpus)
-    with config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S:g}s"}):
+    with quiet_dask():
         asyncio.run(_serve(scheduler, parts, say))
 
 
@@ -46,8 +43,7 @@ async def _serve(scheduler: str, parts: Sequence[WorkerPart], say: Callable[[str
                 await asyncio.wait_for(nanny, 6 * CONNECT_S)
             except (OSError, TypeError, ValueError, RuntimeError) as error:
                 raise DeviceUnavailable(
-                    f"no scheduler can be reached at {scheduler}: {error or 'no answer'}; start one"
-                    " with `dask scheduler`"
+                    f"no scheduler can be reached at {scheduler}; start one with `dask scheduler`"
                 ) from error
             devices = ", ".join(f"{o.spec} ({o.name}{o.uuid and ' '}{o.uuid})" for o in part.offers)
             say(f"worker on {platform.node()}: {devices}; {part.cores} cores that simulate")

@@ -104,6 +104,7 @@ class Lanes:
         self._threads: dict[str, threading.Thread] = {}
         self._faults: list[BaseException] = []
         self._lost: set[str] = set()
+        self._told = 0
         self._started = time.monotonic()
 
     def run(self) -> None:
@@ -120,6 +121,9 @@ class Lanes:
                     raise fault
             if not running:
                 break
+            for fault in self._faults[self._told :]:  # the run goes on without that device
+                self._listener.message(str(fault))
+            self._told = len(self._faults)
             running[0].join(POLL_S)
         if any(shared.waiting for shared in self.runs.values()):
             raise self._faults[-1]
@@ -181,7 +185,6 @@ class Lanes:
             self._lost.add(place.name)
             shared.give_back(taken)
             self._faults.append(lost)
-            listener.message(str(lost))
         except BaseException as fault:  # noqa: BLE001 (raised again by the thread that waits)
             self._faults.append(fault)
         finally:

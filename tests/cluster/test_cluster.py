@@ -7,29 +7,29 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+from distributed import Status
 
-from nqbench.cluster.connect import (
-    Way,
-    WorkerPart,
-    connected,
-    local,
-)
+from nqbench.cluster import host, places
+from nqbench.cluster.connect import ClusterFile, Way, WorkerPart, check_address, connected, local
 from nqbench.cluster.host import Offer
-from nqbench.cluster.places import Cluster, ClusterSite
+from nqbench.cluster.places import Cluster, ClusterSite, unfit
+from nqbench.errors import DeviceLost, StudyError
 from nqbench.measure.events import RunOutcome
 from nqbench.measure.lanes import Request, run_on_site
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
 from nqbench.runs.reading import read_manifest, read_records
-from nqbench.study import Measure, expand, load_study
-from tests.cli.call import ROOT
+from nqbench.study import Measure
+from tests.cli.call import ROOT, call
 from tests.cluster import toy
 from tests.measure.toy import Recorder, ToyStudy
 
@@ -123,18 +123,21 @@ def lines(path: Path) -> list[str]:
 
 
 def test_a_simulated_study_gives_the_same_records_as_without_a_cluster(
-    cluster: Cluster, tmp_path: Path
+    address: str, tmp_path: Path
 ) -> None:
-    study = load_study(QUICK)
-    request = Request(study, lambda _: tmp_path / "cluster", expand)
-    (outcome,) = run_on_site(request, ClusterSite(cluster, "sim:mini"), Meddler())
-    run_study(study, "sim:mini", tmp_path / "plain", expand=expand, isolate=False)
-    assert outcome.counts == {"ok": 16}
-    assert lines(tmp_path / "cluster") == lines(tmp_path / "plain")
-    ours, plain = (read_manifest(tmp_path / name) for name in ("cluster", "plain"))
-    assert {n for n in ours if ours[n] != plain[n]} <= {"created", "seed", "history"}
-    processes = {r.worker for r in read_records(tmp_path / "cluster").records}
-    assert len(processes) == 3
+    words = ("run", QUICK, "--no-report", "--device", "sim:mini", "--out")
+    ours, plain = tmp_path / "ours", tmp_path / "plain"
+    done = call(*words, ours, "--scheduler", address, cwd=tmp_path)
+    assert (done.code, "done: 16 ok" in done.out) == (0, True), done.said
+    assert "sim:mini: count: 16" in done.err
+    assert call(*words, plain, cwd=tmp_path).code == 0
+    assert lines(ours) == lines(plain)
+    manifests = [read_manifest(path) for path in (ours, plain)]
+    differing = {n for n in manifests[0] if manifests[0][n] != manifests[1][n]}
+    assert differing <= {"created", "seed", "history", "command"}
+    assert len({record.worker for record in read_records(ours).records}) == 3
+    again = call(*words, ours, cwd=tmp_path)
+    assert "nothing was measured" in again.err or "resumed: 16" in again.err
 
 
 def test_lost_late_and_lying_workers_change_no_record(
@@ -189,17 +192,50 @@ def addresses(cluster: Cluster) -> set[str]:
     answer = cluster.answer
 
     def noted(future: Any) -> Any:
-        found = answer(future)
-        seen.add(found.address)
+        if (found := answer(future)) is not None:
+            seen.add(found.address)
         return found
 
     cluster.answer = noted  # type: ignore[method-assign]
     return seen
 
 
-def test_each_gpu_measures_its_points_in_all_rounds_and_a_lost_ones_go_to_others(
+def test_a_lost_scheduler_keeps_what_was_finished_and_the_run_resumes(
     cluster: Cluster, tmp_path: Path
 ) -> None:
+    points = toy.points(12)
+    out = tmp_path / "r"
+    with local([part(1)]) as other, connected(Way(scheduler=other.scheduler_address), print) as own:
+        listener = Meddler(4, lambda: threading.Thread(target=other.close).start())
+        with pytest.raises(DeviceLost, match="kept, run again to resume"):
+            on(own, toy.DEVICE, out, points, listener=listener)
+    kept = read_records(out).records
+    assert 4 <= len(kept) < 12
+    assert on(cluster, toy.DEVICE, out, points).counts == {"ok": 12}
+    assert read_records(out).records[: len(kept)] == kept
+    assert len(read_records(out).records) == 12
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        (("--device", "cuda"), "no worker has a device 'cuda'; their devices are: cpu, fake"),
+        (("--device", "cuda:1"), "say cuda for all, and --gpus 0,1"),
+        (("--gpus", "all"), "--gpus and --scheduler name two clusters"),
+        (("--dry-run",), "name no cluster"),
+    ],
+)
+def test_requests_that_cannot_be_met(
+    address: str, extra: Sequence[str], said: str, tmp_path: Path
+) -> None:
+    refused = call("run", QUICK, "--scheduler", address, *extra, cwd=tmp_path)
+    assert (refused.code, said in refused.err) == (2, True), refused.said
+
+
+def test_each_gpu_measures_its_points_in_all_rounds_and_a_lost_ones_go_to_others(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "FETCH_S", 1.0)
     cluster.lost_s = 0.0
     pids: list[int] = []
     points = [p for n in (8, 9) for p in toy.points(6, n)]
@@ -207,6 +243,7 @@ def test_each_gpu_measures_its_points_in_all_rounds_and_a_lost_ones_go_to_others
     def lose_one() -> None:
         device = read_records(tmp_path / "r").records[-1].device
         (address,) = (a for a, m in cluster.members.items() if device in str(m.described))
+        cluster.client.run(stay_dead, workers=[address], nanny=True)
         pids.extend(cluster.client.run(os.getpid, workers=[address]).values())
         os.kill(pids[0], signal.SIGKILL)
 
@@ -220,5 +257,71 @@ def test_each_gpu_measures_its_points_in_all_rounds_and_a_lost_ones_go_to_others
     assert len({(r.device, r.round) for r in final}) == len({r.worker for r in final}), "fresh"
     orders = [[r.point["factors"]["flavour"] for r in final if r.round == k] for k in (1, 2)]
     assert orders[0] != orders[1]
+    assert all(
+        [r.order for r in final if (r.device, r.round) == part] == [*range(6)]
+        for part in {(r.device, r.round) for r in final}
+    ), "one after the other, in the order of the round"
     assert len(manifest["devices"]) >= 2
     assert len(read_records(tmp_path / "r").records) > len(final), "what the lost one did is kept"
+
+
+def stay_dead(dask_worker: Any) -> None:
+    """Tell a nanny not to replace its worker."""
+    dask_worker.status = Status.closing_gracefully
+
+
+@pytest.mark.parametrize(
+    ("address", "insecure", "said"),
+    [
+        ("tcp://127.0.0.1:8786", False, ""),
+        ("tcp://localhost:8786", False, ""),
+        ("tcp://[::1]:8786", False, ""),
+        ("tls://node0:8786", False, ""),
+        ("tcp://node0:8786", True, ""),
+        ("tcp://node0:8786", False, "neither on this computer nor encrypted"),
+        ("tcp://0.0.0.0:8786", False, "neither on this computer nor encrypted"),
+        ("tcp://192.168.1.7:8786", False, "neither on this computer nor encrypted"),
+        ("node0", True, "no address of a scheduler"),
+        ("tcp://node0", True, "no address of a scheduler"),
+        ("http://127.0.0.1:8786", True, "no address of a scheduler"),
+        ("tcp://127.0.0.1:port", True, "no address of a scheduler"),
+    ],
+)
+def test_addresses_beyond_this_computer_need_encryption(
+    address: str, insecure: bool, said: str
+) -> None:
+    with pytest.raises(StudyError, match=said) if said else nullcontext():
+        check_address(address, insecure)
+
+
+@pytest.mark.parametrize(
+    ("text", "insecure", "said"),
+    [
+        ("ssh: {hosts: [a, b]}", True, ""),
+        ("slurm: {cores: 2}\ntls: temporary", False, ""),
+        ("ssh: {hosts: [a, b]}", False, "listen on their network without encryption"),
+        ("slurm: {cores: 2}", False, "listen on their network without encryption"),
+        ("ssh: {hosts: [a, b]}\ntls: temporary", False, "tls has ca-file, cert and key"),
+        ("ssh: {hosts: [a]}\ntls: {ca-file: x}", False, "tls has ca-file, cert and key"),
+        ("ssh: {}\nslurm: {}", True, "one of Dask's clusters"),
+        ("ssh: [a, b]", True, "one of Dask's clusters"),
+        ("slrum: {}", True, "did you mean 'slurm'"),
+        ("- ssh", True, "not a mapping"),
+        ("ssh: {hosts: [", True, "is not YAML"),
+    ],
+)
+def test_cluster_files(text: str, insecure: bool, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    with pytest.raises(StudyError, match=said) if said else nullcontext():
+        ClusterFile(file, insecure)
+
+
+def test_a_worker_with_other_software_is_left_out_with_one_sentence() -> None:
+    own = host.software()
+    theirs = {**own, "Python": "3.9.1", "nqbench": "0.0"}
+    said = unfit({"host": "node7", "software": theirs}, own)
+    assert "node7 has nqbench 0.0 instead of" in said
+    assert "Python 3.9.1 instead of" in said
+    assert not unfit({"host": "node7", "software": own}, own)
+    assert "install nqbench" in unfit(ModuleNotFoundError("No module named 'nqbench'"), own)
