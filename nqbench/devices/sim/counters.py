@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.codegen.caches import Count as CacheCount
-from nqbench.devices.sim.codegen.kernel import BLOCK_FIELDS, BLOCK_STRIDE
+from nqbench.devices.sim.codegen.kernel import BLOCK_FIELDS
 from nqbench.devices.sim.codegen.writer import LEAST, SITE_FIELDS, Site
 from nqbench.devices.sim.engine import WARP_SIZE, Run
 from nqbench.devices.sim.ptx import Instruction
@@ -35,11 +35,12 @@ class Tally:
         self.code = run.code
         self.geometry = run.geometry
         self.cache_counts = run.cache_counts
-        blocks = run.block_counts.view(np.int64).reshape(-1, BLOCK_STRIDE // 8)
+        each_block, each_site = run.counts()
+        blocks = each_block.sum(axis=0)
         self.executions, self.lanes, self.divergent = (
             blocks[:, i] for i in range(len(BLOCK_FIELDS))
         )
-        sites = run.site_counts.view(np.int64).reshape(-1, len(SITE_FIELDS)).copy()
+        sites = each_site.sum(axis=0)
         self.least = np.zeros(len(sites), np.int64)
         """Passes that the accesses of a site to shared memory take at least."""
         for site in self.code.sites:

@@ -96,18 +96,30 @@ def resident_blocks(
 
 
 class Run:
-    """One launch, or several of the same kernel in a row: its state, its counters."""
+    """One launch, or several of the same kernel in a row: its state, its counters.
+
+    With ``per_warp`` every warp of the grid has counters of its own.
+    """
 
     def __init__(
-        self, code: Translation, memory: GlobalMemory, parameters: bytes, geometry: Geometry
+        self,
+        code: Translation,
+        memory: GlobalMemory,
+        parameters: bytes,
+        geometry: Geometry,
+        *,
+        per_warp: bool = False,
     ) -> None:
         self.code = code
         self.memory = memory
         self.geometry = g = geometry
         layout = code.layout
         self.context = np.zeros(len(Context) + 8, np.int64)
-        self.block_counts = _zeros(len(code.blocks) * BLOCK_STRIDE)
-        self.site_counts = _zeros(max(len(code.sites), 1) * 8 * len(SITE_FIELDS))
+        self.counted_warps = int(np.prod(g.grid)) * g.warps if per_warp else 1
+        self.block_stride = len(code.blocks) * BLOCK_STRIDE
+        self.site_stride = max(len(code.sites), 1) * 8 * len(SITE_FIELDS)
+        self.block_counts = _zeros(self.counted_warps * self.block_stride)
+        self.site_counts = _zeros(self.counted_warps * self.site_stride)
         self.parameters = np.frombuffer(parameters + bytes(8), np.uint8).copy()
         stride = align(g.threads, WARP_SIZE)
         self.indices = _zeros(4 * 3 * stride).view(np.int32)
@@ -172,6 +184,9 @@ class Run:
             Context.L2_BYTES: len(self.l2),
             Context.CACHE_COUNTS: self.cache_counts.ctypes.data,
         }
+        if self.counted_warps > 1:
+            values[Context.BLOCK_COUNTS_STRIDE] = self.block_stride
+            values[Context.SITE_COUNTS_STRIDE] = self.site_stride
         if PARAMETERS in m.by_name:
             values[Context.PARAMETER_COPY] = m.address(PARAMETERS)
             self._show_parameters()
@@ -195,6 +210,17 @@ class Run:
         self.l1[:] = self.l2[:] = 0
         for field in STATE_OF_A_LAUNCH:
             self.context[field] = 0
+
+    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Counts of basic blocks, shape (warps, blocks, ``BLOCK_STRIDE // 8``), and of sites, shape
+        (warps, sites, ``len(SITE_FIELDS)``); one row for all warps unless ``per_warp``."""
+        blocks = self.block_counts.view(np.int64)
+        sites = self.site_counts.view(np.int64)
+        rows = self.counted_warps
+        return (
+            blocks.reshape(rows, -1, BLOCK_STRIDE // 8),
+            sites.reshape(rows, -1, len(SITE_FIELDS)),
+        )
 
     def forget(self) -> None:
         """Set all counts to zero."""

@@ -101,6 +101,8 @@ class Context(IntEnum):
     L2_BYTES = 51
     CACHE_COUNTS = 52
     WATCH = 53
+    BLOCK_COUNTS_STRIDE = 54
+    SITE_COUNTS_STRIDE = 55
 
 
 PRINTED_BYTES = 256
@@ -135,7 +137,9 @@ class Slot(IntEnum):
 
 
 class Warp(IntEnum):
-    """Fields of a resident warp; BITS is followed by one word per 64 basic blocks."""
+    """Fields of a resident warp. NUMBER is its place among the resident warps, ORDINAL its number in
+    the grid; BITS is followed by one
+    word per 64 basic blocks."""
 
     STATE = 0
     ALIVE = 1
@@ -150,7 +154,8 @@ class Warp(IntEnum):
     SMID = 10
     CLOCK = 11
     NUMBER = 12
-    BITS = 13
+    ORDINAL = 13
+    BITS = 14
 
 
 class State(IntEnum):

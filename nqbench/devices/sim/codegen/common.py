@@ -122,6 +122,7 @@ def _begin_block(module: Module) -> None:
         warp.set(Warp.SHADOW, f.address(shadow))
         warp.set(Warp.INDEX, number)
         warp.set(Warp.NUMBER, f.add(first, number))
+        warp.set(Warp.ORDINAL, f.add(f.op("mul", block, warps), number))
         for field, value in zip((Warp.CTAID_X, Warp.CTAID_Y, Warp.CTAID_Z), place, strict=True):
             warp.set(field, value)
         warp.set(Warp.SMID, f.op("urem", index, context.get(Context.MULTIPROCESSORS)))

@@ -36,6 +36,12 @@ BLOCK_STRIDE = 32
 POINTERS = (Context.GLOBAL, Context.PAGE_LOW, Context.PAGE_HIGH, Context.PARAMETERS,
             Context.THREAD_INDICES, Context.BLOCK_COUNTS, Context.SITE_COUNTS)  # fmt: skip
 
+STRIDES = {
+    Context.BLOCK_COUNTS: Context.BLOCK_COUNTS_STRIDE,
+    Context.SITE_COUNTS: Context.SITE_COUNTS_STRIDE,
+}
+"""Bytes between the counts of two warps: 0 where all warps count together."""
+
 
 def translate(k: KernelWriter, blocks: list[Block]) -> list[BarrierSite]:
     """Write the whole warp function; returns its block-wide barriers."""
@@ -85,7 +91,11 @@ class _Translation:
         f, k = self.f, self.k
         f.store(f.parameters[2], self.left, 8)
         for field in POINTERS:
-            k.pointers[f"Context.{field.name}"] = f.emit(PTR, f"inttoptr {k.number(field)} to ptr")
+            address = k.number(field)
+            if field in STRIDES:  # of this warp, where each warp of the grid has counts of its own
+                own = f.op("mul", k.warp_number(Warp.ORDINAL), k.number(STRIDES[field]))
+                address = f.add(address, own)
+            k.pointers[f"Context.{field.name}"] = f.emit(PTR, f"inttoptr {address} to ptr")
         for place in (Warp.SHARED, Warp.SHADOW, Warp.SLOT):
             k.pointers[f"Warp.{place.name}"] = f.emit(
                 PTR, f"inttoptr {k.warp_number(place)} to ptr"
