@@ -76,6 +76,9 @@ CACHE_COUNTERS: Final = {
 }
 """Further counters of the simulator where it models the caches (``sim:MODEL:cache``)."""
 
+TIME_COUNTERS: Final = {"modelled_ms": "milliseconds that a formula gives: modelled, not measured"}
+"""The simulator's modelled time (``sim:MODEL:time``). It is never shown as a time."""
+
 BETTER: Final[Mapping[str, Literal["lower", "higher"]]] = {
     **dict.fromkeys(
         (
@@ -84,7 +87,7 @@ BETTER: Final[Mapping[str, Literal["lower", "higher"]]] = {
             *("local_bytes", "global_requests", "global_transactions", "global_sectors"),
             "global_bytes",
             *("l1_miss_sectors", "l2_miss_sectors"),
-            *("dram_read_bytes", "dram_write_bytes", "dram_bytes"),
+            *("dram_read_bytes", "dram_write_bytes", "dram_bytes", "modelled_ms"),
         ),
         "lower",
     ),
@@ -115,7 +118,8 @@ def plain_name(name: str) -> tuple[str, str]:
 
 def is_counter(name: str) -> bool:
     """Whether a name is a counter, or one kernel's part of a counter."""
-    return plain_name(name)[0] in {**COUNTERS, **PROGRAM_COUNTERS, **CACHE_COUNTERS}
+    known = {**COUNTERS, **PROGRAM_COUNTERS, **CACHE_COUNTERS, **TIME_COUNTERS}
+    return plain_name(name)[0] in known
 
 
 def totals(values: Mapping[str, _T]) -> dict[str, _T]:

@@ -31,8 +31,10 @@ ORDERS: Final = (ROUND_ROBIN, "reverse", "greedy")
 wait."""
 CACHE: Final = "cache"
 PTXAS: Final = "ptxas"
-MODES: Final = (CACHE, PTXAS)
-"""What a simulation may do besides: model the caches; count as the assembler leaves the code."""
+TIME: Final = "time"
+MODES: Final = (CACHE, PTXAS, TIME)
+"""What a simulation may do besides: model the caches; count as the assembler leaves the code; model
+the time."""
 MEMORY_RULES: Final = ("half_warp_strict", "half_warp_segments", "lines", "kepler", "sectors")
 """Of compute capability 1.0 and 1.1, 1.2 and 1.3, 2.x, 3.x, and 7.0 and later."""
 
@@ -65,8 +67,11 @@ class Chip:
     ``shared_clocks_per_pass``  clocks of one pass through the shared-memory banks
     ``l1_shared_bytes``       storage of L1 cache and shared memory per multiprocessor; 0: no L1
     ``l1_holds``              what L1 caches: ``local``, ``global``
+    ``l1_transactions_per_clock``  that an L1 cache works through
     ``l2_bytes``              0: no L2 cache
-    latencies                 clocks from an instruction to its result
+    ``l2_gb_per_s``           of the L2 cache; where nobody states it, nothing is bounded by it
+    latencies                 clocks from an instruction to its result; ``predicate``: to a branch
+                              that depends on it; ``branch``: to the next instruction
     """
 
     clock_mhz: float | None = None
@@ -81,7 +86,11 @@ class Chip:
     l1_line_bytes: int | None = None
     l1_holds: tuple[str, ...] | None = None
     l2_bytes: int | None = None
+    l1_transactions_per_clock: float | None = None
+    l2_gb_per_s: float | None = None
     arithmetic_latency: float | None = None
+    predicate_latency: float | None = None
+    branch_latency: float | None = None
     shared_latency: float | None = None
     l1_latency: float | None = None
     l2_latency: float | None = None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Final, overload
 
 from nqbench.devices.base import Device
-from nqbench.devices.models import CACHE, MODES, ORDERS, PTXAS, ROUND_ROBIN, load_model
+from nqbench.devices.models import CACHE, MODES, ORDERS, PTXAS, ROUND_ROBIN, TIME, load_model
 from nqbench.devices.sim.launching import SimPrepared, Simulation
 from nqbench.devices.sim.programs import SimProgram
+from nqbench.devices.sim.timing import required
 from nqbench.errors import DeviceError
 from nqbench.plan import KernelPlan, Plan, ProgramPlan
 
@@ -62,6 +64,8 @@ class SimDevice(Device):
                 f"{self.spec}: the model does not state its caches; add l1_shared_bytes and"
                 " l2_bytes to its facts (0 for none)"
             )
+        if TIME in modes:
+            required(self.model)
         quantum = GREEDY_QUANTUM if order == "greedy" else quantum
         self.simulation = Simulation(
             self.spec, self.model, order, quantum, max_steps, modes, checked
@@ -77,6 +81,7 @@ class SimDevice(Device):
             "model": self.model.name,
             "memory": dict(self.model.memory),
             **self._caches(),
+            **self._time(),
             "order": self.simulation.order,
             "quantum": self.simulation.quantum,
             **({"counts": PTXAS} if PTXAS in self.simulation.modes else {}),
@@ -89,6 +94,9 @@ class SimDevice(Device):
             return {}
         chip = self.model.chip
         return {"caches": [chip.l1_shared_bytes, list(chip.l1_holds or ()), chip.l2_bytes]}
+
+    def _time(self) -> dict[str, object]:
+        return {"time": asdict(self.model.chip)} if TIME in self.simulation.modes else {}
 
     @overload
     def prepare(self, plan: KernelPlan) -> SimPrepared: ...
@@ -106,6 +114,11 @@ class SimDevice(Device):
         ``KernelFault`` for PTX that is not simulated.
         """
         if isinstance(plan, ProgramPlan):
+            if TIME in self.simulation.modes:
+                raise DeviceError(
+                    f"{self.spec}: {plan.name} is a program of several kernels; the time of single"
+                    " kernels is modelled"
+                )
             return SimProgram(self.simulation, plan)
         if not isinstance(plan, KernelPlan):
             raise DeviceError(

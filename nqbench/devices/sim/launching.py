@@ -9,11 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from nqbench.compiler.compile import Compiled, compile_kernel
-from nqbench.compiler.occupancy import shared_storage
+from nqbench.compiler.occupancy import occupancy, shared_storage
+from nqbench.compiler.resources import resources_of
 from nqbench.devices.base import Launch, Prepared
-from nqbench.devices.models import CACHE, PTXAS, Model
+from nqbench.devices.models import CACHE, PTXAS, TIME, Model
 from nqbench.devices.program import symbol_bytes
-from nqbench.devices.sim import reports
+from nqbench.devices.sim import reports, timing
 from nqbench.devices.sim.attribution import readable, targets
 from nqbench.devices.sim.counters import Tally
 from nqbench.devices.sim.engine import Geometry, Run, parameter_bytes, resident_blocks
@@ -54,7 +55,7 @@ class Simulation:
         rules = dict(self.model.memory)
         if CACHE in self.modes and self.has_caches:
             rules |= {"cache": "on", "l1_holds": ", ".join(self.model.chip.l1_holds or ())}
-        if PTXAS in self.modes:
+        if PTXAS in self.modes or TIME in self.modes:
             rules[PTXAS] = "on"
         return tuple(sorted(rules.items()))
 
@@ -203,6 +204,7 @@ class SimPrepared(Prepared):
         self.geometry = geometry(simulation, plan, code)
         self._watches: dict[Kernel, Watch] = {}
         self._run: Run | None = None
+        self._work: timing.Work | None = None
         before = [load(simulation, k, plan.buffers) for k in (plan.prepare,) if k is not None]
         self.buffers = with_own(plan.buffers, [plan], [code, *before])
         self.memory: GlobalMemory | None = GlobalMemory(code, self.buffers, *before)
@@ -222,13 +224,15 @@ class SimPrepared(Prepared):
         memory = self._memory()
         memory.renew_module()
         memory.renew(self.buffers)
-        run = Run(self.code, memory, self.parameters, self.geometry)
+        per_warp = TIME in self.simulation.modes
+        run = Run(self.code, memory, self.parameters, self.geometry, per_warp=per_warp)
         if run.watch is not None:
             self._watches[self.plan] = run.watch
         self._run = run
         outcome = run.go(self.simulation.max_steps, timeout_s)
         check(run, outcome, self.plan.entry, timeout_s, run.steps >= self.simulation.max_steps)
         tally = Tally(run)
+        counters = tally.totals()
         detail = {
             "lines": tally.lines(self.names),
             "resident_blocks": self.geometry.resident_blocks,
@@ -238,7 +242,37 @@ class SimPrepared(Prepared):
         }
         if self.code.prints:
             detail["printed"] = reports.printed(run)
-        return Launch(None, tally.totals(), detail)
+        if per_warp:
+            self._work = self._measured_work(run, counters)
+            time = self.modelled(self.simulation.model)
+            counters["modelled_ms"] = 1e3 * time.seconds
+            detail["modelled_clocks"] = dict(time.clocks)
+        return Launch(None, counters, detail)
+
+    def _measured_work(self, run: Run, counters: Mapping[str, int | float]) -> timing.Work:
+        code, model = self.code, self.simulation.model
+        hits = [counters.get(f"{level}_hit_percent") for level in ("l1", "l2")]
+        caches = None if None in hits else timing.Caches(*(float(h or 0) / 100 for h in hits))
+        return timing.work_of(
+            code.blocks, code.sites, *run.counts(), model, code.rules.transactions,
+            code.assembled, caches,
+        )  # fmt: skip
+
+    def modelled(self, model: Model) -> timing.Modelled:
+        """The modelled time of the last launch (mode ``time``) on a model of the same compute
+        capability. Registers are those of the architecture that it compiles for."""
+        if self._work is None:
+            raise LaunchError(f"kernel {self.plan.entry} was not launched in the mode {TIME!r}")
+        facts, g = model.facts, self.geometry
+        taken = resources_of(compile_kernel(self.plan, facts.arch)).registers
+        registers = min(taken, facts.max_registers_per_thread)
+        fits = occupancy(facts, registers, g.shared_bytes, g.threads, self.plan.cache)
+        if not fits.blocks_per_multiprocessor:
+            raise LaunchError(
+                f"kernel {self.plan.entry}: no block of {g.threads} threads with {registers}"
+                f" registers each fits on a multiprocessor of {self.simulation.spec}"
+            )
+        return timing.modelled(self._work, model, g.warps, fits.blocks_per_multiprocessor)
 
     def _prepare(self, kernel: Kernel, code: Translation, addresses: Mapping[str, int]) -> None:
         """Run the kernel that makes the input; it is not part of what a launch counts."""

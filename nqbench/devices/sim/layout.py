@@ -137,9 +137,8 @@ class Slot(IntEnum):
 
 
 class Warp(IntEnum):
-    """Fields of a resident warp. NUMBER is its place among the resident warps, ORDINAL its number in
-    the grid; BITS is followed by one
-    word per 64 basic blocks."""
+    """Fields of a resident warp. NUMBER is its place among the resident warps, ORDINAL its number
+    in the grid; BITS is followed by one word per 64 basic blocks."""
 
     STATE = 0
     ALIVE = 1
