@@ -1,5 +1,5 @@
-"""Modelled time: the makespan by hand, a lone warp's clocks by hand, merged accesses, and the mode
-as a user sees it."""
+"""Modelled time: the makespan by hand, a lone warp's clocks by hand, and the mode as a user sees
+it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nqbench.devices.sim.merging import merges
 
-from nqbench.devices.models import CACHE, TIME, load_model
+from nqbench.devices.models import CACHE, PTXAS, TIME, load_model
 from nqbench.devices.registry import choose_device
 from nqbench.devices.sim import SimDevice
 from nqbench.devices.sim.timing import Rates, Work, makespan, modelled
-from nqbench.devices.sim.translation import MERGED, build
+from nqbench.devices.sim.translation import build
 from nqbench.errors import DeviceError
 from nqbench.plan import KernelPlan
 from nqbench.workloads.counting import Counting
-from tests.devices.sim.harness import RULES, ptx, run
+from tests.devices.sim.harness import RULES, ptx
 
-MERGING = (*RULES, (MERGED, "on"))
 H100 = load_model("h100")
 
 
@@ -85,69 +83,16 @@ def test_a_lone_warp_by_hand() -> None:
         ".shared .u32 s;",
     )
     block = next(b for b in build(text, "k", RULES).blocks if b.ending == "branch")
+    assert block.closing is not None
+    instructions = [*block.instructions, block.closing]
     rates = Rates(H100.chip)
     assert rates.issue_per_clock == 4
-    assert (rates.alone(block, True, set()), rates.alone(block, False, set())) == (53, 225)
+    assert (rates.alone(instructions, True), rates.alone(instructions, False)) == (53, 225)
     # GTX 480: an instruction every 2 clocks, 40, 22, 22, 22: the branch issues at 84, the load's
     # word is there at 64 + 40 (L1 like shared memory), so the branch counts: 84 + 22.
-    assert Rates(load_model("gtx480").chip).alone(block, True, set()) == 106
+    assert Rates(load_model("gtx480").chip).alone(instructions, True) == 106
     assert Rates(load_model("gtx560ti").chip).issue_per_clock == 2
     assert Rates(load_model("gtx280").chip).issue_per_clock == 0.25
-
-
-LOADS = "ld.shared.u32 %r{0}, [%r9{1}];"
-STORES = "st.shared.u32 [%r9{1}], %r{0};"
-
-
-def accesses(form: str, *offsets: int) -> str:
-    return "".join(form.format(i, f"+{o}" if o else "") for i, o in enumerate(offsets))
-
-
-@pytest.mark.parametrize(
-    ("shift", "body", "merged"),
-    [
-        (4, accesses(LOADS, 0, 4, 8, 12), [4, 4, 4, 4]),
-        (4, accesses(LOADS, 0, 4, 8), [4, 4, 4]),  # three words: ptxas loads all four
-        (4, accesses(STORES, 0, 4, 8), [2, 2]),  # but it stores what is given
-        (4, accesses(LOADS, 4, 8), []),  # two halves of two groups of 8 bytes
-        (4, accesses(LOADS, 8, 12), [2, 2]),
-        (3, accesses(LOADS, 0, 4, 8, 12), [2, 2, 2, 2]),  # aligned to 8 bytes only
-        (2, accesses(LOADS, 0, 4, 8, 12), []),
-        (4, accesses(STORES, 12, 0, 8, 4), [4, 4, 4, 4]),  # in any order
-        (4, accesses(LOADS, 0) + "add.s32 %r5, %r5, 1;" + accesses(LOADS, 4), [2, 2]),
-        (4, accesses(LOADS, 0) + accesses(STORES, 8) + accesses(LOADS, 4), []),
-        (4, accesses(LOADS, 0) + "bar.sync 0;" + accesses(LOADS, 4), []),
-        (4, accesses(LOADS, 0) + "add.s32 %r9, %r9, 8;" + accesses(LOADS, 4), []),
-        (4, accesses(LOADS, 16, 20, 24, 28, 0), [4, 4, 4, 4]),
-        (4, "@%p1 " + accesses(LOADS, 0) + accesses(LOADS, 4), []),
-    ],
-)
-def test_accesses_that_ptxas_merges(shift: int, body: str, merged: list[int]) -> None:
-    head = f"mov.u32 %r8, %tid.x; shl.b32 %r9, %r8, {shift}; mov.u32 %r7, s; add.s32 %r9, %r7, %r9;"
-    program = build(ptx(head + body, 0, ".shared .align 16 .b8 s[4096];"), "k", RULES)
-    found = merges(program.blocks, program.symbols.addresses)
-    assert [merge.words for merge in found.values()] == merged
-    leads = [merge for merge in found.values() if merge.leads]
-    assert sum(merge.words for merge in leads) >= len(merged)
-
-
-def test_merged_accesses_count_as_one_wide_access() -> None:
-    """Rows of 44 words by thread, as in Zhang's shared_conflict: against v4 in the source."""
-    head = (
-        "mov.u32 %r8, %tid.x; mul.lo.s32 %r9, %r8, 176; mov.u32 %r7, s; add.s32 %r9, %r7, %r9;"
-        "setp.lt.u32 %p1, %r8, 21; @!%p1 bra done;"
-    )
-    words = accesses(STORES, 0, 4, 8, 12) + accesses(LOADS, 0, 4, 8)
-    wide = "st.shared.v4.u32 [%r9], {%r0, %r1, %r2, %r3};ld.shared.v4.u32 {%r0,%r1,%r2,%r3}, [%r9];"
-    tail, space = "\ndone:\n", ".shared .align 16 .b8 s[6000];"
-    plain, merged, vector = (
-        run(ptx(head + body + tail, 0, space), [], rules=rules).counters
-        for body, rules in ((words, RULES), (words, MERGING), (wide, RULES))
-    )
-    names = ("shared_requests", "shared_passes", "bank_conflicts")
-    assert [merged[name] for name in names] == [vector[name] for name in names] == [2, 6, 0]
-    assert (plain["shared_requests"], plain["shared_passes"]) == (7, 21)
-    assert merged["warp_instructions"] == plain["warp_instructions"]
 
 
 def test_the_mode_models_a_time_and_counts_as_before() -> None:
@@ -156,7 +101,7 @@ def test_the_mode_models_a_time_and_counts_as_before() -> None:
     plan = workload.plan(factors, None, facts)
     assert isinstance(plan, KernelPlan)
     found = []
-    for modes in ((), (TIME,), (TIME,), (TIME, CACHE)):
+    for modes in ((PTXAS,), (TIME,), (TIME,), (TIME, CACHE)):
         with SimDevice("mini", modes=modes).prepare(plan) as prepared:
             found.append(dict(prepared.launch().counters or {}))
             assert workload.answer(plan, prepared.fetch()) == 92
@@ -165,7 +110,7 @@ def test_the_mode_models_a_time_and_counts_as_before() -> None:
     milliseconds = timed.pop("modelled_ms")
     assert 0 < milliseconds < 1
     assert cached["modelled_ms"] >= milliseconds  # some accesses miss
-    assert timed == plain  # nothing to merge: its shared memory is not used
+    assert timed == plain
 
 
 def test_a_model_without_rates_has_no_modelled_time(tmp_path: Path) -> None:
