@@ -80,9 +80,11 @@ def _bulk_copy(k: KernelWriter, i: Instruction) -> None:
         moves = f.and_(k.active, f.compare("ult", f.resize(done, 32), size))
         with k.only(moves):
             k.count(there, k.lanes)
+            watch.tell(k, i, "global", f.add(source, done), span, watch.LOAD)
             found = reach.global_(k, i, f.add(source, done), span, there)
             values = [fetch(k, found, e) for e in range(span.count)]
             k.count(here, k.lanes)
+            watch.tell(k, i, "shared", f.add(target, done), span, watch.STORE, values)
             at = reach.shared(k, i, f.add(target, done), span, here)
             stored(k, "shared", at, span, values)
     _arrive(k, i, i.operands[3], const(V32, 0), f.sub(const(V32, 0), size))
@@ -106,7 +108,8 @@ def phase_barrier(k: KernelWriter, i: Instruction) -> None:
     if what == "init":
         count = f.resize(k.read(i.operands[1], 32), 64)
         both = f.or_(f.op("shl", count, const(V64, PENDING)), f.op("shl", count, const(V64, COUNT)))
-        stored(k, "shared", _object(k, i, i.operands[0]), Span(64, 1), [both])
+        at = _object(k, i, i.operands[0], watch.EXCHANGE)
+        stored(k, "shared", at, Span(64, 1), [both])
     elif what == "expect_tx":
         _arrive(k, i, i.operands[0], const(V32, 0), k.read(i.operands[1], 32))
     elif what in ("arrive", "arrive_drop"):
@@ -117,7 +120,7 @@ def phase_barrier(k: KernelWriter, i: Instruction) -> None:
         if not is_sink(i.operands[0]):
             k.write(i.operands[0], before)
     elif what in ("test_wait", "try_wait"):
-        found = _object(k, i, i.operands[1])
+        found = _object(k, i, i.operands[1], watch.STRONG_LOAD)
         now = _phase(k, fetched(k, i, "shared", found, Span(64, 1))[0])
         if "parity" in i.modifiers:
             waited = f.resize(k.read(i.operands[2], 32), 64)
@@ -129,12 +132,13 @@ def phase_barrier(k: KernelWriter, i: Instruction) -> None:
         raise k.unsupported(i)
 
 
-def _object(k: KernelWriter, i: Instruction, operand: Operand) -> Places:
+def _object(k: KernelWriter, i: Instruction, operand: Operand, what: int) -> Places:
     site = k.site(i, "shared")
     k.count(site, k.lanes)
     address = address_of(k, operand)
     if not {"shared", "shared::cta", "shared::cluster"} & set(i.modifiers):
         address = k.f.sub(address, const(V64, SHARED_WINDOW))
+    watch.tell(k, i, "shared", address, Span(64, 1), what)
     return reach.shared(k, i, address, Span(64, 1), site)
 
 
@@ -148,7 +152,7 @@ def _arrive(
     """Lanes arrive one after the other, and expect bytes (or bring them, if negative); gives what
     each found."""
     f, span = k.f, Span(64, 1)
-    found = _object(k, i, operand)
+    found = _object(k, i, operand, watch.ATOMIC)
     check_written(k, i, found, span, [fetch(k, found, 0)])
     mark_written(k, found, span, k.lanes)
     (pointers,) = found.pieces[0]

@@ -47,6 +47,23 @@ def watched(
     if not k.watched or space not in SPACES:
         yield
         return
+    good = tell(k, i, space, address, span, what, values)
+    with k.f.when(k.f.nonzero(good)), k.only(k.f.as_lanes(good)):
+        yield
+
+
+def tell(
+    k: KernelWriter,
+    i: Instruction,
+    space: str,
+    address: Value,
+    span: Span,
+    what: int,
+    values: Sequence[Value] = (),
+) -> Value:
+    """Tell the watcher about an access, in the checked mode; gives the lanes inside memory."""
+    if not k.watched:
+        return k.lanes
     f, type_ = k.f, vector(f"i{span.bits}")
     given = NULL
     if values:
@@ -55,12 +72,10 @@ def watched(
             f.store(value, f.offset(given, e, type_), CACHE_LINE)
     memory = k.pointer(Warp.SHARED) if space == "shared" else k.pointer(Context.GLOBAL)
     numbers = (span.bits // 8, span.count, SPACES.index(space), what)
-    good = f.call(
+    return f.call(
         I32, ACCESS, f.pointer(k.number(Context.WATCH)), k.context, k.warp, memory, given,
         f.spilled(f.resize(address, 64)), k.lanes, k.place(i), *(const(I64, n) for n in numbers),
     )  # fmt: skip
-    with f.when(f.nonzero(good)), k.only(f.as_lanes(good)):
-        yield
 
 
 def at_barrier(
