@@ -15,7 +15,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nqbench.devices.sim import SimDevice
+from nqbench.devices.base import Device
+from nqbench.devices.registry import open_device
+from nqbench.devices.sim.launching import SimPrepared
 from nqbench.devices.sim.translation import build_cold
 from nqbench.plan import KernelPlan
 from nqbench.workloads.counting import Counting
@@ -37,7 +39,7 @@ class Row:
         return self.thread_instructions / self.launch_s
 
 
-def measure(device: SimDevice, system: str, n: int, repeat: int) -> Row:
+def measure(device: Device, system: str, n: int, repeat: int) -> Row:
     """Simulate one system on a board of ``n``."""
     workload = Counting()
     resolved = workload.resolve({"n": n}, system, device.facts)
@@ -46,6 +48,7 @@ def measure(device: SimDevice, system: str, n: int, repeat: int) -> Row:
         raise SystemExit(f"{system} is not a kernel")
     with device.prepare(plan) as prepared:
         start = time.perf_counter()
+        assert isinstance(prepared, SimPrepared)
         build_cold(prepared.code)
         jit_s = time.perf_counter() - start
         best, instructions = float("inf"), 0
@@ -69,10 +72,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("systems", nargs="*", metavar="SYSTEM", help="default: all kernels")
     parser.add_argument("--n", type=int, default=12, help="board size (default 12)")
-    parser.add_argument("--model", default="mini", help="simulated GPU (default mini)")
+    parser.add_argument(
+        "--model", default="mini", help="simulated GPU, with modes (gtx480:cache); default mini"
+    )
     parser.add_argument("--repeat", type=int, default=3, help="launches per system, best counts")
     options = parser.parse_args(arguments)
-    device = SimDevice(options.model)
+    device = open_device(f"sim:{options.model}")
     names = options.systems or [
         name for name, levels in Counting.systems.items() if "memory" in levels
     ]

@@ -18,6 +18,10 @@ DEFAULT_QUANTUM: Final = 32
 """Loop iterations before the next warp's turn: few against the life of a job, so that warps share a
 job pool evenly; many against the cost of a change of warps."""
 
+CACHE_QUANTUM: Final = 1
+"""With caches: a GPU changes warps after every instruction, and a warp that has many turns in a row
+finds more of its own lines than there."""
+
 GREEDY_QUANTUM: Final = 1 << 40
 DEFAULT_MAX_STEPS: Final = 1 << 33
 """Loop iterations before a launch counts as endless: a board of N = 18 needs about a tenth."""
@@ -27,7 +31,7 @@ class SimDevice(Device):
     """A simulated GPU. ``model`` is a name of ``nqbench.devices.models`` or a path.
 
     ``order``     which warp runs next, one of ``ORDERS``
-    ``quantum``   loop iterations per turn
+    ``quantum``   loop iterations per turn (default 32, with caches 1)
     ``modes``     what it does besides, of ``MODES``
     ``max_steps`` loop iterations, over all warps, after which a launch is given up
     ``checked``   whether to watch every access for races and the like (``nqbench check``): slow
@@ -42,7 +46,7 @@ class SimDevice(Device):
         model: str = "mini",
         *,
         order: str = ROUND_ROBIN,
-        quantum: int = DEFAULT_QUANTUM,
+        quantum: int | None = None,
         max_steps: int = DEFAULT_MAX_STEPS,
         modes: tuple[str, ...] = (),
         checked: bool = False,
@@ -51,6 +55,8 @@ class SimDevice(Device):
             raise DeviceError(f"warp order {order!r} is not known; choose {', '.join(ORDERS)}")
         if not set(modes) <= set(MODES):
             raise DeviceError(f"modes of the simulator are {', '.join(MODES)}; got {modes}")
+        if quantum is None:
+            quantum = CACHE_QUANTUM if CACHE in modes else DEFAULT_QUANTUM
         if quantum < 1 or max_steps < 1:
             raise DeviceError("quantum and max_steps must be at least 1")
         self.model = load_model(model)
