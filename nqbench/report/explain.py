@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LANES: Final = 32
-BANKS: Final = 32
-WORD: Final = 4
 MAX_BINS: Final = 600
 """Columns of the picture of a warp's life: about as many as a panel has dots."""
 NOTE: Final = (
@@ -62,22 +60,32 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class WarpAccess:
-    """An access of one warp to shared memory: ``addresses`` in bytes by active lane."""
+    """An access of one warp to shared memory.
+
+    ``words``  by active lane the number of the word that it wants
+    ``banks``  word w lies in bank w modulo ``banks``
+    ``group``  lanes that are served together: a half-warp before compute capability 2.0
+    """
 
     place: str
-    addresses: Mapping[int, int]
+    words: Mapping[int, int]
+    banks: int = 32
+    group: int = LANES
 
     def passes(self) -> list[dict[int, list[int]]]:
         """For each pass through the banks the lanes that each bank serves."""
-        words: dict[int, dict[int, list[int]]] = {}
-        for lane, address in self.addresses.items():
-            word = address // WORD
-            words.setdefault(word % BANKS, {}).setdefault(word, []).append(lane)
-        count = max((len(by_word) for by_word in words.values()), default=0)
-        return [
-            {bank: list(by_word.values())[i] for bank, by_word in words.items() if i < len(by_word)}
-            for i in range(count)
-        ]
+        found = []
+        for first in range(0, LANES, self.group):
+            wanted: dict[int, dict[int, list[int]]] = {}
+            for lane in (lane for lane in self.words if first <= lane < first + self.group):
+                word = self.words[lane]
+                wanted.setdefault(word % self.banks, {}).setdefault(word, []).append(lane)
+            count = max((len(by_word) for by_word in wanted.values()), default=0)
+            found += [
+                {bank: [*words.values()][i] for bank, words in wanted.items() if i < len(words)}
+                for i in range(count)
+            ]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +256,10 @@ def banks_figure(found: Sequence[Explained], source: Source) -> Drawing:
                     ax.text(bank, number, text, ha="center", va="center", fontsize=5.5)
         count = f"{len(passes)} pass{'' if len(passes) == 1 else 'es'}"
         ax.set_title(f"{one.title}: {count} at {access.place}", loc="left")
-        ax.set(xlim=(-0.6, BANKS - 0.4), ylim=(len(passes) - 0.4, -0.6), ylabel="pass")
+        ax.set(xlim=(-0.6, access.banks - 0.4), ylim=(len(passes) - 0.4, -0.6), ylabel="pass")
         ends = sorted({0, len(passes) - 1})
         ax.set_yticks(ends, [str(end + 1) for end in ends])
-        ax.set_xticks(range(0, BANKS, 4))
+        ax.set_xticks(range(0, access.banks, 4))
         ax.grid(visible=False)
     axes[-1].set_xlabel("bank of shared memory")
     title = "Banks that one access of a warp needs"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.devices.registry import open_simulator
@@ -11,7 +11,7 @@ from nqbench.errors import InfeasibleError
 from nqbench.measure.variants import workload_of
 from nqbench.plan import CommandPlan, CpuPlan, Kernel
 from nqbench.point import labels
-from nqbench.report.explain import WORD, Explained, SourceLine, WarpAccess
+from nqbench.report.explain import LANES, Explained, SourceLine, WarpAccess
 from nqbench.solve.check import source_line
 from nqbench.workloads import launch_factors
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nqbench.point import Point
 
 TIMEOUT_S: Final = 300.0
+WORD: Final = 4
 
 
 def explain_points(points: Sequence[Point], spec: str, *, trace: bool = False) -> list[Explained]:
@@ -46,7 +47,11 @@ def explain_points(points: Sequence[Point], spec: str, *, trace: bool = False) -
                 watches = dict(prepared.watches())
         for kernel, rows in counted:
             name = kernel.entry if len(counted) > 1 else ""
-            found.append(_explained(label, name, kernel, rows, watches.get(kernel)))
+            lines = _lines(kernel, rows)
+            watch = watches.get(kernel)
+            steps = watch.steps() if watch else ()
+            access = _access(watch, device.model.memory) if watch else None
+            found.append(Explained(label, name, lines, steps, access))
     return found
 
 
@@ -59,24 +64,32 @@ def _plan(label: str, point: Point, facts: DeviceFacts) -> Plan:
     return plan
 
 
-def _explained(
-    label: str, name: str, kernel: Kernel, rows: Sequence[dict[str, Any]], watch: Watch | None
-) -> Explained:
+def _lines(kernel: Kernel, rows: Sequence[dict[str, Any]]) -> list[SourceLine]:
     lines = []
     for row in rows:
         counts = {key: value for key, value in row.items() if key not in ("file", "line")}
         place = source_line(kernel, Place(row["file"], row["line"], 0))
         lines.append(SourceLine(place.path, row["line"], place.text, counts))
-    if watch is None:
-        return Explained(label, name, lines)
-    return Explained(label, name, lines, watch.steps(), _access(watch))
+    return lines
 
 
-def _access(watch: Watch) -> WarpAccess | None:
+def _access(watch: Watch, memory: Mapping[str, int | str]) -> WarpAccess | None:
     """The access of most lanes, of these the one of most passes, of these the first."""
-    found = [
-        WarpAccess(str(place), {lane: at for lane, at in enumerate(addresses) if lanes >> lane & 1})
-        for place, nbytes, lanes, addresses in watch.shared_accesses()
-        if nbytes <= WORD
-    ]
-    return max(found, key=lambda a: (len(a.addresses), len(a.passes())), default=None)
+    banks = int(memory["shared_banks"])
+    group = min(banks, LANES)
+    found = []
+    for place, nbytes, lanes, addresses in watch.shared_accesses():
+        if nbytes <= WORD:
+            taking = [lane for lane in range(LANES) if lanes >> lane & 1]
+            words = {lane: _word(addresses[lane], memory) for lane in taking}
+            found.append(WarpAccess(str(place), words, banks, group))
+    return max(found, key=lambda a: (len(a.words), len(a.passes())), default=None)
+
+
+def _word(address: int, memory: Mapping[str, int | str]) -> int:
+    """What a bank gives in one pass, numbered so that its low bits are the bank's. On Kepler words
+    i and i + 32 of 64 aligned ones come together (``KeplerRules``)."""
+    word = address // int(memory["bank_bytes"])
+    if memory["rules"] != "kepler" or memory["bank_bytes"] == 2 * WORD:
+        return word
+    return word // 2 // LANES * LANES + word % LANES
