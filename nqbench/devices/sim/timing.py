@@ -12,7 +12,7 @@ It is a model. Its result is called ``modelled`` and never stands with a measure
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -111,13 +111,14 @@ def work_of(
     it.
     """
     chip = required(model)
-    left = [_left(block, assembled or Assembled()) for block in blocks]
-    rates = Rates(chip)
+    assembled = assembled or Assembled()
+    left = [_left(block, assembled) for block in blocks]
+    rates = Rates(chip, assembled.dropped)
     executions = block_counts[:, :, 0].astype(float)
     issues = executions.copy()
-    for side, head in (assembled or Assembled()).predicated.items():
+    for side, head in assembled.predicated.items():
         issues[:, side] = executions[:, head]
-    issued = np.array([sum(map(_issues, instructions)) for instructions in left])
+    issued = np.array([sum(map(rates.issues, instructions)) for instructions in left])
     integer = np.array([sum(i.opcode not in NOT_ARITHMETIC for i in of) for of in left])
     best, worst = (
         issues @ np.array([rates.alone(of, hit) for of in left]) for hit in (True, False)
@@ -160,10 +161,12 @@ def work_of(
 
 
 class Rates:
-    """How fast a chip's multiprocessor issues, and when results are there."""
+    """How fast a chip's multiprocessor issues, and when results are there. ``dropped`` are accesses
+    that are part of a wider one: they do not issue, and their words come with it."""
 
-    def __init__(self, chip: Chip) -> None:
+    def __init__(self, chip: Chip, dropped: Collection[Instruction] = ()) -> None:
         self.chip = chip
+        self.dropped = dropped
         self.step = chip.issue_clocks or 1
         self.issue_per_clock = (chip.schedulers or 1) * (chip.issue_width or 1) / self.step
         cached = chip.l1_shared_bytes, chip.l2_bytes
@@ -185,11 +188,15 @@ class Rates:
             if branches:
                 predicates = [r for r in sources(i) if r.width == 1 and r in made]
                 start = max([start, *(made[r] + self._predicate for r in predicates)])
-            now = start + (self._branch if branches else self.step if _issues(i) else 0)
+            now = start + (self._branch if branches else self.step if self.issues(i) else 0)
             for register in results(i):
                 made[register] = start
-                ready[register] = start + (self._latency(i, hit) if _issues(i) else 0)
+                ready[register] = start + (0 if _copies(i) else self._latency(i, hit))
         return max([now, *ready.values()])
+
+    def issues(self, i: Instruction) -> bool:
+        """Whether ptxas leaves an instruction."""
+        return not _copies(i) and i not in self.dropped
 
     @property
     def _branch(self) -> float:
@@ -217,17 +224,15 @@ def _latencies(chip: Chip) -> tuple[float, float, float]:
 
 
 def _left(block: Block, assembled: Assembled) -> list[Instruction]:
-    """The instructions of a block that the assembler leaves: merged accesses once, and no branch
-    that is predicated away."""
-    found = [i for i in block.instructions if i not in assembled.dropped]
+    """The instructions of a block, without a branch that is predicated away."""
     predicated = {*assembled.predicated, *assembled.predicated.values()}
-    closing = [] if block.closing is None or block.index in predicated else [block.closing]
-    return [*found, *closing]
+    closing = [block.closing] if block.closing and block.index not in predicated else []
+    return [*block.instructions, *closing]
 
 
-def _issues(i: Instruction) -> bool:
-    """Whether ptxas leaves an instruction: it removes copies of registers."""
-    return not (i.opcode == "mov" and len(i.operands) == 2 and isinstance(i.operands[1], Register))
+def _copies(i: Instruction) -> bool:
+    """Whether an instruction copies a register: ptxas removes it."""
+    return i.opcode == "mov" and len(i.operands) == 2 and isinstance(i.operands[1], Register)
 
 
 def modelled(work: Work, model: Model, warps_per_block: int, resident: int) -> Modelled:

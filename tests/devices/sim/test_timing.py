@@ -88,6 +88,8 @@ def test_a_lone_warp_by_hand() -> None:
     rates = Rates(H100.chip)
     assert rates.issue_per_clock == 4
     assert (rates.alone(instructions, True), rates.alone(instructions, False)) == (53, 225)
+    # A load that is part of a wider one does not issue, but its word is there no earlier.
+    assert Rates(H100.chip, {instructions[0]}).alone(instructions[:1], True) == 20
     # GTX 480: an instruction every 2 clocks, 40, 22, 22, 22: the branch issues at 84, the load's
     # word is there at 64 + 40 (L1 like shared memory), so the branch counts: 84 + 22.
     assert Rates(load_model("gtx480").chip).alone(instructions, True) == 106
