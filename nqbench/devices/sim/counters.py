@@ -52,6 +52,12 @@ class Tally:
                 self.least[site.index] = sites[site.index, place] or sites[site.index, 0]
                 sites[site.index, place] = 0
         self.sites: NDArray[np.int64] = sites
+        self.idle = np.zeros(len(sites), np.int64)
+        """Requests without lanes: predicated accesses of warps that all went the other way."""
+        for site in self.code.sites:
+            head = self.code.assembled.predicated.get(site.block)
+            if head is not None and site.space:
+                self.idle[site.index] = self.executions[head] - self.executions[site.block]
 
     def totals(self) -> dict[str, int | float]:
         """Every counter of ``vocabulary.COUNTERS``."""
@@ -70,7 +76,7 @@ class Tally:
         branches = [b.index for b in self._branches()]
         shared, local, global_ = (self._space(s) for s in ("shared", "local", "global"))
         again = shared["passes"] - shared["requests"]
-        replays = sum(s["passes"] - s["requests"] for s in (local, global_))
+        replays = sum(s["passes"] + s["idle"] - s["requests"] for s in (local, global_))
         return {
             "warp_instructions": warp,
             "thread_instructions": thread,
@@ -149,10 +155,12 @@ class Tally:
             if s.space == space and (not opcodes or s.instruction.opcode in opcodes)
         ]
         sums = self.sites[chosen].sum(axis=0)
-        return {
-            **dict(zip(SITE_FIELDS, map(int, sums), strict=True)),
-            "least": int(self.least[chosen].sum()),
-        }
+        found = dict(zip(SITE_FIELDS, map(int, sums), strict=True))
+        idle = int(self.idle[chosen].sum())
+        found["requests"] += idle
+        if space == "shared":  # each takes a pass, as Nsight Compute counts
+            found["passes"] += idle
+        return {**found, "least": int(self.least[chosen].sum()) + idle, "idle": idle}
 
     def _conflicts(self, site: Site) -> int:
         """Bank conflicts of a site."""

@@ -70,13 +70,17 @@ class Traffic:
 
 class SectorRules:
     """32 banks of 4 bytes; lanes that read the same word share a pass; 64-bit accesses go by half
-    warps and 128-bit accesses by quarter warps; 32-byte sectors off the chip.
+    warps and 128-bit accesses by quarter warps, unless they merge (``_wide``); 32-byte sectors off
+    the chip.
 
     Methods emit the code that counts one access; ``lanes`` (i32) is the mask of who takes part.
     """
 
     transactions: ClassVar = "sectors"
     """Which count of a site is its transactions off the chip."""
+
+    merges: ClassVar = True
+    """Whether parts of a warp may share the passes of wide accesses."""
 
     fills_lines: ClassVar = False
     """Whether a miss in L1 fetches the whole line of 128 bytes, not only the sectors asked for."""
@@ -95,6 +99,8 @@ class SectorRules:
         """Write the functions that the other methods call into the kernels' common module."""
         for write in (_conflicts, _crowding, _sectors, _spread):
             write(module)
+        for parts in (2, 4) if self.merges else ():
+            self._wide(module, parts)
 
     def shared(self, f: Function, words: list[Value], lanes: Value, broadcast: bool) -> Passes:
         """Passes through the banks. ``words[j]`` holds the index of each lane's j-th 4-byte word;
@@ -102,24 +108,86 @@ class SectorRules:
         parts = len(words)
         if parts == 1:
             return Passes(self._passes(f, words[0], lanes, broadcast))
-        share = LANES // parts
+        if broadcast and self.merges:
+            both = f.call(I64, f"sim_wide_{parts}", words[0], lanes)
+            return Passes(f.resize(f.op("lshr", both, const(I64, 32)), 32), f.resize(both, 32))
         total = least = const(I32, 0)
         for part in range(parts):
-            # The lanes of this half or quarter warp, once per word: always 32 places.
-            places = list(range(part * share, (part + 1) * share))
-            picked = [f.shuffle(w, w, places) for w in words]
-            bits = f.resize(f.op("lshr", lanes, const(I32, part * share)), share)
-            mask_bits = f.resize(bits, 32)
-            while len(picked) > 1:
-                width = int(picked[0].type[1:].split()[0])
-                mask_bits = f.or_(mask_bits, f.op("shl", mask_bits, const(I32, width)))
-                picked = [
-                    f.shuffle(a, b, list(range(2 * width)))
-                    for a, b in zip(picked[::2], picked[1::2], strict=True)
-                ]
-            total = f.add(total, self._passes(f, picked[0], mask_bits, broadcast))
-            least = f.add(least, _some(f, bits))
+            taken, one = self._part(f, words, lanes, part, broadcast)
+            total, least = f.add(total, taken), f.add(least, one)
         return Passes(total, least)
+
+    def _part(
+        self, f: Function, words: list[Value], lanes: Value, part: int, broadcast: bool
+    ) -> tuple[Value, Value]:
+        """Passes of a half or quarter warp, and whether it has lanes (both i32)."""
+        share = LANES // len(words)
+        places = list(range(part * share, (part + 1) * share))
+        bits = f.resize(f.op("lshr", lanes, const(I32, part * share)), share)
+        picked = [f.shuffle(w, w, places) for w in words]
+        return self._side_by_side(f, picked, bits, broadcast), _some(f, bits)
+
+    def _side_by_side(self, f: Function, words: list[Value], bits: Value, broadcast: bool) -> Value:
+        """Passes of some lanes with several words each: 32 places in all. ``bits`` has one bit for
+        each of the lanes."""
+        lanes = f.resize(bits, 32)
+        while len(words) > 1:
+            width = int(words[0].type[1:].split()[0])
+            lanes = f.or_(lanes, f.op("shl", lanes, const(I32, width)))
+            words = [
+                f.shuffle(a, b, list(range(2 * width)))
+                for a, b in zip(words[::2], words[1::2], strict=True)
+            ]
+        return self._passes(f, words[0], lanes, broadcast)
+
+    def _wide(self, module: Module, parts: int) -> None:
+        """``sim_wide_2``, ``sim_wide_4``: passes << 32 | least of reads or writes of 8 or 16 bytes.
+
+        Two half warps (of 8 bytes) or the two quarters of a half warp (of 16) go together if lanes
+        i and i ^ 1 always have one address, or lanes i and i ^ 2. No document states this; passes
+        recorded on an H200 do (docs/simulator.md)."""
+        parameters = [(V32, "first"), (I32, "lanes")]
+        f = Function(f"sim_wide_{parts}", I64, parameters, module, "noinline nounwind")
+        first, lanes = f.parameters
+        active = f.as_lanes(lanes)
+        words = [f.add(first, const(V32, j)) for j in range(parts)]
+        passes, least = f.counter(), f.counter()
+        alone = []  # active lanes without such a partner
+        for distance in (1, 2):
+            partner = [lane ^ distance for lane in range(LANES)]
+            here = f.compare("eq", first, f.shuffle(first, first, partner))
+            paired = f.and_(here, f.shuffle(active, active, partner))
+            alone.append(f.as_bits(f.and_(active, f.not_(paired))))
+        size = 2 * LANES // parts
+        for start in range(0, LANES, size):
+            here = const(I32, ((1 << size) - 1) << start)
+            near, far = (f.compare("eq", f.and_(bits, here), const(I32, 0)) for bits in alone)
+            merged = f.or_(near, far)
+            with f.when(merged):
+                taken, one = self._merged(f, words, lanes, near, range(start, start + size))
+                f.bump(passes, taken)
+                f.bump(least, one)
+            with f.when(f.not_(merged)):
+                for part in (start * parts // LANES, start * parts // LANES + 1):
+                    taken, one = self._part(f, words, lanes, part, True)
+                    f.bump(passes, taken)
+                    f.bump(least, one)
+        f.ret(_packed(f, f.load(I64, passes, 8), f.load(I64, least, 8)))
+
+    def _merged(
+        self, f: Function, words: list[Value], lanes: Value, near: Value, of: range
+    ) -> tuple[Value, Value]:
+        """Passes of two parts at once, by one lane of each pair 1 apart (if ``near``) or 2 apart,
+        and whether there are lanes."""
+        active = f.as_lanes(lanes)
+        bits, picked = [], []
+        for distance in (1, 2):
+            places = [lane for lane in of if not lane & distance]
+            bits.append(f.cast("bitcast", f.shuffle(active, active, places), f"i{len(places)}"))
+            picked.append([f.shuffle(word, word, places) for word in words])
+        chosen = [f.select(near, a, b) for a, b in zip(*picked, strict=True)]
+        which = f.select(near, *bits)
+        return self._side_by_side(f, chosen, which, True), _some(f, which)
 
     def _passes(self, f: Function, words: Value, lanes: Value, broadcast: bool) -> Value:
         """One pass if every lane has a bank of its own; otherwise ask the helper."""
@@ -159,6 +227,7 @@ class SegmentRules(SectorRules):
     transaction takes an issue slot, and moves the segment or as much as is used of it."""
 
     transactions: ClassVar = "passes"
+    merges: ClassVar = False
 
     def define(self, module: Module) -> None:
         super().define(module)
