@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from nqbench.cli.options import Device
+from nqbench.cli.options import ClusterFile, Device, Gpus, Insecure, Scheduler
 
 REDRAWN_S: Final = 0.2
 
@@ -35,6 +35,10 @@ def count(
             help="Launch from now on as the fastest point of this run, on GPUs like its own.",
         ),
     ] = None,
+    gpus: Gpus = None,
+    scheduler: Scheduler = None,
+    cluster: ClusterFile = None,
+    insecure: Insecure = False,
 ) -> None:
     """Count the solutions for N queens by the fastest verified path; without a GPU, on the CPU."""
     from nqbench.cli.show.console import note
@@ -51,11 +55,19 @@ def count(
             raise StudyError("count needs a board size: nqbench count 16")
         return
     check_size(n)  # before anything about devices
-    chosen = choose(device)
-    if device == "auto":
-        note(chosen.why)
-    with _line(n) as progress:
-        result = count_solutions(n, chosen.spec, log, progress)
+    if (gpus, scheduler, cluster) != (None, None, None):
+        from nqbench.cluster.connect import Way
+        from nqbench.cluster.counting import count_on
+
+        way = Way(gpus, scheduler, cluster, insecure)
+        with _line(n) as progress:
+            result = count_on(way, n, device, log, note, progress)
+    else:
+        chosen = choose(device)
+        if device == "auto":
+            note(chosen.why)
+        with _line(n) as progress:
+            result = count_solutions(n, chosen.spec, log, progress)
     typer.echo(f"a({result.n}) = {result.value}")
     typer.echo(result.how)
 

@@ -16,12 +16,12 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from filelock import FileLock
 
@@ -52,6 +52,7 @@ OWN_CORES: Final = "NQBENCH_CORES"
 """Variable with the cores of a worker that shares its machine with others."""
 CORES: Final = "cores"
 """The Dask resource of what any core can do: simulated launches."""
+Kept = TypeVar("Kept")
 IDLE_S: Final = 60.0
 """After so long without a request a run's processes end, and with them their hold on a GPU: the
 computer that started the run may be gone."""
@@ -135,12 +136,12 @@ def resources() -> dict[str, float]:
 
 def carry_out(order: Order) -> Answer:
     """A Dask task: one request on a device of this worker. Never raises an error of nqbench's."""
-    return _here().carry_out(order)
+    return here().carry_out(order)
 
 
 def end_run(run: str) -> None:
     """End the processes of a run on this worker, busy ones too."""
-    _here().end(run)
+    here().end(run)
 
 
 async def announce(dask_worker: Worker) -> dict[str, Any]:
@@ -162,6 +163,7 @@ class Host:
         self._lock = threading.Lock()
         self._idle: dict[tuple[str, str | None, int], list[WorkerPool]] = {}
         self._busy: dict[int, tuple[str, WorkerPool]] = {}
+        self._kept: dict[tuple[str, str], Any] = {}
         self._ended: set[str] = set()
         self._used = 0.0
 
@@ -178,16 +180,29 @@ class Host:
                     line, process = encode(Ready(pool.hello)), pool.hello.pid
                 else:
                     job = _job(order)
-                    with _alone(opening.spec, job):
+                    on_cpu = isinstance(job.request, MeasureRequest)
+                    on_cpu = on_cpu and runs_on_cpu(job.request.point)
+                    with alone(gpu=opening.spec or "", cpu=on_cpu):
                         ((_, reply),) = pool.run([job])
                     line, process = encode(Done(reply.measurement)), reply.worker
         except NqbenchError as error:
             line = encode(Refused(type(error).__name__, str(error)))
         return Answer(line, process, _address())
 
+    def kept(self, run: str, name: str, make: Callable[[], Kept]) -> Kept:
+        """Something that a run makes once on this worker and that is closed with it."""
+        with self._lock:
+            if self._is_ended(run):
+                raise DeviceError("this run has ended")
+            if (run, name) not in self._kept:
+                self._kept[run, name] = make()
+            kept: Kept = self._kept[run, name]
+            return kept
+
     def end(self, run: str) -> None:
         """End a run's processes."""
         with self._lock:
+            made = [self._kept.pop(key) for key in list(self._kept) if key[0] == run]
             self._ended.add(run)
             own = [key for key in self._idle if key[0].startswith(run)]
             idle = [pool for key in own for pool in self._idle.pop(key)]
@@ -196,8 +211,8 @@ class Host:
             for pid in pool.pids():
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        for pool in idle:
-            pool.close()
+        for closable in (*idle, *made):
+            closable.close()
 
     @contextmanager
     def _process(self, order: Order, spec: str | None) -> Iterator[WorkerPool]:
@@ -256,7 +271,8 @@ class Host:
 
 
 @cache
-def _here() -> Host:
+def here() -> Host:
+    """The host of this worker."""
     return Host()
 
 
@@ -268,14 +284,13 @@ def _job(order: Order) -> Job:
 
 
 @contextmanager
-def _alone(spec: str | None, job: Job) -> Iterator[None]:
-    """Hold what no other measurement on this machine may use: a GPU, or the cores of a CPU system.
+def alone(*, gpu: str = "", cpu: bool = False) -> Iterator[None]:
+    """Hold what no other measurement on this machine may use: a GPU, or the cores for a CPU system.
 
     Dask's resources see to it for the workers of one scheduler; there may be several.
     """
-    locks = [offer.resource for offer in offers() if offer.spec == spec and offer.kind == "cuda"]
-    if isinstance(job.request, MeasureRequest) and runs_on_cpu(job.request.point):
-        locks.append("nqbench-cpu")
+    locks = [offer.resource for offer in offers() if offer.spec == gpu and offer.kind == "cuda"]
+    locks += ["nqbench-cpu"] if cpu else []
     user = getpass.getuser()
     with ExitStack() as stack:
         for name in locks:

@@ -12,7 +12,7 @@ import queue
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -115,23 +115,27 @@ class Cluster:
         self.notice(f"{member.label} is taken out: {reason}")
         self.client.retire_workers([address])
 
-    def submit(self, order: Order, needs: dict[str, float], at: Sequence[str] = ()) -> Future[Any]:
+    def submit(
+        self,
+        task: Callable[[Any], Any],
+        order: Any,
+        needs: dict[str, float],
+        at: Sequence[str] = (),
+    ) -> Future[Any]:
         """Start a task. ``at`` are the only workers that may do it."""
         if self.stopped:
             raise DeviceLost("the run was stopped")
         where = {"workers": list(at), "allow_other_workers": False} if at else {}
         turn = -next(self._turns)  # a worker takes the first ones first
-        return self.client.submit(
-            host.carry_out, order, resources=needs, priority=turn, pure=False, **where
-        )
+        return self.client.submit(task, order, resources=needs, priority=turn, pure=False, **where)
 
-    def answer(self, future: Future[Any]) -> Answer | None:
+    def fetch(self, future: Future[Any]) -> Any:
         """The result of a finished task; ``None`` if its worker died before it was fetched.
 
         Raises ``DeviceLost`` if the cluster gives it up.
         """
         try:
-            found = future.result(timeout=FETCH_S)
+            return future.result(timeout=FETCH_S)
         except TimeoutError:
             future.cancel()
             return None
@@ -140,18 +144,18 @@ class Cluster:
             raise DeviceLost(f"the cluster gave up a measurement: {error}") from error
         except Exception as error:  # whatever Dask raises, KilledWorker for one
             raise DeviceLost(f"the cluster gave up a measurement: {error}") from error
-        assert isinstance(found, Answer)
-        return found
 
-    def ask(self, order: Order, needs: dict[str, float], at: Sequence[str]) -> Answer:
+    def ask(
+        self, task: Callable[[Any], Any], order: Any, needs: dict[str, float], at: Sequence[str]
+    ) -> Any:
         """The answer of one of the workers ``at``. Raises ``DeviceLost`` if they all leave."""
-        future = self.submit(order, needs, at)
+        future = self.submit(task, order, needs, at)
         while not future.done():
             with suppress(TimeoutError):
                 future.result(timeout=LOOK_S)
             if not {*at} & {*self.look()}:
                 break
-        if future.done() and (answer := self.answer(future)) is not None:
+        if future.done() and (answer := self.fetch(future)) is not None:
             return answer
         future.cancel()
         raise DeviceLost(f"worker {', '.join(at)} has left")
@@ -159,7 +163,7 @@ class Cluster:
     def hello(self, spec: str, needs: dict[str, float], at: Sequence[str]) -> Hello:
         """How a device introduces itself. Raises ``NqbenchError`` if it cannot be opened."""
         order = Order(self.run, 0, encode(Open(spec, brought())))
-        message = decode(self.ask(order, needs, at).reply)
+        message = decode(self.ask(host.carry_out, order, needs, at).reply)
         if isinstance(message, Ready) and message.hello is not None:
             return message.hello
         assert isinstance(message, Refused)
@@ -333,7 +337,7 @@ class RemoteWorkers:
                 continue
             if (future := self._next()) is not None:
                 job = self._flying.pop(str(future.key)).job
-                answer = self._cluster.answer(future)
+                answer = self._cluster.fetch(future)
                 if answer is None:
                     self._submit(job)
                 else:
@@ -353,7 +357,7 @@ class RemoteWorkers:
         return self._size if self._compiles or self._place.pooled else AHEAD
 
     def _submit(self, job: Job) -> None:
-        future = self._cluster.submit(self._order(job), *self._where())
+        future = self._cluster.submit(host.carry_out, self._order(job), *self._where())
         self._flying[str(future.key)] = Flight(future, job, frozenset(self._place.there()))
         future.add_done_callback(self._done.put)
 
@@ -417,7 +421,7 @@ class RemoteWorkers:
         run, line = f"{order.run} check", encode(Open(spec, brought()))
         order = replace(order, run=run, open=line)  # the processes of that worker's own round stay
         try:
-            second = self._cluster.ask(order, needs, at)
+            second = self._cluster.ask(host.carry_out, order, needs, at)
         except DeviceLost:
             return found
         message = decode(second.reply)
@@ -511,18 +515,18 @@ def pooled(spec: str) -> bool:
     return spec.startswith("sim") or "deterministic=1" in spec
 
 
-def wanted(cluster: Cluster, device: str) -> str:
+def wanted(cluster: Cluster, device: str, otherwise: str = "sim") -> str:
     """What ``--device`` means on a cluster: ``cuda``, ``cpu`` or the spec of a simulator.
 
-    ``auto`` takes all GPUs, and without any the simulator's default model. Raises
-    ``DeviceUnavailable`` if no worker has such a device.
+    ``auto`` takes all GPUs, and without any ``otherwise``. Raises ``DeviceUnavailable`` if no
+    worker has such a device.
     """
     offered = [device for m in cluster.look().values() for device in m.described["devices"]]
     kinds = {offer["kind"] for offer in offered}
     if device == "auto":
         if "cuda" in kinds:
             return "cuda"
-        device = choose_device("sim").spec
+        device = choose_device(otherwise).spec
         cluster.notice(f"no worker has a GPU; {device} runs on all their cores")
     kind = device.partition(":")[0]
     if kind == "cuda" and device != "cuda":

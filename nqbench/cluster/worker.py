@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import platform
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,7 +27,7 @@ def serve(scheduler: str, gpus: str, insecure: bool, say: Callable[[str], None])
     check_address(scheduler, insecure)
     need_dask()
     parts = machine_workers(gpus)
-    with quiet_dask():
+    with quiet_dask(), suppress(KeyboardInterrupt):  # the usual end of a worker
         asyncio.run(_serve(scheduler, parts, say))
 
 

@@ -85,14 +85,14 @@ def count_solutions(
         if log is None and n < MIN_CHUNKED_N:
             found = launch(COUNTING, {"n": n, "system": ON_CPU}, CPU)
             return _told(n, found, f"{ON_CPU} on {CPU}", "counting")
-        return _in_chunks(n, CpuCounter(), f"{ON_CPU} on {CPU}", log, progress)
+        return in_chunks(n, CpuCounter(), f"{ON_CPU} on {CPU}", log, progress)
     device = open_device(spec)
     try:
         choice, why = choice_for(device.facts)
         name = f"{choice.system} on {device.spec} ({why})"
         if log is None and choice.seconds(n, device.facts) <= WHOLE_S:
             return _told(n, _at_once(n, device, choice), name, "kernel")
-        return _in_chunks(n, KernelCounter(device, choice), name, log, progress)
+        return in_chunks(n, KernelCounter(device, choice), name, log, progress)
     finally:
         device.close()
 
@@ -114,9 +114,10 @@ def _told(n: int, found: Launched, name: str, timed: str) -> Count:
     return Count(n, found.answer, how, found.kernel_s)
 
 
-def _in_chunks(
+def in_chunks(
     n: int, counter: Counter, name: str, log: Path | None, progress: Progress | None
 ) -> Count:
+    """Count in chunks by ``counter``, called ``name``; compared with A000170."""
     from nqbench.solve.chunks import count_in_chunks
     from nqbench.workloads.counting.known import SOLUTIONS
 

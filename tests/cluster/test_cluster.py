@@ -190,14 +190,14 @@ def stop(process: subprocess.Popen[str]) -> bool:
 def addresses(cluster: Cluster) -> set[str]:
     """Collects who answered."""
     seen: set[str] = set()
-    answer = cluster.answer
+    fetch = cluster.fetch
 
     def noted(future: Any) -> Any:
-        if (found := answer(future)) is not None:
+        if (found := fetch(future)) is not None:
             seen.add(found.address)
         return found
 
-    cluster.answer = noted  # type: ignore[method-assign]
+    cluster.fetch = noted  # type: ignore[method-assign]
     return seen
 
 
@@ -327,3 +327,13 @@ def test_a_worker_with_other_software_is_left_out_with_one_sentence() -> None:
     assert "Python 3.9.1 instead of" in said
     assert not unfit({"host": "node7", "software": own}, own)
     assert "install nqbench" in unfit(ModuleNotFoundError("No module named 'nqbench'"), own)
+
+
+@pytest.mark.parametrize("device", ["cpu", "sim:mini"])
+def test_a_count_over_all_workers(address: str, device: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    words = ("count", 10, "--device", device, "--scheduler", address, "--log", log)
+    done = call(*words)
+    assert (done.code, "a(10) = 724" in done.out) == (0, True), done.said
+    assert sum(json.loads(line).get("count", 1) for line in log.read_text().splitlines()[1:]) == 412
+    assert "412 chunks, 412 of them from" in call(*words).out
