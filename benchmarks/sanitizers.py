@@ -39,9 +39,9 @@ LIMIT_S: Final = 60.0
 """A run takes a second or two; a minute means that the kernel hangs, as one of them may."""
 PARALLEL: Final = 8
 HOST: Final = """
-#include "{source}"
 #include <cstdio>
 #include <cstring>
+#include "{source}"
 int main(int, char** words) {{
     int *out, *raw;
     cudaMalloc(&out, {nbytes});

@@ -203,7 +203,7 @@ class SimPrepared(Prepared):
         self.code = code = load(simulation, plan, plan.buffers)
         self.geometry = geometry(simulation, plan, code)
         self._watches: dict[Kernel, Watch] = {}
-        self._run: Run | None = None
+        self._tally: Tally | None = None
         self._work: timing.Work | None = None
         before = [load(simulation, k, plan.buffers) for k in (plan.prepare,) if k is not None]
         self.buffers = with_own(plan.buffers, [plan], [code, *before])
@@ -228,10 +228,9 @@ class SimPrepared(Prepared):
         run = Run(self.code, memory, self.parameters, self.geometry, per_warp=per_warp)
         if run.watch is not None:
             self._watches[self.plan] = run.watch
-        self._run = run
         outcome = run.go(self.simulation.max_steps, timeout_s)
         check(run, outcome, self.plan.entry, timeout_s, run.steps >= self.simulation.max_steps)
-        tally = Tally(run)
+        self._tally = tally = Tally(run)
         counters = tally.totals()
         detail = {
             "lines": tally.lines(self.names),
@@ -288,7 +287,7 @@ class SimPrepared(Prepared):
 
     def by_source(self) -> list[tuple[Kernel, list[dict[str, Any]]]]:
         """What each line of the source cost in the last launch, see ``Tally.by_source``."""
-        return [] if self._run is None else [(self.plan, Tally(self._run).by_source())]
+        return [] if self._tally is None else [(self.plan, self._tally.by_source())]
 
     def watches(self) -> list[tuple[Kernel, Watch]]:
         """What the checked mode saw in the last launch, by kernel."""

@@ -257,7 +257,8 @@ class Watch:
             for span in self.memory.spans:
                 if span.low <= address - GLOBAL_BASE < span.high:
                     dtype = self.memory.dtypes.get(span.name, "")
-                    return readable(span.name), address - GLOBAL_BASE - span.low, dtype
+                    name = span.name if dtype else readable(span.name)
+                    return name, address - GLOBAL_BASE - span.low, dtype
             return "", 0, ""
         if space == "shared":
             for name, offset, nbytes in self.code.symbols.shared:
