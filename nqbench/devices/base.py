@@ -147,6 +147,9 @@ class Device(ABC):
     timed: bool = True
     """Whether it measures time (a simulator does not)."""
 
+    remark: str = ""
+    """What to know about its results, in words."""
+
     deterministic: bool = False
     """Whether every measurement of a point gives the same."""
 

@@ -89,7 +89,8 @@ def count_solutions(
     device = open_device(spec)
     try:
         choice, why = choice_for(device.facts)
-        name = f"{choice.system} on {device.spec} ({why})"
+        about = f"{why}; {device.remark}" if device.remark else why
+        name = f"{choice.system} on {device.spec} ({about})"
         if log is None and choice.seconds(n, device.facts) <= WHOLE_S:
             return _told(n, _at_once(n, device, choice), name, "kernel")
         return in_chunks(n, KernelCounter(device, choice), name, log, progress)

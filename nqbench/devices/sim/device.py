@@ -60,7 +60,7 @@ class SimDevice(Device):
         if quantum < 1 or max_steps < 1:
             raise DeviceError("quantum and max_steps must be at least 1")
         self.model = load_model(model)
-        self.facts = self.model.facts
+        self.facts, self.remark = self.model.facts, self.model.remark
         words = () if order == ROUND_ROBIN else (order,)
         modes = tuple(mode for mode in MODES if mode in modes)
         self.spec = ":".join(("sim", model, *words, *modes))
