@@ -35,6 +35,9 @@ WARP_SIZE: Final = 32
 STEPS_PER_SLICE: Final = 1 << 20
 """Loop iterations between two looks at the clock and at Ctrl-C: about a tenth of a second."""
 
+MAX_COUNT_BYTES: Final = 1 << 31
+"""Of counters, where every warp of the grid has its own: some 700,000 warps."""
+
 PRINT_ROOM: Final = 4096
 """Calls of ``printf`` in a launch whose text is kept."""
 
@@ -118,6 +121,11 @@ class Run:
         self.counted_warps = int(np.prod(g.grid)) * g.warps if per_warp else 1
         self.block_stride = len(code.blocks) * BLOCK_STRIDE
         self.site_stride = max(len(code.sites), 1) * 8 * len(SITE_FIELDS)
+        if self.counted_warps * (self.block_stride + self.site_stride) > MAX_COUNT_BYTES:
+            raise DeviceError(
+                f"{self.counted_warps} warps are too many to keep counters of each, which the"
+                " modelled time needs; use a smaller board, fewer jobs or fewer blocks"
+            )
         self.block_counts = _zeros(self.counted_warps * self.block_stride)
         self.site_counts = _zeros(self.counted_warps * self.site_stride)
         self.parameters = np.frombuffer(parameters + bytes(8), np.uint8).copy()

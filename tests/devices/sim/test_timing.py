@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nqbench.devices.models import CACHE, PTXAS, TIME, load_model
 from nqbench.devices.registry import choose_device
-from nqbench.devices.sim import SimDevice
+from nqbench.devices.sim import SimDevice, engine
 from nqbench.devices.sim.timing import Rates, Work, makespan, modelled
 from nqbench.devices.sim.translation import build
 from nqbench.errors import DeviceError
@@ -113,6 +113,19 @@ def test_the_mode_models_a_time_and_counts_as_before() -> None:
     assert 0 < milliseconds < 1
     assert cached["modelled_ms"] >= milliseconds  # some accesses miss
     assert timed == plain
+
+
+def test_counters_of_every_warp_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MAX_COUNT_BYTES", 1000)
+    workload, facts = Counting(), load_model("mini").facts
+    factors = workload.resolve({"n": 8}, "zhang2011.low_divergence", facts).factors
+    plan = workload.plan(factors, None, facts)
+    assert isinstance(plan, KernelPlan)
+    with (
+        SimDevice("mini", modes=(TIME,)).prepare(plan) as prepared,
+        pytest.raises(DeviceError, match="warps are too many to keep counters of each"),
+    ):
+        prepared.launch()
 
 
 def test_a_model_without_rates_has_no_modelled_time(tmp_path: Path) -> None:
