@@ -125,13 +125,23 @@ def _nothing(
 
 def _smallest(points: Sequence[Point]) -> list[Point]:
     """Of points that differ in n alone, the smallest; where points are skipped, others count.
-    (``depth`` may follow from n.)"""
-    groups: dict[object, list[Point]] = {}
+    Factors that follow from n (one level for each n of a system) do not tell points apart."""
+    families: dict[object, list[Point]] = {}
     for point in points:
-        others = tuple((k, text(v)) for k, v in point.factors.items() if k not in ("n", "depth"))
-        groups.setdefault((point.sweep, point.system, others), []).append(point)
+        families.setdefault((point.sweep, point.system), []).append(point)
     kept = []
-    for group in groups.values():
-        least = min(p.n for p in ([p for p in group if not p.skip] or group))
-        kept += [point for point in group if point.n == least]
+    for family in families.values():
+        names = [name for name in family[0].factors if name != "n" and not _follows(name, family)]
+        groups: dict[object, list[Point]] = {}
+        for point in family:
+            groups.setdefault(tuple(_level(point, name) for name in names), []).append(point)
+        for group in groups.values():
+            least = min(p.n for p in ([p for p in group if not p.skip] or group))
+            kept += [point for point in group if point.n == least]
     return kept
+
+
+def _follows(name: str, points: Sequence[Point]) -> bool:
+    """Whether a factor has one level for each n."""
+    levels = {(point.n, _level(point, name)) for point in points}
+    return len(levels) == len({point.n for point in points})
