@@ -30,7 +30,7 @@ DOES: Final = {
 }  # fmt: skip
 """What the two threads of a race do."""
 MAX_CELLS: Final = 1 << 26
-"""Of global memory: 4 GiB if a kernel touches them all."""
+"""Of global memory: 7 GB of shadow, if a kernel touches them all."""
 Thread = tuple[tuple[int, int, int], tuple[int, int, int]]
 
 
@@ -162,14 +162,17 @@ class Watch:
             self.header[field] = number
 
     def _global_cells(self, per_cell: int) -> NDArray[np.int32]:
+        """Kernels of a program may differ in the size of a cell: each has its own."""
         count = len(self.memory.data) >> self.global_shift
-        if count > MAX_CELLS:
-            raise DeviceError(
-                f"the plan's buffers take {len(self.memory.data):,} bytes; the checked mode has"
-                f" room for {MAX_CELLS << self.global_shift:,}. Check a smaller problem"
-            )
-        # Kernels of a program may differ in the size of a cell: each has its own.
-        return np.zeros(count * per_cell, np.int32)
+        try:
+            if count <= MAX_CELLS:
+                return np.zeros(count * per_cell, np.int32)
+        except MemoryError:
+            pass
+        raise DeviceError(
+            f"the plan's buffers take {len(self.memory.data):,} bytes: too many for the checked"
+            " mode and this computer's memory; check a smaller problem"
+        )
 
     def begin(self) -> None:
         """A launch starts: what other launches did is ordered before it."""
