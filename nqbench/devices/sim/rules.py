@@ -85,6 +85,9 @@ class SectorRules:
     fills_lines: ClassVar = False
     """Whether a miss in L1 fetches the whole line of 128 bytes, not only the sectors asked for."""
 
+    writes_back: ClassVar = False
+    """Whether L1 keeps what is stored to local memory until the line has to go."""
+
     banks: ClassVar[tuple[tuple[int, int], ...]] = ((LANES, 4),)
     """Shared memory that the rules describe: number of banks, bytes of a bank's word."""
 
@@ -332,6 +335,7 @@ class LineRules(SegmentRules):
     ``.cg``); local memory is cached. Wide words go by half and quarter warps (F.4.2)."""
 
     fills_lines: ClassVar = True
+    writes_back: ClassVar = True
 
     def shared(self, f: Function, words: list[Value], lanes: Value, broadcast: bool) -> Passes:
         """As later, but a 128-bit access takes one pass more per quarter warp (F.4.3.2)."""

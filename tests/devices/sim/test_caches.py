@@ -98,7 +98,9 @@ class Reference:
             self.counts["l1_hit_sectors"] += (sectors & bits[0]).bit_count()
             self.counts["l1_miss_sectors"] += missing.bit_count()
             if kind == "local store":
-                bits[1] |= sectors
+                bits[1] |= sectors * self.whole  # written back, else through
+                if not self.whole:
+                    self.below(line, sectors, False, True)
             elif missing:
                 missing = ~bits[0] & 15 if self.whole else missing
                 self.below(line, missing, True, False)

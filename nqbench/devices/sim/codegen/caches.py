@@ -212,11 +212,15 @@ def _level_1(module: Module, rules: SectorRules) -> None:
     missing = f.and_(sectors, f.not_(bits))
     level.count(Count.L1_HITS, f.and_(sectors, bits))
     level.count(Count.L1_MISSES, missing)
-    newer = f.op("shl", sectors, const(I32, SECTORS))
+    newer = const(I32, 0)
+    if rules.writes_back:
+        newer = f.op("shl", sectors, const(I32, SECTORS))
     stored, loaded = f.fresh("stored"), f.fresh("loaded")
     f.branch(is_[Way.LOCAL_STORE], stored, loaded)
     f.label(stored)
     f.store(f.or_(f.or_(bits, sectors), newer), bits_at, 4)
+    if not rules.writes_back:
+        f.call("void", "sim_l2", context, line, sectors, const(I32, Asks.WRITE))
     f.ret()
     f.label(loaded)
     with f.when(f.nonzero(missing)):
