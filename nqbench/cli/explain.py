@@ -41,18 +41,20 @@ def explain(
     from nqbench.cli.show.explain import show_explained
     from nqbench.cli.show.outcome import show_paths
     from nqbench.devices.registry import facts_for
+    from nqbench.point import varied
     from nqbench.report.explain import write_explained
     from nqbench.report.table import Source
     from nqbench.solve.explain import explain_points
     from nqbench.study.chosen import chosen_points
+    from nqbench.system.suggest import listing
 
     facts = facts_for(device)
     points = chosen_points(subject, facts, point or (), n or (), warn=note)
     if len(points) > MAX_POINTS:
-        names = ", ".join(dict.fromkeys(str(p.label()) for p in points[:MAX_POINTS]))
+        differ = listing(["system", *varied(points)] if points[0].system else varied(points), "and")
         raise StudyError(
-            f"{subject} has {len(points)} such points ({names}, ...); choose at most {MAX_POINTS}"
-            " with --point FACTOR=LEVEL"
+            f"{subject} has {len(points)} such points, which differ in {differ}; choose at most"
+            f" {MAX_POINTS} with --point FACTOR=LEVEL"
         )
     found = explain_points(points, device, trace=out is not None)
     source = Source(facts.name, "simulated", shlex.join(command_line()), subject)

@@ -143,7 +143,7 @@ def lines_table(found: Explained, source: Source) -> Table:
         (Column("divergent", "number"), lambda line: line.counts["divergent_branches"] or None),
         (Column("conflicts", "number"), lambda line: line.counts["bank_conflicts"] or None),
         (Column("sectors/request", "number"), lambda line: line.sectors),
-        (Column("source"), lambda line: line.text),
+        (Column("source"), lambda line: line.text.strip()),
     )
     return Table(slug("lines", found.title), found.title, columns, rows, source, (NOTE,))
 
