@@ -17,6 +17,7 @@ Importing this module imports numba (half a second).
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Final, ParamSpec, TypeVar, cast
@@ -632,22 +633,39 @@ _byte: Any = types.CPointer(types.uint8)
 _i64, _u32 = types.int64, types.uint32
 
 
-@entry(_u32, _long, _long, _long, _byte, _byte, _long, _u32, _i64, _i64, _i64, _i64, _i64)
-def access(
-    state: Any, context: Any, warp: Any, memory: Any, values: Any, addresses: Any, lanes: Any,
-    where: Any, size: Any, count: Any, space: Any, what: Any,
-) -> Any:  # fmt: skip
-    """An access by ``lanes``; gives those of them that are inside memory and aligned."""
-    return _access(
-        state, context, warp, memory, values, addresses, nb.int64(lanes), where, size, count,
-        space, what,
-    )  # fmt: skip
+def _entries(stamp: int) -> tuple[Any, Any]:
+    """The functions that generated code calls. ``stamp`` enters the key of numba's cache, which
+    notices changes of this file alone."""
+
+    @entry(_u32, _long, _long, _long, _byte, _byte, _long, _u32, _i64, _i64, _i64, _i64, _i64)
+    def access(
+        state: Any, context: Any, warp: Any, memory: Any, values: Any, addresses: Any, lanes: Any,
+        where: Any, size: Any, count: Any, space: Any, what: Any,
+    ) -> Any:  # fmt: skip
+        if not stamp:
+            return 0
+        return _access(
+            state, context, warp, memory, values, addresses, nb.int64(lanes), where, size, count,
+            space, what,
+        )  # fmt: skip
+
+    @entry(types.void, _long, _long, _long, _u32, _i64, _i64, _i64)
+    def barrier(
+        state: Any, context: Any, warp: Any, lanes: Any, number: Any, where: Any, how: Any
+    ) -> None:
+        if stamp:
+            _barrier(state, context, warp, nb.int64(lanes), number, where, how)
+
+    return access, barrier
 
 
-@entry(types.void, _long, _long, _long, _u32, _i64, _i64, _i64)
-def barrier(
-    state: Any, context: Any, warp: Any, lanes: Any, number: Any, where: Any, how: Any
-) -> None:
-    """``how`` says what happens at barrier ``number``, one of ``codegen.watch``'s four; ``where``
-    is the instruction at which all threads of the block must meet, or -1."""
-    _barrier(state, context, warp, nb.int64(lanes), number, where, how)
+LAYOUT: Final = (
+    *(C_SHARED_BYTES, C_GRID_X, C_GRID_Y, C_SLOTS, C_SLOT_STRIDE, C_PAGES, C_LOW, C_HIGH),
+    *(W_INDEX, W_SLOT, W_X, W_Y, W_Z, GLOBAL_BASE, PAGE_BITS, len(SPACES)),
+    *(LOAD, STORE, STRONG_LOAD, STRONG_STORE, ATOMIC, ARRIVE, MEET, STEP),
+)
+"""Everything that other files define."""
+access, barrier = _entries(1 + zlib.crc32(repr(LAYOUT).encode()))
+"""``access``: an access by ``lanes``; gives those of them that are inside memory and aligned.
+``barrier``: ``how`` is what happens at barrier ``number``, one of ``codegen.watch``'s five;
+``where`` the instruction at which all threads of the block must meet, or -1."""
