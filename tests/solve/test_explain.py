@@ -21,9 +21,7 @@ SYSTEM = "zhang2011.shared_conflict"
 LAYOUTS = ["layout=per_thread,interleaved,padded", "block_size=64"]
 
 
-@pytest.mark.parametrize(
-    "subject", [SYSTEM, "feinbube2010.base", "tanaka2011.dynamic", "fitness.histogram"]
-)
+@pytest.mark.parametrize("subject", [SYSTEM, "fitness.histogram"])
 def test_lines_add_up_to_the_counters_of_the_launch(subject: str) -> None:
     device = SimDevice()
     points = chosen_points(subject, device.facts)
@@ -69,7 +67,7 @@ def test_lanes_that_want_one_word_share_a_pass() -> None:
 
 # Lanes are 12 words apart: 4 of a half-warp share one of 16 banks, 4 of a warp one of 32. On the
 # K80 words i and i + 32 of 64 aligned ones would share a pass; here none do.
-@pytest.mark.parametrize(("model", "passes"), [("gtx280", 8), ("gtx480", 4), ("k80", 4)])
+@pytest.mark.parametrize(("model", "passes"), [("gtx280", 8), ("k80", 4)])
 def test_the_bank_map_follows_the_rules_of_the_model(model: str, passes: int) -> None:
     points = chosen_points(SYSTEM, SimDevice(model).facts, LAYOUTS[1:], [9])
     (found,) = explain_points(points, f"sim:{model}", trace=True)
