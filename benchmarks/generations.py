@@ -39,7 +39,8 @@ def launch(
 
 def millions(value: float) -> str:
     """Such as ``1.39``."""
-    return f"{value / 1e6:.3g}"
+    value /= 1e6
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def feinbube(n: int) -> Iterator[Row]:
