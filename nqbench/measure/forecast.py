@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ class TimeBook:
     """Times seen in this run, and predictions from them.
 
     ``cores``: how many CPU cores would do the device's work (:func:`nominal_cores`), used until a
-    launch is long enough to measure it.
+    launch is long enough to measure it. Devices of one model share a book, each with a thread.
     """
 
     def __init__(self, cores: float | None = None) -> None:
@@ -53,14 +54,16 @@ class TimeBook:
         self._seen: dict[str, float] = {}
         self._families: dict[str, dict[int, list[_Seen]]] = defaultdict(lambda: defaultdict(list))
         self._overheads_s: list[float] = []
+        self._lock = threading.RLock()
 
     def observe(self, point: Point, launch_s: float, wall_s: float | None = None) -> None:
         """Note the seconds of one launch of a point, and those of the measurement it was in."""
-        self._seen[_identity(point)] = launch_s
         seen = _Seen(max(core_s(point), MIN_WORK_S), launch_s)
-        self._families[_family(point)][point.n].append(seen)
-        if wall_s:
-            self._overheads_s.append(max(0.0, wall_s - launch_s))
+        with self._lock:
+            self._seen[_identity(point)] = launch_s
+            self._families[_family(point)][point.n].append(seen)
+            if wall_s:
+                self._overheads_s.append(max(0.0, wall_s - launch_s))
 
     def seen(self, point: Point) -> float | None:
         """Seconds of a launch of this point, if there was one."""
@@ -78,6 +81,10 @@ class TimeBook:
         time is attributed to the work, unless it is a short launch: work then costs no more than at
         the device's nominal rate.
         """
+        with self._lock:
+            return self._predict(point)
+
+    def _predict(self, point: Point) -> tuple[float, int] | None:
         family = self._families[_family(point)]
         sizes = sorted((n for n in family if n < point.n), reverse=True)
         if not sizes:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -20,7 +20,7 @@ from nqbench.errors import DeviceLost
 from nqbench.measure.budget import Budget
 from nqbench.measure.dispatch import WorkerFactory
 from nqbench.measure.events import Listener, RunOutcome
-from nqbench.measure.forecast import TimeBook, core_s, nominal_cores
+from nqbench.measure.forecast import TimeBook, nominal_cores
 from nqbench.measure.profiler import ncu
 from nqbench.measure.run_state import RunState, StudyLike, Task
 from nqbench.measure.runner import Expand, Recording, look_first, measure
@@ -90,7 +90,7 @@ def run_on_site(request: Request, site: Site, listener: Listener) -> list[RunOut
         except KeyboardInterrupt:
             interrupted = True
         finally:
-            site.stop()
+            lanes.stop()
             lanes.join()
         return [shared.recording.finish(interrupted) for shared in lanes.runs.values()]
 
@@ -114,7 +114,7 @@ class Lanes:
             self._lost &= {place.name for place in places}  # one that comes back is welcome
             for place in places:
                 if place.name not in self._lost and self._wanted(place):
-                    self._begin(place)
+                    self._begin(place, sum(other.model == place.model for other in places))
             running = [thread for thread in self._threads.values() if thread.is_alive()]
             for fault in self._faults:
                 if not isinstance(fault, DeviceLost):
@@ -139,15 +139,21 @@ class Lanes:
             return not self._threads[place.name].is_alive() and bool(self.runs[place.model].waiting)
         return True
 
-    def _begin(self, place: Place) -> None:
+    def _begin(self, place: Place, devices: int) -> None:
         if place.model not in self.runs:
             self.runs[place.model] = self._open(place)
         shared = self.runs[place.model]
+        shared.devices = devices
         lane = threading.Thread(target=self._lane, args=(place, shared), name=place.name)
         lane.daemon = True
         self._threads[place.name] = lane
-        shared.lanes += 1
         lane.start()
+
+    def stop(self) -> None:
+        """Let nobody wait any more."""
+        self._site.stop()
+        for shared in self.runs.values():
+            shared.stopped = True
 
     def _open(self, place: Place) -> SharedRun:
         asked, out = self._request, self._request.out(place.model)
@@ -173,14 +179,15 @@ class Lanes:
     def _lane(self, place: Place, shared: SharedRun) -> None:
         asked, recording = self._request, shared.recording
         listener = self._listener.device(place.name)
-        book = TimeBook(nominal_cores(place.hello.facts))
-        budget = Budget(asked.study.measure, asked.budget_s, book=book, started=self._started)
+        measured, started = asked.study.measure, self._started
+        budget = Budget(measured, asked.budget_s, book=shared.book, started=started)
         dispatch = recording.dispatch(budget, listener, place.workers)
         taken: list[int] = []
         try:
             while taken := shared.take(place.hello):
                 tasks = recording.assign(taken, place.hello)
-                measure(Stages(dispatch, recording.seed), tasks, place.hello, None, place.cores)
+                stages, turn = Stages(dispatch, recording.seed), shared.turn(taken)
+                measure(stages, tasks, place.hello, None, place.cores, turn)
         except DeviceLost as lost:
             self._lost.add(place.name)
             shared.give_back(taken)
@@ -188,7 +195,7 @@ class Lanes:
         except BaseException as fault:  # noqa: BLE001 (raised again by the thread that waits)
             self._faults.append(fault)
         finally:
-            shared.lanes -= 1
+            shared.leave()
 
 
 class SharedRun:
@@ -196,16 +203,22 @@ class SharedRun:
 
     def __init__(self, recording: Recording, listener: Listener, dynamic: bool) -> None:
         self.recording = recording
-        self.lanes = 0
+        self.book = TimeBook(nominal_cores(recording.hello.facts))
+        self.devices = 1
+        self.stopped = False
         self._listener = listener
         self._dynamic = dynamic
         self._lock = threading.Lock()
+        self._unverified: dict[int, int] = {}
+        self._busy: set[int] = set()
         self._split: set[tuple[str, int]] = set()
         self.waiting = self._groups(self._keep_earlier())
 
     def take(self, hello: Hello) -> list[int]:
         """Points for a device that is free; none if none are left."""
         with self._lock:
+            self._unverified.pop(threading.get_ident(), None)
+            self._busy.discard(threading.get_ident())
             self._make_pieces()
             if not self.waiting:
                 return []
@@ -213,9 +226,30 @@ class SharedRun:
             chosen = (own or self.waiting)[0]
             self.waiting.remove(chosen)
             if not self._dynamic:  # a budget is planned for all points of a device at once
-                for _ in range(-(-len(self.waiting) // max(1, self.lanes)) - 1):
+                for _ in range(-(-len(self.waiting) // max(1, self.devices)) - 1):
                     chosen = chosen + self.waiting.pop()
+            self._busy.add(threading.get_ident())
+            self._unverified[threading.get_ident()] = self._size(chosen)
             return chosen
+
+    @contextmanager
+    def turn(self, taken: Sequence[int]) -> Iterator[None]:
+        """Wait until the smaller boards that other devices have are verified: these launches tell
+        which of the larger ones take too long for any."""
+        size = self._size(taken)
+        while any(other < size for other in [*self._unverified.values()]) and not self.stopped:
+            time.sleep(POLL_S / 4)
+        yield
+        self._unverified.pop(threading.get_ident(), None)
+
+    def leave(self) -> None:
+        """This thread's device takes no more."""
+        with self._lock:
+            self._unverified.pop(threading.get_ident(), None)
+            self._busy.discard(threading.get_ident())
+
+    def _size(self, taken: Sequence[int]) -> int:
+        return min(self.recording.points[index].n for index in taken)
 
     def give_back(self, points: Iterable[int]) -> None:
         """Points of a lost device: those that are unfinished wait for another."""
@@ -226,13 +260,14 @@ class SharedRun:
             self.waiting += self._groups(left)
 
     def _make_pieces(self) -> None:
-        """Split the largest group while there are fewer than devices."""
-        while 0 < len(self.waiting) < self.lanes and self.recording.hello.timed:
+        """Split the largest group while there are fewer than devices without one."""
+        idle = self.devices - len(self._busy)
+        while 0 < len(self.waiting) < idle and self.recording.hello.timed:
             largest = max(self.waiting, key=len)
             if len(largest) < 2 * MIN_PIECE:
                 return
-            self.waiting.remove(largest)
-            self.waiting += [largest[::2], largest[1::2]]
+            place = self.waiting.index(largest)
+            self.waiting[place : place + 1] = [largest[::2], largest[1::2]]
             self._say_split(largest[0])
 
     def _say_split(self, index: int) -> None:
@@ -245,15 +280,14 @@ class SharedRun:
             )
 
     def _groups(self, indices: Iterable[int]) -> list[list[int]]:
-        """Points that are compared with each other, the longest group first."""
+        """Points that are compared with each other, small boards first."""
         points = self.recording.points
         groups: dict[tuple[str, int], list[int]] = {}
         for index in indices:
             groups.setdefault((points[index].sweep, points[index].n), []).append(index)
         if not self.recording.hello.timed:
             return [[i for group in groups.values() for i in group]] if groups else []
-        cost = {key: sum(core_s(points[i]) for i in group) for key, group in groups.items()}
-        return [groups[key] for key in sorted(groups, key=lambda key: -cost[key])]
+        return [groups[key] for key in sorted(groups, key=lambda key: (key[1], -len(groups[key])))]
 
     def _begun(self, group: Sequence[int], hello: Hello) -> bool:
         """Whether an earlier run measured points of the group on this very device."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -186,10 +186,15 @@ def _measure_all(dispatch: Dispatch, recording: Recording, opened: Workers) -> b
 
 
 def measure(
-    stages: Stages, tasks: Sequence[Task], hello: Hello, opened: Workers | None, cores: int = 0
+    stages: Stages,
+    tasks: Sequence[Task],
+    hello: Hello,
+    opened: Workers | None,
+    cores: int = 0,
+    turn: AbstractContextManager[None] | None = None,
 ) -> None:
     """All stages. ``opened`` has the device already and does the first; ``cores`` (0: those of this
-    computer) simulate at the same time."""
+    computer) simulate at the same time; ``turn`` is held while points are verified."""
     ready = stages.leave_out_infeasible(tasks)
     facts = hello.facts if hello.spec.startswith("cuda") else None
     if facts is not None:
@@ -202,7 +207,8 @@ def measure(
         # Instrumented kernels on a GPU have it to themselves: clocks are among what they count.
         stages.count(exact, (cores or cpu_count()) if hello.deterministic else 1)
         opened = None
-    timed = stages.verify(timed, opened)
+    with turn or nullcontext():
+        timed = stages.verify(timed, opened)
     if opened is not None:
         opened.close()  # each round is a new process
     stages.rounds(timed)
