@@ -194,6 +194,8 @@ def quiet_dask() -> Iterator[None]:
     loggers = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     for name in (*loggers, "asyncio"):  # of tasks that end with their connection
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    # Left behind by connections that close; shown when the process ends.
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     quiet = {"logging": dict.fromkeys(loggers, "critical")}
     with config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S:g}s", **quiet}):
         yield
@@ -288,8 +290,6 @@ class ClusterFile:
     def _ssh(self) -> SpecCluster:
         from distributed import SSHCluster
 
-        # asyncssh leaves one behind when a connection closes; it is shown at exit.
-        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         scheduler = {**NO_DASHBOARD, **self._given.pop("scheduler_options", {})}
         worker = {**NO_DASHBOARD, **self._given.pop("worker_options", {})}
         return SSHCluster(**self._given, scheduler_options=scheduler, worker_options=worker)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.cluster.connect import Way, connected
 from nqbench.cluster.host import CORES, alone, here
-from nqbench.cluster.places import LOOK_S, Cluster, ClusterSite, wanted
+from nqbench.cluster.places import LOOK_S, Cluster, ClusterSite, Fetched, wanted
 from nqbench.devices.registry import facts_for, open_device
 from nqbench.errors import DeviceLost, NqbenchError
 from nqbench.facts import DeviceFacts
@@ -180,7 +180,7 @@ class ClusterCounter(Counter):
         self._site = ClusterSite(cluster, wanted)
         self._slots: dict[str, Slot] = {}
         self._flights: dict[str, Flight] = {}
-        self._done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[Fetched] = queue.SimpleQueue()
         self._waiting: deque[tuple[int, int]] = deque()
         self._unfinished = 0
         self._checks = False
@@ -270,20 +270,21 @@ class ClusterCounter(Counter):
         future = self._cluster.submit(count_part, work, slot.needs, slot.at)
         slot.flying += 1
         self._flights[str(future.key)] = Flight(future, slot, work)
-        future.add_done_callback(self._done.put)
+        self._cluster.when_done(future, self._done.put)
 
     def _next(self) -> Part | None:
         """The next finished run of chunks; ``None`` if there is none for a while."""
         try:
-            future = self._done.get(timeout=LOOK_S / 4)
+            key, found = self._done.get(timeout=LOOK_S / 4)
         except queue.Empty:
             return None
-        flight = self._flights.pop(str(future.key), None)
+        if isinstance(found, NqbenchError):
+            raise found
+        flight = self._flights.pop(key, None)
         if flight is None:
             return None
         flight.slot.flying -= 1
         run = flight.work.first, flight.work.count
-        found = self._cluster.fetch(future)
         if found is None or found.fault:
             self._waiting.appendleft(run)
             if found is not None:

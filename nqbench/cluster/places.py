@@ -47,9 +47,15 @@ LOST_S: Final = 20.0
 FETCH_S: Final = 5.0
 """A finished measurement that cannot be fetched for so long died with its worker; it is a message
 of a few kilobytes. It is measured again."""
+FETCHERS: Final = 8
+"""Threads that fetch results: each waits some 5 ms for one, with little to compute."""
 AHEAD: Final = 3
 """Requests that a device has at a time, all but one waiting: a task's way through the scheduler
 takes some 10 ms (benchmarks/cluster_overhead.py), longer than a short measurement."""
+
+
+Fetched = tuple[str, Any]
+"""A task's key, and its result: ``None`` if it was lost, or the error that the cluster gave up."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,7 @@ class Cluster:
         self.refused: dict[str, str] = {}
         self._lock = threading.RLock()
         self._turns = itertools.count()
+        self._fetching = ThreadPoolExecutor(FETCHERS)
         self._looked = -math.inf
 
     def look(self) -> dict[str, Member]:
@@ -129,6 +136,22 @@ class Cluster:
         turn = -next(self._turns)  # a worker takes the first ones first
         return self.client.submit(task, order, resources=needs, priority=turn, pure=False, **where)
 
+    def when_done(self, future: Future[Any], put: Callable[[Fetched], None]) -> None:
+        """Fetch the result once there is one, and put it with its task, several at a time."""
+
+        def fetch(finished: Future[Any]) -> None:
+            try:
+                found = self.fetch(finished)
+            except NqbenchError as error:
+                found = error
+            put((str(finished.key), found))
+
+        def done(finished: Future[Any]) -> None:
+            with suppress(RuntimeError):  # the run has ended
+                self._fetching.submit(fetch, finished)
+
+        future.add_done_callback(done)
+
     def fetch(self, future: Future[Any]) -> Any:
         """The result of a finished task; ``None`` if its worker died before it was fetched.
 
@@ -172,6 +195,7 @@ class Cluster:
     def stop(self) -> None:
         """End what this run does on the workers."""
         self.stopped = True
+        self._fetching.shutdown(wait=False, cancel_futures=True)
         with suppress(Exception):  # without a scheduler the workers end it themselves
             self._check_scheduler()
             self.client.run(host.end_run, self.run, on_error="ignore")
@@ -315,7 +339,7 @@ class RemoteWorkers:
         self._compiles = spec is None
         self._epoch = place.epoch()
         self._flying: dict[str, Flight] = {}
-        self._done: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[Fetched] = queue.SimpleQueue()
 
     @property
     def hello(self) -> Hello:
@@ -335,9 +359,9 @@ class RemoteWorkers:
                 if not more:
                     return
                 continue
-            if (future := self._next()) is not None:
-                job = self._flying.pop(str(future.key)).job
-                answer = self._cluster.fetch(future)
+            if (fetched := self._next()) is not None:
+                key, answer = fetched
+                job = self._flying.pop(key).job
                 if answer is None:
                     self._submit(job)
                 else:
@@ -359,7 +383,7 @@ class RemoteWorkers:
     def _submit(self, job: Job) -> None:
         future = self._cluster.submit(host.carry_out, self._order(job), *self._where())
         self._flying[str(future.key)] = Flight(future, job, frozenset(self._place.there()))
-        future.add_done_callback(self._done.put)
+        self._cluster.when_done(future, self._done.put)
 
     def _where(self) -> tuple[dict[str, float], Sequence[str]]:
         """The resources of a task, and the only workers for it."""
@@ -376,13 +400,15 @@ class RemoteWorkers:
         run, epoch = self._cluster.run, self._epoch
         return Order(run, epoch, self._open, line, job.limit_s, end, job.late)
 
-    def _next(self) -> Future[Any] | None:
+    def _next(self) -> Fetched | None:
         """The next finished task, or ``None`` after a while. Raises ``DeviceLost``."""
         gone_since: float | None = None
         while True:
             with suppress(queue.Empty):
-                future = self._done.get(timeout=LOOK_S / 4)
-                return future if str(future.key) in self._flying else None
+                key, answer = self._done.get(timeout=LOOK_S / 4)
+                if isinstance(answer, NqbenchError):
+                    raise answer
+                return (key, answer) if key in self._flying else None
             if there := frozenset(self._place.there()):
                 self._submit_again(there)
                 return None

@@ -59,8 +59,8 @@ class Workers:
         said = right + (at[0] in self.liars)
         return Worked(said, 1e-3, right if work.again else None, at[0])
 
-    def fetch(self, future: Task) -> Worked:
-        return future.result()
+    def when_done(self, future: Task, put: Callable[[tuple[str, Worked]], None]) -> None:
+        future.add_done_callback(lambda done: put((future.key, done.result())))
 
     def take_out(self, address: str, reason: str) -> None:
         del self.members[address]
