@@ -9,6 +9,7 @@ changes: the code itself runs as the PTX says.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -62,6 +63,18 @@ class Assembled:
         if block.index in self.predicated or block.index in self.predicated.values():
             gone += block.closing is not None
         return block.length - gone
+
+    def shared_accesses(self, blocks: Iterable[Block]) -> Counter[str]:
+        """Loads and stores of shared memory in the code, by bits: ``{"LDS.128": 2}``, as
+        ``compiler.sass`` counts those of the machine code."""
+        found: Counter[str] = Counter()
+        for i in (i for block in blocks for i in block.instructions if i not in self.dropped):
+            if i.opcode in ("ld", "st") and i.modifiers[0] == "shared":
+                elements = 4 if "v4" in i.modifiers else 2 if "v2" in i.modifiers else 1
+                wide = self.wide.get(i)
+                bits = 8 * wide.nbytes if wide else elements * WIDTHS[i.modifiers[-1]]
+                found[f"{'LDS' if i.opcode == 'ld' else 'STS'}.{bits}"] += 1
+        return found
 
 
 def assemble(blocks: list[Block], symbols: Symbols) -> Assembled:

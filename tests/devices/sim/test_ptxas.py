@@ -14,7 +14,7 @@ from nqbench.compiler.compile import compile_kernel
 from nqbench.compiler.sass import disassembler, sass_counts
 from nqbench.devices.registry import open_device
 from nqbench.devices.sim import SimDevice
-from nqbench.devices.sim.translation import Translation, build
+from nqbench.devices.sim.translation import build
 from nqbench.errors import DeviceUnavailable
 from nqbench.plan import Kernel, KernelPlan
 from nqbench.workloads.counting import Counting
@@ -27,19 +27,6 @@ shl.b32 %r5, %r1, 3; add.u32 %r6, %r2, %r5; mov.u32 %r7, 7; mov.u64 %rd7, 7;
 mad.lo.u32 %r8, %r1, 12, %r2;
 """
 BOX = ".shared .align 4 .b8 box[2048];"
-
-
-def widths(code: Translation) -> list[str]:
-    """The accesses to shared memory in the order in which they are counted, e.g. ``LDS.128``."""
-    assembled, found = code.assembled, []
-    for i in (i for block in code.blocks for i in block.instructions):
-        if i.opcode not in ("ld", "st") or i.modifiers[0] != "shared" or i in assembled.dropped:
-            continue
-        elements = 4 if "v4" in i.modifiers else 2 if "v2" in i.modifiers else 1
-        wide = assembled.wide.get(i)
-        bits = 8 * wide.nbytes if wide else elements * int(i.modifiers[-1][1:])
-        found.append(f"{'LDS' if i.opcode == 'ld' else 'STS'}.{bits}")
-    return found
 
 
 def body(accesses: str) -> str:
@@ -91,7 +78,7 @@ def body(accesses: str) -> str:
 )
 def test_adjacent_accesses_are_merged(accesses: str, expected: str) -> None:
     code = build(ptx(body(accesses), 1, BOX), "k", PTXAS)
-    assert sorted(widths(code)) == sorted(expected.split())
+    assert code.assembled.shared_accesses(code.blocks) == Counter(expected.split())
 
 
 def test_a_merged_access_is_counted_once() -> None:
@@ -193,4 +180,6 @@ def test_against_the_machine_code(system: str) -> None:
     cubin, text = (compile_kernel(kernel, "sm_90", kind) for kind in ("cubin", "ptx"))
     code = build(text.image.decode(), text.symbol, device.simulation.rules)
     accesses = sass_counts(cubin.image, cubin.symbol).accesses
-    assert Counter(widths(code)) == {k: n for k, n in accesses.items() if k[2] == "S"}
+    assert code.assembled.shared_accesses(code.blocks) == {
+        k: n for k, n in accesses.items() if k[2] == "S"
+    }
