@@ -60,6 +60,8 @@ def test_every_model_is_complete_and_consistent(name: str) -> None:
     cached = bool(chip.l1_shared_bytes)
     of_caches = {"l1_line_bytes", "l1_transactions_per_clock", "l1_latency", "l2_latency"}
     absent = {f.name for f in fields(chip) if getattr(chip, f.name) is None} - {"l2_gb_per_s"}
+    if facts.compute_capability < (7, 0):
+        absent -= {"reconvergence_latency"}
     assert absent == (set() if cached else of_caches)
     if cached:
         assert facts.shared_per_multiprocessor < (chip.l1_shared_bytes or 0)

@@ -71,7 +71,9 @@ class Chip:
     ``l2_bytes``              0: no L2 cache
     ``l2_gb_per_s``           of the L2 cache; where nobody states it, nothing is bounded by it
     latencies                 clocks from an instruction to its result; ``predicate``: to a branch
-                              that depends on it; ``branch``: to the next instruction
+                              that depends on it; ``branch``: to the next instruction;
+                              ``reconvergence``: of the instruction where lanes meet again, if it is
+                              one of its own (7.0 and later)
     """
 
     clock_mhz: float | None = None
@@ -91,6 +93,7 @@ class Chip:
     arithmetic_latency: float | None = None
     predicate_latency: float | None = None
     branch_latency: float | None = None
+    reconvergence_latency: float | None = None
     shared_latency: float | None = None
     l1_latency: float | None = None
     l2_latency: float | None = None

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from nqbench.devices.models import Chip, Model
 from nqbench.devices.sim.cfg import Block
+from nqbench.devices.sim.codegen.kernel import BLOCK_FIELDS
 from nqbench.devices.sim.codegen.writer import SITE_FIELDS, Site
 from nqbench.devices.sim.liveness import results, sources
 from nqbench.devices.sim.ptx import Instruction, Name, Register
@@ -125,6 +126,12 @@ def work_of(
     )
     warps = len(executions)
     passes, lines, again = np.zeros(warps), np.zeros(warps), np.zeros(warps)
+    parted, met = np.zeros(warps), np.zeros(warps)
+    if chip.reconvergence_latency:
+        parting = [block.index for block in blocks if _parts(block, assembled)]
+        parted = executions[:, parting].sum(axis=1)
+        met = parted + block_counts[:, parting, BLOCK_FIELDS.index("divergent")].sum(axis=1)
+    apart = parted * rates.step + met * (chip.reconvergence_latency or 0)
     loaded = stored = 0.0
     held = set(chip.l1_holds or ()) if chip.l1_shared_bytes else set()
     for site in sites:
@@ -149,9 +156,9 @@ def work_of(
     per_line = 1 / (chip.l1_transactions_per_clock or 1)
     share = hit1 if held else (hit2 if chip.l2_bytes else 0.0)
     return Work(
-        share * best + (1 - share) * worst + again * per_pass,
+        share * best + (1 - share) * worst + apart + again * per_pass,
         {
-            "issue": issues @ issued / rates.issue_per_clock,
+            "issue": (issues @ issued + parted + met) / rates.issue_per_clock,
             "integer": issues @ integer / ((chip.integer_per_clock or LANES) / LANES),
             "memory_pipe": passes * per_pass + lines * per_line,
         },
@@ -228,6 +235,16 @@ def _left(block: Block, assembled: Assembled) -> list[Instruction]:
     predicated = {*assembled.predicated, *assembled.predicated.values()}
     closing = [block.closing] if block.closing and block.index not in predicated else []
     return [*block.instructions, *closing]
+
+
+def _parts(block: Block, assembled: Assembled) -> bool:
+    """Whether lanes may part at the end of a block and meet again: one instruction before the
+    branch, and one where each side ends (compute capability 7.0 and later)."""
+    return (
+        block.ending == "branch"
+        and block.index not in assembled.predicated.values()
+        and all(target.index > block.index for target in block.targets)
+    )
 
 
 def _copies(i: Instruction) -> bool:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from nqbench.devices.models import CACHE, PTXAS, TIME, load_model
 from nqbench.devices.registry import choose_device
 from nqbench.devices.sim import SimDevice, engine
-from nqbench.devices.sim.timing import Rates, Work, makespan, modelled
+from nqbench.devices.sim.codegen.writer import SITE_FIELDS
+from nqbench.devices.sim.timing import Rates, Work, makespan, modelled, work_of
 from nqbench.devices.sim.translation import build
 from nqbench.errors import DeviceError
 from nqbench.plan import KernelPlan
@@ -95,6 +96,24 @@ def test_a_lone_warp_by_hand() -> None:
     assert Rates(load_model("gtx480").chip).alone(instructions, True) == 106
     assert Rates(load_model("gtx560ti").chip).issue_per_clock == 2
     assert Rates(load_model("gtx280").chip).issue_per_clock == 0.25
+
+
+def test_lanes_that_part_meet_again() -> None:
+    """Ten branches, of which four part the lanes: 10 instructions before them, 14 of 5 clocks where
+    a side ends."""
+    text = ptx("setp.lt.s32 %p1, %r1, 9; @%p1 bra two;\nst.global.u32 [%rd1], %r1;\ntwo:\n", 0)
+    program = build(text, "k", RULES)
+    counts = np.zeros((1, len(program.blocks), 4), np.int64)
+    (head,) = [block.index for block in program.blocks if block.ending == "branch"]
+    counts[0, head] = 10, 320, 4, 0
+    sites = np.zeros((1, len(program.sites), len(SITE_FIELDS)), np.int64)
+    without = replace(H100, chip=replace(H100.chip, reconvergence_latency=None))
+    found = [
+        work_of(program.blocks, program.sites, counts, sites, model, "sectors")
+        for model in (H100, without)
+    ]
+    assert found[0].alone[0] - found[1].alone[0] == 10 + 14 * 5
+    assert found[0].shared["issue"][0] - found[1].shared["issue"][0] == (10 + 14) / 4
 
 
 def test_the_mode_models_a_time_and_counts_as_before() -> None:
