@@ -64,9 +64,15 @@ template <class P> struct Rule<P, Symmetry::full> {
     }
 };
 
-template <int N, int Depth> struct Jobs {
+// `Closed`: with as many rows more as it takes until the next one cannot use the border columns.
+template <int N, int Depth, bool Closed> struct Jobs {
     static constexpr int kN = N;
     static constexpr int kDepth = Depth;
+    static constexpr int kMiddle = (N - 1) / 2;
+    static constexpr int kMostRows = Closed && kMiddle > Depth ? kMiddle : Depth;
+    __device__ static int rows_needed(int distance) {
+        return Closed && distance < kMiddle ? distance + 1 : Depth;
+    }
     static constexpr unsigned kBoard = (1u << N) - 1u;
     static constexpr Symmetry kSymmetry = Symmetry::full;
 };
@@ -74,12 +80,12 @@ template <int N, int Depth> struct Jobs {
 // Writes the jobs below a placement of Row rows, in depth-first order.
 template <class J, int Row>
 __device__ __forceinline__ void expand(const Rule<J>& rule, const Attack& attack, unsigned*& out) {
-    if constexpr (Row == J::kDepth) {
+    if (Row == J::kMostRows || (Row >= J::kDepth && Row >= J::rows_needed(rule.distance))) {
         out[0] = attack.columns;
         out[1] = (attack.left & J::kBoard) | rule.distance << kTieShift;
         out[2] = attack.right;
         out += 3;
-    } else {
+    } else if constexpr (Row < J::kMostRows) {
         unsigned open = rule.open(attack);
         if (Row == 1 && 2 * rule.distance == J::kN - 1) open &= (1u << rule.distance) - 1u;
         while (open != 0) {
@@ -90,11 +96,11 @@ __device__ __forceinline__ void expand(const Rule<J>& rule, const Attack& attack
     }
 }
 
-// All jobs of Depth rows, a thread for each placement of Row rows: its three words, and how many
+// All jobs of Depth rows or more, a thread for each placement of Row rows: its three words, and how many
 // jobs those before it have (border.starts).
-template <int N, int Depth, int Row>
+template <int N, int Depth, int Row, bool Closed>
 __global__ void make_jobs(const uint4* __restrict__ above, unsigned count, unsigned* jobs) {
-    using J = Jobs<N, Depth>;
+    using J = Jobs<N, Depth, Closed>;
     const unsigned thread = thread_number();
     if (thread >= count) return;
     const uint4 start = above[thread];

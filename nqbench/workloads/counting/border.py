@@ -61,30 +61,38 @@ def total(weights: int) -> int:
     return -1 if rest else solutions
 
 
-def count_jobs(n: int, depth: int, limit: int = MANY) -> int:
-    """Number of jobs of ``depth >= 2`` rows, or ``limit + 1`` if there are more than ``limit``."""
-    return count_below(n, 1, _of_one_row(n), depth, limit)
+def count_jobs(n: int, depth: int, limit: int = MANY, closed: bool = False) -> int:
+    """Number of jobs of ``depth >= 2`` rows, or ``limit + 1`` if there are more than ``limit``.
+
+    ``closed``, here and below: a job has as many rows more as it takes until its next row cannot
+    use the border columns (``rows_needed``).
+    """
+    return count_below(n, 1, _of_one_row(n), depth, limit, closed)
 
 
-def count_below(n: int, row: int, above: Jobs, depth: int, limit: int = MANY) -> int:
+def count_below(
+    n: int, row: int, above: Jobs, depth: int, limit: int = MANY, closed: bool = False
+) -> int:
     """Number of jobs of ``depth`` rows below the jobs ``above`` of ``row`` rows, at most ``depth``;
     or ``limit + 1`` if there are more than ``limit``."""
     row, above = _enough_to_share(n, row, above, depth)
-    return min(int(_counts(n, row, above, depth, limit).sum()), limit + 1)
+    return min(int(_counts(n, row, above, depth, closed, limit).sum()), limit + 1)
 
 
-def jobs(n: int, depth: int) -> Jobs:
+def jobs(n: int, depth: int, closed: bool = False) -> Jobs:
     """All jobs of ``depth >= 2`` rows in depth-first order, made on all cores (``expand``)."""
-    return jobs_below(n, 1, _of_one_row(n), depth)
+    return jobs_below(n, 1, _of_one_row(n), depth, closed)
 
 
-def jobs_below(n: int, row: int, above: Jobs, depth: int) -> Jobs:
+def jobs_below(n: int, row: int, above: Jobs, depth: int, closed: bool = False) -> Jobs:
     """Jobs of ``depth`` rows below the jobs ``above`` of ``row`` rows, at most ``depth``."""
     row, above = _enough_to_share(n, row, above, depth)
-    return _expanded(n, row, above, depth)
+    return _expanded(n, row, above, depth, closed)
 
 
-def starts(n: int, depth: int, some: Jobs | None = None) -> tuple[int, Jobs, int]:
+def starts(
+    n: int, depth: int, some: Jobs | None = None, closed: bool = False
+) -> tuple[int, Jobs, int]:
     """What a GPU makes the jobs of ``depth`` rows from (``border.cuh``), of the whole board or
     below ``some`` jobs: jobs of fewer rows.
 
@@ -94,7 +102,7 @@ def starts(n: int, depth: int, some: Jobs | None = None) -> tuple[int, Jobs, int
     given, above = (1, _of_one_row(n)) if some is None else (rows_of(n, some), some)
     row = max(given, depth - EXPANDED_ROWS)
     above = jobs_below(n, given, above, row)
-    counts = _counts(n, row, above, depth)
+    counts = _counts(n, row, above, depth, closed)
     words = np.empty((counts.size, START_WORDS), np.uint32)
     words[:, :WORDS] = above.reshape(-1, WORDS)
     words[:, WORDS] = np.cumsum(counts) - counts
@@ -116,33 +124,37 @@ def _of_one_row(n: int) -> Jobs:
 def _enough_to_share(n: int, row: int, above: Jobs, depth: int) -> tuple[int, Jobs]:
     """The same jobs, or those of more rows but fewer than ``depth`` below them, with how many."""
     while row < depth - 1 and 0 < above.size < WORDS * _SHARED_JOBS:
-        row, above = row + 1, _expanded(n, row, above, row + 1)
+        row, above = row + 1, _expanded(n, row, above, row + 1, False)
     return row, above
 
 
-def _counts(n: int, row: int, above: Jobs, depth: int, limit: int = MANY) -> NDArray[np.int64]:
+def _counts(
+    n: int, row: int, above: Jobs, depth: int, closed: bool, limit: int = MANY
+) -> NDArray[np.int64]:
     """How many jobs of ``depth`` rows are below each; their sum is over ``limit`` where it ends."""
-    if row == depth:
+    if row == depth and not closed:
         return np.ones(above.size // WORDS, np.int64)
     counts = np.zeros(above.size // WORDS, np.int64)
-    _share(n, row, depth, above, limit, counts, np.empty(0, np.uint32))
+    _share(n, row, depth, closed, above, limit, counts, np.empty(0, np.uint32))
     return counts
 
 
-def _expanded(n: int, row: int, above: Jobs, depth: int) -> Jobs:
-    if row == depth:
+def _expanded(n: int, row: int, above: Jobs, depth: int, closed: bool) -> Jobs:
+    if row == depth and not closed:
         return above
-    counts = _counts(n, row, above, depth)
+    counts = _counts(n, row, above, depth, closed)
     out = np.empty(WORDS * int(counts.sum()), np.uint32)
     if out.size:
-        _share(n, row, depth, above, MANY, np.cumsum(counts) - counts, out)
+        _share(n, row, depth, closed, above, MANY, np.cumsum(counts) - counts, out)
     return out
 
 
-def _share(n: int, row: int, depth: int, above: Jobs, limit: int, at: Any, out: Jobs) -> None:
+def _share(
+    n: int, row: int, depth: int, closed: bool, above: Jobs, limit: int, at: Any, out: Jobs
+) -> None:
     """``expand`` on as many cores as are worth it: each takes every so many-th job."""
     step = max(1, min(cpu_count(), above.size // (WORDS * _JOBS_PER_CORE)))
-    on_all_cores(lambda k: expand(n, row, depth, above, k, step, limit, at, out), range(step))
+    on_all_cores(lambda k: expand(n, row, depth, closed, above, k, step, limit, at, out), range(step))
 
 
 @compiled
@@ -155,6 +167,13 @@ def allowed(n: int, distance: int, row: int) -> int:
     if distance < row < n - 1 - distance:
         return board & ~(1 | 1 << (n - 1))
     return board
+
+
+@compiled
+def rows_needed(n: int, distance: int, depth: int) -> int:
+    """Rows of a job of at least ``depth`` so that the rule no longer closes the border columns
+    below it: the largest distance never does."""
+    return max(depth, distance + 1) if distance < (n - 1) // 2 else depth
 
 
 @compiled
@@ -180,6 +199,7 @@ def expand(
     n: int,
     row: int,
     depth: int,
+    closed: bool,
     above: Jobs,
     first: int,
     step: int,
@@ -195,17 +215,28 @@ def expand(
     to a sum over ``limit``: then the last two rows are counted without walking them.
     """
     board = (1 << n) - 1
-    columns = np.zeros(depth, np.int64)  # ties in the top bits
-    left = np.zeros(depth, np.int64)
-    right = np.zeros(depth, np.int64)
-    free = np.zeros(depth, np.int64)
-    masks = np.zeros(depth, np.int64)
-    corners = np.zeros(depth, np.int64)  # columns in which a queen ties
+    columns = np.zeros(n, np.int64)  # ties in the top bits
+    left = np.zeros(n, np.int64)
+    right = np.zeros(n, np.int64)
+    free = np.zeros(n, np.int64)
+    masks = np.zeros(n, np.int64)
+    corners = np.zeros(n, np.int64)  # columns in which a queen ties
+    least = depth
     total = 0
     for job in range(first, at.size, step):
         found = 0
         place = _U(WORDS * at[job])  # unsigned: signed indices would be tested for wrapping around
         distance: Any = np.int64(above[3 * job + 1]) >> SHIFT
+        if closed:
+            depth = rows_needed(n, distance, least)
+        if depth == row:
+            if out.size:
+                for word in range(WORDS):
+                    out[place + _U(word)] = above[3 * job + word]
+            else:
+                at[job] = 1
+            total += 1
+            continue
         for lower in range(row, depth):
             masks[lower] = allowed(n, distance, lower)
             corners[lower] = tying(n, distance, lower)

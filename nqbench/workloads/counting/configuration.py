@@ -64,12 +64,15 @@ class Configuration:
     max_board: int | None
     probe: str
     jobs_made: str
+    adders: str
+    steps: int | None
+    lookahead: int | None
 
     @classmethod
     def from_levels(cls, levels: Mapping[str, Level]) -> Configuration:
         """Typed view of complete levels without ``auto``."""
         values: dict[str, Any] = {field.name: levels[field.name] for field in fields(cls)}
-        for name in ("pool_size", "jobs_per_thread", "max_board"):
+        for name in ("pool_size", "jobs_per_thread", "max_board", "steps", "lookahead"):
             if values[name] == NOT_APPLICABLE:
                 values[name] = None
         return cls(**values)
@@ -115,6 +118,7 @@ class Configuration:
         """Shared memory that the kernel declares: work space, pool index, sums of the warps."""
         words = self.words_per_block if self._uses_shared and self.allocation == "static" else 0
         words += self.assignment == "block_pool"
+        words += (self.steps or 0) * self.block_size  # solutions to be weighed
         warps = -(-self.block_size // _WARP)
         if self.loop not in ("somers", "place_first") and warps > 1:
             return -(-words * WORD // _TOTAL) * _TOTAL + warps * _TOTAL
@@ -137,6 +141,11 @@ class Configuration:
         return self.words_per_block * WORD if self.memory == "global" else 0
 
     @property
+    def closed_jobs(self) -> bool:
+        """Whether the jobs have rows enough that the border columns never close below them."""
+        return self.loop == "unrolled"
+
+    @property
     def odd_rule(self) -> OddRule:
         """How the jobs treat the middle column of an odd board."""
         return ODD_RULES[self.encoding]
@@ -155,6 +164,7 @@ class Configuration:
             level = str(getattr(self, factor))
             name = "none" if level == NOT_APPLICABLE else renamed.get(level, level)
             arguments.append(f"{enumeration}::{name}")
+        arguments += [str(self.steps or 0), str(self.lookahead or 0)]
         policy = f"Policy<{', '.join(arguments)}>"
         if self.probe == UNPROBED:
             return f"nqueens<{policy}>"
@@ -246,7 +256,7 @@ def checked_jobs(config: Configuration) -> int:
             "depth",
         )
     limit = MAX_JOB_BYTES // config.bytes_per_job
-    jobs = count_jobs(n, depth, config.symmetry, config.odd_rule, limit)
+    jobs = count_jobs(n, depth, config.symmetry, config.odd_rule, limit, config.closed_jobs)
     if jobs > limit:
         raise InfeasibleError(
             f"depth: {depth} at n: {n} gives more than {limit} jobs of {config.bytes_per_job}"

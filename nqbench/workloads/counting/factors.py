@@ -20,8 +20,19 @@ row, so 32 is the largest board that its program could handle."""
 LOOPS: Final = ("somers", "branchy", "place_first", "irrc")
 """The papers' loops (``search.cuh``)."""
 
-FRONTIER_LOOPS: Final = ("registers", "siblings", "predicated", "selected", "lookahead")
-"""Loops with the current row in registers (``frontier.cuh``), each one step from the one before."""
+FRONTIER_LOOPS: Final = (
+    "registers",
+    "siblings",
+    "predicated",
+    "selected",
+    "lookahead",
+    "unrolled",
+)
+"""Loops with the current row in registers (``frontier.cuh``), each one step from the one before;
+the last one is ``unrolled.cuh``."""
+
+UNROLLED_N: Final = 24
+"""Boards that ``unrolled`` takes: beyond, a word has no room for a row, its number and its ties."""
 
 _MANY: Final = 2**31 - 1
 
@@ -47,7 +58,14 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
             Factor(
                 "assignment",
                 "which thread works on which job",
-                ("one_per_thread", "strided", "contiguous", "block_pool", "global_pool"),
+                (
+                    "one_per_thread",
+                    "strided",
+                    "contiguous",
+                    "block_pool",
+                    "global_pool",
+                    "warp_pool",
+                ),
             ),
             Factor("encoding", "how a job is encoded", ("rows", "base_n", "masks")),
             Factor(
@@ -58,6 +76,14 @@ FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
             Factor("symmetry", "which part of the tree is searched", ("none", "mirror", "full")),
             Factor(
                 "depth", "rows placed on the CPU", number=(2, MAX_N - 3), auto=True, launch=True
+            ),
+            Factor("adders", "which pipes of `loop: unrolled` add", ("alu", "both")),
+            Factor("steps", "queens between two votes of `loop: unrolled`", number=(1, 15)),
+            Factor(
+                "lookahead",
+                "rows in which a queen of `loop: unrolled` must leave a column",
+                number=(1, 3),
+                auto=True,
             ),
             Factor("block_size", "threads per block", number=(1, 1024), launch=True),
             Factor(
@@ -96,6 +122,9 @@ DEFAULTS: Final[Mapping[str, Level]] = MappingProxyType(
         "encoding": "masks",
         "cache": "default",
         "symmetry": "mirror",
+        "adders": "both",
+        "steps": 14,
+        "lookahead": "auto",
         "depth": "auto",
         "block_size": 128,
         "max_board": MAX_BOARD,
@@ -116,6 +145,7 @@ CUDA_NAMES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = MappingProxyTyp
         "assignment": ("Assignment", {}),
         "encoding": ("Encoding", {}),
         "symmetry": ("Symmetry", {}),
+        "adders": ("Adders", {}),
     }
 )
 """Factors in the order of the template ``Policy``: the C++ enumeration, and the levels that have

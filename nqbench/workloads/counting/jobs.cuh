@@ -84,6 +84,19 @@ template <class P> struct Feed<P, Assignment::block_pool> {
     __device__ bool next(unsigned& job) { return (job = atomicAdd(seek, 1u)) < end; }
 };
 
+// One counter for all blocks, from which a warp takes many jobs at once.
+template <class P> struct Feed<P, Assignment::warp_pool> {
+    unsigned count;
+    unsigned* seek;
+    __device__ Feed(unsigned jobs, unsigned, unsigned* counter) : count(jobs), seek(counter) {}
+    // The first of `jobs` jobs for this warp, all of its lanes alike; the last ones may not exist.
+    __device__ unsigned share(unsigned jobs) {
+        unsigned first = 0;
+        if (threadIdx.x % 32 == 0) first = atomicAdd(seek, jobs);
+        return __shfl_sync(~0u, first, 0);
+    }
+};
+
 // One counter for all blocks, starting at the number of threads (tanaka2011, Figure 4; zhang2011,
 // monolithic pool). The first fetch is guarded: with few jobs there are more threads than jobs,
 // and the printed kernel would read past the array.

@@ -34,7 +34,7 @@ ODD_RULES: Final[dict[str, OddRule]] = {
 the same, since its kernel doubles every result; zhang2011's 7432 jobs at N = 15 need the second."""
 
 _ENCODINGS: Final = ("rows", "base_n", "masks")
-_COUNTED: Final[dict[tuple[int, int, Symmetry, OddRule], int]] = {}
+_COUNTED: Final[dict[tuple[int, int, Symmetry, OddRule, bool], int]] = {}
 """Numbers of jobs known so far: a point's are counted under several limits."""
 
 _CACHE_BYTES: Final = 256 * 2**20
@@ -77,32 +77,44 @@ def count_jobs(
     symmetry: Symmetry = "mirror",
     odd_rule: OddRule = "restrict_second",
     limit: int = 2**62,
+    closed: bool = False,
 ) -> int:
-    """Number of jobs for ``depth >= 2``, or ``limit + 1`` once there are more than ``limit``."""
-    key = (n, depth, symmetry, odd_rule)
+    """Number of jobs for ``depth >= 2``, or ``limit + 1`` once there are more than ``limit``.
+
+    ``closed``: with more rows where the rule of ``symmetry: full`` asks for it (``border``).
+    """
+    key = (n, depth, symmetry, odd_rule, closed)
     if key in _COUNTED:
         return min(_COUNTED[key], limit + 1)
-    found = _count(n, depth, symmetry, odd_rule, limit)
+    found = _count(n, depth, symmetry, odd_rule, limit, closed)
     if found <= limit:
         _COUNTED[key] = found
     return found
 
 
 @lru_cache(maxsize=4096)
-def _count(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule, limit: int) -> int:
+def _count(
+    n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule, limit: int, closed: bool
+) -> int:
     if symmetry == "full":
         from nqbench.workloads.counting import border
 
-        return border.count_jobs(n, depth, limit)
+        return border.count_jobs(n, depth, limit, closed)
     from nqbench.workloads.counting.search import count_prefixes
 
     restrict = _restricted(symmetry, odd_rule)
     return int(count_prefixes(n, depth, _first_row(n, symmetry), restrict, limit))
 
 
-def make_jobs(n: int, depth: int, encoding: Encoding, symmetry: Symmetry = "mirror") -> Jobs:
+def make_jobs(
+    n: int,
+    depth: int,
+    encoding: Encoding,
+    symmetry: Symmetry = "mirror",
+    closed: bool = False,
+) -> Jobs:
     """All jobs of a board in one encoding; recent ones come from memory."""
-    return _CACHE.get((n, depth, encoding, symmetry))
+    return _CACHE.get((n, depth, encoding, symmetry, closed))
 
 
 def masks_of_jobs(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule) -> NDArray[np.uint32]:
@@ -119,11 +131,13 @@ def masks_of_jobs(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule) -> 
     return _words(n, depth, "masks", symmetry, odd_rule)
 
 
-def split(n: int, depth: int, encoding: Encoding, symmetry: Symmetry) -> Jobs:
+def split(
+    n: int, depth: int, encoding: Encoding, symmetry: Symmetry, closed: bool = False
+) -> Jobs:
     """Make the jobs (see :func:`make_jobs`) without the cache, on all cores, timed."""
     odd_rule = ODD_RULES[encoding]
-    _words(5, 2, encoding, symmetry, odd_rule)  # compiles before the clock starts
-    words, split_s = timed(lambda: _words(n, depth, encoding, symmetry, odd_rule))
+    _words(5, 2, encoding, symmetry, odd_rule, closed)  # compiles before the clock starts
+    words, split_s = timed(lambda: _words(n, depth, encoding, symmetry, odd_rule, closed))
     words.flags.writeable = False
     count = light_from = words.size // words_per_job(encoding, depth)
     if encoding == "masks" and symmetry == "mirror" and n % 2 == 1:
@@ -135,12 +149,17 @@ def split(n: int, depth: int, encoding: Encoding, symmetry: Symmetry) -> Jobs:
 
 
 def _words(
-    n: int, depth: int, encoding: Encoding, symmetry: Symmetry, odd_rule: OddRule
+    n: int,
+    depth: int,
+    encoding: Encoding,
+    symmetry: Symmetry,
+    odd_rule: OddRule,
+    closed: bool = False,
 ) -> NDArray[Any]:
     if symmetry == "full":
         from nqbench.workloads.counting import border
 
-        return border.jobs(n, depth)
+        return border.jobs(n, depth, closed)
     from nqbench.workloads.compiled import in_order
     from nqbench.workloads.counting.search import count_prefixes, fill_prefixes
 
@@ -162,9 +181,9 @@ class _Recent:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._kept: OrderedDict[tuple[int, int, Encoding, Symmetry], Jobs] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, int, Encoding, Symmetry, bool], Jobs] = OrderedDict()
 
-    def get(self, key: tuple[int, int, Encoding, Symmetry]) -> Jobs:
+    def get(self, key: tuple[int, int, Encoding, Symmetry, bool]) -> Jobs:
         jobs = self._kept.pop(key, None) or split(*key)
         self._kept[key] = jobs
         while len(self._kept) > 1 and self.nbytes > self._limit:

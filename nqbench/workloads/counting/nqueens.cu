@@ -2,7 +2,7 @@
 //
 // One kernel for three papers, everything between them, and the fastest: nqueens<Policy<...>>. The listings it
 // follows are feinbube2010 (4 to 9), tanaka2011 (Figures 2 to 4) and zhang2011 (Figures 1, 3, 5).
-#include "frontier.cuh"
+#include "unrolled.cuh"
 
 // Sum over the block; the value is complete in thread 0. All threads of the block take part.
 template <class P> __device__ __forceinline__ Total block_sum(Total value) {
@@ -49,7 +49,7 @@ __device__ __forceinline__ void deliver(Total count, Total* results, unsigned jo
 
 // jobs        encoded jobs, in depth-first order
 // job_count   number of jobs
-// share       jobs per thread (contiguous) or per pool (block_pool); unused otherwise
+// share       jobs per thread (contiguous) or per pool (block_pool), else 1
 // light_from  first job that counts once instead of twice (masks, odd N, mirror); unused otherwise
 // scratch     work space for Memory::global, Order<P>::kWords words per block
 // counter     next job for Assignment::global_pool, initially the number of threads
@@ -60,7 +60,7 @@ __device__ __forceinline__ void run(const unsigned* __restrict__ jobs, unsigned 
                                     unsigned* counter, Total* results, Probe& probe) {
     typename Probe::template FrameOf<P> frame(scratch);
     Source<P, Probe> source{jobs, light_from, Feed<P>(job_count, share, counter), probe};
-    const Total count = search<P>(frame, source);
+    const Total count = search<P>(frame, source, share);
     probe.thread_ends(frame);
     deliver<P>(count, results, job_count);
 }

@@ -56,13 +56,17 @@ Words = NDArray[np.uint32]
 
 def _made_on_cpu(config: Configuration, some: Words | None) -> _Made:
     if some is None:
-        jobs = make_jobs(config.n, config.depth, config.encoding, config.symmetry)
+        jobs = make_jobs(
+            config.n, config.depth, config.encoding, config.symmetry, config.closed_jobs
+        )
         words, light_from, split_s = jobs.words, jobs.light_from, jobs.split_s
     else:
         from nqbench.workloads.counting import border
 
         n, row = config.n, border.rows_of(config.n, some)
-        words, split_s = timed(lambda: border.jobs_below(n, row, some, config.depth))
+        words, split_s = timed(
+            lambda: border.jobs_below(n, row, some, config.depth, config.closed_jobs)
+        )
         light_from = words.size // border.WORDS
     count = words.size // words_per_job(config.encoding, config.depth)
     buffer = Buffer("jobs", str(words.dtype), words.size, data=words)
@@ -72,13 +76,13 @@ def _made_on_cpu(config: Configuration, some: Words | None) -> _Made:
 def _made_on_gpu(config: Configuration, some: Words | None) -> _Made:
     from nqbench.workloads.counting import border
 
-    n, depth = config.n, config.depth
+    n, depth, closed = config.n, config.depth, config.closed_jobs
     border.starts(5, 2)  # compile it before the clock starts
-    (row, words, count), split_s = timed(lambda: border.starts(n, depth, some))
+    (row, words, count), split_s = timed(lambda: border.starts(n, depth, some, closed))
     starts = words.size // border.START_WORDS
     kernel = Kernel(
         source=SOURCE,
-        entry=f"make_jobs<{n}, {depth}, {row}>",
+        entry=f"make_jobs<{n}, {depth}, {row}, {str(closed).lower()}>",
         arguments=("starts", np.uint32(starts), "jobs"),
         grid=(-(-starts // _MAKING_BLOCK), 1, 1),
         block=(_MAKING_BLOCK, 1, 1),
@@ -99,13 +103,7 @@ def kernel_plan(
     ``some``: count only what is below these jobs of ``symmetry: full``, of at most ``depth`` rows;
     ``given`` then holds the depth.
     """
-    count = None
-    if some is not None:
-        from nqbench.workloads.counting import border
-
-        n = number(given, "n")
-        count = border.count_below(n, border.rows_of(n, some), some, number(given, "depth"))
-    _, config, grid = resolve_kernel(given, system, device, count)
+    _, config, grid = resolve_kernel(given, system, device, some)
     made = (_made_on_gpu if config.jobs_made == "gpu" else _made_on_cpu)(config, some)
     assert made.count == grid.jobs
 
@@ -115,9 +113,10 @@ def kernel_plan(
     if config.memory == "global":
         scratch = "scratch"
         buffers.append(Buffer("scratch", "uint32", config.words_per_block * grid.blocks))
-    if config.assignment == "global_pool":
+    if config.assignment in ("global_pool", "warp_pool"):
         counter = "counter"
-        start = np.array([grid.threads], np.uint32)
+        taken = grid.threads if config.assignment == "global_pool" else 0
+        start = np.array([taken], np.uint32)
         buffers.append(Buffer("counter", "uint32", 1, data=start, restore=True))
     total = config.loop == "place_first"
     words = result_words(config, grid)
@@ -129,7 +128,7 @@ def kernel_plan(
         arguments=(
             "jobs",
             np.uint32(grid.jobs),
-            np.uint32(grid.share),
+            np.uint32(grid.share or 1),
             np.uint32(made.light_from),
             scratch,
             counter,

@@ -14,11 +14,13 @@ enum class Storage { none, arrays, chunk, records, vector };
 enum class Layout { none, per_thread, interleaved, padded };
 enum class Loop {
     somers, branchy, place_first, irrc,                     // search.cuh
-    registers, siblings, predicated, selected, lookahead  // frontier.cuh
+    registers, siblings, predicated, selected, lookahead,  // frontier.cuh
+    unrolled                                               // unrolled.cuh
 };
-enum class Assignment { one_per_thread, strided, contiguous, block_pool, global_pool };
+enum class Assignment { one_per_thread, strided, contiguous, block_pool, global_pool, warp_pool };
 enum class Encoding { rows, base_n, masks };
 enum class Symmetry { none, mirror, full };
+enum class Adders { none, alu, both };
 
 using Total = unsigned long long;
 
@@ -29,7 +31,7 @@ template <> struct CounterOf<true> { using Type = Total; };
 constexpr int kLastNarrowN = 18;
 
 template <int N, int Depth, int BlockSize, int MaxBoard, Memory M, Rows R, Allocation A, Storage S,
-          Layout L, Loop Form, Assignment W, Encoding E, Symmetry Y>
+          Layout L, Loop Form, Assignment W, Encoding E, Symmetry Y, Adders U, int Steps, int Ahead>
 struct Policy {
     static_assert(N >= 5 && N <= 31, "a board row must fit one word");
     static_assert(Depth >= 2 && Depth <= N - 3, "at least two rows given, three to search");
@@ -46,6 +48,10 @@ struct Policy {
     static constexpr Assignment kAssignment = W;
     static constexpr Encoding kEncoding = E;
     static constexpr Symmetry kSymmetry = Y;
+    // Of Loop::unrolled: which pipes add, steps between two votes, rows that a queen must leave open.
+    static constexpr Adders kAdders = U;
+    static constexpr int kSteps = Steps;
+    static constexpr int kAhead = Ahead;
 
     static constexpr unsigned kBoard = (1u << N) - 1u;
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.point import Level
@@ -24,7 +27,7 @@ from nqbench.workloads.counting.configuration import (
     device_bytes,
     geometry,
 )
-from nqbench.workloads.counting.factors import DEFAULTS, FACTORS, MAX_N, MIN_N
+from nqbench.workloads.counting.factors import DEFAULTS, FACTORS, MAX_N, MIN_N, UNROLLED_N
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu, paper_of
 from nqbench.workloads.levels import Levels, given_levels, number
@@ -38,9 +41,10 @@ _TANAKA_DEPTH: Final = 5
 
 _FRONTIER: Final = "frontier"
 _FRONTIER_DEPTH: Final = 7
-_FRONTIER_JOBS: Final = {"cpu": 2**23, "gpu": 2**25}
-"""Seven rows, which suited a first kernel on an H100 better than six, as far as the jobs stay few
-enough, by where they are made: a fraction of a second of the CPU, 0.4 GB of a GPU."""
+_UNROLLED_DEPTH: Final = 8
+_FRONTIER_JOBS: Final = {"cpu": 2**23, "gpu": 2**28}
+"""Eight rows (seven without closed jobs), which suited an H200 best at N = 18, as far as the jobs
+stay few enough, by where they are made: a fraction of a second of the CPU, 3 GB of a GPU."""
 
 _OF_PAPERS: Final[Levels] = {"allocation": "static", "storage": "arrays", "layout": "per_thread"}
 """Levels of a paper's system if its own memory offers no such choice and another memory is asked
@@ -60,6 +64,7 @@ _GRIDS: Final = {
     "strided": ("from_jobs", "number", "per_sm"),
     "contiguous": ("from_jobs", "number", "per_sm"),
     "global_pool": ("from_jobs", "number", "per_sm"),
+    "warp_pool": ("from_jobs", "number", "per_sm"),
 }
 _WHY: Final = {
     "one_per_thread": "which needs a thread for every job",
@@ -108,6 +113,7 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
             " use symmetry: full or jobs_made: cpu",
             "jobs_made",
         )
+    _check_unrolled(levels)
     if levels["storage"] == "vector" and levels["layout"] == "padded":
         raise InfeasibleError(
             "storage: vector with layout: padded, whose odd stride is not aligned to the 16 bytes"
@@ -147,9 +153,11 @@ def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
     paper = paper_of(system)
     rule = {"zhang2011": n - _ZHANG_ROWS, "tanaka2011": _TANAKA_DEPTH}.get(paper, 0)
     if paper == _FRONTIER:
-        rule = min(n - _ZHANG_ROWS, _FRONTIER_DEPTH)
+        closed = levels["loop"] == "unrolled"
+        rule = min(n - _ZHANG_ROWS, _UNROLLED_DEPTH if closed else _FRONTIER_DEPTH)
+        rule += closed and 2 <= rule < _UNROLLED_DEPTH
         most = _FRONTIER_JOBS["gpu" if levels.get("jobs_made") == "gpu" else "cpu"]
-        while count_jobs(n, max(rule, 2), symmetry, limit=most) > most:
+        while rule > 2 and count_jobs(n, rule, symmetry, limit=most, closed=closed) > most:
             rule -= 1
     if 2 <= rule <= n - 3:
         return rule
@@ -173,9 +181,71 @@ def _senseless(levels: Levels) -> dict[str, str]:
         found["max_board"] = f"rows: {rows}, which reserves rows by N"
     if assignment != "block_pool":
         found["pool_size"] = f"assignment: {assignment}, which has no pool per block"
+    if levels["loop"] != "unrolled":
+        reason = f"loop: {levels['loop']}, since it is about loop: unrolled"
+        found |= dict.fromkeys(("adders", "steps", "lookahead"), reason)
     if assignment not in _STATIC_SHARES:
         found["jobs_per_thread"] = f"assignment: {assignment}, which has no static share"
     return found
+
+
+def _check_unrolled(levels: Levels) -> None:
+    """Refuse what ``loop: unrolled`` cannot be with, and ``warp_pool`` with other loops."""
+    loop = levels["loop"]
+    if loop != "unrolled":
+        if levels["assignment"] == "warp_pool":
+            raise InfeasibleError(
+                f"assignment: warp_pool with loop: {loop}, whose lanes fetch their jobs alone; use"
+                " assignment: global_pool or loop: unrolled",
+                "assignment",
+            )
+        return
+    n = number(levels, "n")
+    if n > UNROLLED_N:
+        raise InfeasibleError(
+            f"loop: unrolled at n: {n}, whose rows leave no room for their numbers in a word; use"
+            f" loop: lookahead beyond n: {UNROLLED_N}",
+            "loop",
+        )
+    for name, accepted in (
+        ("symmetry", ("full",)),
+        ("assignment", ("warp_pool", "global_pool")),
+        ("probe", ("none", "iterations", "clocks")),
+    ):
+        if levels[name] not in accepted:
+            raise InfeasibleError(
+                f"{name}: {levels[name]} with loop: unrolled, which is written for"
+                f" {' and '.join(accepted)}; use {name}: {accepted[0]}",
+                name,
+            )
+    block_size = levels["block_size"]
+    if isinstance(block_size, int) and block_size % _WARP:
+        raise InfeasibleError(
+            f"block_size: {block_size} with loop: unrolled, whose warps vote as a whole; choose a"
+            f" multiple of {_WARP}",
+            "block_size",
+        )
+
+
+def auto_lookahead(n: int, depth: int) -> int:
+    """Two rows where a job is deep enough for that (``_check_lookahead``), else one."""
+    return 2 if depth >= _least_depth(n, 2) else 1
+
+
+def _least_depth(n: int, lookahead: int) -> int:
+    """Rows of a job so that the right diagonals that have left the board never reach the mark in
+    bit 0 while a border is closed (``unrolled.cuh``)."""
+    return 2 * n - 35 + lookahead if lookahead > 1 else 0
+
+
+def _check_lookahead(n: int, depth: int, lookahead: int) -> None:
+    least = _least_depth(n, lookahead)
+    if depth < least:
+        raise InfeasibleError(
+            f"lookahead: {lookahead} at n: {n}, depth: {depth} needs a depth of {least} or more, so"
+            " that a word holds the diagonals; use that or lookahead: 1",
+            "lookahead",
+        )
 
 
 def _check_n(n: Level, least: int) -> None:
@@ -291,17 +361,31 @@ def _filling_blocks(config: Configuration, jobs: int, device: DeviceFacts) -> in
 
 
 def resolve_kernel(
-    given: Mapping[str, Level], system: str | None, device: DeviceFacts, jobs: int | None = None
+    given: Mapping[str, Level],
+    system: str | None,
+    device: DeviceFacts,
+    some: NDArray[np.uint32] | None = None,
 ) -> tuple[Levels, Configuration, Geometry]:
     """Levels, configuration and grid of a kernel's point, all limits checked.
 
-    ``jobs``: how many a launch takes; by default all of the board.
+    ``some``: a launch takes what is below these jobs of fewer rows; by default all of the board.
     """
     check_device(system, device)
     levels = fill_levels(given, system)
     levels["depth"] = _depth(levels, system)
-    if jobs is None:
-        jobs = checked_jobs(Configuration.from_levels(levels))
+    n, depth = number(levels, "n"), number(levels, "depth")
+    if levels["lookahead"] == "auto":
+        levels["lookahead"] = auto_lookahead(n, depth)
+    if levels["lookahead"] != NOT_APPLICABLE:
+        _check_lookahead(n, depth, number(levels, "lookahead"))
+    filled = Configuration.from_levels(levels)
+    if some is None:
+        jobs = checked_jobs(filled)
+    else:
+        from nqbench.workloads.counting import border
+
+        row = border.rows_of(n, some)
+        jobs = border.count_below(n, row, some, depth, closed=filled.closed_jobs)
     levels = fill_launch(levels, given, SYSTEMS[system] if system else {}, jobs, device)
     config = Configuration.from_levels(levels)
     check_rows(config)

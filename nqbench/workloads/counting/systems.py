@@ -37,7 +37,7 @@ _COMMON: Final[Mapping[str, dict[str, Level]]] = {
     "feinbube2010": {"block_size": 64, "blocks": "from_jobs_plus_one"},
     "tanaka2011": {"block_size": 160, "blocks": {"per_sm": 1}},
     "zhang2011": {"block_size": 128},
-    "frontier": {"block_size": 128, "symmetry": "full"},
+    "frontier": {"block_size": 128, "symmetry": "full", "jobs_made": "gpu"},
 }
 
 _TABLE: Final = """
@@ -59,6 +59,7 @@ zhang2011.pool_distributed      shared       remaining static  struct interleave
 zhang2011.pool_monolithic       shared       remaining static  struct interleaved irrc        global_pool    masks  prefer_shared
 frontier.predicated             shared       remaining static  vector interleaved predicated  global_pool    masks  prefer_shared
 frontier.lookahead              shared       remaining static  vector interleaved lookahead   global_pool    masks  prefer_shared
+frontier.unrolled               shared       remaining static  vector interleaved unrolled    warp_pool      masks  prefer_shared
 """  # noqa: E501 - a table is read by column
 
 
