@@ -116,6 +116,7 @@ class GpuCounter(KernelCounter):
 
     def count(self, board: Board, first: int, count: int, again: bool) -> Part:
         """Count chunks: jobs are made in the caller's thread, launches wait for each other."""
+        self._choice = choice_for(self._device.facts, board.n)[0]
         depth, most = self._depth(board, count)
         found = Part(first, 0, 0, 0.0, 0 if again else None)
         while found.count < count:
@@ -324,7 +325,7 @@ class ClusterCounter(Counter):
 
 def _seconds(n: int, device: DeviceFacts) -> float:
     """Predicted seconds of a board on a device."""
-    return choice_for(device)[0].seconds(n, device)
+    return choice_for(device, n)[0].seconds(n, device)
 
 
 def _runs(left: Sequence[int]) -> list[tuple[int, int]]:

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from nqbench.point import Level
 
 NAME: Final = "fastest.yaml"
-MAX_JOBS: Final = 1 << 25
-"""Hundreds of jobs for every thread of a large GPU, in 0.4 GB: more only take time to make."""
+MAX_N: Final = 27
+"""The largest board whose count is known."""
+MAX_JOBS: Final = 1 << 28
+"""Of a launch: thousands for every thread of a large GPU, in 3 GB of its memory."""
 
 NODES_PER_SM_S: Final = 5e8
 """Nodes per second and multiprocessor where nothing was measured: a ninth of what a first kernel
@@ -50,6 +52,7 @@ class Choice:
     multiprocessors: int = 0
     date: str = ""
     study: str = ""
+    most_n: int = MAX_N
 
     def depth_at(self, n: int) -> int:
         """Rows of the jobs of a board, of which there are at most ``MAX_JOBS``.
@@ -59,11 +62,25 @@ class Choice:
         """
         from nqbench.workloads.counting.jobs import count_jobs
 
-        near = max((k for k in self.depths if k <= n), default=min(self.depths))
-        depth = max(2, self.depths[near] - max(0, near - n))
-        while depth > 2 and count_jobs(n, depth, "full", limit=MAX_JOBS) > MAX_JOBS:
+        depth = self.wanted_depth(n)
+        while (
+            depth > 2
+            and count_jobs(n, depth, "full", limit=MAX_JOBS, closed=self.closed_jobs) > MAX_JOBS
+        ):
             depth -= 1
         return depth
+
+    def wanted_depth(self, n: int) -> int:
+        """The same however many jobs there are: a launch may take some of them."""
+        near = max((k for k in self.depths if k <= n), default=min(self.depths))
+        return max(2, self.depths[near] - max(0, near - n))
+
+    @property
+    def closed_jobs(self) -> bool:
+        """See ``border``."""
+        from nqbench.workloads.counting.systems import SYSTEMS
+
+        return {**SYSTEMS.get(self.system, {}), **self.levels}.get("loop") == "unrolled"
 
     def seconds(self, n: int, device: DeviceFacts) -> float:
         """Predicted seconds of the kernel on a device, by nodes of the tree; within a factor."""
@@ -93,11 +110,13 @@ class Choice:
         return f"{self.gpu}, {self.date}, study {self.study}"
 
 
-def choice_for(device: DeviceFacts) -> tuple[Choice, str]:
-    """The choice for a device and where it comes from, in words."""
+def choice_for(device: DeviceFacts, n: int = 0) -> tuple[Choice, str]:
+    """The choice for a board (0: of usual size) on a device, and where it comes from, in words."""
     wanted = device.compute_capability
     own = cache_folder() / NAME
-    known = {choice.capability: choice for choice in (*_read(_packaged()), *_read(own))}
+    stored = [*_read(_packaged()), *_read(own)]
+    stored = sorted(stored, key=lambda choice: -choice.most_n)
+    known = {choice.capability: choice for choice in stored if n <= choice.most_n}
 
     def far(capability: str) -> tuple[int, int]:
         major, minor = map(int, capability.split("."))
@@ -161,7 +180,7 @@ def tuned_from(run: Path) -> tuple[Choice, Path]:
     times = [(p.estimate(TIME), p) for p in points if p.n == n]
     seconds, best = min((t.value, number) for number, (t, _) in enumerate(times) if t is not None)
     point, facts = times[best][1], device["facts"]
-    before, _ = choice_for(DeviceFacts.from_dict(facts))
+    before, _ = choice_for(DeviceFacts.from_dict(facts), n)
     found = Choice(
         capability="{}.{}".format(*facts["compute_capability"]),
         system=point.system,
@@ -173,8 +192,17 @@ def tuned_from(run: Path) -> tuple[Choice, Path]:
         multiprocessors=int(facts["multiprocessors"]),
         date=str(data.manifest.get("created", ""))[:10],
         study=str(data.study["name"]),
+        most_n=_most_n(point.system),
     )
     return found, _store(found)
+
+
+def _most_n(system: str) -> int:
+    """The largest board that a system takes."""
+    from nqbench.workloads.counting.factors import UNROLLED_N
+    from nqbench.workloads.counting.systems import SYSTEMS
+
+    return UNROLLED_N if SYSTEMS[system]["loop"] == "unrolled" else MAX_N
 
 
 def _depths(data: Dataset, chosen: PointResult) -> dict[int, int]:
@@ -211,7 +239,8 @@ def _whole(level: int | float | str) -> int | str:
 
 def _store(choice: Choice) -> Path:
     path = cache_folder() / NAME
-    kept = [entry for entry in _read(path) if entry.capability != choice.capability]
+    same = (choice.capability, choice.most_n)
+    kept = [entry for entry in _read(path) if (entry.capability, entry.most_n) != same]
     text = "".join(f"{entry.line}\n" for entry in (*kept, choice))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -248,9 +248,13 @@ class KernelCounter(Counter):
 
         sample = min(size, board.chunks, SAMPLE)
         depth, each = board.depth, 0.0
-        for depth in range(board.depth, max(board.depth, board.n - MIN_ROWS_LEFT) + 1):
+        deepest = max(board.depth, board.n - MIN_ROWS_LEFT)
+        least = max(board.depth, min(self._choice.wanted_depth(board.n), deepest))
+        closed = self._choice.closed_jobs
+        for depth in range(least, deepest + 1):
             some = board.jobs_of(0, sample)
-            each = border.count_below(board.n, board.depth, some, depth) / sample
+            found = border.count_below(board.n, board.depth, some, depth, closed=closed)
+            each = found / sample
             if each * size >= LAUNCH_JOBS:
                 break
         return depth, max(1, int(MAX_JOBS / each))

@@ -88,7 +88,7 @@ def count_solutions(
         return in_chunks(n, CpuCounter(), f"{ON_CPU} on {CPU}", log, progress)
     device = open_device(spec)
     try:
-        choice, why = choice_for(device.facts)
+        choice, why = choice_for(device.facts, n)
         about = f"{why}; {device.remark}" if device.remark else why
         name = f"{choice.system} on {device.spec} ({about})"
         if log is None and choice.seconds(n, device.facts) <= WHOLE_S:

@@ -45,8 +45,8 @@ def make_plan(device: CudaDevice, system: str, n: int, **given: Level) -> Kernel
     return plan
 
 
-def test_there_are_the_papers_sixteen_systems_and_two_of_ours() -> None:
-    assert len(SYSTEMS) == 18
+def test_there_are_the_papers_sixteen_systems_and_three_of_ours() -> None:
+    assert len(SYSTEMS) == 19
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -63,7 +63,7 @@ def test_answers_equal_a000170_for_n_5_to_16(device: CudaDevice, system: str) ->
 
 @pytest.mark.parametrize("symmetry", ["none", "mirror", "full"])
 @pytest.mark.parametrize("storage", ["vector", "struct"])
-@pytest.mark.parametrize("loop", FRONTIER_LOOPS)
+@pytest.mark.parametrize("loop", [loop for loop in FRONTIER_LOOPS if loop != "unrolled"])
 def test_loops_written_for_speed(
     device: CudaDevice, loop: str, storage: str, symmetry: str
 ) -> None:
@@ -80,6 +80,21 @@ def test_loops_written_for_speed(
                 assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n} {assignment}"
 
 
+@pytest.mark.parametrize("jobs_made", ["cpu", "gpu"])
+@pytest.mark.parametrize("lookahead", [1, 2, 3])
+@pytest.mark.parametrize("adders", ["alu", "both"])
+def test_the_unrolled_loop(device: CudaDevice, adders: str, lookahead: int, jobs_made: str) -> None:
+    large = {n: LARGE[n] for n in (17, 18)}
+    for n, expected in (A000170 | large).items():
+        for assignment, steps in (("warp_pool", 15), ("warp_pool", 3), ("global_pool", 14)):
+            given: dict[str, Level] = {"lookahead": lookahead, "adders": adders, "steps": steps}
+            given |= {"assignment": assignment, "jobs_made": jobs_made, "depth": max(2, n - 11)}
+            plan = make_plan(device, "frontier.unrolled", n, **given)
+            with device.prepare(plan) as prepared:
+                prepared.launch(TIMEOUT_S)
+                assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n} {given}"
+
+
 @pytest.mark.parametrize("loop", ["somers", "branchy", "place_first", "irrc"])
 def test_one_eighth_of_the_tree_by_the_papers_loops(device: CudaDevice, loop: str) -> None:
     for n, expected in A000170.items():
@@ -92,7 +107,9 @@ def test_one_eighth_of_the_tree_by_the_papers_loops(device: CudaDevice, loop: st
             assert COUNTING.answer(plan, prepared.fetch()) == expected, f"N={n}"
 
 
-@pytest.mark.parametrize("system", ["frontier.predicated", "frontier.lookahead"])
+@pytest.mark.parametrize(
+    "system", ["frontier.predicated", "frontier.lookahead", "frontier.unrolled"]
+)
 def test_the_fastest_kernels_on_the_largest_boards(device: CudaDevice, system: str) -> None:
     for n, expected in LARGE.items():
         plan = make_plan(device, system, n)

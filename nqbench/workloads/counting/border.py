@@ -154,7 +154,9 @@ def _share(
 ) -> None:
     """``expand`` on as many cores as are worth it: each takes every so many-th job."""
     step = max(1, min(cpu_count(), above.size // (WORDS * _JOBS_PER_CORE)))
-    on_all_cores(lambda k: expand(n, row, depth, closed, above, k, step, limit, at, out), range(step))
+    on_all_cores(
+        lambda k: expand(n, row, depth, closed, above, k, step, limit, at, out), range(step)
+    )
 
 
 @compiled

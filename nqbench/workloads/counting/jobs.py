@@ -131,9 +131,7 @@ def masks_of_jobs(n: int, depth: int, symmetry: Symmetry, odd_rule: OddRule) -> 
     return _words(n, depth, "masks", symmetry, odd_rule)
 
 
-def split(
-    n: int, depth: int, encoding: Encoding, symmetry: Symmetry, closed: bool = False
-) -> Jobs:
+def split(n: int, depth: int, encoding: Encoding, symmetry: Symmetry, closed: bool = False) -> Jobs:
     """Make the jobs (see :func:`make_jobs`) without the cache, on all cores, timed."""
     odd_rule = ODD_RULES[encoding]
     _words(5, 2, encoding, symmetry, odd_rule, closed)  # compiles before the clock starts

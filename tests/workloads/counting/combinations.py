@@ -47,12 +47,21 @@ def feasible_places(n: int, device: DeviceFacts) -> tuple[Levels, ...]:
 
 def kernels_at(place: Mapping[str, Level], n: int) -> list[Levels]:
     """Every combination of the other factors that select an instance of the kernel."""
-    others = [name for name in CUDA_NAMES if name not in _PLACE]
+    others = [name for name in CUDA_NAMES if name not in (*_PLACE, "adders")]
     choices = [WORKLOAD.factors[name].levels for name in others]
     kernels: list[Levels] = [
         {**place, **dict(zip(others, levels, strict=True)), "n": n} for levels in product(*choices)
     ]
-    return [k for k in kernels if k["symmetry"] != "full" or k["encoding"] == "masks"]
+    return [kernel for kernel in kernels if _feasible(kernel)]
+
+
+def _feasible(kernel: Mapping[str, Level]) -> bool:
+    if kernel["loop"] == "unrolled":
+        pool = kernel["assignment"] in ("warp_pool", "global_pool")
+        return pool and kernel["symmetry"] == "full" and kernel["encoding"] == "masks"
+    if kernel["assignment"] == "warp_pool":
+        return False
+    return kernel["symmetry"] != "full" or kernel["encoding"] == "masks"
 
 
 @cache
@@ -60,7 +69,7 @@ def pairwise_cover(n: int, device: DeviceFacts, seed: int = 1) -> tuple[Levels, 
     """Kernels, greedily chosen, in which every feasible pair of levels of two factors occurs."""
     draw = random.Random(seed)
     candidates = [
-        kernel | {name: draw.choice(SHAPES[name]) for name in SHAPES}
+        kernel | {name: draw.choice(_shapes(kernel, name)) for name in SHAPES}
         for place in feasible_places(n, device)
         for kernel in kernels_at(place, n)
     ]
@@ -72,6 +81,11 @@ def pairwise_cover(n: int, device: DeviceFacts, seed: int = 1) -> tuple[Levels, 
         covered[pairs[best]] = True
         chosen.append(candidates[best])
     return tuple(chosen)
+
+
+def _shapes(kernel: Mapping[str, Level], name: str) -> tuple[Level, ...]:
+    whole_warps = name == "block_size" and kernel["loop"] == "unrolled"
+    return (32, 64) if whole_warps else SHAPES[name]
 
 
 def _pair_numbers(candidates: list[Levels]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

@@ -23,8 +23,8 @@ def changed(before: str, after: str) -> dict[str, tuple[Level, Level]]:
     return {factor: (old[factor], new[factor]) for factor in old if old[factor] != new[factor]}
 
 
-def test_sixteen_systems_two_of_ours_and_four_host_programs() -> None:
-    assert len(KERNEL_SYSTEMS) == 18
+def test_sixteen_systems_three_of_ours_and_four_host_programs() -> None:
+    assert len(KERNEL_SYSTEMS) == 19
     assert [s for s in SYSTEMS if is_cpu(s)] == [
         "cpu.somers",
         "cpu.multicore",
@@ -60,6 +60,11 @@ def test_sixteen_systems_two_of_ours_and_four_host_programs() -> None:
         ("zhang2011.shared_no_conflict", "zhang2011.low_divergence", {"loop"}),
         ("zhang2011.low_divergence", "zhang2011.pool_distributed", {"assignment", "pool_size"}),
         ("frontier.predicated", "frontier.lookahead", {"loop"}),
+        (
+            "frontier.lookahead",
+            "frontier.unrolled",
+            {"loop", "assignment", "adders", "steps", "lookahead", "depth", "blocks"},
+        ),
         (
             "zhang2011.pool_distributed",
             "zhang2011.pool_monolithic",
