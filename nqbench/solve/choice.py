@@ -114,8 +114,11 @@ def choice_for(device: DeviceFacts, n: int = 0) -> tuple[Choice, str]:
     """The choice for a board (0: of usual size) on a device, and where it comes from, in words."""
     wanted = device.compute_capability
     own = cache_folder() / NAME
-    stored = [*_read(_packaged()), *_read(own)]
-    stored = sorted(stored, key=lambda choice: -choice.most_n)
+    stored = [
+        choice
+        for source in (_packaged(), own)
+        for choice in sorted(_read(source), key=lambda choice: -choice.most_n)
+    ]
     known = {choice.capability: choice for choice in stored if n <= choice.most_n}
 
     def far(capability: str) -> tuple[int, int]:

@@ -52,7 +52,7 @@ def test_the_nearest_capability_is_taken_and_named(own: Path) -> None:
 def test_choices_fit_every_board_and_predict_its_time(own: Path) -> None:
     own.write_text(ENTRY.format("9.0", "frontier.predicated", 0.02))
     found, _ = choice.choice_for(facts_of((9, 0)))
-    assert [found.depth_at(n) for n in (5, 12, 16, 18, 19, 22)] == [2, 2, 5, 7, 7, 6]
+    assert [found.depth_at(n) for n in (5, 12, 16, 18, 19, 22)] == [2, 2, 5, 7, 7, 7]
     assert found.seconds(18, facts_of((9, 0))) == pytest.approx(0.02)
     assert found.seconds(18, replace(facts_of((9, 0)), multiprocessors=66)) == pytest.approx(0.04)
     assert 6 < found.seconds(21, facts_of((9, 0))) < 14  # 472 times as many solutions
@@ -73,9 +73,9 @@ def test_a_tuned_choice_is_stored_and_used(own: Path, tmp_path: Path) -> None:
     builder.time("papers", {"n": 18, "symmetry": "mirror"}, 0.001, "tanaka2011.both")
     found, path = choice.tuned_from(builder.write(tmp_path / "run"))
     assert (path, found.capability, found.kernel_s) == (own, "9.0", 0.02)
-    assert found.levels == {"block_size": 96, "blocks": {"per_sm": 4}, "jobs_made": "cpu"}
+    assert found.levels == {"block_size": 96, "blocks": {"per_sm": 4}, "jobs_made": "gpu"}
     assert (found.system, found.n, found.depths) == ("frontier.lookahead", 18, {16: 6, 18: 7})
-    assert [found.depth_at(n) for n in (14, 16, 17, 18, 20, 22)] == [4, 6, 6, 7, 7, 6]
+    assert [found.depth_at(n) for n in (14, 16, 17, 18, 20, 22)] == [4, 6, 6, 7, 7, 7]
     read, why = choice.choice_for(facts_of((9, 0)))
     assert read == found
     assert "NVIDIA H200" in why
