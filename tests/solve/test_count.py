@@ -73,7 +73,7 @@ def test_a_tuned_choice_is_stored_and_used(own: Path, tmp_path: Path) -> None:
     builder.time("papers", {"n": 18, "symmetry": "mirror"}, 0.001, "tanaka2011.both")
     found, path = choice.tuned_from(builder.write(tmp_path / "run"))
     assert (path, found.capability, found.kernel_s) == (own, "9.0", 0.02)
-    assert found.levels == {"block_size": 96, "blocks": {"per_sm": 4}, "jobs_made": "gpu"}
+    assert found.levels == {"block_size": 96, "blocks": {"per_sm": 4}, "jobs_made": "cpu"}
     assert (found.system, found.n, found.depths) == ("frontier.lookahead", 18, {16: 6, 18: 7})
     assert [found.depth_at(n) for n in (14, 16, 17, 18, 20, 22)] == [4, 6, 6, 7, 7, 7]
     read, why = choice.choice_for(facts_of((9, 0)))

@@ -116,12 +116,12 @@ def test_words_cannot_be_changed() -> None:
 
 def test_recent_jobs_are_shared_and_the_memory_is_bounded() -> None:
     recent = jobs_module._Recent(limit=40_000)
-    first = recent.get((10, 4, "masks", "mirror"))
-    assert recent.get((10, 4, "masks", "mirror")) is first
+    first = recent.get((10, 4, "masks", "mirror", False))
+    assert recent.get((10, 4, "masks", "mirror", False)) is first
     for depth in (3, 4, 5):
-        recent.get((11, depth, "masks", "mirror"))
+        recent.get((11, depth, "masks", "mirror", False))
         assert recent.nbytes <= 40_000
-    assert recent.get((10, 4, "masks", "mirror")) is not first
+    assert recent.get((10, 4, "masks", "mirror", False)) is not first
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
