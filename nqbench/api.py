@@ -155,7 +155,7 @@ def run(
     from nqbench.study import expand as expand_study
 
     loaded = _study(study)
-    spec = choose_device(device).spec
+    spec = choose_device(device, loaded.needs).spec
     outcome = run_study(
         loaded,
         spec,

@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from nqbench.study import Study
 
 
-def choose(device: str) -> str:
-    """The full name of a device. A note says which one ``auto`` chose and why, and what counters of
-    a model are of, whose architecture no longer compiles."""
+def choose(device: str, name: str = "") -> str:
+    """The full name of a device; ``auto`` is a GPU whose name contains ``name``.
+
+    A note says which one ``auto`` chose and why, and what counters of a model are of, whose
+    architecture no longer compiles.
+    """
     from nqbench.cli.show.console import note
     from nqbench.devices.registry import choose_device
 
-    choice = choose_device(device)
+    choice = choose_device(device, name)
     if device == "auto":
         note(choice.why)
     if choice.remark:
@@ -81,8 +84,8 @@ def measure_on(
     from nqbench.study import expand
 
     with progress() as listener, connected(Way(*way), listener.message) as cluster:
-        site = ClusterSite(cluster, wanted(cluster, device))
-        several = len({place.model for place in site.places()}) > 1
+        site = ClusterSite(cluster, wanted(cluster, device), study.needs)
+        several = len({place.model for place in site.first_places()}) > 1
 
         def folder(model: str) -> Path:
             if out is None:

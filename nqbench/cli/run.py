@@ -52,13 +52,15 @@ def run(
     if dry_run:
         if many:
             raise StudyError("--dry-run plans for one device of this computer; name no cluster")
-        _dry_run(study, choose(device))
+        _dry_run(study, choose(device, study.needs))
         return
     if many:
         way = (gpus, scheduler, cluster, insecure)
         outcomes = measure_on(way, study, device, out=out, fresh=fresh, budget_s=budget_s)
     else:
-        outcomes = [measure(study, choose(device), out=out, fresh=fresh, budget_s=budget_s)]
+        outcomes = [
+            measure(study, choose(device, study.needs), out=out, fresh=fresh, budget_s=budget_s)
+        ]
     if any(outcome.interrupted for outcome in outcomes):
         raise typer.Exit(EXIT_INTERRUPTED)  # who stops a run does not want to wait for figures
     for outcome in outcomes:

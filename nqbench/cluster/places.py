@@ -495,6 +495,18 @@ class ClusterSite:
         self._open({r: found for r, found in offered.items() if r not in self._broken})
         return [place for resource, place in self._places.items() if resource in offered]
 
+    def first_places(self) -> Sequence[RemotePlace]:
+        """The devices at the start. Raises ``DeviceUnavailable`` if there are none."""
+        found = self.places()
+        if not found:
+            members = self._cluster.look().values()
+            there = {device["name"] for m in members for device in m.described["devices"]}
+            raise DeviceUnavailable(
+                f"no worker has a device {self._wanted} called {self._model or 'anything'} that"
+                f" works; they have: {', '.join(sorted(there)) or 'none'}"
+            )
+        return found
+
     def stop(self) -> None:
         """End what is under way."""
         self._cluster.stop()

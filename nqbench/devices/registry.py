@@ -64,8 +64,10 @@ class FactRow:
     source: str
 
 
-def choose_device(spec: str = "auto") -> Choice:
+def choose_device(spec: str = "auto", name: str = "") -> Choice:
     """Resolve ``auto``: the first CUDA GPU that works, otherwise the simulator's default model.
+
+    ``name``: ``auto`` is the first GPU whose name contains it, whatever the case.
 
     Any other spec is returned in its full form (``cuda`` becomes ``cuda:0``). Raises
     ``DeviceUnavailable`` for a spec that names no kind of device.
@@ -77,8 +79,14 @@ def choose_device(spec: str = "auto") -> Choice:
     from nqbench.devices.cuda.query import find_gpus
 
     try:
-        first = find_gpus()[0]
+        found = find_gpus()
+        first = next((gpu for gpu in found if name.lower() in gpu.name.lower()), None)
+        if first is None:
+            here = ", ".join(gpu.name for gpu in found)
+            raise DeviceUnavailable(f"no GPU here is called {name}; here are: {here}")
     except DeviceUnavailable as absence:
+        if name:
+            raise
         return Choice(f"sim:{DEFAULT_MODEL}", f"no CUDA GPU can be used: {absence}")
     return Choice(first.spec, f"the first CUDA GPU: {first.name}")
 

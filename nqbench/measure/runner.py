@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import Budget
 from nqbench.measure.dispatch import Dispatch, WorkerFactory
@@ -109,6 +110,12 @@ class Recording:
         started: float,
     ) -> None:
         self.study, self.hello = study, hello
+        needs, name = getattr(study, "needs", ""), hello.facts.name
+        if needs.lower() not in name.lower():
+            raise DeviceUnavailable(
+                f"study {study.name} needs a device called {needs}, and {hello.spec} is {name};"
+                " give another --device, or change `needs`"
+            )
         self._writer, self._listener, self._started = writer, listener, started
         self.points = expand(study, hello.facts)
         self._devices = {_name_of(hello): (hello, Keys(hello, protocol_of(study)))}

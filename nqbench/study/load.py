@@ -59,6 +59,7 @@ def load_study(given: Path | str | Mapping[str, Any]) -> Study:
         ),
         source=source,
         kernel=source.data.get(KERNEL),
+        needs=file.needs.device if file.needs else "",
     )
 
 

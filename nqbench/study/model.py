@@ -165,7 +165,10 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One study file, read and checked against the grammar (not yet against a workload)."""
+    """One study file, read and checked against the grammar (not yet against a workload).
+
+    ``needs``: part of the names of the devices that may measure it.
+    """
 
     name: str
     about: str
@@ -176,6 +179,7 @@ class Study:
     report: tuple[ReportItem, ...]
     source: Source = field(repr=False, compare=False)
     kernel: Mapping[str, Any] | None = None
+    needs: str = ""
 
     @property
     def path(self) -> Path:
@@ -207,6 +211,7 @@ class Study:
             "about": self.about,
             "workload": self.workload,
             **({} if self.kernel is None else {"kernel": self.kernel}),
+            **({"needs": {"device": self.needs}} if self.needs else {}),
             "n": written.get("n"),
             "sweeps": sweeps,
             "measure": self.measure.as_json(),

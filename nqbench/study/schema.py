@@ -279,6 +279,16 @@ class MeasureFile(_Strict):
     )
 
 
+class NeedsFile(_Strict):
+    """What a study can run on."""
+
+    device: str = Field(
+        min_length=1,
+        description="Part of the name of the GPUs that measure it, such as H100; upper and lower"
+        " case are alike.",
+    )
+
+
 class ReportFile(_Strict):
     """A table or a figure."""
 
@@ -318,6 +328,9 @@ class StudyFile(SweepKeys):
     )
     kernel: KernelFile | None = Field(
         None, description="In place of `workload`: a kernel of your own, a .cu file."
+    )
+    needs: NeedsFile | None = Field(
+        None, description="Which devices measure the study; left out: those that the command names."
     )
     sweeps: list[SweepFile] | None = Field(None, min_length=1, description="The sweeps, in order.")
     measure: MeasureFile = Field(

@@ -224,12 +224,15 @@ def test_a_lost_scheduler_keeps_what_was_finished_and_the_run_resumes(
         (("--device", "cuda:1"), "say cuda for all, and --gpus 0,1"),
         (("--gpus", "all"), "--gpus and --scheduler name two clusters"),
         (("--dry-run",), "name no cluster"),
+        (("--device", "fake"), "no worker has a device fake called h100 that works"),
     ],
 )
 def test_requests_that_cannot_be_met(
     address: str, extra: Sequence[str], said: str, tmp_path: Path
 ) -> None:
-    refused = call("run", QUICK, "--scheduler", address, *extra, cwd=tmp_path)
+    study = tmp_path / "study.yaml"
+    study.write_text(QUICK.read_text() + "needs: {device: H100}\n")
+    refused = call("run", study, "--scheduler", address, *extra, cwd=tmp_path)
     assert (refused.code, said in refused.err) == (2, True), refused.said
 
 

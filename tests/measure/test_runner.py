@@ -17,7 +17,7 @@ from nqbench.measure.runner import run_study
 from nqbench.point import Point
 from nqbench.runs.frame import load
 from nqbench.runs.reading import RECORDS, read_manifest, read_records
-from nqbench.study import Measure
+from nqbench.study import Measure, expand, load_study
 from tests.measure.toy import Recorder, ToyStudy, point
 
 NOISY = "fake:noise=0.003,round=0.004,seed=5"
@@ -315,3 +315,14 @@ def test_a_folder_holds_one_study_on_one_device(tmp_path: Path) -> None:
         run_study(other, NOISY, tmp_path / "r", isolate=False, expand=other.expand)
     with pytest.raises(StoreError, match="holds a run of device 'fake"):
         measure(tmp_path / "r", [point(5, system="cpu.power")], "cpu")
+
+
+def test_a_study_that_needs_another_device_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    data = {"name": "s", "n": 8, "system": "zhang2011.low_divergence", "needs": {"device": "H100"}}
+    study = load_study(data)
+    with pytest.raises(DeviceUnavailable, match="s needs a device called H100, and fake is fake d"):
+        run_study(study, "fake", tmp_path / "r", isolate=False, expand=expand)
+    assert study.as_json()["needs"] == {"device": "H100"}
+    fitting = load_study({**data, "needs": {"device": "FAKE device"}})
+    outcome = run_study(fitting, "fake", tmp_path / "r", isolate=False, expand=expand)
+    assert outcome.counts == {"ok": 1}
