@@ -144,6 +144,11 @@ def end_run(run: str) -> None:
     here().end(run)
 
 
+def end_compilers(run: str) -> None:
+    """End the processes with which a run has compiled on this worker."""
+    here().end_idle(run, None)
+
+
 async def announce(dask_worker: Worker) -> dict[str, Any]:
     """:func:`describe`, after telling the scheduler the resources of this worker.
 
@@ -213,6 +218,14 @@ class Host:
                     os.kill(pid, signal.SIGKILL)
         for closable in (*idle, *made):
             closable.close()
+
+    def end_idle(self, run: str, spec: str | None) -> None:
+        """End a run's idle processes of one device; ``None``: those that compile."""
+        with self._lock:
+            own = [key for key in self._idle if key[:2] == (run, spec)]
+            pools = [pool for key in own for pool in self._idle.pop(key)]
+        for pool in pools:
+            pool.close()
 
     @contextmanager
     def _process(self, order: Order, spec: str | None) -> Iterator[WorkerPool]:

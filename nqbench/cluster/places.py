@@ -192,6 +192,11 @@ class Cluster:
         assert isinstance(message, Refused)
         raise as_error(message)
 
+    def end_compilers(self, addresses: Sequence[str]) -> None:
+        """End the processes that compile on some workers: they take much memory."""
+        with suppress(OSError):
+            self.client.run(host.end_compilers, self.run, workers=list(addresses))
+
     def stop(self) -> None:
         """End what this run does on the workers."""
         self.stopped = True
@@ -337,7 +342,7 @@ class RemoteWorkers:
         self._place, self._cluster, self._size = place, place.cluster, size
         self._open = encode(Open(spec, brought()))
         self._compiles = spec is None
-        self._epoch = place.epoch()
+        self._epoch = 0 if self._compiles else place.epoch()
         self._flying: dict[str, Flight] = {}
         self._done: queue.SimpleQueue[Fetched] = queue.SimpleQueue()
 
@@ -368,11 +373,13 @@ class RemoteWorkers:
                     yield job, self._reply(job, answer)
 
     def close(self) -> None:
-        """Give up what is under way. The processes end when the next ones are needed."""
+        """Give up what is under way. A device's process ends when the next one is needed."""
         for flight in self._flying.values():
             with suppress(Exception):
                 flight.future.cancel()
         self._flying.clear()
+        if self._compiles and not self._cluster.stopped:
+            self._cluster.end_compilers(self._place.there())
 
     def _room(self) -> int:
         """How many jobs may be under way: more with every worker that joins."""
