@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from nqbench.devices.sim.rules import memory_rules
 from nqbench.errors import DeviceError
-from tests.devices.sim.harness import Rules
+from tests.devices.sim.harness import Rules, ptx, run
 from tests.devices.sim.test_memory import global_load, load_line, shared_load
 
 
@@ -71,6 +72,35 @@ def test_past_the_l1_cache_go_segments(access: str) -> None:
         result = global_load([of * lane for lane in range(32)], 4, LINES, access)
         line = [entry for entry in result.lines if entry["space"] == "global"][-1]
         assert (line["passes"], line["sectors"]) == (sectors, sectors)
+
+
+LOCAL: list[tuple[str, Pattern, list[Counts]]] = [
+    # which word each lane loads; transactions and bytes in the order of GLOBAL. Word w of lane l
+    # lies at byte 128 w + 4 l.
+    ("the same word", lambda t: 5, [(2, 128), (2, 128), (1, 128), (1, 128), (4, 128)]),
+    ("a word each", lambda t: t, [(32, 1024), (32, 1024), (32, 4096), (32, 4096), (32, 1024)]),
+    # 1.2: of each line a half-warp wants every second word of 64 bytes.
+    ("two words", lambda t: t % 2, [(32, 1024), (4, 256), (2, 256), (2, 256), (8, 256)]),
+    # The half-warps want lines of their own: sequences for 1.0, half lines for 1.2.
+    ("a word per half", lambda t: t // 16, [(2, 128), (2, 128), (2, 256), (2, 256), (4, 128)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"), [case[1:] for case in LOCAL], ids=[case[0] for case in LOCAL]
+)
+def test_local_memory(of: Pattern, expected: list[Counts]) -> None:
+    body = """
+    mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd1, %rd1, %rd2; ld.global.u32 %r2, [%rd1]; mul.wide.u32 %rd3, %r2, 4;
+    mov.u64 %rd4, own; add.s64 %rd4, %rd4, %rd3; ld.local.u32 %r3, [%rd4];"""
+    text = ptx(body, 1, variables=".local .align 4 .b8 own[128];")
+    words = np.array([of(lane) for lane in range(32)], np.uint32)
+    found = []
+    for rules in (STRICT, SEGMENTS, LINES, KEPLER, SECTORS):
+        counters = run(text, [words], rules=rules).counters
+        found.append((counters["local_transactions"], counters["local_bytes"]))
+    assert found == expected
 
 
 SHARED: list[tuple[str, Pattern, int, list[Counts]]] = [
