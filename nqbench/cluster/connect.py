@@ -188,7 +188,8 @@ def is_loopback(host: str) -> bool:
 
 @contextmanager
 def quiet_dask() -> Iterator[None]:
-    """Dask's settings while nqbench uses it: no log lines, no long wait for a scheduler."""
+    """Dask's settings while nqbench uses it: no log lines, no long wait for a scheduler, workers
+    with the environment of this process."""
     from dask import config
 
     loggers = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
@@ -196,8 +197,13 @@ def quiet_dask() -> Iterator[None]:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     # Left behind by connections that close; shown when the process ends.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-    quiet = {"logging": dict.fromkeys(loggers, "critical")}
-    with config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S:g}s", **quiet}):
+    settings = {
+        "distributed.comm.timeouts.connect": f"{CONNECT_S:g}s",
+        "logging": dict.fromkeys(loggers, "critical"),
+        # In place of OMP_NUM_THREADS=1 and the like, which CPU systems and programs would inherit.
+        "distributed.nanny.pre-spawn-environ": {"DASK_LOGGING__DISTRIBUTED": "critical"},
+    }
+    with config.set(settings):
         yield
 
 

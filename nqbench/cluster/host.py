@@ -154,6 +154,7 @@ async def announce(dask_worker: Worker) -> dict[str, Any]:
 
     One that ``nqbench worker`` started has told them.
     """
+    here()
     described = await asyncio.to_thread(describe)
     wanted = await asyncio.to_thread(resources)
     if not wanted.items() <= dask_worker.state.total_resources.items():
@@ -165,6 +166,7 @@ class Host:
     """The measuring processes of one worker."""
 
     def __init__(self) -> None:
+        _drop_dask_variables()
         self._lock = threading.Lock()
         self._idle: dict[tuple[str, str | None, int], list[WorkerPool]] = {}
         self._busy: dict[int, tuple[str, WorkerPool]] = {}
@@ -287,6 +289,19 @@ class Host:
 def here() -> Host:
     """The host of this worker."""
     return Host()
+
+
+def _drop_dask_variables() -> None:
+    """Undo what a plain Dask worker's nanny sets for its process (``OMP_NUM_THREADS=1``, ...).
+
+    A CPU system or a program would otherwise be measured on one core.
+    """
+    from dask import config
+
+    for kind in ("pre-spawn-environ", "environ"):
+        for name, value in (config.get(f"distributed.nanny.{kind}", None) or {}).items():
+            if os.environ.get(name) == str(value):
+                del os.environ[name]
 
 
 def _job(order: Order) -> Job:

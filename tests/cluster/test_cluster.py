@@ -251,6 +251,8 @@ def test_each_gpu_measures_its_points_in_all_rounds_and_a_lost_ones_go_to_others
         pids.extend(cluster.client.run(os.getpid, workers=[address]).values())
         os.kill(pids[0], signal.SIGKILL)
 
+    threads = cluster.client.run(os.environ.get, "OMP_NUM_THREADS")
+    assert {*threads.values()} == {os.environ.get("OMP_NUM_THREADS")}, "as without a cluster"
     outcome = on(cluster, "fake", tmp_path / "r", points, listener=Meddler(10, lose_one))
     assert outcome.counts == {"ok": 12}
     manifest = read_manifest(tmp_path / "r")

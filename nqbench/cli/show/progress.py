@@ -95,6 +95,7 @@ class RichListener(PlainListener):
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             console=out,
         )
@@ -107,7 +108,7 @@ class RichListener(PlainListener):
     def add(self, name: str, total: int | None = None) -> TaskID:
         """A further bar."""
         self.progress.start()
-        return self.progress.add_task(name, total=total)
+        return self.progress.add_task(name, total=total, rate="")
 
     def advanced(self, record: Any = None) -> None:
         """Move the bar; a failed record is named at once."""
@@ -166,10 +167,13 @@ class RichLane(PlainLane):
 
     def stage(self, name: str, total: int) -> None:
         """The bar starts again."""
-        self.progress.reset(self.task, total=total, description=f"{self.name}: {name}")
+        self.began, self.done = time.monotonic(), 0
+        self.progress.reset(self.task, total=total, description=f"{self.name}: {name}", rate="")
 
     def advanced(self, record: Any = None) -> None:
         """Move the bar; a failed record is named at once."""
-        self.progress.advance(self.task)
+        self.done += 1
+        rate = self.done / max(time.monotonic() - self.began, 1e-3)
+        self.progress.update(self.task, advance=1, rate=f"{rate:.3g}/s")
         if record is not None and record.status not in ("ok", "skipped"):
             self.message(failure_text(record))
