@@ -345,6 +345,7 @@ class RemoteWorkers:
         self._epoch = 0 if self._compiles else place.epoch()
         self._flying: dict[str, Flight] = {}
         self._done: queue.SimpleQueue[Fetched] = queue.SimpleQueue()
+        self._ready: dict[str, Any] = {}
 
     @property
     def hello(self) -> Hello:
@@ -410,12 +411,16 @@ class RemoteWorkers:
     def _next(self) -> Fetched | None:
         """The next finished task, or ``None`` after a while. Raises ``DeviceLost``."""
         gone_since: float | None = None
+        if (ready := self._first_ready()) is not None:
+            return ready
         while True:
             with suppress(queue.Empty):
                 key, answer = self._done.get(timeout=LOOK_S / 4)
                 if isinstance(answer, NqbenchError):
                     raise answer
-                return (key, answer) if key in self._flying else None
+                if key in self._flying:
+                    self._ready[key] = answer
+                return self._first_ready()
             if there := frozenset(self._place.there()):
                 self._submit_again(there)
                 return None
@@ -423,9 +428,23 @@ class RemoteWorkers:
             if time.monotonic() - gone_since > self._cluster.lost_s:
                 raise self._place.lost()
 
+    def _first_ready(self) -> Fetched | None:
+        """A result; of one device in the order in which it measured, whichever came first."""
+        in_turn = not (self._place.pooled or self._compiles)
+        for key in self._flying:
+            if key in self._ready:
+                return key, self._ready.pop(key)
+            if in_turn:
+                break
+        return None
+
     def _submit_again(self, there: frozenset[str]) -> None:
         """Dask gives a task whose workers all left to no worker that announces itself later."""
-        stranded = [key for key, flight in self._flying.items() if not flight.workers & there]
+        stranded = [
+            key
+            for key, flight in self._flying.items()
+            if key not in self._ready and not flight.workers & there
+        ]
         for flight in [self._flying.pop(key) for key in stranded]:
             with suppress(Exception):
                 flight.future.cancel()

@@ -125,6 +125,7 @@ class Recording:
         self._manifest = make_manifest(study, hello, keyed, command, self._old)
         writer.write_manifest(self._manifest)
         self.tasks = [Task.of(point, key, hello) for point, key in keyed]
+        self._owners = [_name_of(hello)] * len(keyed)
         self.state = RunState(writer, records, self.tasks, listener, self._check)
         _report_resume(records, self.tasks, listener)
 
@@ -153,8 +154,12 @@ class Recording:
             changed |= self.tasks[index].key != key
             self.tasks[index] = Task.of(self.points[index], key, hello)
             self._manifest["points"][index]["key"] = key
+            self._owners[index] = _name_of(hello)
         if changed:
-            self._manifest["devices"] = [device_json(known) for known, _ in self._devices.values()]
+            used = dict.fromkeys(self._owners)
+            self._manifest["devices"] = [device_json(self._devices[name][0]) for name in used]
+            for point, owner in zip(self._manifest["points"], self._owners, strict=True):
+                point["on"] = [*used].index(owner)
             self._writer.write_manifest(self._manifest)
         return [self.tasks[index] for index in keys]
 

@@ -18,11 +18,22 @@ from typing import Any
 import pytest
 from distributed import Status
 
-from nqbench.cluster import host, places
-from nqbench.cluster.connect import ClusterFile, Way, WorkerPart, check_address, connected, local
+from nqbench.analysis.data.collect import load_dataset
+from nqbench.cluster import connect, host, places
+from nqbench.cluster.connect import (
+    ClusterFile,
+    Way,
+    WorkerPart,
+    check_address,
+    connected,
+    gpu_workers,
+    local,
+)
 from nqbench.cluster.host import Offer
 from nqbench.cluster.places import Cluster, ClusterSite, unfit
-from nqbench.errors import DeviceLost, StudyError
+from nqbench.devices.cuda import query
+from nqbench.devices.cuda.query import Gpu
+from nqbench.errors import DeviceLost, DeviceUnavailable, StudyError
 from nqbench.measure.events import RunOutcome
 from nqbench.measure.lanes import Request, run_on_site
 from nqbench.measure.runner import run_study
@@ -268,13 +279,50 @@ def test_each_gpu_measures_its_points_in_all_rounds_and_a_lost_ones_go_to_others
     assert all([r.order for r in one] == [*range(6)] for one in rounds.values())
     first, second = ([r.point["factors"]["flavour"] for r in rounds[8, k]] for k in (1, 2))
     assert first != second, "in a random order of its own"
-    assert len(manifest["devices"]) >= 2
+    for point in manifest["points"]:
+        (device,) = {r.device for r in final if r.key == point["key"]}
+        assert manifest["devices"][point["on"]]["spec"] == device
+    many = len(manifest["devices"])
+    assert load_dataset(tmp_path / "r").device.endswith(f"({many} of them)" if many > 1 else ")")
     assert len(read_records(tmp_path / "r").records) > len(final), "what the lost one did is kept"
 
 
 def stay_dead(dask_worker: Any) -> None:
     """Tell a nanny not to replace its worker."""
     dask_worker.status = Status.closing_gracefully
+
+
+@pytest.mark.parametrize(
+    ("gpus", "found"),
+    [
+        ("all", [("cuda:0", "cpu"), ("cuda:1",), ("cuda:2",)]),
+        ("1", [("cuda:1", "cpu")]),
+        ("2,0", [("cuda:2", "cpu"), ("cuda:0",)]),
+        ("3", "there is no cuda:3; here are cuda:0, cuda:1, cuda:2"),
+        ("0,0", "names a GPU twice"),
+        ("first", "takes `all` or numbers"),
+    ],
+)
+def test_each_gpu_of_this_computer_gets_a_worker(
+    gpus: str, found: str | list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    specs = ("cuda:0", "cuda:1", "cuda:2")
+    here = [Offer(s, s.partition(":")[0], s, "", f"nqbench-{s}") for s in (*specs, "cpu")]
+    monkeypatch.setattr(query, "find_gpus", lambda: [Gpu(spec, spec, "") for spec in specs])
+    monkeypatch.setattr(connect, "offers", lambda: here)
+    monkeypatch.setattr(connect, "cpu_count", lambda: 12)
+    if isinstance(found, str):
+        with pytest.raises((StudyError, DeviceUnavailable), match=found):
+            gpu_workers(gpus)
+        return
+    parts = gpu_workers(gpus)
+    assert [tuple(offer.spec for offer in part.offers) for part in parts] == found
+    assert {part.cores for part in parts} == {12 // len(found)}
+    options = parts[0].options()
+    assert options["env"][host.DEVICES] == ";".join(found[0])
+    assert options["resources"] == {"cores": 12 // len(found), f"nqbench-{found[0][0]}": 1} | {
+        "nqbench-cpu": 1
+    }
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,8 @@ class Dataset:
         facts = self._device.get("facts") or {}
         identity = self._device.get("identity") or {}
         name = identity.get("name") or facts.get("name") or identity.get("cpu") or ""
+        if several := len(self.manifest.get("devices", ())[1:]):
+            return f"{name} ({several + 1} of them)"
         return f"{name} ({spec})" if name and name != spec else spec
 
     @property
