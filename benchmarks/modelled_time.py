@@ -78,6 +78,17 @@ PRINTED: Final = (
             strict=True,
         )
     ),
+    *(
+        (name, f"tanaka2011.{system}", 15, seconds, {"depth": 5, "blocks": blocks} | threads, 1)
+        for name, system, seconds, blocks, threads in (
+            ("gtx560ti", "none", 0.180, 8, {"block_size": 160}),
+            ("gtx560ti", "conflict_free", 0.175, 8, {"block_size": 160}),
+            ("gtx560ti", "dynamic", 0.137, 8, {"block_size": 160}),
+            ("gtx560ti", "both", 0.131, 8, {"block_size": 160}),
+            ("gtx480", "both", 0.116, 15, {"block_size": 160}),
+            ("gtx280", "both", 0.171, 30, {"block_size": 48}),
+        )
+    ),
     ("gtx275", "feinbube2010.base", 16, 2.9, FEINBUBE, 15),
     ("gtx275", "feinbube2010.opt4_compact", 16, 1.1, FEINBUBE, 15),
     ("gtx295", "feinbube2010.base", 16, 3.3, FEINBUBE, 15),
@@ -86,8 +97,8 @@ PRINTED: Final = (
     ("gf8600m_gs", "feinbube2010.opt3_shared_extern", 16, 25.2, FEINBUBE | {"block_size": 16}, 2),
     ("gf8600m_gs", "feinbube2010.opt4_compact", 16, 12.0, FEINBUBE, 2),
 )
-"""Model, system, N, seconds that the paper prints (tables 1 to 5, 7, 8; figures 4, 5), levels, and
-one of how many multiprocessors is simulated."""
+"""Model, system, N, seconds that the paper prints (Zhang's tables 1 to 5, 7, 8; Tanaka's tables 5,
+9; Feinbube's figures 4, 5), levels, and one of how many multiprocessors is simulated."""
 
 
 def part_of(model: Model, slice_: int) -> Model:
