@@ -12,6 +12,7 @@ from nqbench.devices.models import (
     DEFAULT_MODEL,
     REPRESENTATIVES,
     capability_facts,
+    chips,
     load_model,
     model_names,
 )
@@ -140,6 +141,7 @@ def test_an_own_file_is_a_model(tmp_path: Path) -> None:
     model = load_model(str(path))
     assert (model.name, model.facts.multiprocessors, model.facts.arch) == ("tiny", 2, "sm_90")
     assert model.stated["multiprocessors"].source == "its data sheet"
+    assert [facts.multiprocessors for facts in chips([str(path), "k80"])] == [2, 13]
     path.write_text("name: small H100\nlike: h100\nfacts: {assumed: a sketch, l2_bytes: 1024}\n")
     load_model.cache_clear()
     small = load_model(str(path))

@@ -50,6 +50,7 @@ REPRESENTATIVES: Final[Mapping[str, str]] = {
 
 _FOLDER: Final = Path(__file__).parent
 _CAPABILITY: Final = "cc_"  # files of compute capabilities start so; they are no devices
+_SUFFIXES: Final = (".yaml", ".yml")
 _KEYS: Final = ("name", "about", "like", "facts", "memory")
 _MEMORY_KEYS: Final = ("rules", "shared_banks", "bank_bytes", "sector_bytes")
 _ORIGINS: Final = ("source", "assumed")
@@ -173,7 +174,7 @@ def load_model(name: str = DEFAULT_MODEL) -> Model:
 
     Raises ``DeviceUnavailable`` if there is none of that name or the file is not a model.
     """
-    if name.endswith((".yaml", ".yml")):
+    if name.endswith(_SUFFIXES):
         return _model(Path(name), Path(name).stem)
     if "/" in name or not is_model(name):
         known = [*model_names(), *REPRESENTATIVES]
@@ -199,7 +200,8 @@ def capability_facts(major: int, minor: int) -> DeviceFacts:
 
 
 def chips(archs: Iterable[str]) -> list[DeviceFacts]:
-    """Facts of the chips that ``archs`` name (``sm_90``, ``gtx480``), each once, in order.
+    """Facts of the chips that ``archs`` name (``sm_90``, ``gtx480``, a model file), each once, in
+    order.
 
     Raises ``StudyError`` for a name without a model, and if there is none at all.
     """
@@ -208,7 +210,7 @@ def chips(archs: Iterable[str]) -> list[DeviceFacts]:
     if not wanted:
         raise StudyError(f"--arch names no architecture; known: {', '.join(known)}")
     for arch in wanted:
-        if arch not in known:
+        if arch not in known and not arch.endswith(_SUFFIXES):
             raise StudyError(
                 f"--arch: no architecture is called {arch!r}; {suggestion(arch, known)}"
             )
