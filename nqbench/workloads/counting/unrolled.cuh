@@ -10,8 +10,8 @@
 //
 // `left` always blocks the fields, so a child's candidates are one three-input operation. The border
 // columns of the rows between `distance` and n - 1 - distance are missing from `open`, and return when
-// the row number says so; no row masks its candidates. kClosed is blocked by bit 0 of `right`, which a
-// shift removes: no test ahead says that a row is full whose border columns are still to return.
+// the row number says so; no row masks its candidates. kClosed is blocked by bit 0 of `right`, which the
+// shift to the next row removes: no test ahead says that a row is full whose border columns are still to return.
 #pragma once
 #include "frontier.cuh"
 
@@ -225,7 +225,8 @@ template <class P, class F, class Probe> struct Walker {
         node.candidates &= less;
         rows.push_if(node.candidates != 0, top, node);
         const unsigned left = queen * 2 + node.left;
-        const unsigned right = adder.add(adder.add(queen, node.right), K::kMarked);
+        // Not a sum: diagonals that have left the board lie below it, and would carry.
+        const unsigned right = logic<0xfe>(queen, node.right, 2 * K::kMarked);
         unsigned open = node.open - queen + K::kRow;
         adder.add_if(differing(open, family.opening, family.mask) == 0, open, family.returned);
         adder.add_if(tie, open, K::kTie);
