@@ -237,6 +237,8 @@ class Host:
             if pool is None:
                 pool = WorkerPool(spec)
             with self._lock:
+                if self._is_ended(order.run):
+                    raise DeviceError("this run has ended")
                 self._busy[id(pool)] = (order.run, pool)
             yield pool
         except BaseException:

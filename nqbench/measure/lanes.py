@@ -112,9 +112,15 @@ class Lanes:
         while True:
             places = self._site.places()
             self._lost &= {place.name for place in places}  # one that comes back is welcome
-            for place in places:
-                if place.name not in self._lost and self._wanted(place):
-                    self._begin(place, sum(other.model == place.model for other in places))
+            there = [place for place in places if place.name not in self._lost]
+            for place in there:
+                if place.model not in self.runs:
+                    self.runs[place.model] = self._open(place)
+            for model, shared in self.runs.items():
+                shared.present = [place.hello for place in there if place.model == model]
+            for place in there:
+                if self._wanted(place):
+                    self._begin(place)
             running = [thread for thread in self._threads.values() if thread.is_alive()]
             for fault in self._faults:
                 if not isinstance(fault, DeviceLost):
@@ -136,15 +142,14 @@ class Lanes:
     def _wanted(self, place: Place) -> bool:
         """Whether a device has no lane and there is something for it to do."""
         if place.name in self._threads:
-            return not self._threads[place.name].is_alive() and bool(self.runs[place.model].waiting)
+            idle = not self._threads[place.name].is_alive()
+            return idle and self.runs[place.model].has_for(place.hello)
         return True
 
-    def _begin(self, place: Place, devices: int) -> None:
-        if place.model not in self.runs:
-            self.runs[place.model] = self._open(place)
-        shared = self.runs[place.model]
-        shared.devices = devices
-        lane = threading.Thread(target=self._lane, args=(place, shared), name=place.name)
+    def _begin(self, place: Place) -> None:
+        lane = threading.Thread(
+            target=self._lane, args=(place, self.runs[place.model]), name=place.name
+        )
         lane.daemon = True
         self._threads[place.name] = lane
         lane.start()
@@ -204,7 +209,7 @@ class SharedRun:
     def __init__(self, recording: Recording, listener: Listener, dynamic: bool) -> None:
         self.recording = recording
         self.book = TimeBook(nominal_cores(recording.hello.facts))
-        self.devices = 1
+        self.present: Sequence[Hello] = ()
         self.stopped = False
         self._listener = listener
         self._dynamic = dynamic
@@ -220,17 +225,23 @@ class SharedRun:
             self._unverified.pop(threading.get_ident(), None)
             self._busy.discard(threading.get_ident())
             self._make_pieces()
-            if not self.waiting:
+            suited = self._suited(hello)
+            if not suited:
                 return []
-            own = [group for group in self.waiting if self._begun(group, hello)]
-            chosen = (own or self.waiting)[0]
-            self.waiting.remove(chosen)
-            if not self._dynamic:  # a budget is planned for all points of a device at once
-                for _ in range(-(-len(self.waiting) // max(1, self.devices)) - 1):
-                    chosen = chosen + self.waiting.pop()
+            idle = max(1, len(self.present) - len(self._busy))
+            # A budget is planned for all points of a device at once.
+            taken = suited[:1] if self._dynamic else suited[: -(-len(suited) // idle)]
+            for group in taken:
+                self.waiting.remove(group)
+            chosen = [index for group in taken for index in group]
             self._busy.add(threading.get_ident())
             self._unverified[threading.get_ident()] = self._size(chosen)
             return chosen
+
+    def has_for(self, hello: Hello) -> bool:
+        """Whether a device has something to do."""
+        with self._lock:
+            return bool(self._suited(hello))
 
     @contextmanager
     def turn(self, taken: Sequence[int]) -> Iterator[None]:
@@ -261,7 +272,7 @@ class SharedRun:
 
     def _make_pieces(self) -> None:
         """Split the largest group while there are fewer than devices without one."""
-        idle = self.devices - len(self._busy)
+        idle = len(self.present) - len(self._busy)
         while 0 < len(self.waiting) < idle and self.recording.hello.timed:
             largest = max(self.waiting, key=len)
             if len(largest) < 2 * MIN_PIECE:
@@ -288,6 +299,17 @@ class SharedRun:
         if not self.recording.hello.timed:
             return [[i for group in groups.values() for i in group]] if groups else []
         return [groups[key] for key in sorted(groups, key=lambda key: (key[1], -len(groups[key])))]
+
+    def _suited(self, hello: Hello) -> list[list[int]]:
+        """Waiting groups for a device: those that it has begun, in an earlier run, before those
+        that nobody has; what another device that is here has begun is left to that one."""
+        others = [other for other in self.present if other is not hello]
+        own = [group for group in self.waiting if self._begun(group, hello)]
+        return own or [
+            group
+            for group in self.waiting
+            if not any(self._begun(group, other) for other in others)
+        ]
 
     def _begun(self, group: Sequence[int], hello: Hello) -> bool:
         """Whether an earlier run measured points of the group on this very device."""

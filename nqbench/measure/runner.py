@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -127,7 +127,10 @@ class Recording:
         self.tasks = [Task.of(point, key, hello) for point, key in keyed]
         self._owners = [_name_of(hello)] * len(keyed)
         self.state = RunState(writer, records, self.tasks, listener, self._check)
-        _report_resume(records, self.tasks, listener)
+        known = {task.key for task in self.tasks}
+        for other in self.earlier_devices() if self._old and "devices" in self._old else ():
+            known |= {self.key(point, other) for point in self.points}
+        _report_resume(records, known, listener)
 
     @property
     def seed(self) -> int:
@@ -262,8 +265,7 @@ def _open_folder(
     return found.records
 
 
-def _report_resume(records: Sequence[Record], tasks: Sequence[Task], listener: Listener) -> None:
-    keys = {task.key for task in tasks}
+def _report_resume(records: Sequence[Record], keys: Set[str], listener: Listener) -> None:
     kept = [record for record in records if record.key in keys]
     finished = sum(1 for record in newest(kept).values() if record.status == "ok")
     if finished:
