@@ -49,7 +49,7 @@ QUICK = ROOT / "configs" / "quick.yaml"
 TIMES = ("started", "wall_s", "spent_s", "worker")
 """What may differ between two runs of deterministic points: times, and the process."""
 GPUS = tuple(f"fake:seed={i},noise=0.003" for i in range(3))
-TIMED = Measure(rounds=2, samples=5, budget_s=1.0)
+TIMED = Measure(rounds=1, samples=5, budget_s=1.0)
 
 
 def part(number: int) -> WorkerPart:
@@ -247,7 +247,7 @@ def test_requests_that_cannot_be_met(
     assert (refused.code, said in refused.err) == (2, True), refused.said
 
 
-def test_each_gpu_measures_its_points_in_all_rounds_and_a_lost_ones_go_to_others(
+def test_each_gpu_measures_its_points_in_fresh_processes_and_a_lost_ones_go_to_others(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "FETCH_S", 1.0)
@@ -269,7 +269,7 @@ def test_each_gpu_measures_its_points_in_all_rounds_and_a_lost_ones_go_to_others
     manifest = read_manifest(tmp_path / "r")
     keys = {point["key"] for point in manifest["points"]}
     final = [r for r in read_records(tmp_path / "r").records if r.key in keys]
-    assert Counter(r.round for r in final) == {0: 12, 1: 12, 2: 12}
+    assert Counter(r.round for r in final) == {0: 12, 1: 12}
     rounds: dict[tuple[int, int], list[Record]] = {}
     for r in final:
         rounds.setdefault((r.point["factors"]["n"], r.round), []).append(r)
@@ -277,8 +277,6 @@ def test_each_gpu_measures_its_points_in_all_rounds_and_a_lost_ones_go_to_others
     assert all(len({r.worker for r in one}) == 1 for one in rounds.values()), "in one process"
     assert len({r.worker for r in final}) == len(rounds), "a fresh one"
     assert all([r.order for r in one] == [*range(6)] for one in rounds.values())
-    first, second = ([r.point["factors"]["flavour"] for r in rounds[8, k]] for k in (1, 2))
-    assert first != second, "in a random order of its own"
     for point in manifest["points"]:
         (device,) = {r.device for r in final if r.key == point["key"]}
         assert manifest["devices"][point["on"]]["spec"] == device

@@ -112,6 +112,8 @@ def test_what_is_compared_stays_on_one_device_and_small_boards_come_first(tmp_pa
     known = read_manifest(tmp_path)
     on = {p["key"]: known["devices"][p["on"]]["spec"] for p in known["points"]}
     assert {(r.key, r.device) for r in records(tmp_path)} == {*on.items()}
+    orders = [[r.point["factors"] for r in records(tmp_path) if r.round == k] for k in (1, 2)]
+    assert orders[0] != orders[1]
 
 
 def test_a_resumed_run_goes_on_on_the_devices_that_began(tmp_path: Path) -> None:
