@@ -40,6 +40,7 @@ TLS_KEYS: Final = ("ca-file", "cert", "key")
 TEMPORARY: Final = "temporary"
 """Certificates that Dask makes for one cluster."""
 JOBS: Final = "jobs"
+SILENT: Final = {"DASK_LOGGING__DISTRIBUTED": "critical"}
 NO_DASHBOARD: Final = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
 """Dask's web server listens on all networks unless told otherwise."""
 
@@ -74,7 +75,8 @@ def connected(way: Way, notice: Callable[[str], None]) -> Iterator[Cluster]:
     need_dask()
     from dask import config
 
-    with quiet_dask(), ExitStack() as stack:
+    # SSHCluster waits for a line in its workers' logs.
+    with quiet_dask(workers=way.file is None), ExitStack() as stack:
         wait_s = CONNECT_S
         target: Any = way.scheduler
         if way.scheduler is not None:
@@ -187,9 +189,9 @@ def is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def quiet_dask() -> Iterator[None]:
-    """Dask's settings while nqbench uses it: no log lines, no long wait for a scheduler, workers
-    with the environment of this process."""
+def quiet_dask(*, workers: bool) -> Iterator[None]:
+    """Dask's settings while nqbench uses it: no long wait for a scheduler, no log lines here nor,
+    if wanted, from ``workers``, which have the environment of this process."""
     from dask import config
 
     loggers = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
@@ -199,9 +201,8 @@ def quiet_dask() -> Iterator[None]:
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     settings = {
         "distributed.comm.timeouts.connect": f"{CONNECT_S:g}s",
-        "logging": dict.fromkeys(loggers, "critical"),
         # In place of OMP_NUM_THREADS=1 and the like, which CPU systems and programs would inherit.
-        "distributed.nanny.pre-spawn-environ": {"DASK_LOGGING__DISTRIBUTED": "critical"},
+        "distributed.nanny.pre-spawn-environ": SILENT if workers else {},
     }
     with config.set(settings):
         yield

@@ -27,7 +27,7 @@ def serve(scheduler: str, gpus: str, insecure: bool, say: Callable[[str], None])
     check_address(scheduler, insecure)
     need_dask()
     parts = machine_workers(gpus)
-    with quiet_dask(), suppress(KeyboardInterrupt):  # the usual end of a worker
+    with quiet_dask(workers=True), suppress(KeyboardInterrupt):  # the usual end of a worker
         asyncio.run(_serve(scheduler, parts, say))
 
 

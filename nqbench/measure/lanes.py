@@ -109,6 +109,7 @@ class Lanes:
 
     def run(self) -> None:
         """Until every point is measured, or no device is left."""
+        over = False
         while True:
             places = self._site.places()
             self._lost &= {place.name for place in places}  # one that comes back is welcome
@@ -125,8 +126,11 @@ class Lanes:
             for fault in self._faults:
                 if not isinstance(fault, DeviceLost):
                     raise fault
-            if not running:
+            if over and not running:
                 break
+            over = not running  # one more look: a device may just have given its points back
+            if over:
+                continue
             for fault in self._faults[self._told :]:  # the run goes on without that device
                 self._listener.message(str(fault))
             self._told = len(self._faults)
