@@ -206,6 +206,8 @@ class ClusterCounter(Counter):
                 with suppress(Exception):
                     flight.future.cancel()
             self._flights.clear()
+            for slot in self._slots.values():
+                slot.flying = 0
 
     def _look(self, board: Board) -> None:
         """Add devices that joined, and give the work of lost ones to others."""
