@@ -60,7 +60,11 @@ records = st.builds(
     value_s=st.none() | seconds,
     samples_s=st.lists(seconds, max_size=5).map(tuple),
     phases=st.dictionaries(st.sampled_from(list(known_phases())), seconds),
-    counters=st.dictionaries(st.sampled_from(list(COUNTERS)), st.integers(0, 2**53)),
+    counters=st.dictionaries(
+        # Its meaning once was another one: a record that has it alone is read as an old one.
+        st.sampled_from(sorted(set(COUNTERS) - {"bank_conflicts"})),
+        st.integers(0, 2**53),
+    ),
     resources=st.dictionaries(st.sampled_from(["registers", "occupancy"]), st.integers(0, 255)),
     about=st.dictionaries(st.sampled_from(["jobs", "depth", "é"]), values, max_size=3),
     ended_by=texts,

@@ -23,7 +23,7 @@ from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.data.statistics import welch
 from nqbench.errors import StudyError
-from nqbench.vocabulary import BETTER, COUNTERS
+from nqbench.vocabulary import BETTER, CACHE_COUNTERS, COUNTERS, TIME_COUNTERS
 from tests.builders import MINI, Builder, counters_of
 
 REFERENCE = Path(__file__).parents[2] / "results" / "reference"
@@ -287,7 +287,7 @@ def test_points_without_an_answer_are_no_variants_of_each_other() -> None:
 
 
 def test_directions_are_those_of_counters() -> None:
-    assert set(BETTER) <= set(COUNTERS)
+    assert set(BETTER) <= {*COUNTERS, *CACHE_COUNTERS, *TIME_COUNTERS}
     assert quantity("warp_instructions@apply").better == "lower"
     assert quantity("barriers").better == ""
 

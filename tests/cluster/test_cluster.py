@@ -66,6 +66,8 @@ def address() -> Iterator[str]:
         patch.setenv(toy.NAP, "0.02")
         cluster = local([part(number) for number in range(3)])
     with cluster:
+        with connected(Way(scheduler=cluster.scheduler_address), lambda _: None) as found:
+            wait_until(lambda: len(found.look()) == 3)
         yield cluster.scheduler_address
 
 

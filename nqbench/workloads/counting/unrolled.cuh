@@ -178,6 +178,7 @@ template <class P, class F, class Probe> struct Walker {
     Refill<P> refill;
     unsigned job = 0;
     bool busy = true;  // there may be a next job
+    bool began = false;
     unsigned found, newest;  // addresses: of the solutions since the last vote, and of the next one
 
     __device__ Walker(F& frame, Source<P, Probe>& jobs, unsigned hidden)
@@ -198,6 +199,7 @@ template <class P, class F, class Probe> struct Walker {
     // A job without candidates leaves the lane idle until the next vote.
     __device__ void begin() {
         source.probe.job_begins(job);
+        began = true;
         const Node first = family.begin(source.jobs, job);
         if (first.candidates == 0) return;
         node = first;
@@ -208,6 +210,8 @@ template <class P, class F, class Probe> struct Walker {
         const unsigned idle = __ballot_sync(~0u, top == bottom);
         if (idle != 0) {
             const bool out = top == bottom;
+            if (out && began) source.probe.job_ends();
+            began = began && !out;
             refill(source, idle, out, busy, job);
             if (out) {
                 rest();
@@ -217,7 +221,7 @@ template <class P, class F, class Probe> struct Walker {
         return idle != ~0u || __any_sync(~0u, busy);
     }
     __device__ void step() {
-        source.probe.iteration(top != bottom);
+        if (top != bottom) source.probe.iteration(true);
         const unsigned less = adder.add(node.candidates, ~0u);
         const unsigned queen = without(node.candidates, less, 0);
         const unsigned apart = differing(node.open, family.opening, family.mask);

@@ -81,7 +81,7 @@ def test_hooks_cost_a_kernel_without_a_probe_nothing(system: str, tmp_path: Path
             removed += found
             text = text.replace("typename Probe::template FrameOf<P> frame", "Frame<P> frame")
         (tmp_path / file.name).write_text(text, encoding="utf-8")
-    assert removed == 15  # 4 beginnings of a job, 5 iterations, 5 ends, 1 end of a thread
+    assert removed == 18  # 5 beginnings of a job, 6 iterations, 6 ends, 1 end of a thread
     bare = tmp_path / SOURCE.name
     shutil.copy(SOURCE.with_name("probe.cuh"), tmp_path)
     assert code(bare, {"n": 15}, system) == code(SOURCE, {"n": 15}, system)

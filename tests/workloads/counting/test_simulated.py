@@ -53,7 +53,8 @@ def test_loops_written_for_speed(simulator: Device, loop: str, n: int) -> None:
     """Shallow jobs, whose ties fall into the search, and deep ones, which know them already."""
     shared: dict[str, Level] = {"n": n, "loop": loop, "storage": "vector", "symmetry": "full"}
     deep = min(n - 3, 5 if n < 12 else 4)
-    for depth, assignment in ((2, "global_pool"), (deep, "one_per_thread")):
+    alone = "warp_pool" if loop == "unrolled" else "one_per_thread"
+    for depth, assignment in ((2, "global_pool"), (deep, alone)):
         given = shared | {"depth": depth, "assignment": assignment}
         assert count(simulator, given) == SOLUTIONS[n]
 
@@ -98,10 +99,11 @@ def test_some_jobs_of_fewer_rows(simulator: Device, made: str, rows: int) -> Non
 def test_one_eighth_is_walked_once(simulator: Device, loop: str) -> None:
     """Passes of the loop are the queens that the rule allows below the jobs' own rows."""
     given: dict[str, Level] = {"n": 10, "depth": 2, "loop": loop, "symmetry": "full"}
+    given["assignment"] = "global_pool"
     passes = run(WORKLOAD, simulator, given | {"probe": "iterations"})
     found = WORKLOAD.counters(passes.plan, passes.outputs)["iterations_total"]
     queens = oracle.visited(10)[0] - oracle.visited(10, rows=2)[0]
-    if loop == "lookahead":
+    if loop in ("lookahead", "unrolled"):
         assert found < queens
     elif loop == "registers":
         assert found > 1.5 * queens  # leaving a row takes a pass
