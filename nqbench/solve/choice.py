@@ -223,10 +223,14 @@ def _depths(data: Dataset, chosen: PointResult) -> dict[int, int]:
 
 def _own_levels(point: PointResult) -> dict[str, Level]:
     """Block size and grid, and what else differs from the system's own levels."""
+    from nqbench.analysis.data.dataset import INAPPLICABLE
     from nqbench.workloads.counting.factors import DEFAULTS, FACTORS
+    from nqbench.workloads.counting.resolve import auto_lookahead
     from nqbench.workloads.counting.systems import SYSTEMS
 
     usual = {**DEFAULTS, **SYSTEMS[point.system]}
+    if point.level("lookahead") != INAPPLICABLE:  # automatic: it depends on the board
+        usual["lookahead"] = auto_lookahead(point.n, int(point.level("depth")))
     levels: dict[str, Level] = {}
     for name, level in point.levels.items():
         if name in FACTORS and name not in ("n", "depth", "probe") and usual.get(name) != level:
