@@ -59,16 +59,24 @@ def part(number: int) -> WorkerPart:
     return WorkerPart((gpu, cpu) if number == 0 else (gpu,), 1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def address() -> Iterator[str]:
-    """The scheduler of a local cluster of three worker processes."""
+    """The scheduler of a local cluster of three worker processes, which a test may end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(toy.NAP, "0.02")
         cluster = local([part(number) for number in range(3)])
     with cluster:
-        with connected(Way(scheduler=cluster.scheduler_address), lambda _: None) as found:
-            wait_until(lambda: len(found.look()) == 3)
         yield cluster.scheduler_address
+
+
+@pytest.fixture(scope="module")
+def unharmed() -> Iterator[str]:
+    """The scheduler of another cluster, of which no test ends a worker."""
+    with local([part(number) for number in range(2)]) as cluster:
+        address = cluster.scheduler_address
+        with connected(Way(scheduler=address), lambda _: None) as found:
+            wait_until(lambda: len(found.look()) == 2)
+        yield address
 
 
 @pytest.fixture
@@ -241,11 +249,11 @@ def test_a_lost_scheduler_keeps_what_was_finished_and_the_run_resumes(
     ],
 )
 def test_requests_that_cannot_be_met(
-    address: str, extra: Sequence[str], said: str, tmp_path: Path
+    unharmed: str, extra: Sequence[str], said: str, tmp_path: Path
 ) -> None:
     study = tmp_path / "study.yaml"
     study.write_text(QUICK.read_text() + "needs: {device: H100}\n")
-    refused = call("run", study, "--scheduler", address, *extra, cwd=tmp_path)
+    refused = call("run", study, "--scheduler", unharmed, *extra, cwd=tmp_path)
     assert (refused.code, said in refused.err) == (2, True), refused.said
 
 
@@ -383,9 +391,9 @@ def test_a_worker_with_other_software_is_left_out_with_one_sentence() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "sim:mini"])
-def test_a_count_over_all_workers(address: str, device: str, tmp_path: Path) -> None:
+def test_a_count_over_all_workers(unharmed: str, device: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    words = ("count", 10, "--device", device, "--scheduler", address, "--log", log)
+    words = ("count", 10, "--device", device, "--scheduler", unharmed, "--log", log)
     done = call(*words)
     assert (done.code, "a(10) = 724" in done.out) == (0, True), done.said
     assert sum(json.loads(line).get("count", 1) for line in log.read_text().splitlines()[1:]) == 412
