@@ -45,7 +45,9 @@ def said(words: list[str], **around: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", pytest.param("utf-8:strict", marks=pytest.mark.full)]
+)
 def test_names_that_the_output_has_no_letters_for(encoding: str, study: Path) -> None:
     out = study.parent / os.fsdecode(b"\xc3\x9cn \xff 'q\"")
     done = said(
@@ -66,7 +68,9 @@ def hang_up() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("hang_up")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("SIGINT", marks=pytest.mark.full), "SIGTERM", "SIGHUP"]
+)
 def test_being_ended_keeps_what_was_measured(name: str, study: Path) -> None:
     out = study.parent / "r"
     words = [*NQBENCH, "run", str(study), "-d", SLOW, "-o", str(out), "--no-report", "--fresh"]

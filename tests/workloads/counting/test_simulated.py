@@ -42,13 +42,17 @@ def test_pairwise_cover(simulator: Device, given: Mapping[str, Level]) -> None:
     assert count(simulator, given) == SOLUTIONS[8]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("given", pairwise_cover(9, GPU, seed=2), ids=label)
 def test_pairwise_cover_of_an_odd_board(simulator: Device, given: Mapping[str, Level]) -> None:
     assert count(simulator, given) == SOLUTIONS[9]
 
 
 @pytest.mark.parametrize("loop", FRONTIER_LOOPS)
-@pytest.mark.parametrize("n", range(5, 13))
+@pytest.mark.parametrize(
+    "n",
+    [n if n in (5, 8, 9, 12) else pytest.param(n, marks=pytest.mark.full) for n in range(5, 13)],
+)
 def test_loops_written_for_speed(simulator: Device, loop: str, n: int) -> None:
     """Shallow jobs, whose ties fall into the search, and deep ones, which know them already."""
     shared: dict[str, Level] = {"n": n, "loop": loop, "storage": "vector", "symmetry": "full"}
