@@ -14,14 +14,20 @@ from typing import TYPE_CHECKING, Final
 from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.system.files import cache_folder, replacing
+from nqbench.workloads.counting.factors import (
+    DEFAULTS,
+    FACTORS,
+    MAX_N,
+    most_n,
+    takes_closed_jobs,
+)
+from nqbench.workloads.counting.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from nqbench.analysis.data.dataset import Dataset, PointResult
     from nqbench.point import Level
 
 NAME: Final = "fastest.yaml"
-MAX_N: Final = 27
-"""The largest board whose count is known."""
 MAX_JOBS: Final = 1 << 28
 """Of a launch: thousands for every thread of a large GPU, in 3 GB of its memory."""
 
@@ -78,9 +84,8 @@ class Choice:
     @property
     def closed_jobs(self) -> bool:
         """See ``border``."""
-        from nqbench.workloads.counting.systems import SYSTEMS
-
-        return {**SYSTEMS.get(self.system, {}), **self.levels}.get("loop") == "unrolled"
+        levels = {**SYSTEMS.get(self.system, {}), **self.levels}
+        return takes_closed_jobs(levels.get("loop", ""))
 
     def seconds(self, n: int, device: DeviceFacts) -> float:
         """Predicted seconds of the kernel on a device, by nodes of the tree; within a factor."""
@@ -195,17 +200,9 @@ def tuned_from(run: Path) -> tuple[Choice, Path]:
         multiprocessors=int(facts["multiprocessors"]),
         date=str(data.manifest.get("created", ""))[:10],
         study=str(data.study["name"]),
-        most_n=_most_n(point.system),
+        most_n=most_n(SYSTEMS[point.system]["loop"]),
     )
     return found, _store(found)
-
-
-def _most_n(system: str) -> int:
-    """The largest board that a system takes."""
-    from nqbench.workloads.counting.factors import UNROLLED_N
-    from nqbench.workloads.counting.systems import SYSTEMS
-
-    return UNROLLED_N if SYSTEMS[system]["loop"] == "unrolled" else MAX_N
 
 
 def _depths(data: Dataset, chosen: PointResult) -> dict[int, int]:
@@ -224,9 +221,7 @@ def _depths(data: Dataset, chosen: PointResult) -> dict[int, int]:
 def _own_levels(point: PointResult) -> dict[str, Level]:
     """Block size and grid, and what else differs from the system's own levels."""
     from nqbench.analysis.data.dataset import INAPPLICABLE
-    from nqbench.workloads.counting.factors import DEFAULTS, FACTORS
     from nqbench.workloads.counting.resolve import auto_lookahead
-    from nqbench.workloads.counting.systems import SYSTEMS
 
     usual = {**DEFAULTS, **SYSTEMS[point.system]}
     if point.level("lookahead") != INAPPLICABLE:  # automatic: it depends on the board

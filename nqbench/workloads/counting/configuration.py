@@ -15,7 +15,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import CachePreference
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE
-from nqbench.workloads.counting.factors import CUDA_NAMES, MAX_BOARD
+from nqbench.workloads.counting.factors import CUDA_NAMES, MAX_BOARD, takes_closed_jobs
 from nqbench.workloads.counting.jobs import (
     ODD_RULES,
     Encoding,
@@ -143,7 +143,7 @@ class Configuration:
     @property
     def closed_jobs(self) -> bool:
         """Whether the jobs have rows enough that the border columns never close below them."""
-        return self.loop == "unrolled"
+        return takes_closed_jobs(self.loop)
 
     @property
     def odd_rule(self) -> OddRule:

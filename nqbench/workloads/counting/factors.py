@@ -36,6 +36,18 @@ UNROLLED_N: Final = 24
 
 _MANY: Final = 2**31 - 1
 
+
+def takes_closed_jobs(loop: Level) -> bool:
+    """Whether a loop needs jobs with rows enough that the border columns never close below them
+    (``border``)."""
+    return loop == "unrolled"
+
+
+def most_n(loop: Level) -> int:
+    """The largest board that a loop takes."""
+    return UNROLLED_N if loop == "unrolled" else MAX_N
+
+
 FACTORS: Final[Mapping[str, Factor]] = MappingProxyType(
     {
         factor.name: factor

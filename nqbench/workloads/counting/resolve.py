@@ -27,7 +27,14 @@ from nqbench.workloads.counting.configuration import (
     device_bytes,
     geometry,
 )
-from nqbench.workloads.counting.factors import DEFAULTS, FACTORS, MAX_N, MIN_N, UNROLLED_N
+from nqbench.workloads.counting.factors import (
+    DEFAULTS,
+    FACTORS,
+    MAX_N,
+    MIN_N,
+    UNROLLED_N,
+    takes_closed_jobs,
+)
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
 from nqbench.workloads.counting.systems import SYSTEMS, is_cpu, paper_of
 from nqbench.workloads.levels import Levels, given_levels, number
@@ -153,7 +160,7 @@ def auto_depth(levels: Mapping[str, Level], system: str | None) -> int:
     paper = paper_of(system)
     rule = {"zhang2011": n - _ZHANG_ROWS, "tanaka2011": _TANAKA_DEPTH}.get(paper, 0)
     if paper == _FRONTIER:
-        closed = levels["loop"] == "unrolled"
+        closed = takes_closed_jobs(levels["loop"])
         rule = min(n - _ZHANG_ROWS, _UNROLLED_DEPTH if closed else _FRONTIER_DEPTH)
         rule += closed and 2 <= rule < _UNROLLED_DEPTH
         most = _FRONTIER_JOBS["gpu" if levels.get("jobs_made") == "gpu" else "cpu"]

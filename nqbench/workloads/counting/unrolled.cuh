@@ -182,7 +182,10 @@ template <class P, class F, class Probe> struct Walker {
     unsigned found, newest;  // addresses: of the solutions since the last vote, and of the next one
 
     __device__ Walker(F& frame, Source<P, Probe>& jobs, unsigned hidden)
-        : source(jobs), rows{frame, P::kAdders == Adders::both ? hidden : 1}, adder(hidden), refill(threadIdx.x % 32) {
+        : source(jobs),
+          rows{frame, P::kAdders == Adders::both ? hidden : 1},
+          adder(hidden),
+          refill(threadIdx.x % 32) {
         __shared__ unsigned leaves[P::kSteps * P::kBlockSize];
         found = newest = static_cast<unsigned>(__cvta_generic_to_shared(leaves + threadIdx.x));
         bottom = top = rows.bottom();
