@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nqbench.compiler.compile import compile_cubin
@@ -16,8 +17,10 @@ from nqbench.devices.models import (
     load_model,
     model_names,
 )
+from nqbench.devices.sim import SimDevice
 from nqbench.errors import DeviceUnavailable
 from nqbench.facts import DeviceFacts
+from nqbench.plan import Buffer, KernelPlan
 from nqbench.workloads.counting.counts import MULTIPROCESSORS
 
 GOOD = """\
@@ -107,12 +110,22 @@ def test_a_real_chip_takes_rules_from_the_nearest_capability() -> None:
         assert limits.shared_bytes == facts.shared_per_multiprocessor
 
 
-def test_the_compiler_knows_every_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_architecture_compiles_and_is_simulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path))
     source = tmp_path / "k.cu"
-    source.write_text("__global__ void k() {}\n")
-    for arch in {load_model(name).facts.arch for name in model_names()}:
+    source.write_text("__global__ void k(const int* in, int* out) { *out = *in + 1; }\n")
+    buffers = (
+        Buffer("in", "int32", 1, np.array([41], np.int32)),
+        Buffer("out", "int32", 1, output=True),
+    )
+    plan = KernelPlan(source, "k", ("in", "out"), buffers=buffers, grid=(1, 1, 1), block=(1, 1, 1))
+    for arch, name in {load_model(name).facts.arch: name for name in model_names()}.items():
         assert compile_cubin(source, "k", arch).image
+        with SimDevice(name).prepare(plan) as prepared:
+            prepared.launch()
+            assert prepared.fetch()["out"].tolist() == [42], arch
 
 
 def test_names_start_with_the_default_and_rise() -> None:

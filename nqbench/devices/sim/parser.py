@@ -291,7 +291,12 @@ REFUSED = {
 }
 """Opcodes whose operands have forms of their own."""
 _REFERENCE = re.compile(r"(?:generic\()?([A-Za-z_$][\w$]*)\)?\s*(?:\+\s*(\w+))?$")
-_PARAM = re.compile(r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([^\s,\[\)]+)(?:\[(\d+)\])?")
+# ``.ptr`` says what a pointer points to; the compiler writes it for sm_100 and later.
+_PARAM = re.compile(
+    r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+"
+    r"(?:\.ptr\s+(?:\.(?:const|global|local|shared)\s+)?(?:\.align\s+\d+\s+)?)?"
+    r"([^\s,\[\)]+)(?:\[(\d+)\])?"
+)
 
 
 def parameters(header: str, line: int) -> tuple[dict[str, tuple[int, int]], int]:
