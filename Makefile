@@ -9,7 +9,7 @@ PAPERS := feinbube2010 tanaka2011 zhang2011 fitness_schemes brodtkorb_part1
 SETUP := $(PYTHON) scripts/setup.py --venv $(VENV)
 
 .DEFAULT_GOAL := help
-.PHONY: compare help ablation papers test test-full test-gpu wheel lint setup setup-dev clean
+.PHONY: compare docs help ablation papers test test-full test-gpu wheel lint setup setup-dev clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,11 +41,15 @@ test-gpu: setup-dev ## the tests that need a GPU
 wheel: setup-dev ## build the wheel, install it in an empty environment, run it in an empty folder
 	$(BIN)/python scripts/check_wheel.py
 
+docs: setup-dev ## write docs/reference from the program, build the pages in docs/_build/html
+	$(BIN)/python scripts/reference.py
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
+
 lint: setup-dev ## ruff check, ruff format --check, mypy --strict, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy --strict scripts/setup.py scripts/check_wheel.py
+	$(BIN)/mypy --strict scripts/setup.py scripts/check_wheel.py scripts/reference.py docs/conf.py
 	$(BIN)/lint-imports
 
 setup: ## create or update .venv

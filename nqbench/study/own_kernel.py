@@ -44,6 +44,9 @@ _EXPRESSION: Final[dict[str, Any]] = {
 }
 Expression = Annotated[int | float | str, WithJsonSchema(_EXPRESSION)]
 _DTYPE: Final[dict[str, Any]] = {"anyOf": [{"enum": [*arrays.DTYPES]}, {"pattern": r"\{.+\}"}]}
+_DTYPE_MEANING: Final = (
+    f"Type of an element: {', '.join(arrays.DTYPES)}; {{precision}} stands for a level."
+)
 Dtype = Annotated[str, WithJsonSchema(_DTYPE)]
 
 _PLACES: Final = {"type": "array", "items": _EXPRESSION, "minItems": 1, "maxItems": 3}
@@ -79,9 +82,7 @@ class ArgumentFile(_Short):
 
     short = ("dtype", _DTYPE)
 
-    dtype: Dtype = Field(
-        description="Type of an element, as numpy names it; {precision} stands for a level."
-    )
+    dtype: Dtype = Field(description=_DTYPE_MEANING)
     length: Expression | None = Field(None, description="Elements of a buffer.")
     shape: list[Expression] | None = Field(
         None, min_length=1, description="In place of `length`: the shape that expressions see."
@@ -104,9 +105,7 @@ class ArgumentFile(_Short):
 class VariableFile(_Strict):
     """Contents of a ``__constant__`` or ``__device__`` variable."""
 
-    dtype: Dtype = Field(
-        description="Type of an element, as numpy names it; {precision} stands for a level."
-    )
+    dtype: Dtype = Field(description=_DTYPE_MEANING)
     length: Expression | None = Field(None, description="Elements to fill, from the first.")
     shape: list[Expression] | None = Field(None, min_length=1, description="In place of `length`.")
     contents: Expression = Field(description="As of a buffer.")

@@ -422,12 +422,17 @@ def _meanings(workloads: list[Workload]) -> dict[str, str]:
 
 
 def _meaning(factor: Factor) -> str:
+    return f"{factor.meaning}. Levels: {levels_of(factor)}."
+
+
+def levels_of(factor: Factor) -> str:
+    """What a factor takes, in words."""
     levels = [*factor.levels, *(["auto"] if factor.auto else [])]
     if factor.number:
         levels.append(f"{factor.number[0]}..{factor.number[1]}")
     if factor.text:
         levels.append("the name of a file")
-    return f"{factor.meaning}. Levels: {', '.join(levels)}."
+    return ", ".join(levels)
 
 
 def _tidy(node: Any) -> None:

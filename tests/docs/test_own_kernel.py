@@ -1,5 +1,5 @@
 """docs/own-kernel.md: its files are those of examples/transpose, its table and its messages are
-those that they give, and it names every key."""
+those that they give."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from nqbench.measure.runner import run_study
 from nqbench.report.tables.results import results
 from nqbench.runs.reading import read_records
 from nqbench.study import ReportItem, expand, load_study
-from nqbench.study.own_kernel import ArgumentFile, CheckFile, FactorFile, KernelFile
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "own-kernel.md").read_text(encoding="utf-8")
@@ -77,9 +76,3 @@ def test_the_mistakes_are_those_on_the_page(folder: Path) -> None:
         with pytest.raises(StudyError) as caught:
             expand(load_study(folder / STUDY), facts_for("sim:mini"))
         assert str(caught.value).startswith(str(folder / STUDY) + said.partition(" (...)")[0])
-
-
-def test_every_key_is_named() -> None:
-    for form in (KernelFile, ArgumentFile, FactorFile, CheckFile):
-        for key in form.model_fields:
-            assert re.search(rf"`[^`\n]*\b{key}\b|\b{key}:", PAGE), (form.__name__, key)

@@ -1,0 +1,297 @@
+"""Write docs/reference: pages whose sentences are the program's own.
+
+    python scripts/reference.py            (part of `make docs`)
+
+The study format comes from the schema, the commands from their help, the troubles from the doctor.
+A test holds the committed pages equal to what this writes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from pydantic import BaseModel
+
+from nqbench import workloads
+from nqbench.cli.app import app
+from nqbench.doctor import FEATURES, Row, gpu, software, system
+from nqbench.doctor.probe import Answer
+from nqbench.expressions import DEVICE_FACTS
+from nqbench.study.own_kernel import (
+    ArgumentFile,
+    CheckFile,
+    FactorFile,
+    KernelFile,
+    MetricFile,
+    VariableFile,
+)
+from nqbench.study.report_items import REPORT_KINDS
+from nqbench.study.schema import (
+    MeasureFile,
+    NeedsFile,
+    ProgramFile,
+    ReportFile,
+    StudyFile,
+    SweepFile,
+    SweepKeys,
+    levels_of,
+)
+from nqbench.vocabulary import COUNTERS, PHASES, PROGRAM_COUNTERS
+
+FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "reference"
+WRITTEN: Final = "<!-- Written by scripts/reference.py (`make docs`); changes here are lost. -->"
+
+FORMS: Final[tuple[tuple[str, str, type[BaseModel]], ...]] = (
+    ("Top level", "A sweep's keys may stand here too, if there is only one.", StudyFile),
+    ("`sweeps`", "A list of sweeps.", SweepFile),
+    ("`measure`", "How to measure.", MeasureFile),
+    ("`needs`", "What the study can run on.", NeedsFile),
+    ("`systems`: an external program", "Beside names of systems.", ProgramFile),
+    ("`report`", "Each entry is a table or a figure.", ReportFile),
+    ("`kernel`", "A kernel of your own.", KernelFile),
+    ("`kernel: arguments`", "By name, in the kernel's order.", ArgumentFile),
+    ("`kernel: variables`", "By name.", VariableFile),
+    ("`kernel: factors`", "By name; a list alone is `levels`.", FactorFile),
+    ("`kernel: metrics`", "By name; an expression alone is `value`.", MetricFile),
+    ("`kernel: check`", "By buffer; an expression alone is `equals`.", CheckFile),
+)
+"""Heading, a sentence, and the model of each mapping of a study file."""
+
+QUOTE: Final = '"'
+PROGRAMS: Final = ("sudo", "make", "python", "export", "unset", "echo", "nqbench", "nvidia-smi")
+"""How remedies begin that are commands."""
+
+FAILED: Final = Answer(failure="ImportError: ...")
+STARTED: Final = Answer({"error": 0, "cuda": [13, 0], "count": 1})
+"""What questions of a computer may give: a failure; a driver that starts."""
+
+
+def main() -> int:
+    """Write the pages; list those that changed."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        page = FOLDER / name
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+            sys.stderr.write(f"reference: {name} has changed\n")
+    return 0
+
+
+def pages() -> dict[str, str]:
+    """Every page by its file name."""
+    made = {"commands": commands(), "study": study(), "troubleshooting": troubleshooting()}
+    return {f"{name}.md": _page(*blocks) for name, blocks in made.items()}
+
+
+def _page(title: str, *blocks: str) -> str:
+    return "\n\n".join([title, WRITTEN, *map(_filled, blocks)]) + "\n"
+
+
+def _filled(block: str) -> str:
+    return (
+        block if block.startswith(("|", "#")) else textwrap.fill(block, 120, break_on_hyphens=False)
+    )
+
+
+def commands() -> list[str]:
+    """The help of every command."""
+    group: Any = typer.main.get_command(app)
+    blocks = ["# Commands", "What `nqbench COMMAND --help` says, for all of them."]
+    for name, command in group.commands.items():
+        takes = [p for p in command.params if not p.hidden and "--help" not in p.opts]
+        words = (_argument(p) for p in takes if p.param_type_name == "argument")
+        blocks += [f"## `nqbench {' '.join([name, *words])}`", " ".join(command.help.split())]
+        if takes:
+            rows = ([_written(p), p.help or "", _default(p.default)] for p in takes)
+            blocks.append(table(("argument, option", "meaning", "default"), rows))
+    return blocks
+
+
+def _argument(parameter: Any) -> str:
+    name = f"{(parameter.metavar or parameter.name.upper()).strip('[].')}"
+    more = "..." if parameter.nargs == -1 else ""
+    return f"{name}{more}" if parameter.required else f"[{name}]{more}"
+
+
+def _written(parameter: Any) -> str:
+    """How an argument or an option is written, the short form first."""
+    if parameter.param_type_name == "argument":
+        return f"`{_argument(parameter)}`"
+    value = "" if parameter.is_flag else f" {parameter.metavar or parameter.name.upper()}"
+    return _words(f"{o}{value}" for o in (*parameter.opts[::-1], *parameter.secondary_opts))
+
+
+def _default(value: Any) -> str:
+    nothing = value in (None, "", [], (), {}, False)
+    return "" if nothing or callable(value) else f"`{json.dumps(value, default=str).strip(QUOTE)}`"
+
+
+def study() -> list[str]:
+    """The grammar of a study: every key, table, figure, factor, fact and quantity."""
+    guide = "[The study file](../study-format.md) explains them with examples."
+    blocks = ["# Study file: every key", guide]
+    for heading, sentence, model in FORMS:
+        own = [key for key in model.model_fields if key not in _of_sweep(model)]
+        blocks += [
+            f"## {heading}",
+            sentence,
+            table(("key", "meaning", "default"), _keys(model, own)),
+        ]
+    kinds = ([f"`{k.form}: {k.name}`", k.meaning, _words(k.options)] for k in REPORT_KINDS)
+    blocks += ["## Tables and figures", table(("entry", "shows", "options"), kinds)]
+    for workload in map(workloads.get, workloads.names()):
+        if workload.factors:
+            rows = ([f"`{f.name}`", f.meaning, levels_of(f)] for f in workload.factors.values())
+            blocks += [
+                f"## Factors of `{workload.name}`",
+                table(("factor", "meaning", "levels"), rows),
+            ]
+    quantities = {"time": "the kernel's time", **PHASES, **COUNTERS, **PROGRAM_COUNTERS}
+    return [
+        *blocks,
+        "## Facts of the device",
+        "In expressions, sizes in bytes: "
+        + _words(f"device.{name}" for name in DEVICE_FACTS)
+        + ".",
+        "## Quantities",
+        "What `value` takes: a time, a phase of it, or a counter of the simulator.",
+        table(("value", "meaning"), ([f"`{name}`", text] for name, text in quantities.items())),
+    ]
+
+
+def _of_sweep(model: type[BaseModel]) -> Iterable[str]:
+    """Keys of a study that its sweeps have too: they are listed there, save ``n``."""
+    return set(SweepKeys.model_fields) - {"n"} if model is StudyFile else ()
+
+
+def _keys(model: type[BaseModel], names: Iterable[str]) -> Iterator[Sequence[str]]:
+    for name in names:
+        key = model.model_fields[name]
+        default = "required" if key.is_required() else _default(key.get_default())
+        yield f"`{name}`", key.description or "", default
+
+
+def troubleshooting() -> list[str]:
+    """What ``nqbench doctor`` says of computers that lack something, by what then fails."""
+    blocks = [
+        "# Troubleshooting",
+        "`nqbench doctor` looks for all of this and changes nothing.",
+        "`missing`: the feature does not work. `warning`: it works, but read this.",
+    ]
+    rows = [row for row in troubles() if row.state != "ok"]
+    for feature, meaning in FEATURES.items():
+        own = [(r.name, r.state, r.found, _remedy(r)) for r in rows if r.feature == feature]
+        if own:
+            heads = ("looked at", "state", "found (an example)", "what to do")
+            blocks += [f"## {meaning[0].upper()}{meaning[1:]}", table(heads, own)]
+    return blocks
+
+
+def _remedy(row: Row) -> str:
+    """Commands as code; advice in words as it is."""
+    command, blanks, more = row.remedy.partition("   ")
+    return f"`{command}`{blanks[:1]}{more}" if command.startswith(PROGRAMS) else row.remedy
+
+
+def troubles() -> Iterator[Row]:
+    """The doctor's rows about computers that lack something: each sentence that it has."""
+    with tempfile.TemporaryDirectory() as name:
+        paths = {name: "~", sys.executable: "python", sys.prefix: "~/.venv"}
+        for row in chain(_software(), _driver(Path(name)), _gpus(), _system(Path(name))):
+            found, remedy = row.found, row.remedy
+            for path, shown in paths.items():
+                found, remedy = found.replace(path, shown), remedy.replace(path, shown)
+            yield replace(row, found=found, remedy=remedy)
+
+
+def _software() -> Iterator[Row]:
+    yield software.python((3, 10, 0))
+    yield software.packages(FAILED)
+    yield software.packages(Answer({"unmet": ["scipy>=1.12 (installed: 1.0)"], "count": 17}))
+    yield software.pycuda(FAILED, STARTED)
+    yield software.pycuda(FAILED, FAILED)
+    checks = software.compiler, software.linker, software.llvmlite, software.numba, software.nvbench
+    yield from (check(FAILED) for check in checks)
+
+
+def _driver(root: Path) -> Iterator[Row]:
+    absent = Answer(failure="OSError: libcuda.so.1: cannot open shared object file")
+    yield gpu.driver(absent, FAILED, root)
+    yield gpu.driver(Answer(failure="no answer within 10 s"), FAILED, root)
+    for code in (*gpu.START_FAILURES, 999):
+        yield gpu.driver(Answer({**STARTED.value, "error": code}), FAILED, root)
+    card = root / "sys/bus/pci/devices/0"
+    _put(card / "vendor", gpu.NVIDIA_VENDOR)
+    _put(card / "class", gpu.DISPLAY_CLASS)
+    yield gpu.driver(absent, FAILED, root)
+    _put(root / "proc/driver/nvidia/version", "")
+    yield gpu.driver(absent, FAILED, root)
+    yield gpu.visible("")
+    older = Answer({**STARTED.value, "cuda": [12, 8]})
+    compiler = Answer({"version": "13.0.88", "archs": ["sm_75", "sm_90"], "bindings": "13.0.1"})
+    volta = Answer({"gpus": [{"index": 0, "capability": [7, 0]}]})
+    yield from filter(None, (gpu.compiler_fits(compiler, d, volta) for d in (older, STARTED)))
+    yield gpu.telemetry(Answer(failure="pynvml is not installed"), STARTED)
+    yield gpu.telemetry(FAILED, STARTED)
+    yield gpu.telemetry(FAILED, FAILED)
+    yield gpu.ncu(root, None)
+    ncu = root / "opt/nvidia/nsight-compute/2025.3.1/ncu"
+    _put(ncu, "")
+    yield gpu.ncu(root, None)
+    yield gpu.permission(root)
+    _put(root / gpu.PARAMETERS, "RmProfilingAdminOnly: 1")
+    yield gpu.permission(root)
+
+
+def _gpus() -> Iterator[Row]:
+    """A GPU that reports nothing, and one with every fault."""
+    nothing = {"name": "H100", "index": 0, "capability": [9, 0], "memory_bytes": 80 << 30}
+    names = "uuid ecc mig persistence processes compute_mode clocks_set"
+    clocks = "sm_mhz max_sm_mhz application_sm_mhz default_sm_mhz"
+    unknown = dict.fromkeys([*names.split(), *clocks.split()])
+    states = {"persistence": False, "mig": True, "processes": [{"pid": 4711, "name": "python"}]}
+    set_up = {"compute_mode": "prohibited", "sm_mhz": 345, "max_sm_mhz": 1980}
+    for state in ({}, states | set_up):
+        yield from gpu.gpus(Answer({"gpus": [unknown | nothing | state]}))
+
+
+def _system(root: Path) -> Iterator[Row]:
+    yield system.load(8, 8, 7.5)
+    yield system.governor(root)
+    _put(root / system.GOVERNORS / "cpu0/cpufreq/scaling_governor", "powersave")
+    yield system.governor(root)
+    blocked = root / "file"
+    _put(blocked, "")  # nothing can be made inside a file
+    yield system.cache(blocked / "kernels")
+    yield system.results(blocked / "results")
+    yield system.ceilings(root)
+
+
+def _put(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = (
+        [cell.replace("|", r"\|") for cell in line] for line in (heads, ["---"] * len(heads), *rows)
+    )
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _words(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""The documentation builds without a warning, and its reference is what the program says."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+from nqbench.doctor import gpu, software, system
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def reference() -> Any:
+    path = ROOT / "scripts" / "reference.py"
+    spec = importlib.util.spec_from_file_location("nqbench_reference", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_page_has_a_warning(tmp_path: Path) -> None:
+    """Links between pages, their anchors, pages that the index does not link, code, tables."""
+    words = ["-W", "--keep-going", "-q", "-b", "dummy", "-d", str(tmp_path / "read")]
+    command = [sys.executable, "-m", "sphinx", *words, str(DOCS), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_reference_is_up_to_date(reference: Any) -> None:
+    pages = reference.pages()
+    assert {page.name for page in (DOCS / "reference").iterdir()} == set(pages)
+    for name, text in pages.items():
+        written = (DOCS / "reference" / name).read_text(encoding="utf-8")
+        assert written == text, f"docs/reference/{name} is not up to date; run `make docs`"
+
+
+def test_every_trouble_of_the_doctor_is_on_its_page(reference: Any) -> None:
+    """Each `Row` that is not always ok is made at least once."""
+    ran: set[tuple[str, int]] = set()
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        code: CodeType = frame.f_code
+        ran.add((code.co_filename, frame.f_lineno))
+        return trace if "doctor" in code.co_filename else None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        list(reference.troubles())
+    finally:
+        sys.settrace(before)
+    full_disk = "free some space"  # the one that cannot be arranged
+    for module in (gpu, software, system):
+        path = str(module.__file__)
+        for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Row":
+                text = ast.unparse(node)
+                wrong = "'missing'" in text or "'warning'" in text
+                assert not wrong or full_disk in text or (path, node.lineno) in ran, text
