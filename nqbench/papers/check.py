@@ -10,8 +10,8 @@ from nqbench.errors import StudyError
 from nqbench.papers.formula import DEVICE, DEVICE_NUMBERS, OF_SYSTEM, OF_SYSTEMS, Formula, parse
 from nqbench.papers.schema import DIRECTIONS, FROM_DATA, Claim, Effect, Paper, PaperTable, Series
 from nqbench.point import PART
-from nqbench.study.yaml_marks import Key, KeyPath, Source
 from nqbench.system.suggest import listing, suggestion
+from nqbench.system.yaml_marks import Key, KeyPath, Source
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
 from nqbench.workloads import get, names, phases
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from nqbench.errors import Place, StudyError
 from nqbench.papers.schema import DataFile, DataRow, Paper
-from nqbench.study.yaml_marks import Source
 from nqbench.system.suggest import listing, suggestion
+from nqbench.system.yaml_marks import Source
 
 UNITS: Final = {"seconds": 1.0, "milliseconds": 1e-3}
 """Names of the column that holds the time, and its unit in seconds."""

@@ -11,8 +11,8 @@ from nqbench.papers.check import check
 from nqbench.papers.data import with_data
 from nqbench.papers.schema import Paper
 from nqbench.study.packaged import papers_with
-from nqbench.study.yaml_marks import fit, read
 from nqbench.system.suggest import suggestion
+from nqbench.system.yaml_marks import fit, read
 
 PUBLISHED: Final = "published.yaml"
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 from nqbench import expressions
 from nqbench.errors import StudyError
 from nqbench.study.model import KINDS, Axis, Condition, Item
-from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.suggest import listing, shown, suggestion
+from nqbench.system.yaml_marks import KeyPath, Source
 
 MAX_RANGE: Final = 20_000
 """Most numbers in one range: a longer one would exceed the limit of points in a study anyway."""

@@ -9,8 +9,8 @@ from nqbench import expressions
 from nqbench.point import Level
 from nqbench.study.model import Axis, Condition, Item, ProgramSystem, Study, Sweep, plain
 from nqbench.study.report_items import ReportItem
-from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.suggest import listing, nearest, shown, suggestion
+from nqbench.system.yaml_marks import KeyPath, Source
 from nqbench.workloads.base import NOT_APPLICABLE, Factor, Workload
 
 

@@ -57,7 +57,7 @@ def _of_system(
     if name in workload.cpu_systems:
         raise InfeasibleError(f"{name} runs on the CPU: there is no kernel to look into")
     wanted = dict(_condition(word) for word in conditions)
-    given = [*sizes, *(int(n) for n in wanted.pop("n", ()) if n.isdecimal())]
+    given = [*sizes, *(_size(word) for word in wanted.pop("n", ()))]
     words = [
         [level_of(f"{factor}={v}", [(name, workload)]) for v in vs] for factor, vs in wanted.items()
     ]
@@ -77,12 +77,13 @@ def _sized(
     """A system with these levels at the sizes given, or at the smallest that it takes."""
     if sizes:
         return [_point(name, workload, {**levels, "n": n}, facts) for n in sizes]
-    for n in SMALL_SIZES[:-1]:
+    refusals = []
+    for n in SMALL_SIZES:
         try:
             return [_point(name, workload, {**levels, "n": n}, facts)]
-        except (InfeasibleError, StudyError):
-            continue
-    return [_point(name, workload, {**levels, "n": SMALL_SIZES[-1]}, facts)]
+        except (InfeasibleError, StudyError) as error:
+            refusals.append(error)
+    raise refusals[0]
 
 
 def _point(name: str, workload: Workload, levels: Mapping[str, Level], facts: DeviceFacts) -> Point:
@@ -96,6 +97,12 @@ def _condition(word: str) -> tuple[str, list[str]]:
     if not equals or not name or not level:
         raise StudyError(f"--point {word}: write FACTOR=LEVEL, for example --point block_size=64")
     return name, level.split(",")
+
+
+def _size(word: str) -> int:
+    if not word.isdecimal():
+        raise StudyError(f"--point n={word}: a size is a whole number")
+    return int(word)
 
 
 def _level(point: Point, name: str) -> str | None:

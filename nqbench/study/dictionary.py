@@ -10,8 +10,8 @@ from typing import Any, Final
 import yaml
 
 from nqbench.errors import Place, StudyError
-from nqbench.study.yaml_marks import Key, KeyPath, Source, parse
 from nqbench.system.suggest import shown
+from nqbench.system.yaml_marks import Key, KeyPath, Source, parse
 
 STUDY: Final = Path("study")
 """Its name in messages: ``study['n'][1]``."""

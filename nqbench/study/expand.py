@@ -18,8 +18,8 @@ from nqbench.study import programs
 from nqbench.study.check import check
 from nqbench.study.model import Condition, Given, Study, Sweep, context, plain
 from nqbench.study.resolve import Resolver
-from nqbench.study.yaml_marks import KeyPath, innermost
 from nqbench.system.suggest import listing, shown
+from nqbench.system.yaml_marks import KeyPath, innermost
 from nqbench.workloads.base import NOT_APPLICABLE, VARIANTS, Workload
 
 MAX_POINTS: Final = 20_000

@@ -25,8 +25,8 @@ from nqbench.study.packaged import find_study
 from nqbench.study.programs import read_programs
 from nqbench.study.report_items import OPTIONS, Form, ReportItem, ReportKind, kinds, values
 from nqbench.study.schema import MeasureFile, ReportFile, StudyFile, SweepKeys
-from nqbench.study.yaml_marks import KeyPath, Source, fit, read
 from nqbench.system.suggest import listing, shown, suggestion
+from nqbench.system.yaml_marks import KeyPath, Source, fit, read
 from nqbench.vocabulary import is_counter
 from nqbench.workloads import KERNEL, Outside, bring
 

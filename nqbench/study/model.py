@@ -11,8 +11,8 @@ from nqbench.expressions import Expression
 from nqbench.facts import DeviceKind
 from nqbench.point import HOT, Level, Program
 from nqbench.study.report_items import ReportItem
-from nqbench.study.yaml_marks import KeyPath, Source
 from nqbench.system.files import printable
+from nqbench.system.yaml_marks import KeyPath, Source
 from nqbench.workloads import Outside
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"

@@ -24,8 +24,8 @@ from nqbench import expressions
 from nqbench.errors import StudyError
 from nqbench.point import MEASURING
 from nqbench.study.check import problem
-from nqbench.study.yaml_marks import Source, innermost
 from nqbench.system.suggest import nearest_file, shown, suggestion
+from nqbench.system.yaml_marks import Source, innermost
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import KERNEL, phases
 from nqbench.workloads.own import arrays

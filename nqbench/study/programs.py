@@ -12,8 +12,8 @@ from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import Level, Program
 from nqbench.study.model import ProgramSystem
 from nqbench.study.schema import ProgramFile
-from nqbench.study.yaml_marks import KeyPath, Source, fit
 from nqbench.system.suggest import listing, shown
+from nqbench.system.yaml_marks import KeyPath, Source, fit
 from nqbench.workloads.base import NOT_APPLICABLE, Resolved, Workload
 
 PLACE: Final = re.compile(r"\{\{|\}\}|\{(\w+)\}")

@@ -11,8 +11,8 @@ from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.study.check import is_expression, problem
 from nqbench.study.model import Given, Sweep, context
-from nqbench.study.yaml_marks import Source
 from nqbench.system.suggest import listing, shown
+from nqbench.system.yaml_marks import Source
 from nqbench.workloads.base import Factor, Workload
 
 

@@ -36,9 +36,12 @@ memory: {source: a book, rules: sectors, shared_banks: 32, bank_bytes: 4, sector
 # Facts of the papers' chips as the papers print them (papers/*.yaml).
 PRINTED = [
     ("gf8600m_gs", {"compute_capability": (1, 1), "clock_mhz": 1200}),
-    ("nvs295", {"compute_capability": (1, 1), "clock_mhz": 1300, "shared_per_block": 16 << 10}),
+    (
+        "nvs295",
+        {"compute_capability": (1, 1), "clock_mhz": 1300, "shared_per_multiprocessor": 16384},
+    ),
     ("gtx275", {"compute_capability": (1, 3), "clock_mhz": 1404}),
-    ("gtx280", {"multiprocessors": 30, "shared_banks": 16, "shared_per_block": 16 << 10}),
+    ("gtx280", {"multiprocessors": 30, "shared_banks": 16, "shared_per_multiprocessor": 16384}),
     ("gtx295", {"compute_capability": (1, 3), "clock_mhz": 1242}),
     ("gtx480", {"multiprocessors": 15, "shared_banks": 32, "l1_line_bytes": 128}),
     ("gtx480", {"shared_carveouts": (16 << 10, 48 << 10), "memory_latency": 440}),
@@ -175,27 +178,47 @@ def test_an_own_file_is_a_model(tmp_path: Path) -> None:
         ("name: chip\n", "", "the file lacks name"),
         ("like: cc_9_0\n", "", "facts lacks compute_capability"),
         ("cc_9_0", "cc_9_1", "like is 'cc_9_1', which is no model; did you mean 'cc_9_0'"),
+        ("cc_9_0", "[cc_9_0]", r"like is \['cc_9_0'\], which is no model"),
+        ("name: chip", "name: [chip]", "must be text"),
         ("multiprocessors: 2", "multiprocessors: two", r"facts\.multiprocessors is 'two'"),
-        ("multiprocessors: 2", "multiprocessors: true", r"facts\.multiprocessors is True"),
-        ("multiprocessors: 2", "multiprocessors: -1", "at least 0"),
+        ("multiprocessors: 2", "multiprocessors: true", "as a truth value"),
+        (
+            "multiprocessors: 2",
+            "multiprocessors: 0",
+            "is 0; it must be a whole number of at least 1",
+        ),
         ("multiprocessors: 2", "multiprocessors: 2.5", "a whole number"),
+        ("multiprocessors: 2", "multiprocessors: [2]", r"is \[2\]; write one value"),
+        ("multiprocessors: 2", "multiprocessors: 2\n  multiprocessors: 3", "given twice"),
+        ("multiprocessors: 2", "shared_allocation_unit: 0", "at least 1"),
+        ("multiprocessors: 2", "l2_latency: -1", "it must be a number of at least 0"),
+        (
+            "multiprocessors: 2",
+            "clock_mhz: 0",
+            r"facts\.clock_mhz is 0; it must be a number over 0",
+        ),
         ("multiprocessors: 2", "clock_mhz: .inf", r"facts\.clock_mhz is inf; it must be a number"),
+        (
+            "multiprocessors: 2",
+            "l1_line_bytes: 64",
+            "it must be 128: other lines are not simulated",
+        ),
+        ("multiprocessors: 2", "warp_size: 64", "unknown key 'warp_size' in facts"),
         ("multiprocessors: 2", "l1_holds: [shared]", "l1_holds 'shared' is not known; "),
+        ("multiprocessors: 2", "l1_holds: local", "write a list of local and global"),
         ("multiprocessors: 2", "compute_capability: 9.0", r"is 9\.0; write \[major, minor\]"),
+        ("multiprocessors: 2", "compute_capability: [9]", r"is \[9\]; write \[major, minor\]"),
         ("shared_banks: 32", "shared_banks: 0", r"memory\.shared_banks is 0"),
         ("rules: sectors", "rules: sector", "rules 'sector' is not known; did you mean 'sectors'"),
         ("  multiprocessors", "  kind: cuda\n  multiprocessors", "unknown key 'kind' in facts"),
         ("- source: its data sheet\n ", "-", r"facts\.multiprocessors must state one source"),
-        ("- source: its data sheet", "- source:", r"facts\.multiprocessors must state one source"),
+        ("- source: its data sheet", "- source:", "'source' has no value"),
         ("source: its data", "assumed: x\n  source: its data", "must state one source"),
         ("source: a book, ", "", r"memory\.rules, memory\.shared_banks, .* must state one source"),
-        (
-            "memory:",
-            "- {source: b, multiprocessors: 3}\nmemory:",
-            "is stated twice",
-        ),
-        (GOOD, "- 1\n", "the file must be a mapping"),
-        (GOOD, "a: [", "is not YAML"),
+        ("memory:", "- {source: b, multiprocessors: 3}\nmemory:", "is stated twice"),
+        ("- source: its data sheet\n  multiprocessors: 2", "  all", "groups of facts"),
+        (GOOD, "- 1\n", "a model is a mapping"),
+        (GOOD, "a: [", "not valid YAML"),
     ],
 )
 def test_a_wrong_file_is_told_what_is_wrong(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -207,10 +230,40 @@ def test_a_wrong_file_is_told_what_is_wrong(tmp_path: Path, old: str, new: str, 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        (
+            "max_threads_per_multiprocessor: 1024",
+            "but max_warps_per_multiprocessor 64, of 32 threads",
+        ),
+        ("max_threads_per_block: 4096", "4096, more than max_threads_per_multiprocessor, 2048"),
+        ("shared_per_block: 300000", "300000, more than shared_per_block_optin, 232448"),
+        ("shared_carveouts: [233472, 8192]", "must rise to shared_per_multiprocessor, 233472"),
+        ("l1_shared_bytes: 1024", "more than shared_per_multiprocessor, 233472"),
+        ("shared_banks: 16", r"but memory\.shared_banks 32"),
+    ],
+)
+def test_facts_of_one_chip_do_not_contradict_one_another(
+    tmp_path: Path, facts: str, said: str
+) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text(GOOD.replace("multiprocessors: 2", f"multiprocessors: 2\n  {facts}"))
+    with pytest.raises(DeviceUnavailable, match=said):
+        load_model(str(path))
+
+
+def test_a_mistake_is_told_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text(GOOD.replace("multiprocessors: 2", "multiprocessors: 0"))
+    with pytest.raises(DeviceUnavailable, match=r"wrong\.yaml:6: facts\.multiprocessors is 0"):
+        load_model(str(path))
+
+
 def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(DeviceUnavailable, match=r"'sm_9'; did you mean 'sm_90'"):
         load_model("sm_9")
-    with pytest.raises(DeviceUnavailable, match=r"gone\.yaml cannot be read"):
+    with pytest.raises(DeviceUnavailable, match=r"there is no model file gone\.yaml"):
         load_model("gone.yaml")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from nqbench.devices.sim import SimDevice
 from nqbench.devices.sim.counters import SOURCE_COUNTS
+from nqbench.errors import NqbenchError
 from nqbench.measure.variants import workload_of
 from nqbench.report.explain import WarpAccess, listing
 from nqbench.solve.explain import explain_points
@@ -90,3 +91,16 @@ def test_the_command(tmp_path: Path) -> None:
     assert (many.code, "choose at most 6" in many.err) == (2, True)
     cpu = call("explain", EXAMPLES / "external_program" / "study.yaml")
     assert (cpu.code, "runs on the CPU" in cpu.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("subject", "conditions", "said"),
+    [
+        ("feinbube2010.opt3_shared_extern", (), "over the limit of 16368"),  # N = 8, not 4096
+        (SYSTEM, ["n=x"], "--point n=x: a size is a whole number"),
+        (SYSTEM, ["n"], "write FACTOR=LEVEL"),
+    ],
+)
+def test_a_point_that_cannot_be_chosen(subject: str, conditions: list[str], said: str) -> None:
+    with pytest.raises(NqbenchError, match=said):
+        chosen_points(subject, SimDevice("gf8600m_gs").facts, conditions)

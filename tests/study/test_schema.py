@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from nqbench.study import REPORT_KINDS, schema
-from nqbench.study.yaml_marks import read
+from nqbench.system.yaml_marks import read
 from nqbench.workloads import get, names
 from tests.study.fake import FakeWorkload
 

@@ -15,14 +15,18 @@ Your own file can be used as ``sim:path/to/model.yaml``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import DeviceUnavailable, StudyError
 from nqbench.facts import DeviceFacts
-from nqbench.system.suggest import suggestion
+from nqbench.system.suggest import shown, suggestion
+
+if TYPE_CHECKING:
+    from nqbench.system.yaml_marks import KeyPath, Source
 
 DEFAULT_MODEL: Final = "mini"
 ROUND_ROBIN: Final = "round_robin"
@@ -51,6 +55,8 @@ REPRESENTATIVES: Final[Mapping[str, str]] = {
 _FOLDER: Final = Path(__file__).parent
 _CAPABILITY: Final = "cc_"  # files of compute capabilities start so; they are no devices
 _SUFFIXES: Final = (".yaml", ".yml")
+LINE_BYTES: Final = 128
+"""Of a cache line; the cache model has no other."""
 _KEYS: Final = ("name", "about", "like", "facts", "memory")
 _MEMORY_KEYS: Final = ("rules", "shared_banks", "bank_bytes", "sector_bytes")
 _ORIGINS: Final = ("source", "assumed")
@@ -139,14 +145,23 @@ class Model:
         return f"PTX for {self.facts.arch}, limits and memory rules of {capability}"
 
 
-_GIVEN: Final = ("kind", "name", "compiled_for")  # fields that no fact sets
+_GIVEN: Final = ("kind", "name", "compiled_for", "warp_size")  # fields that no fact sets
 _FACTS: Final = {f.name: f for f in fields(DeviceFacts) if f.name not in _GIVEN}
 _CHIP: Final = tuple(f.name for f in fields(Chip))
 _NEEDED: Final = tuple(name for name, field in _FACTS.items() if field.default is MISSING)
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "register_allocation": ("warp", "block"), "rules": MEMORY_RULES, "l1_holds": ("local", "global")
 }  # fmt: skip
+_SHAPES: Final[Mapping[str, str]] = {
+    "compute_capability": "[major, minor]",
+    "shared_carveouts": "a list of sizes in bytes",
+    "l1_holds": "a list of local and global",
+}
 _FRACTIONS: Final = tuple(f.name for f in fields(Chip) if f.type == "float | None")
+_MAY_BE_0: Final = (
+    *("compute_capability", "shared_reserved_per_block", "shared_carveouts", "memory_bytes"),
+    *("l1_shared_bytes", "l2_bytes", *(name for name in _CHIP if name.endswith("_latency"))),
+)
 
 
 @functools.cache
@@ -237,12 +252,12 @@ def _model(path: Path, name: str) -> Model:
     ):
         missing = [key for key in needed if key not in there]
         if missing:
-            raise DeviceUnavailable(f"model file {path}: {where} lacks {', '.join(missing)}")
+            raise DeviceUnavailable(f"{path}: {where} lacks {', '.join(missing)}")
     values = {key: fact.value for key, fact in file.facts.items()}
     limits = {key: value for key, value in values.items() if key in _FACTS}
     capability = values["compute_capability"]
     compiled_for = "sm_{}{}".format(*OLDEST_COMPILED) if capability < OLDEST_COMPILED else ""
-    return Model(
+    model = Model(
         name,
         file.about,
         DeviceFacts(name=file.name, kind="sim", compiled_for=compiled_for, **limits),
@@ -250,108 +265,149 @@ def _model(path: Path, name: str) -> Model:
         {key: fact.value for key, fact in file.memory.items()},
         {**file.facts, **{f"memory.{key}": fact for key, fact in file.memory.items()}},
     )
+    for contradiction in _contradictions(model):
+        raise DeviceUnavailable(f"{path}: {contradiction}")
+    return model
+
+
+def _contradictions(model: Model) -> Iterator[str]:
+    """What cannot be true of one chip: a file changes a fact and forgets another."""
+    facts, chip = model.facts, model.chip
+    for part, whole in (
+        ("max_threads_per_block", "max_threads_per_multiprocessor"),
+        ("registers_per_block", "registers_per_multiprocessor"),
+        ("shared_per_block", "shared_per_block_optin"),
+        ("shared_per_block_optin", "shared_per_multiprocessor"),
+    ):
+        if getattr(facts, part) > getattr(facts, whole):
+            yield f"{part} is {getattr(facts, part)}, more than {whole}, {getattr(facts, whole)}"
+    threads, warps = facts.max_threads_per_multiprocessor, facts.max_warps_per_multiprocessor
+    if threads != facts.warp_size * warps:
+        yield (
+            f"max_threads_per_multiprocessor is {threads}, but max_warps_per_multiprocessor"
+            f" {warps}, of {facts.warp_size} threads each"
+        )
+    sizes, shared = facts.shared_carveouts, facts.shared_per_multiprocessor
+    if sizes and (list(sizes) != sorted(sizes) or sizes[-1] != shared):
+        yield f"shared_carveouts must rise to shared_per_multiprocessor, {shared}; they are {sizes}"
+    if chip.l1_shared_bytes and chip.l1_shared_bytes <= shared:
+        yield (
+            f"l1_shared_bytes is {chip.l1_shared_bytes}; it is the storage of L1 and shared memory"
+            f" together, more than shared_per_multiprocessor, {shared}"
+        )
+    if facts.shared_banks != model.memory["shared_banks"]:
+        yield (
+            f"facts.shared_banks is {facts.shared_banks}, but memory.shared_banks"
+            f" {model.memory['shared_banks']}"
+        )
 
 
 def _read(path: Path) -> _File:
-    import yaml
+    from nqbench.system.yaml_marks import read
 
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DeviceUnavailable(f"model file {path} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        first = str(error).replace("\n", " ")
-        raise DeviceUnavailable(f"model file {path} is not YAML: {first}") from error
-    _mapping(path, "the file", data, _KEYS)
-    base = _base(path, data["like"]) if "like" in data else _File("", "", {}, {})
-    facts = _facts(path, "facts", data.get("facts", []), (*_FACTS, *_CHIP))
-    memory = _facts(path, "memory", data.get("memory", []), _MEMORY_KEYS)
+        return _file(read(path, "model"))
+    except StudyError as error:
+        raise DeviceUnavailable(str(error)) from error
+
+
+def _file(source: Source) -> _File:
+    data = source.data
+    _known(source, (), _KEYS)
+    for key in ("name", "about"):
+        if not isinstance(data.get(key, ""), str):
+            raise source.error(f"{key} is {shown(data[key])}; it must be text", (key,))
+    base = _base(source, data["like"]) if "like" in data else _File("", "", {}, {})
+    facts = _facts(source, "facts", (*_FACTS, *_CHIP))
+    memory = _facts(source, "memory", _MEMORY_KEYS)
     return _File(
-        str(data.get("name", base.name)),
-        " ".join(str(data.get("about", base.about)).split()),
+        data.get("name", base.name),
+        " ".join(data.get("about", base.about).split()),
         {**base.facts, **facts},
         {**base.memory, **memory},
     )
 
 
-def _base(path: Path, like: Any) -> _File:
+def _base(source: Source, like: Any) -> _File:
     """The file that ``like`` names: a compute capability or a model of nqbench."""
     known = {p.stem: p for p in _FOLDER.glob("*.yaml")}
     known |= {arch: known[name] for arch, name in REPRESENTATIVES.items()}
-    if like not in known:
-        raise DeviceUnavailable(
-            f"model file {path}: like is {like!r}, which is no model; "
-            f"{suggestion(str(like), sorted(known))}"
+    if not isinstance(like, str) or like not in known:
+        raise source.error(
+            f"like is {shown(like)}, which is no model; {suggestion(str(like), sorted(known))}",
+            ("like",),
         )
     return _read(known[like])
 
 
-def _facts(path: Path, where: str, groups: Any, known: tuple[str, ...]) -> dict[str, Fact]:
+def _facts(source: Source, where: str, known: tuple[str, ...]) -> dict[str, Fact]:
     """The facts of one group, or of a list of groups."""
     found: dict[str, Fact] = {}
-    if isinstance(groups, dict) and not set(_ORIGINS) & set(groups):
-        _unsourced(path, where, groups)
-    for group in groups if isinstance(groups, list) else [groups]:
-        _mapping(path, where, group, (*_ORIGINS, *known))
+    groups = source.data.get(where, [])
+    paths = [(where, i) for i in range(len(groups))] if isinstance(groups, list) else [(where,)]
+    for path, group in zip(paths, groups if isinstance(groups, list) else [groups], strict=True):
+        _known(source, path, (*_ORIGINS, *known))
         origins = [key for key in _ORIGINS if key in group]
-        if len(origins) != 1 or not str(group[origins[0]] or "").strip():
-            _unsourced(path, where, group)
+        if len(origins) != 1 or not str(group[origins[0]]).strip():
+            keys = ", ".join(f"{where}.{key}" for key in group if key not in _ORIGINS)
+            raise source.error(
+                f"{keys or where} must state one source; begin the group of facts with"
+                " 'source: DOCUMENT, TABLE' or, where nobody states them, 'assumed: REASON'",
+                path,
+            )
         (origin,) = origins
         text = " ".join(str(group[origin]).split())
         for key in group.keys() - set(_ORIGINS):
             if key in found:
-                raise DeviceUnavailable(f"model file {path}: {where}.{key} is stated twice")
-            value = _value(path, f"{where}.{key}", key, group[key])
+                raise source.error(f"{where}.{key} is stated twice", (*path, key))
+            value = _value(source, (*path, key), where, group[key])
             found[key] = Fact(value, text, origin == "assumed")
     order = {key: place for place, key in enumerate(known)}
     return dict(sorted(found.items(), key=lambda item: order[item[0]]))
 
 
-def _unsourced(path: Path, where: str, group: Mapping[str, Any]) -> None:
-    keys = ", ".join(f"{where}.{key}" for key in group if key not in _ORIGINS)
-    raise DeviceUnavailable(
-        f"model file {path}: {keys or where} must state one source; begin the group of facts with"
-        " 'source: DOCUMENT, TABLE' or, where nobody states them, 'assumed: REASON'"
-    )
+def _value(source: Source, path: KeyPath, where: str, value: Any) -> Any:
+    """A fact as the model holds it: a number, a word, or a tuple of them."""
+    key = str(path[-1])
+    items = value if isinstance(value, list) else [value]
+    long = key == "compute_capability" and len(items) != 2
+    if isinstance(value, list) != (key in _SHAPES) or long:
+        shape = _SHAPES.get(key, "one value")
+        raise source.error(f"{where}.{key} is {shown(value)}; write {shape}", path)
+    for item in items:
+        if key in _WORDS:
+            if item not in _WORDS[key]:
+                hint = suggestion(str(item), _WORDS[key])
+                raise source.error(f"{where}.{key} {shown(item)} is not known; {hint}", path)
+        elif wrong := _wrong_number(key, item):
+            raise source.error(f"{where}.{key} is {shown(item)}; it must be {wrong}", path)
+    return tuple(items) if key in _SHAPES else value
 
 
-def _value(path: Path, where: str, key: str, value: Any) -> Any:
-    if key in _WORDS:
-        words = value if isinstance(value, list) and key == "l1_holds" else [value]
-        for word in words:
-            if word not in _WORDS[key]:
-                raise DeviceUnavailable(
-                    f"model file {path}: {where} {word!r} is not known"
-                    f"; {suggestion(str(word), _WORDS[key])}"
-                )
-        return tuple(words) if key == "l1_holds" else value
-    if key not in ("compute_capability", "shared_carveouts"):
-        return _number(path, where, value, 1 if where.startswith("memory") else 0, key)
-    if not isinstance(value, list) or (key == "compute_capability" and len(value) != 2):
-        shape = "[major, minor]" if key == "compute_capability" else "a list of sizes in bytes"
-        raise DeviceUnavailable(f"model file {path}: {where} is {value!r}; write {shape}")
-    return tuple(_number(path, where, item, 0, key) for item in value)
+def _wrong_number(key: str, value: Any) -> str:
+    """What a fact must be, if ``value`` is not that."""
+    if key == "l1_line_bytes" and value != LINE_BYTES:
+        return f"{LINE_BYTES}: other lines are not simulated"
+    fraction, zero = key in _FRACTIONS, key in _MAY_BE_0
+    numbers = (int, float) if fraction else (int,)
+    if type(value) in numbers and (0 if zero else 1e-9) <= value < (
+        math.inf if fraction else 2**63
+    ):
+        return ""
+    kind = "a number" if fraction else "a whole number"
+    return f"{kind} of at least {0 if zero else 1}" if zero or not fraction else f"{kind} over 0"
 
 
-def _number(path: Path, where: str, value: Any, minimum: int, key: str) -> int | float:
-    fraction = key in _FRACTIONS
-    number = isinstance(value, int | float) if fraction else isinstance(value, int)
-    if not number or isinstance(value, bool) or not minimum <= value < float("inf"):
-        kind = "number" if fraction else "whole number"
-        raise DeviceUnavailable(
-            f"model file {path}: {where} is {value!r}; it must be a {kind} of at least {minimum}"
-        )
-    return value  # type: ignore[no-any-return]
-
-
-def _mapping(path: Path, where: str, data: Any, known: tuple[str, ...]) -> None:
-    """Raise unless ``data`` is a mapping with known keys only."""
+def _known(source: Source, path: KeyPath, known: tuple[str, ...]) -> None:
+    """Raise unless there is a mapping at ``path``, with known keys only."""
+    data: Any = source.data
+    for key in path:
+        data = data[key]
+    where = str(path[0]) if path else "the file"
     if not isinstance(data, dict):
-        raise DeviceUnavailable(
-            f"model file {path}: {where} must be a mapping with the keys {', '.join(known)}"
-        )
+        first = "groups of facts, each with its source" if where == "facts" else "keys and values"
+        raise source.error(f"{where} must be {first}, not {shown(data)}", path)
     for key in data:
         if key not in known:
-            raise DeviceUnavailable(
-                f"model file {path}: unknown key {key!r} in {where}; {suggestion(str(key), known)}"
-            )
+            message = f"unknown key {shown(key)} in {where}; {suggestion(key, known)}"
+            raise source.error(message, (*path, key))

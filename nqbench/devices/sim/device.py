@@ -10,6 +10,7 @@ from nqbench.devices.base import Device
 from nqbench.devices.models import CACHE, MODES, ORDERS, PTXAS, ROUND_ROBIN, TIME, load_model
 from nqbench.devices.sim.launching import SimPrepared, Simulation
 from nqbench.devices.sim.programs import SimProgram
+from nqbench.devices.sim.rules import memory_rules
 from nqbench.devices.sim.timing import required
 from nqbench.errors import DeviceError
 from nqbench.plan import KernelPlan, Plan, ProgramPlan
@@ -35,7 +36,8 @@ class SimDevice(Device):
     ``modes``     what it does besides, of ``MODES``
     ``max_steps`` loop iterations, over all warps, after which a launch is given up
     ``checked``   whether to watch every access for races and the like (``nqbench check``): slow
-    Raises ``DeviceUnavailable`` for an unknown model and ``DeviceError`` for an unknown order.
+    Raises ``DeviceUnavailable`` for an unknown model, ``DeviceError`` for an unknown order, or for
+    banks and sectors that the model's memory rules do not have.
     """
 
     timed = False
@@ -60,6 +62,7 @@ class SimDevice(Device):
         if quantum < 1 or max_steps < 1:
             raise DeviceError("quantum and max_steps must be at least 1")
         self.model = load_model(model)
+        memory_rules(self.model.memory)
         self.facts, self.remark = self.model.facts, self.model.remark
         words = () if order == ROUND_ROBIN else (order,)
         modes = tuple(mode for mode in MODES if mode in modes)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.compiler.occupancy import shared_storage
+from nqbench.compiler.occupancy import occupancy
 from nqbench.devices.sim.codegen.caches import L1_WAYS, L2_WAYS, set_bytes
 from nqbench.devices.sim.codegen.caches import Count as CacheCount
 from nqbench.devices.sim.codegen.kernel import BLOCK_STRIDE
@@ -83,19 +83,10 @@ def resident_blocks(
     grid_blocks: int,
     cache: CachePreference = "default",
 ) -> int:
-    """How many blocks the device holds at a time: threads, warps, blocks and shared memory limit
-    it. Registers do not, because PTX has no register count."""
-    warps = -(-threads // facts.warp_size)
-    unit = facts.shared_allocation_unit
-    shared = align(shared_bytes + facts.shared_reserved_per_block, unit)
-    limits = [
-        facts.max_blocks_per_multiprocessor,
-        facts.max_warps_per_multiprocessor // warps,
-        facts.max_threads_per_multiprocessor // (warps * facts.warp_size),
-    ]
-    if shared_bytes:
-        limits.append(shared_storage(facts, shared, cache) // shared)
-    return min(max(min(limits), 1) * facts.multiprocessors, grid_blocks)
+    """How many blocks the device holds at a time. Registers do not limit it, because PTX has no
+    register count."""
+    each = occupancy(facts, 0, shared_bytes, threads, cache).blocks_per_multiprocessor
+    return min(max(each, 1) * facts.multiprocessors, grid_blocks)
 
 
 class Run:

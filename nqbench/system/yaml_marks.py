@@ -37,6 +37,9 @@ MAX_NODES: Final = 100_000
 FLAGS_UNDER: Final = ("kernel",)
 """The part of a study that has flags: ``true`` and ``false``, written so."""
 
+MAY_BE_EMPTY: Final = ("report", "l1_holds", "shared_carveouts")
+"""Keys whose list may have no entries."""
+
 _UNION: Final = ("int", "float", "str")
 
 _READINGS: Final = {
@@ -187,7 +190,7 @@ class _Reader:
             raise self.error("an anchor refers to itself, so the file would never end", node)
         if node.tag not in (_TAG + "map", _TAG + "seq"):
             raise self.error(f"the YAML tag {shown(node.tag)} has no meaning here", node)
-        if not node.value and not self.as_text and path != ("report",):
+        if not node.value and not self.as_text and innermost(path) not in MAY_BE_EMPTY:
             raise self.error(f"'{innermost(path)}' is empty; give it a value or delete it", node)
         self.open.add(id(node))
         try:
