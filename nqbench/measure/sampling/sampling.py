@@ -81,7 +81,6 @@ def sample(
     ``launch`` runs the kernel once and returns its seconds; ``clock`` gives the wall time;
     ``known_s`` is what a launch took before, so that a disturbed one is not taken for long.
     """
-    median_rank(policy.samples)  # imports scipy, which must not take from the share
     started = clock()
     values: list[float] = []
     ordered: list[float] = []
@@ -129,12 +128,15 @@ def median_rank(count: int, confidence: float = CONFIDENCE) -> int:
     distribution; r is the largest rank whose interval has at least the confidence asked for.
     0 if there is none: fewer than 6 samples give no interval at 95%.
     """
-    from scipy.stats import binom
-
     # P(fewer than r samples lie below the median) must not exceed half of what may be missed.
+    # Whole numbers, because scipy.stats takes most of a second to import, in every worker.
     miss = (1.0 - confidence) / 2
-    rank = int(binom.ppf(miss, count, 0.5))
-    return rank if binom.cdf(rank - 1, count, 0.5) <= miss else rank - 1
+    rank, ways, fewer = 0, 1, 1
+    while fewer / 2**count <= miss:
+        rank += 1
+        ways = ways * (count - rank + 1) // rank
+        fewer += ways
+    return rank
 
 
 def median_interval(

@@ -24,7 +24,7 @@ from nqbench.errors import (
 )
 from nqbench.measure.sampling.measurement import PROFILED, Measurement, plain, scalars
 from nqbench.measure.sampling.phases import phases_of
-from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy, median_rank, sample
+from nqbench.measure.sampling.sampling import LONG_LAUNCH_S, Policy, sample
 from nqbench.measure.sampling.telemetry import Watch, sensor_of, summary, throttled
 from nqbench.measure.sampling.timer import Beat, Timer
 from nqbench.measure.sampling.warmup import TIME_SHARE, WarmUp, warm_up
@@ -50,8 +50,6 @@ class Session:
         self._sensor, self._no_sensor = sensor_of(self.device)
         self._idle = True
         self._references: dict[tuple[str, str], Outputs] = {}
-        if self.device.timed:
-            median_rank(1)  # imports scipy: a second, better spent now than while sampling
 
     def hello(self) -> Hello:
         """The description of this device."""
