@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nqbench.cli.options import ClusterFile, Device, Gpus, Insecure, Scheduler
 
-REDRAWN_S: Final = 0.2
+if TYPE_CHECKING:
+    from nqbench.cli.show.progress import Lane
 
 
 def count(
@@ -42,6 +40,7 @@ def count(
 ) -> None:
     """Count the solutions for N queens by the fastest verified path; without a GPU, on the CPU."""
     from nqbench.cli.show.console import note
+    from nqbench.cli.show.progress import progress
     from nqbench.errors import StudyError
     from nqbench.solve.count import check_size, choose, count_solutions
 
@@ -60,38 +59,24 @@ def count(
         from nqbench.cluster.counting import count_on
 
         way = Way(gpus, scheduler, cluster, insecure)
-        with _line(n) as progress:
-            result = count_on(way, n, device, log, note, progress)
+        with progress() as lane:
+            result = count_on(way, n, device, log, note, _told(lane, n))
     else:
         chosen = choose(device)
         if device == "auto":
             note(chosen.why)
-        with _line(n) as progress:
-            result = count_solutions(n, chosen.spec, log, progress)
+        with progress() as lane:
+            result = count_solutions(n, chosen.spec, log, _told(lane, n))
     typer.echo(f"a({result.n}) = {result.value}")
     typer.echo(result.how)
 
 
-@contextmanager
-def _line(n: int) -> Iterator[Callable[[float, float, float], None] | None]:
-    """One line of progress on a terminal: the share that is done, the rate, the time left."""
-    if not sys.stderr.isatty():
-        yield None
-        return
+def _told(lane: Lane, n: int) -> Callable[[float, float, float], None]:
+    """Shows how far a count is: the share that is done, the rate, the time left."""
     from nqbench.cli.show.console import duration
 
-    drawn = 0.0
+    def tell(share: float, rate: float, left_s: float) -> None:
+        left = duration(max(1, round(left_s)))
+        lane.status(f"a({n}): {share:.1%}, {rate:.3g} solutions/s, {left} left")
 
-    def draw(share: float, rate: float, left_s: float) -> None:
-        nonlocal drawn
-        now = time.monotonic()
-        if now - drawn >= REDRAWN_S:
-            drawn = now
-            text = f"a({n}): {share:.1%}, {rate:.3g} solutions/s, {duration(left_s)} left"
-            typer.echo(f"\r\x1b[K{text}", nl=False, err=True)
-
-    try:
-        yield draw
-    finally:
-        if drawn:
-            typer.echo("\r\x1b[K", nl=False, err=True)
+    return tell

@@ -38,7 +38,8 @@ class Dispatch:
     workers: WorkerFactory
 
     def job(self, task: Task, round_: int, place: int, *, timed: bool) -> Job:
-        """A measurement of a point: a verification, or a timed one."""
+        """A measurement of a point that is now given out: a verification, or a timed one."""
+        self.listener.started(task.point, timed=timed)
         request = MeasureRequest(
             point=task.point,
             round=round_,

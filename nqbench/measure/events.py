@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nqbench.point import Point
 from nqbench.record import Record
 
 
@@ -34,8 +35,17 @@ class RunOutcome:
 class Listener:
     """Receives the progress of a run; this one ignores it."""
 
+    def points(self, points: Sequence[Point]) -> None:
+        """The run is to measure these points."""
+
     def stage(self, name: str, total: int) -> None:
         """A stage of ``total`` steps begins."""
+
+    def ahead(self, steps: int) -> None:
+        """About so many steps follow after this stage."""
+
+    def started(self, point: Point, *, timed: bool) -> None:
+        """A point is given to the device when this returns; ``timed``: not only to verify it."""
 
     def advanced(self, record: Record | None = None) -> None:
         """One step is done; ``record`` is its result, if it has one."""

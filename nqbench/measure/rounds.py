@@ -45,7 +45,7 @@ class Rounds:
             if round_ > planned and longest_s >= left_s:
                 listener.message(f"--budget left time for {round_ - 1} of {total} rounds")
                 return
-            if self._round(kept, round_):
+            if self._round(kept, round_, max(planned, round_)):
                 longest_s = max(longest_s, left_s - budget.left_s())
 
     def order(self, tasks: Sequence[Task], round_: int) -> list[Task]:
@@ -54,8 +54,8 @@ class Rounds:
         random.Random(f"{self._seed}:{round_}").shuffle(shuffled)
         return shuffled
 
-    def _round(self, tasks: Sequence[Task], round_: int) -> bool:
-        """One round; returns whether anything was left to do."""
+    def _round(self, tasks: Sequence[Task], round_: int, planned: int) -> bool:
+        """One round of those ``planned``; returns whether anything was left to do."""
         pending = [
             (place, task)
             for place, task in enumerate(self.order(tasks, round_))
@@ -65,6 +65,7 @@ class Rounds:
             return False
         total = self._dispatch.measure.rounds
         self._dispatch.listener.stage(f"round {round_} of {total}", len(pending))
+        self._dispatch.listener.ahead((planned - round_) * len(tasks))
         repeats: Counter[str] = Counter()
         with closing(self._dispatch.workers()) as workers:
             # It grows while the jobs are given out: throttled measurements join its end.

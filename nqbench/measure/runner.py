@@ -118,6 +118,7 @@ class Recording:
             )
         self._writer, self._listener, self._started = writer, listener, started
         self.points = expand(study, hello.facts)
+        listener.points(self.points)
         self._devices = {_name_of(hello): (hello, Keys(hello, protocol_of(study)))}
         records = _open_folder(writer, study, hello.facts.name, fresh, listener)
         self._old = read_manifest(writer.path) if (writer.path / MANIFEST).exists() else None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import time
+from typing import cast
 
 import pytest
 from rich.console import Console
@@ -11,9 +13,11 @@ from rich.table import Table
 from nqbench.cli.show import progress
 from nqbench.cli.show.console import say
 from nqbench.cli.show.points import show_points
-from nqbench.cli.show.progress import PlainListener, RichListener
+from nqbench.cli.show.progress import Display, Lane, LiveDisplay
 from nqbench.cli.show.tables import print_fitting
 from nqbench.point import Point
+from nqbench.record import Record
+from nqbench.vocabulary import Status
 
 NAMES = ["system", "memory", "layout", "assignment", "block_size"]
 ROWS = [
@@ -55,25 +59,103 @@ def test_a_wide_terminal_gets_a_table_and_a_narrow_one_paragraphs() -> None:
     assert "layout=," not in shown(40)
 
 
-def test_a_step_before_the_first_stage_says_nothing() -> None:
-    """Points that are skipped before anything starts belong to no stage."""
+POINTS = [
+    Point("s", "crossed", "counting", None, {"n": n, "memory": memory})
+    for n in (8, 9)
+    for memory in ("shared", "global")
+]
+
+
+def record(point: Point, status: Status = "ok", reason: str = "") -> Record:
+    fields = {
+        "sweep": point.sweep,
+        "system": None,
+        "label": point.label(),
+        "factors": point.factors,
+    }
+    return Record("k", fields, "cuda:0", 1, status, reason, value_s=0.0125)
+
+
+def measure_some(lane: Lane) -> None:
+    """Two of four points in each of two rounds; one fails."""
+    lane.points(POINTS)
+    lane.stage("round 1 of 2", 4)
+    lane.ahead(4)
+    for point, status in ((POINTS[0], "ok"), (POINTS[1], "timeout")):
+        lane.started(point, timed=True)
+        lane.advanced(record(point, cast("Status", status), "too long"))
+    lane.started(POINTS[2], timed=True)
+
+
+def test_a_log_gets_lines_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     out = console(80)
-    PlainListener(out).advanced()
+    Display(out).lane("").advanced()  # points that are skipped before anything starts
     assert written(out) == ""
+    lane, clock = Display(out).lane("cuda:1"), iter([0.0, *[12.0] * 9])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    measure_some(lane)
+    assert written(out).splitlines() == [
+        "cuda:1: round 1 of 2: 4",
+        "cuda:1: round 1 of 2: 1 of 4, 5 per minute, 84 s left",
+        "cuda:1: timeout: crossed N=8: too long",
+    ]
+
+
+def test_the_live_table_has_the_last_values_and_what_is_measured() -> None:
+    out = console(80, terminal=True)
+    display = LiveDisplay(out)
+    try:
+        lane = display.lane("")
+        measure_some(lane)
+        lane.began -= 60
+        paper = console(80)
+        paper.print(display.render())
+        *values, line, now = written(paper).splitlines()
+        assert [" ".join(value.split()) for value in values] == [
+            "12.5 ms crossed N=8 memory=shared"
+        ]
+        assert line.endswith("  round 1 of 2: 2 of 4, 2 per minute, 3 min 0 s left")
+        assert now == "now: crossed N=9 memory=shared"
+        display.lane("cuda:1").stage("verify", 3)
+        paper.print(display.render())
+        last = written(paper).splitlines()[-2:]
+        assert "round 1 of 2: 2 of 4" in last[0], "a line for each device"
+        assert last[1].strip() == "cuda:1: verify: 0 of 3"
+    finally:
+        display.close()
+
+
+def test_nothing_is_drawn_while_a_point_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one device; while points are only verified, the clock of a long one goes on."""
+    monkeypatch.setattr(progress, "TICK_S", 0.01)
+    out = console(80, terminal=True)
+    display = LiveDisplay(out)
+    lane = display.lane("")
+    try:
+        lane.stage("round 1 of 1", 2)
+        lane.started(POINTS[0], timed=True)
+        before = written(out)
+        time.sleep(0.05)
+        assert written(out) == before
+        lane.advanced(record(POINTS[0]))
+        lane.started(POINTS[1], timed=False)
+        before = written(out)
+        time.sleep(0.05)
+        assert written(out) != before
+    finally:
+        display.close()
 
 
 def test_progress_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bar that still redraws itself writes over what is printed next, and hides the cursor."""
+    """A table that still redraws itself writes over what is printed next, and hides the cursor."""
     out = console(80, terminal=True)
     monkeypatch.setattr(progress, "console", lambda stderr=False: out)
+    monkeypatch.setattr(progress, "_animated", lambda out: True)
     opened = progress.progress()
-    listener = opened.__enter__()
-    assert isinstance(listener, RichListener)
-    listener.stage("compile", 3)
-    assert listener.progress.live.is_started
+    opened.__enter__().stage("compile", 3)
+    assert "compile: 0 of 3" in written(out)
     assert not opened.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)  # not swallowed
-    assert not listener.progress.live.is_started
-    assert written(out).endswith("\x1b[?25h")
+    assert written(out).endswith("\x1b[?25h\r\x1b[1A\x1b[2K")
 
 
 @pytest.mark.parametrize("width", [20, 40, 200])

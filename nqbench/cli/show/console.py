@@ -13,6 +13,7 @@ from rich.markup import escape
 
 PIPE_WIDTH: Final = 220
 """Columns of a table that goes into a file or a pipe: wide enough not to fold a name."""
+_asked: Final = {"quiet": False}
 
 
 def console(stderr: bool = False) -> Console:
@@ -21,9 +22,17 @@ def console(stderr: bool = False) -> Console:
     return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
 
 
+def quiet(ask: bool | None = None) -> bool:
+    """Whether ``--quiet`` was given; a command that has the option sets it."""
+    if ask is not None:
+        _asked["quiet"] = ask
+    return _asked["quiet"]
+
+
 def note(text: str) -> None:
-    """Print a sentence about progress to standard error."""
-    say(text, console(stderr=True))
+    """Print a sentence about progress to standard error, unless quiet."""
+    if not quiet():
+        say(text, console(stderr=True))
 
 
 def say(text: str, out: Console | None = None, bullet: str = "") -> None:
@@ -45,7 +54,9 @@ def say(text: str, out: Console | None = None, bullet: str = "") -> None:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people write them: ``850 ms``, ``12 s``, ``3 min 20 s``."""
+    """Seconds as people write them: ``54 µs``, ``850 ms``, ``12 s``, ``3 min 20 s``."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.3g} µs"
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms"
     if seconds < 120:
