@@ -24,6 +24,7 @@ from nqbench.cli.bottleneck import bottleneck
 from nqbench.cli.check import check
 from nqbench.cli.claims import claims
 from nqbench.cli.compare import compare
+from nqbench.cli.completion import ASKED, completing
 from nqbench.cli.count import count
 from nqbench.cli.devices import devices
 from nqbench.cli.doctor import doctor
@@ -61,14 +62,14 @@ COMMANDS: Final = (
 """In the order of ``nqbench --help``."""
 LISTS: Final = ("kernels", "devices", "schema")
 """Commands that compute nothing, and so need little memory."""
+HELP_WIDTH: Final = 100
 
 app = typer.Typer(
     help="Reproducible benchmarks and ablations of irregular search on GPUs.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,  # plain help: quicker, and cut at no width
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH},
 )
 
 
@@ -98,13 +99,14 @@ def common(
 
 
 for _command in COMMANDS:
-    app.command(_command.__name__.strip("_"))(_command)
+    _about = (_command.__doc__ or "").partition("\n")[0]  # all of it; typer would cut it
+    app.command(_command.__name__.strip("_"), short_help=_about)(_command)
 
 
 def main() -> None:
     """Run a command; turn expected errors into one sentence and the contract's exit code."""
     try:
-        app()
+        completing(_run) if ASKED in os.environ else _run()
     except (StudyError, DeviceUnavailable, InfeasibleError, FolderRefused) as error:
         _say(str(error))
         sys.exit(EXIT_WRONG)
@@ -125,6 +127,10 @@ def main() -> None:
         if error.errno == errno.ENAMETOOLONG:
             sys.exit(EXIT_WRONG)
         _end_output()
+
+
+def _run() -> None:
+    app(prog_name="nqbench")
 
 
 def _say(sentence: str) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli import completion
 from nqbench.cli.exit_codes import exit_code
 from nqbench.cli.measuring import choose, measure, report_measured
 from nqbench.cli.options import Device, Fresh, RunFolder
@@ -14,7 +15,11 @@ from nqbench.cli.options import Device, Fresh, RunFolder
 def bottleneck(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="SYSTEM|FACTOR=LEVEL", help="Systems, and levels for all of them."),
+        typer.Argument(
+            metavar="SYSTEM|FACTOR=LEVEL",
+            help="Systems, and levels for all of them.",
+            autocompletion=completion.systems,
+        ),
     ],
     n: Annotated[
         list[int] | None, typer.Option("--n", help="Size; repeatable. Default: the workload's own.")

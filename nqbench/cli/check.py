@@ -6,12 +6,18 @@ from typing import Annotated, Final
 
 import typer
 
+from nqbench.cli import completion
 from nqbench.cli.exit_codes import EXIT_FAILED
 from nqbench.cli.options import Json
 
 SIMULATOR: Final = "sim:mini"
 Subject = Annotated[
-    str, typer.Argument(metavar="SYSTEM|CONFIG", help="A system, or a study (file or name).")
+    str,
+    typer.Argument(
+        metavar="SYSTEM|CONFIG",
+        help="A system, or a study (file or name).",
+        autocompletion=completion.systems_or_studies,
+    ),
 ]
 Conditions = Annotated[
     list[str] | None,
@@ -21,7 +27,15 @@ Sizes = Annotated[
     list[int] | None,
     typer.Option("--n", help="Size; repeatable. Default: the smallest of each configuration."),
 ]
-Simulator = Annotated[str, typer.Option("--device", "-d", help="sim:MODEL or sim:MODEL:ORDER.")]
+Simulator = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        "-d",
+        help="sim:MODEL or sim:MODEL:ORDER.",
+        autocompletion=completion.simulators,
+    ),
+]
 
 
 def check(

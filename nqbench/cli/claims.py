@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli import completion
 from nqbench.cli.options import CpuBaseline, Full, Runs
 
 
@@ -13,7 +14,11 @@ def claims(
     runs: Runs,
     paper: Annotated[
         str | None,
-        typer.Option("--paper", help="Judge this paper's claims; default: the papers of the runs."),
+        typer.Option(
+            "--paper",
+            help="Judge this paper's claims; default: the papers of the runs.",
+            autocompletion=completion.papers,
+        ),
     ] = None,
     cpu: CpuBaseline = None,
     full: Full = False,

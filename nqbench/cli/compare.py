@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nqbench.cli import completion
 from nqbench.cli.exit_codes import EXIT_FAILED, wrong_request
 from nqbench.cli.options import Formats, OutFolder, command_line
 
@@ -21,6 +22,7 @@ def compare(
         typer.Argument(
             metavar="RUN",
             help="Run folders or nvbench JSON files; the first is the reference.",
+            autocompletion=completion.runs,
         ),
     ],
     by: Annotated[

@@ -6,10 +6,16 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli import completion
+
 
 def devices(
     model: Annotated[
-        str, typer.Argument(help="A model of the simulator (gtx480, my_gpu.yaml).")
+        str,
+        typer.Argument(
+            help="A model of the simulator (gtx480, my_gpu.yaml).",
+            autocompletion=completion.models,
+        ),
     ] = "",
 ) -> None:
     """List the devices of this machine, or the facts of one model with their sources."""

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli import completion
 from nqbench.cli.options import CpuBaseline, Formats, Json, OutFolder, command_line
 
 
@@ -17,6 +18,7 @@ def effects(
         typer.Argument(
             metavar="[RUN]...",
             help="Runs of papers and of ablations; default: every one under results/.",
+            autocompletion=completion.runs,
         ),
     ] = None,
     cpu: CpuBaseline = None,

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli.options import Run
+
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    run: Run,
     form: Annotated[str, typer.Option("--format", "-f", help="nvbench, kernel_tuner or csv.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File; standard output without it.")

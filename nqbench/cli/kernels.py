@@ -6,10 +6,17 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli import completion
+
 
 def kernels(
     system: Annotated[
-        str | None, typer.Argument(metavar="SYSTEM", help="One system; default: all.")
+        str | None,
+        typer.Argument(
+            metavar="SYSTEM",
+            help="One system; default: all.",
+            autocompletion=completion.systems,
+        ),
     ] = None,
 ) -> None:
     """List the systems; with a name, show what that one is made of."""

@@ -8,16 +8,37 @@ from typing import Annotated, Final
 
 import typer
 
+from nqbench.cli import completion
 from nqbench.errors import StudyError
 from nqbench.system.files import printable
 
 FRESH: Final = "--fresh"
 
 Config = Annotated[
-    Path, typer.Argument(metavar="CONFIG", help="A study file (YAML), or a packaged study's name.")
+    Path,
+    typer.Argument(
+        metavar="CONFIG",
+        help="A study file (YAML), or a packaged study's name.",
+        autocompletion=completion.studies,
+    ),
 ]
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run folders.")]
-Device = Annotated[str, typer.Option("--device", "-d", help="auto, cuda:0, sim:NAME or cpu.")]
+Run = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="A run folder.", autocompletion=completion.runs),
+]
+Runs = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN", help="Run folders.", autocompletion=completion.runs),
+]
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        "-d",
+        help="auto, cuda:0, sim:NAME or cpu.",
+        autocompletion=completion.devices,
+    ),
+]
 RunFolder = Annotated[
     Path | None, typer.Option("--out", "-o", help="Run folder; default: results/local/...")
 ]
@@ -31,7 +52,13 @@ Budget = Annotated[
     str | None, typer.Option("--budget", help="Time for the whole run: 90s, 10m, 1h.")
 ]
 Formats = Annotated[
-    list[str] | None, typer.Option("--format", "-f", help="md, csv, tex, html; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--format",
+        "-f",
+        help="md, csv, tex, html; repeatable.",
+        autocompletion=completion.formats,
+    ),
 ]
 Full = Annotated[
     bool,
@@ -42,7 +69,10 @@ Full = Annotated[
 CpuBaseline = Annotated[
     Path | None,
     typer.Option(
-        "--cpu", metavar="RUN", help="Take the times of CPU programs from this run, for all sizes."
+        "--cpu",
+        metavar="RUN",
+        help="Take the times of CPU programs from this run, for all sizes.",
+        autocompletion=completion.runs,
     ),
 ]
 Gpus = Annotated[

@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
-from nqbench.cli import measuring
+from nqbench.cli import completion, measuring
 from nqbench.cli.exit_codes import EXIT_INTERRUPTED, exit_code
 from nqbench.cli.options import Budget, CpuBaseline, Device, Full, budget_seconds
 
 
 def reproduce(
-    papers: Annotated[list[str], typer.Argument(metavar="PAPER", help="Papers by name.")],
+    papers: Annotated[
+        list[str],
+        typer.Argument(metavar="PAPER", help="Papers by name.", autocompletion=completion.papers),
+    ],
     device: Device = "auto",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder to write into (one paper only).")

@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli import completion
 from nqbench.cli.options import Formats, OutFolder
 
 
 def roofline(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs of one GPU.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN", help="Runs of one GPU.", autocompletion=completion.runs),
+    ],
     ceilings: Annotated[
         Path | None,
         typer.Option(

@@ -7,9 +7,18 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli import completion
+
 
 def scale(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run of counting kernels on a GPU.")],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="Run of counting kernels on a GPU.",
+            autocompletion=completion.runs,
+        ),
+    ],
     system: Annotated[
         str, typer.Option(help="Predict from this system; default: the fastest of the run.")
     ] = "",

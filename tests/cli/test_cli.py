@@ -50,14 +50,18 @@ def test_help_is_quick_and_names_every_command() -> None:
     times = []
     for _ in range(5):
         started = cpu_s()
-        shown = process("--help")
+        shown = process("--help", COLUMNS="60")
         times.append(cpu_s() - started)
     assert shown.code == 0
+    wide = " ".join(shown.out.split())
     for command in COMMANDS:
-        assert f" {command.__name__.strip('_')} " in shown.out
+        about = (command.__doc__ or "").partition("\n")[0]
+        assert f" {command.__name__.strip('_')} {about} " in f"{wide} ", "no sentence is cut"
     # The fastest of five: a busy machine can slow a process down, never speed it up.
     assert min(times) < HELP_LIMIT_S
-    assert call("run", "-h").code == 0
+    for command in COMMANDS:
+        name = command.__name__.strip("_")
+        assert call(name, "-h").out.startswith(f"Usage: nqbench {name} ")
     assert call("--version").out == f"nqbench {__version__}\n"
 
 
@@ -301,3 +305,48 @@ def test_ctrl_c_says_once_that_nothing_is_lost_and_draws_nothing(folder: Path) -
     assert (shown + said).count("kept") == 1
     assert records.read_text()
     assert not (folder / "plots").exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("run qui", ["quick"]),
+        ("run zhang", ["zhang2011"]),
+        ("run sub/st", ["sub/study.yaml"]),
+        ("run quick -d au", ["auto"]),
+        ("run quick -d sim:gtx4", ["sim:gtx480"]),
+        ("run quick -d sim : gtx4", ["gtx480"]),  # as bash splits it
+        ("check quick -d c", []),
+        ("check tanaka2011.b", ["tanaka2011.both"]),
+        ("kernels tanaka2011.b", ["tanaka2011.both"]),
+        ("bottleneck tanaka2011.b", ["tanaka2011.both"]),
+        ("devices gtx4", ["gtx480"]),
+        ("reproduce ta", ["tanaka2011"]),
+        ("claims x --paper ta", ["tanaka2011"]),
+        ("report res", ["results/local/cpu/tiny"]),
+        ("report x -f h", ["html"]),
+        ("comp", ["compare"]),
+        ("run --dry", ["--dry-run"]),
+    ],
+)
+def test_the_shell_completes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, typed: str, found: list[str]
+) -> None:
+    run = folder / "results" / "local" / "cpu" / "tiny"
+    for made in (run / "manifest.json", folder / "sub" / "study.yaml"):
+        made.parent.mkdir(parents=True)
+        made.touch()
+    words = ["nqbench", *typed.split()]
+    monkeypatch.setenv("_NQBENCH_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "\n".join(words))
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    assert call(cwd=folder).out.split() == found
+
+
+def test_the_shell_is_told_how_to_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    shown = process("--show-completion", "bash")
+    assert "_NQBENCH_COMPLETE=complete_bash" in shown.out
+    installed = process("--install-completion", "bash", HOME=str(tmp_path))
+    assert installed.code == 0
+    assert (tmp_path / ".bash_completions" / "nqbench.sh").read_text() == shown.out.rstrip()
