@@ -7,12 +7,13 @@ the computer that started the count.
 from __future__ import annotations
 
 import queue
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,7 @@ from nqbench.solve.choice import choice_for
 from nqbench.solve.chunks import (
     CHECK,
     LAUNCH_S,
+    MOST_GROWTH,
     Board,
     Check,
     Counter,
@@ -39,11 +41,13 @@ from nqbench.solve.count import MIN_LOGGED_N, Count, count_solutions, in_chunks
 if TYPE_CHECKING:
     from distributed import Future
 
+    from nqbench.plan import KernelPlan
+
 CPU: Final = "cpu"
 AHEAD: Final = 2
 """Runs that a GPU has at a time: the jobs of the second are made while the first is searched."""
-GREED: Final = 0.8
-"""Largest part of its fair share that a device takes at once: the rest evens out who is faster."""
+MIN_LAUNCH_S: Final = 0.03
+"""Less work is not worth a launch of its own: preparing one takes some 10 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,32 +62,16 @@ class Work:
     again: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Worked:
-    """The result of a :class:`Work`: sums of weights and seconds, or why there is none."""
-
-    weights: int
-    took_s: float
-    again: int | None
-    address: str
-    fault: str = ""
-
-
-def count_part(work: Work) -> Worked:
-    """A Dask task: count some chunks on a device of this worker."""
-    from distributed import get_worker
-
-    address = str(get_worker().address)
+def count_part(work: Work) -> Part | str:
+    """A Dask task: count some chunks on a device of this worker; or why it cannot."""
     try:
         board = _board(work.n)
         if work.spec == CPU:
-            counted = _on_core(board, work)
-        else:
-            gpu = here().kept(work.run, work.spec, lambda: GpuCounter(work.spec))
-            counted = gpu.count(board, work.first, work.count, work.again)
+            return _on_core(board, work)
+        gpu = here().kept(work.run, work.spec, lambda: GpuCounter(work.spec))
+        return gpu.count(board, work.first, work.count, work.again)
     except NqbenchError as error:
-        return Worked(0, 0.0, None, address, str(error))
-    return Worked(counted.weights, counted.took_s, counted.again, address)
+        return str(error)
 
 
 @lru_cache(1)
@@ -92,17 +80,25 @@ def _board(n: int) -> Board:
 
 
 def _on_core(board: Board, work: Work) -> Part:
-    asked = work.again
     left = range(work.first, work.first + work.count)
-    parts = list(CpuCounter(1).parts(board, left, lambda: asked))
-    again = sum(part.again or 0 for part in parts) if asked else None
-    return Part(
-        work.first,
-        work.count,
-        sum(part.weights for part in parts),
-        sum(part.took_s for part in parts),
-        again,
-    )
+    return _sum(CpuCounter(1).parts(board, left, lambda: work.again))
+
+
+def _sum(parts: Iterable[Part]) -> Part:
+    """Consecutive chunks as one run."""
+
+    def add(one: Part, two: Part) -> Part:
+        again = None if one.again is None or two.again is None else one.again + two.again
+        return Part(
+            min(one.first, two.first),
+            one.count + two.count,
+            one.weights + two.weights,
+            one.took_s + two.took_s,
+            again,
+            min(one.began, two.began),
+        )
+
+    return reduce(add, parts)
 
 
 class GpuCounter(KernelCounter):
@@ -112,42 +108,41 @@ class GpuCounter(KernelCounter):
         self._thread = ThreadPoolExecutor(1)
         device = self._thread.submit(open_device, spec).result()
         super().__init__(device, choice_for(device.facts)[0])
-        self._spec = spec
+        self._n = 0
 
     def count(self, board: Board, first: int, count: int, again: bool) -> Part:
         """Count chunks: jobs are made in the caller's thread, launches wait for each other."""
-        self._choice = choice_for(self._device.facts, board.n)[0]
+        if board.n != self._n:
+            self._n, self._choice = board.n, choice_for(self._device.facts, board.n)[0]
         depth, most = self._depth(board, count)
-        found = Part(first, 0, 0, 0.0, 0 if again else None)
-        while found.count < count:
-            run = first + found.count, min(most, count - found.count)
-            weights, took_s = self._run(board, run, depth)
-            other = self._run(board, run, depth, check=True)[0] if again else 0
-            found = replace(
-                found,
-                count=found.count + run[1],
-                weights=found.weights + weights,
-                took_s=found.took_s + took_s,
-                again=None if found.again is None else found.again + other,
-            )
-        return found
+        end = first + count
+        runs = [(start, min(most, end - start)) for start in range(first, end, most)]
+        return _sum(self._part(board, run, depth, again) for run in runs)
 
     def close(self) -> None:
         """Release the GPU."""
         self._thread.submit(self._device.close).result()
         self._thread.shutdown()
 
-    def _run(
-        self, board: Board, run: tuple[int, int], depth: int, *, check: bool = False
-    ) -> tuple[int, float]:
-        plan = self._plan(board, run, depth, *(CHECK if check else ()))
-        with alone(gpu=self._spec):
-            return self._thread.submit(self._launch, plan).result()
+    def _part(self, board: Board, run: tuple[int, int], depth: int, again: bool) -> Part:
+        def launch(*other: Any) -> tuple[int, float, float]:
+            plan = self._plan(board, run, depth, *other)
+            return self._thread.submit(self._alone, plan).result()
+
+        weights, took_s, began = launch()
+        return Part(*run, weights, took_s, launch(*CHECK)[0] if again else None, began)
+
+    def _alone(self, plan: KernelPlan) -> tuple[int, float, float]:
+        with alone(gpu=self._device.spec):
+            return self._launch(plan)
 
 
 @dataclass(eq=False)
 class Slot:
-    """A device that counts: ``lanes`` runs at a time, each with ``rate`` chunks per second."""
+    """A device that counts: ``lanes`` runs at a time, each with ``rate`` chunks per second.
+
+    It has ``flying`` runs of ``owed`` chunks together, and has searched them ``since`` then.
+    """
 
     name: str
     spec: str
@@ -157,11 +152,36 @@ class Slot:
     at: tuple[str, ...]
     checked: bool = False
     flying: int = 0
+    owed: int = 0
+    since: float = 0.0
 
     @property
     def ahead(self) -> int:
         """Runs that it may have, waiting ones included."""
         return AHEAD * self.lanes
+
+    @property
+    def speed(self) -> float:
+        """Chunks per second of all lanes."""
+        return self.rate * self.lanes
+
+    def left(self, now: float) -> float:
+        """Chunks of its runs that it has not searched yet, as far as its speed tells."""
+        return max(0.0, self.owed - self.speed * (now - self.since))
+
+    def begin(self, count: int) -> None:
+        """It has a run more."""
+        if not self.flying:
+            self.since = time.monotonic()
+        self.flying, self.owed = self.flying + 1, self.owed + count
+
+    def end(self, count: int) -> None:
+        """It has a run less."""
+        self.flying, self.owed, self.since = self.flying - 1, self.owed - count, time.monotonic()
+
+    def reset(self) -> None:
+        """It has no runs, and none was checked."""
+        self.checked, self.flying, self.owed = False, 0, 0
 
 
 @dataclass
@@ -183,7 +203,6 @@ class ClusterCounter(Counter):
         self._flights: dict[str, Flight] = {}
         self._done: queue.SimpleQueue[Fetched] = queue.SimpleQueue()
         self._waiting: deque[tuple[int, int]] = deque()
-        self._unfinished = 0
         self._checks = False
         self.launches = wanted != CPU
         self.timed = not wanted.startswith("sim")
@@ -193,13 +212,14 @@ class ClusterCounter(Counter):
     def parts(self, board: Board, left: Sequence[int], check: Check) -> Generator[Part, None, None]:
         """See ``Counter``. Raises ``DeviceLost`` when no device is left."""
         self._waiting = deque(_runs(left))
-        self._unfinished = len(left)
+        unfinished = len(left)
+        self._checks = bool(left) and check()  # the first part: here the first of every device
         try:
-            while self._unfinished:
+            while unfinished:
                 self._look(board)
                 self._hand_out(board.n, check)
                 if (part := self._next()) is not None:
-                    self._unfinished -= part.count
+                    unfinished -= part.count
                     yield part
         finally:
             for flight in self._flights.values():
@@ -207,14 +227,12 @@ class ClusterCounter(Counter):
                     flight.future.cancel()
             self._flights.clear()
             for slot in self._slots.values():
-                slot.flying = 0
+                slot.reset()
 
     def _look(self, board: Board) -> None:
         """Add devices that joined, and give the work of lost ones to others."""
         members = self._cluster.look()
-        found = self._gpus(board) if self._wanted == "cuda" else self._cores(board)
-        for name, slot in found.items():
-            self._slots.setdefault(name, slot)
+        (self._add_gpus if self._wanted == "cuda" else self._add_cores)(board)
         for name, slot in list(self._slots.items()):
             if not {*slot.at} & {*members}:
                 self._drop(slot)
@@ -222,56 +240,58 @@ class ClusterCounter(Counter):
         if not self._slots:
             raise DeviceLost("no device of the cluster is left; finished chunks are kept in --log")
 
-    def _cores(self, board: Board) -> dict[str, Slot]:
+    def _add_cores(self, board: Board) -> None:
         """The workers' cores, for the CPU or a simulator."""
-        found = {}
         for member in self._cluster.look().values():
-            name, cores = member.label, int(member.described["cores"])
-            lanes, rate = (cores, 0.0) if self._wanted == CPU else (1, self._predicted(board))
-            found[name] = Slot(name, self._wanted, {CORES: 1}, lanes, rate, (member.address,))
-        return found
+            if (name := member.label) not in self._slots:
+                lanes, rate = int(member.described["cores"]), 0.0
+                if self._wanted != CPU:
+                    lanes, rate = 1, _rate(board, facts_for(self._wanted))
+                slot = Slot(name, self._wanted, {CORES: 1}, lanes, rate, (member.address,))
+                self._slots[name] = slot
 
-    def _gpus(self, board: Board) -> dict[str, Slot]:
-        found = {}
+    def _add_gpus(self, board: Board) -> None:
         for place in self._site.places():
-            needs, at = {place.resource: 1 / AHEAD}, tuple(place.there())
-            rate = board.chunks / _seconds(board.n, place.hello.facts)
-            found[place.name] = Slot(place.name, place.hello.spec, needs, 1, rate, at)
-        return found
-
-    def _predicted(self, board: Board) -> float:
-        return board.chunks / _seconds(board.n, facts_for(self._wanted))
+            if (name := place.name) not in self._slots:
+                needs, rate = {place.resource: 1 / AHEAD}, _rate(board, place.hello.facts)
+                slot = Slot(name, place.hello.spec, needs, 1, rate, tuple(place.there()))
+                self._slots[name] = slot
 
     def _hand_out(self, n: int, check: Check) -> None:
         """Give every device as many runs as it may have at a time, in turns."""
         for depth in range(max(slot.ahead for slot in self._slots.values())):
             for slot in self._slots.values():
                 if slot.flying <= depth < slot.ahead and (run := self._take(slot)):
-                    self._submit(slot, n, run, check)
+                    again = check() or self._unchecked(slot)
+                    slot.checked |= again
+                    self._submit(slot, Work(self._cluster.run, slot.spec, n, *run, again))
+
+    def _unchecked(self, slot: Slot) -> bool:
+        return self._checks and not slot.checked
 
     def _take(self, slot: Slot) -> tuple[int, int] | None:
-        """Consecutive chunks for a device: a second's work, less where little is left."""
-        if not self._waiting:
-            return None
-        together = sum(other.rate * other.lanes for other in self._slots.values())
-        share = slot.rate / together if together else 0.0
+        """Consecutive chunks for a device: a second's work, less where little is left, so that all
+        devices end at the same time. ``None`` if it has enough already."""
         waiting = sum(count for _, count in self._waiting)
-        own = sum(f.work.count for f in self._flights.values() if f.slot is slot)
-        fair = max(GREED * share * self._unfinished - own, share * waiting / 2)
-        size = max(1, int(min(slot.rate * LAUNCH_S, fair)))
+        now, slots = time.monotonic(), self._slots.values()
+        share = slot.speed / (sum(other.speed for other in slots) or 1.0)
+        left = waiting + sum(other.left(now) for other in slots)
+        fair = (share * left - slot.left(now)) / slot.lanes
+        least = slot.rate * MIN_LAUNCH_S
+        if not waiting or (fair < least and slot.flying >= slot.lanes):
+            return None
+        # Another path may take many times as long.
+        most = slot.rate * LAUNCH_S / (MOST_GROWTH if self._unchecked(slot) else 1)
+        size = min(most, max(fair, least))
+        size = waiting if waiting - size < least else max(1, round(size))
         first, count = self._waiting.popleft()
         if size < count:
             self._waiting.appendleft((first + size, count - size))
         return first, min(size, count)
 
-    def _submit(self, slot: Slot, n: int, run: tuple[int, int], check: Check) -> None:
-        asked = check()
-        again = asked or (self._checks and not slot.checked)
-        self._checks |= asked  # the first part is checked where there is a file: so is every device
-        slot.checked |= again
-        work = Work(self._cluster.run, slot.spec, n, *run, again)
+    def _submit(self, slot: Slot, work: Work) -> None:
         future = self._cluster.submit(count_part, work, slot.needs, slot.at)
-        slot.flying += 1
+        slot.begin(work.count)
         self._flights[str(future.key)] = Flight(future, slot, work)
         self._cluster.when_done(future, self._done.put)
 
@@ -286,28 +306,26 @@ class ClusterCounter(Counter):
         flight = self._flights.pop(key, None)
         if flight is None:
             return None
-        flight.slot.flying -= 1
-        run = flight.work.first, flight.work.count
-        if found is None or found.fault:
-            self._waiting.appendleft(run)
-            if found is not None:
-                self._out(flight.slot, found.fault)
-            return None
-        if flight.work.again and found.again != found.weights and self._lies(flight, found):
-            self._waiting.appendleft(run)
-            return None
-        if found.took_s > 0:
-            flight.slot.rate = flight.work.count / found.took_s
-        return Part(*run, found.weights, found.took_s, found.again)
+        flight.slot.end(flight.work.count)
+        if isinstance(found, Part) and not (flight.work.again and self._lies(flight, found)):
+            if found.took_s > 0:
+                flight.slot.rate = found.count / found.took_s
+            return found
+        self._waiting.appendleft((flight.work.first, flight.work.count))
+        if isinstance(found, str):
+            self._out(flight.slot, found)
+        return None
 
-    def _lies(self, flight: Flight, found: Worked) -> bool:
-        """Whether another device agrees with itself on the same chunks; the first is then out."""
+    def _lies(self, flight: Flight, found: Part) -> bool:
+        """Whether two sums of a device differ and those of another one do not; it is then out."""
+        if found.again == found.weights:
+            return False
         for other in self._slots.values():
             if {*other.at} & {*flight.slot.at}:
                 continue
             work = replace(flight.work, spec=other.spec)
             second = self._cluster.ask(count_part, work, other.needs, other.at)
-            if not second.fault and second.again == second.weights:
+            if isinstance(second, Part) and second.again == second.weights:
                 reason = f"its sums of {flight.work.count} chunks are {found.weights} and"
                 self._out(flight.slot, f"{reason} {found.again}; another device has {second.again}")
                 return True
@@ -325,9 +343,9 @@ class ClusterCounter(Counter):
                 self._waiting.appendleft((flight.work.first, flight.work.count))
 
 
-def _seconds(n: int, device: DeviceFacts) -> float:
-    """Predicted seconds of a board on a device."""
-    return choice_for(device, n)[0].seconds(n, device)
+def _rate(board: Board, device: DeviceFacts) -> float:
+    """Predicted chunks per second."""
+    return board.chunks / choice_for(device, board.n)[0].seconds(board.n, device)
 
 
 def _runs(left: Sequence[int]) -> list[tuple[int, int]]:

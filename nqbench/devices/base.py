@@ -70,14 +70,17 @@ class Prepared(ABC):
     transfer_s: float | None = None
     """Seconds of the host-to-device copies; ``None`` where time has no meaning."""
 
-    prepare_s: float | None = None
-    """Seconds of the kernel that makes the input; ``None`` without one, or without a time."""
-
     resources: Resources
     """Reports of compiler and device: registers, stack_bytes, spill_bytes, occupancy, ..."""
 
     profiled: tuple[str, ...] = ()
     """Kernels of a program in the order in which a profiler saw them, in the last run."""
+
+    @property
+    def prepare_s(self) -> float | None:
+        """Seconds of the kernel that makes the input, which is launched again to be timed; ``None``
+        without one, or without a time."""
+        return None
 
     @abstractmethod
     def launch(self, timeout_s: float | None = None) -> Launch:

@@ -125,7 +125,8 @@ class Board:
 class Part:
     """The sum of weights of ``count`` chunks, and the seconds of the kernel, or of a core.
 
-    ``again``: the same sum on another path, if it was asked for.
+    ``again``: the same sum on another path, if it was asked for. ``began``: Unix time of the
+    launch.
     """
 
     first: int
@@ -133,6 +134,7 @@ class Part:
     weights: int
     took_s: float
     again: int | None = None
+    began: float = math.inf
 
 
 class Counter(ABC):
@@ -165,12 +167,12 @@ class CpuCounter(Counter):
         from nqbench.workloads.counting import border
 
         def part(chunk: int) -> Part:
-            started = time.perf_counter()
+            began, started = time.time(), time.perf_counter()
             jobs = (board.n, board.depth, board.jobs, *board.span(chunk, 1))
             weights = int(border.weights_of_jobs(*jobs))
             took_s = time.perf_counter() - started
             again = int(border.weights_of_boards(*jobs)) if check() else None
-            return Part(chunk, 1, weights, took_s, again)
+            return Part(chunk, 1, weights, took_s, again, began)
 
         with ThreadPoolExecutor(self._threads) as pool:
             try:
@@ -212,13 +214,13 @@ class KernelCounter(Counter):
                 place += count
                 if (run := _run(left, place, size))[1]:
                     made = maker.submit(self._plan, board, run, depth)
-                weights, took_s = self._launch(plan)
+                weights, took_s, began = self._launch(plan)
                 size = int(self._launch_s * count / took_s)
                 size = max(1, min(size, MOST_GROWTH * count, most))
                 again = None
                 if check():
                     again = self._launch(self._plan(board, (first, count), depth, *CHECK))[0]
-                yield Part(first, count, weights, took_s, again)
+                yield Part(first, count, weights, took_s, again, began)
 
     def _plan(
         self,
@@ -235,12 +237,13 @@ class KernelCounter(Counter):
         system = system or self._choice.system
         return kernel_plan(given, system, self._device.facts, board.jobs_of(*run))
 
-    def _launch(self, plan: KernelPlan) -> tuple[int, float]:
+    def _launch(self, plan: KernelPlan) -> tuple[int, float, float]:
+        """Sum of the weights, seconds of the kernel, and Unix time at which it was launched."""
         with self._device.prepare(plan) as prepared:
-            started = time.perf_counter()
+            began, started = time.time(), time.perf_counter()
             done = prepared.launch()
             took_s = time.perf_counter() - started if done.kernel_s is None else done.kernel_s
-            return int(prepared.fetch()["results"].sum(dtype=np.uint64)), took_s
+            return int(prepared.fetch()["results"].sum(dtype=np.uint64)), took_s, began
 
     def _depth(self, board: Board, size: int) -> tuple[int, int]:
         """Rows at which a launch of so many chunks has enough jobs, and the most chunks of one."""
@@ -271,7 +274,8 @@ def _run(left: Sequence[int], place: int, most: int) -> tuple[int, int]:
 @dataclass(frozen=True, slots=True)
 class Counted:
     """The number of solutions; of the chunks, how many there are, how many the file held already,
-    and how many were computed again; launches (or pieces of work), and the seconds they took."""
+    and how many were computed again; launches (or pieces of work), the seconds they took together,
+    and those from the first launch to the last result."""
 
     solutions: int
     chunks: int
@@ -279,6 +283,7 @@ class Counted:
     checked: int
     parts: int
     took_s: float
+    span_s: float
 
 
 def count_in_chunks(
@@ -304,7 +309,7 @@ def count_in_chunks(
         before = sum(part.weights for part in held)
         weights, parts, again, took_s = before, 0, 0, 0.0
         resumed = done = board.chunks - len(left)
-        started = time.perf_counter()
+        started, first = time.perf_counter(), math.inf
         check = _first_and(checked) if log is not None else lambda: False
         with closing(counter.parts(board, left, check)) as running:
             for part in running:
@@ -315,13 +320,14 @@ def count_in_chunks(
                     again += part.count
                 file.append(part, line)
                 weights, done, parts = weights + part.weights, done + part.count, parts + 1
-                took_s += part.took_s
+                took_s, first = took_s + part.took_s, min(first, part.began)
                 if progress is not None:
                     seconds = time.perf_counter() - started
                     rate = (weights - before) * 2 / 3 / seconds
                     left_s = seconds * (board.chunks - done) / (done - resumed)
                     progress(done / board.chunks, rate, left_s)
-    return Counted(border.total(weights), board.chunks, resumed, again, parts, took_s)
+    span_s = max(0.0, time.time() - first)
+    return Counted(border.total(weights), board.chunks, resumed, again, parts, took_s, span_s)
 
 
 def _left(held: Sequence[Part], chunks: int, log: Path | None) -> list[int]:

@@ -12,17 +12,17 @@ from typing import Any, cast
 
 import pytest
 
-from nqbench.cluster.counting import ClusterCounter, Work, Worked
+from nqbench.cluster.counting import ClusterCounter, Slot, Work
 from nqbench.cluster.places import Cluster, Member
 from nqbench.errors import DeviceLost, WrongAnswer
-from nqbench.solve.chunks import Board, CpuCounter, count_in_chunks
+from nqbench.solve.chunks import Board, CpuCounter, Part, count_in_chunks
 from nqbench.workloads.counting.known import SOLUTIONS
 
 BOARD = Board.of(9)
 WEIGHTS = {p.first: p.weights for p in CpuCounter(1).parts(BOARD, range(BOARD.chunks), bool)}
 
 
-class Task(Future[Worked]):
+class Task(Future[Part]):
     """A task that a worker has finished."""
 
     def __init__(self, key: int) -> None:
@@ -53,13 +53,13 @@ class Workers:
             found.set_result(self.ask(task, work, needs, at))
         return found
 
-    def ask(self, task: object, work: Work, needs: object, at: Sequence[str]) -> Worked:
+    def ask(self, task: object, work: Work, needs: object, at: Sequence[str]) -> Part:
         right = sum(WEIGHTS[chunk] for chunk in range(work.first, work.first + work.count))
         self.done.append((at[0], work))
         said = right + (at[0] in self.liars)
-        return Worked(said, 1e-3, right if work.again else None, at[0])
+        return Part(work.first, work.count, said, float(work.count), right if work.again else None)
 
-    def when_done(self, future: Task, put: Callable[[tuple[str, Worked]], None]) -> None:
+    def when_done(self, future: Task, put: Callable[[tuple[str, Part]], None]) -> None:
         future.add_done_callback(lambda done: put((future.key, done.result())))
 
     def take_out(self, address: str, reason: str) -> None:
@@ -115,3 +115,30 @@ def test_the_last_device_is_believed_no_more_than_without_a_cluster(tmp_path: Pa
     workers.before = lambda _: workers.members.clear()
     with pytest.raises(DeviceLost, match="no device of the cluster is left"):
         count(workers)
+
+
+@pytest.mark.parametrize(
+    ("speeds", "checks", "expected"),
+    [
+        ((1640, 1640), False, [("a", 512), ("b", 512)]),  # N = 20 on two H200
+        ((1640,), False, [("a", 1024)]),
+        ((1640, 820), False, [("a", 683), ("b", 341)]),
+        ((150, 150), False, [("a", 150), ("b", 150), ("a", 150), ("b", 150)]),  # N = 21
+        ((150, 150), True, [("a", 19), ("b", 19), ("a", 150), ("b", 150)]),
+    ],
+)
+def test_devices_get_runs_that_end_together(
+    speeds: Sequence[int], checks: bool, expected: Sequence[tuple[str, int]]
+) -> None:
+    workers = Workers("ab"[: len(speeds)])
+    workers.before = lambda _: workers.members.clear()  # nobody answers
+    counter = ClusterCounter(cast(Cluster, workers), "cpu")
+    counter._slots = {
+        name: Slot(name, "cpu", {}, 1, speed, (name,))
+        for name, speed in zip("ab", speeds, strict=False)
+    }
+    counter._waiting.append((0, 1024))
+    counter._checks = checks
+    counter._hand_out(20, lambda: False)
+    flights = [(f.slot.name, f.work.count) for f in counter._flights.values()]
+    assert flights == expected

@@ -6,6 +6,7 @@ import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from statistics import median
 from typing import Any, Final
 
@@ -57,6 +58,7 @@ class CudaKernel(Prepared):
         self._closed = self._profiling = False
         self._flush: L2Flush | None = None
         self._kernel: LoadedKernel | None = None
+        self._make: Callable[[], float] | None = None
         try:
             with device.translated(f"preparing {self._label}"):
                 self._kernel = LoadedKernel(device, plan, compiled["kernel"], plan.buffers)
@@ -69,6 +71,14 @@ class CudaKernel(Prepared):
         except DeviceError:
             self.close()
             raise
+
+    @cached_property
+    def prepare_s(self) -> float | None:
+        """See ``Prepared``: the median launch, without the one that loaded the code."""
+        if self._make is None:
+            return None
+        with self._device.translated(f"timing the input of {self._label}"):
+            return median(self._make() for _ in range(REPEATS))
 
     def launch(self, timeout_s: float | None = None) -> Launch:
         """Restore what the kernel overwrites, run it once, wait. Time is between two GPU events.
@@ -126,15 +136,15 @@ class CudaKernel(Prepared):
         return [int(found[a]) if isinstance(a, str) else a for a in kernel.arguments]
 
     def _prepare(self, kernel: Kernel, compiled: Compiled, buffers: Sequence[Buffer]) -> None:
-        """Make the input; ``prepare_s`` is the median launch, the first of which loads the code."""
+        """Make the input."""
         loaded, arguments = (
             LoadedKernel(self._device, kernel, compiled, buffers),
             self._packed(kernel),
         )
         loaded.set_symbols()
-        readings = [loaded.queue_timed(arguments)()[0] for _ in range(1 + REPEATS)]
+        self._make = lambda: loaded.queue_timed(arguments)()[0]
+        self._make()
         self._device.synchronize()
-        self.prepare_s = median(readings[1:])
         own = loaded.resources.items()
         self.resources = {**self.resources, **{of_kernel(name, PREPARE): v for name, v in own}}
 
