@@ -118,7 +118,8 @@ class Run:
 
         Raises ``StudyError`` for an unknown format, ``StoreError`` where the folder refuses.
         """
-        from nqbench.report.writer import default_out, write_report
+        from nqbench.report.writer import write_report
+        from nqbench.runs.layout import default_out
 
         target = default_out(self.path) if out is None else Path(out)
         chosen = [formats] if isinstance(formats, str) else formats

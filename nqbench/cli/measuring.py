@@ -109,7 +109,8 @@ def measure_on(
 def report(runs: Sequence[Path], out: Path | None = None, formats: Sequence[str] = ()) -> None:
     """Write the tables and figures of runs; show the files and the findings."""
     from nqbench.cli.show.outcome import show_report
-    from nqbench.report.writer import default_out, write_report
+    from nqbench.report.writer import write_report
+    from nqbench.runs.layout import default_out
 
     show_report(write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex")))
 
@@ -117,7 +118,7 @@ def report(runs: Sequence[Path], out: Path | None = None, formats: Sequence[str]
 def report_measured(outcome: RunOutcome) -> None:
     """Write the report of a run that this command measured, unless it is up to date."""
     from nqbench.cli.show.console import note
-    from nqbench.report.writer import default_out
+    from nqbench.runs.layout import default_out
     from nqbench.runs.reading import RECORDS
 
     page, records = default_out(outcome.path) / "report.md", outcome.path / RECORDS

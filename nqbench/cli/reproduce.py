@@ -87,7 +87,8 @@ def _reproduce(
     from nqbench.cli.show.claims import show_paper
     from nqbench.papers import paper_folder
     from nqbench.report.papers.write import report_paper
-    from nqbench.report.writer import default_out, write_report
+    from nqbench.report.writer import write_report
+    from nqbench.runs.layout import default_out
     from nqbench.study import load_study
 
     budget_s = budget_seconds(budget)

@@ -1,4 +1,4 @@
-"""Tables as Markdown, CSV, LaTeX and HTML.
+"""Tables as Markdown, CSV and LaTeX; the templates of HTML pages.
 
 A new format is a function from a table to the text of its file, and a line in :data:`EXPORTERS`.
 """
@@ -18,6 +18,8 @@ from nqbench.report.table import Table
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+HTML: Final = "html"
+"""The format of whole pages; it has no file per table."""
 _SPECIAL = re.compile(r"([\\|`*_<>\[\]])")
 
 
@@ -140,17 +142,10 @@ def templates() -> Environment:
     )
 
 
-def html(table: Table) -> str:
-    """A complete page with one table; jinja2 escapes everything in it."""
-    page = templates().get_template("table.html")
-    return page.render(title=table.title, table=table, rows=list(table.texts()))
-
-
 EXPORTERS: Final[dict[str, Callable[[Table], str]]] = {
     "md": markdown,
     "csv": comma_separated,
     "tex": latex,
-    "html": html,
 }
 """By the format's name, which is also the ending of its files."""
 
@@ -160,5 +155,5 @@ def exporter(name: str) -> Callable[[Table], str]:
     try:
         return EXPORTERS[name]
     except KeyError:
-        known = ", ".join(EXPORTERS)
+        known = ", ".join((*EXPORTERS, HTML))
         raise StudyError(f"no table format is called {name!r}; known: {known}") from None

@@ -1,7 +1,8 @@
-"""Pages: what a report shows, in order, with links to its files.
+"""Pages: what a report shows, in order.
 
-A page is a list of blocks. :func:`markdown` and :func:`html` write the same blocks; every report
-(of runs, of a comparison, of a paper) is built with one :class:`Page`.
+A page is a list of blocks; every report (of runs, of a comparison, of a paper) is built with one
+:class:`Page`. :func:`markdown` writes them with links to the files beside the page, :func:`html` as
+one file that holds everything.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from nqbench.errors import FolderRefused, StoreError, StudyError
-from nqbench.report.exporters import body, code, escape, exporter, templates
+from nqbench.report.exporters import HTML, body, code, escape, exporter, templates
+from nqbench.report.figures.inline import inline_svg
 from nqbench.report.figures.style import Drawing, save
-from nqbench.report.table import Source, Table
+from nqbench.report.table import Source, Table, slug
 from nqbench.system.files import DISK_ERRORS, replacing
 
 FORMATS: Final = ("md", "csv", "tex")
-"""The default formats of tables."""
+"""The default formats of tables. ``html`` is a format of the whole page."""
 FIGURE_FORMATS: Final = ("svg", "pdf", "png")
 _SHOWN_FIRST: Final = (".svg", ".png")
 """What a browser shows."""
@@ -66,19 +68,32 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A table on the page itself."""
+    """A table on the page itself; ``run`` is the one that the points of its rows belong to."""
 
     kind: ClassVar[str] = "table"
     table: Table
+    run: str = ""
+
+    @property
+    def anchors(self) -> list[str]:
+        """The anchor of each row's point; empty where a row has none."""
+        keys = self.table.points or ("",) * len(self.table.rows)
+        return [anchor(self.run, key) if key else "" for key in keys]
+
+    @property
+    def charted(self) -> bool:
+        """Whether its rows can be drawn beside each other: points, or values with intervals."""
+        return bool(self.table.points) or any(c.spread for c in self.table.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure; ``link`` is relative to the page."""
+    """A figure: its file relative to the page, and its drawing for HTML; either may be empty."""
 
     kind: ClassVar[str] = "picture"
     alt: str
-    link: str
+    link: str = ""
+    svg: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +105,74 @@ class Links:
     text: str = ""
 
 
-Block = Heading | Paragraph | Bullets | Origin | Shown | Picture | Links
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names and values."""
+
+    kind: ClassVar[str] = "facts"
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Commands or a file, as they are; folded under ``title`` if that is given."""
+
+    kind: ClassVar[str] = "code"
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PointDetail:
+    """Everything recorded about a point.
+
+    ``measurements``  a row of texts per measurement, below ``headings``
+    ``samples``       each measurement's samples, after its name
+    """
+
+    key: str
+    title: str
+    value: str
+    facts: tuple[tuple[str, str], ...]
+    headings: tuple[str, ...] = ()
+    measurements: tuple[tuple[str, ...], ...] = ()
+    samples: tuple[tuple[str, str], ...] = ()
+    commands: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """The points of a run, folded."""
+
+    kind: ClassVar[str] = "details"
+    points: tuple[PointDetail, ...]
+    run: str = ""
+
+    def anchor(self, point: PointDetail) -> str:
+        """The place of one of its points."""
+        return anchor(self.run, point.key)
+
+
+Block = Heading | Paragraph | Bullets | Origin | Shown | Picture | Links | Facts | Code | Details
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what follows it, on the HTML page."""
+
+    id: str
+    level: int
+    title: str
+    blocks: list[Block]
+
+
+def anchor(run: str, key: str) -> str:
+    """The name of a point's place on the page; ``run`` distinguishes the runs of a page."""
+    return slug("point", run, key[:12])
 
 
 def markdown(blocks: Sequence[Block]) -> str:
-    """The blocks as GitHub Markdown."""
+    """The blocks as GitHub Markdown, without those that only HTML can show."""
     return "\n\n".join(filter(None, map(_markdown, blocks))).rstrip() + "\n"
 
 
@@ -112,15 +190,32 @@ def _markdown(block: Block) -> str:
         case Shown(table):
             return body(table)
         case Picture(alt, link):
-            return f"![{escape(alt)}](<{link}>)"
+            return f"![{escape(alt)}](<{link}>)" if link else ""
         case Links(links, text):
             return text + " · ".join(f"[{name}](<{link}>)" for name, link in links)
+        case Facts() | Code() | Details():
+            return ""
 
 
 def html(blocks: Sequence[Block]) -> str:
-    """The blocks as one HTML page; only pictures are separate files."""
-    title = next((block.text for block in blocks if isinstance(block, Heading)), "Report")
-    return templates().get_template("report.html").render(title=title, blocks=blocks)
+    """The blocks as one HTML page that needs no other file and no network."""
+    found = sections(blocks)
+    title = found[0].title if found else "Report"
+    return templates().get_template("page.html").render(title=title, sections=found)
+
+
+def sections(blocks: Sequence[Block]) -> list[Section]:
+    """A section for each heading; what stands before the first one is left out."""
+    found: list[Section] = []
+    taken: set[str] = set()
+    for block in blocks:
+        if isinstance(block, Heading):
+            name = unused(slug(block.text), taken)
+            taken.add(name)
+            found.append(Section(name, block.level, block.text, []))
+        elif found:
+            found[-1].blocks.append(block)
+    return found
 
 
 @dataclass(slots=True)
@@ -206,32 +301,54 @@ class Page:
         *,
         inline_rows: int | None = None,
     ) -> None:
-        self._exporters = {name: exporter(name) for name in formats}
+        self._html = HTML in formats
+        self._exporters = {name: exporter(name) for name in formats if name != HTML}
         for name in figure_formats:
             if name not in FIGURE_FORMATS:
                 known = ", ".join(FIGURE_FORMATS)
                 raise StudyError(f"no figure format is called {name!r}; known: {known}")
-        self._figure_formats = figure_formats
+        self._figure_formats = figure_formats if self._exporters else ()
         self._inline_rows = inline_rows
         self._out = Folder(out)
         self._folders = [self._out]
         self._inner: set[str] = set()
         self._labels: set[str] = set()
+        self.run = ""
         self.blocks: list[Block] = []
+        self.html_blocks: list[Block] = []
+        self._in_files = True
+        self._pictures = 0
+
+    @property
+    def wants_html(self) -> bool:
+        """Whether an HTML page was asked for."""
+        return self._html
+
+    @contextmanager
+    def only_html(self) -> Iterator[None]:
+        """What is added inside stands on the HTML page alone, and is not written as files."""
+        self._in_files = False
+        try:
+            yield
+        finally:
+            self._in_files = True
 
     def enter(self, name: str) -> None:
-        """Write what follows into a subfolder of the page's folder."""
+        """Write what follows into a subfolder of the page's folder: it is of another run."""
         chosen = unused(name, self._inner)
         self._inner.add(chosen)
+        self.run = chosen
         self._folders.append(Folder(self._out.path / chosen))
 
     def add(self, *blocks: Block) -> None:
         """Put blocks at the end."""
-        self.blocks += blocks
+        self.html_blocks += blocks
+        if self._in_files:
+            self.blocks += blocks
 
     def heading(self, text: str, level: int = 2) -> None:
         """Put a heading at the end."""
-        self.blocks.append(Heading(level, text))
+        self.add(Heading(level, text))
 
     def table(
         self,
@@ -247,18 +364,20 @@ class Page:
 
         Notes that the page has ``said`` already stay in the files alone.
         """
+        self.heading(table.title, level)
+        shown = Shown(replace(table, notes=tuple(n for n in table.notes if n not in said)))
+        self.html_blocks.append(replace(shown, run=self.run))
+        if not self._in_files:
+            return
+        if inline and (self._inline_rows is None or len(table.rows) <= self._inline_rows):
+            self.blocks.append(shown)
         folder = self._folders[-1]
         name = folder.name("-".join(part for part in (f"table-{table.name}", suffix) if part))
         labelled = self._labelled(table)
-        files = [
-            folder.text(f"{name}.{form}", render(labelled))
-            for form, render in self._exporters.items()
-        ]
-        self.heading(table.title, level)
-        if inline and (self._inline_rows is None or len(table.rows) <= self._inline_rows):
-            notes = tuple(note for note in table.notes if note not in said)
-            self.blocks.append(Shown(replace(table, notes=notes)))
-        self._link(files, size)
+        self._link(
+            [folder.text(f"{name}.{form}", f(labelled)) for form, f in self._exporters.items()],
+            size,
+        )
 
     def _labelled(self, table: Table) -> Table:
         """The table, renamed where another one of the page has its label: LaTeX takes one of each,
@@ -272,9 +391,13 @@ class Page:
 
         Level 0 shows it without heading and links.
         """
-        files = self._save(drawing, source)
         if level:
             self.heading(drawing.title + of, level)
+        if self._html:
+            self._pictures += 1
+            svg = inline_svg(drawing, f"f{self._pictures}")
+            self.html_blocks.append(Picture(drawing.alt, svg=svg))
+        files = self._save(drawing, source) if self._in_files else []
         for path in (path for end in _SHOWN_FIRST for path in files if path.suffix == end):
             self.blocks.append(Picture(drawing.alt, self._link_to(path)))
             break
@@ -304,12 +427,13 @@ class Page:
         return [path for folder in self._folders for path in folder.written]
 
     def write(self, name: str) -> list[Path]:
-        """Write ``NAME.md``, and ``NAME.html`` if that format was requested.
+        """Write ``NAME.md`` and ``NAME.html``; with no other format than ``html``, that one alone.
 
         Returns every file, the page first. Raises ``StoreError`` if the folder cannot be written.
         """
-        files = self.files
-        pages = [self._out.page(f"{name}.md", markdown(self.blocks))]
-        if "html" in self._exporters:
-            pages.append(self._out.text(f"{name}.html", html(self.blocks)))
+        files, pages = self.files, []
+        if self._exporters or not self._html:
+            pages.append(self._out.page(f"{name}.md", markdown(self.blocks)))
+        if self._html:
+            pages.append(self._out.text(f"{name}.html", html(self.html_blocks)))
         return [*pages, *files]

@@ -28,7 +28,7 @@ from nqbench.report.figures.style import (
 from nqbench.report.page import FORMATS, Page
 from nqbench.report.table import Column, Source, Table, source_of, tabulate
 from nqbench.report.tables.common import level_fields
-from nqbench.report.writer import default_out
+from nqbench.runs.layout import default_out
 from nqbench.runs.reading import MANIFEST
 
 if TYPE_CHECKING:

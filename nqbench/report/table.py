@@ -96,7 +96,10 @@ def joint(sources: Sequence[Source], command: str = "") -> Source:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table. ``notes`` say what the numbers mean and what to beware of."""
+    """A table. ``notes`` say what the numbers mean and what to beware of.
+
+    ``points``  the key of each row's point, where rows are points
+    """
 
     name: str
     title: str
@@ -104,11 +107,14 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     source: Source
     notes: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ValueError(f"table {self.name}: a row has {len(row)} cells")
+        if self.points and len(self.points) != len(self.rows):
+            raise ValueError(f"table {self.name}: {len(self.points)} points for its rows")
 
     @property
     def size(self) -> str:
@@ -137,6 +143,15 @@ class Table:
         """Rows as text for people, one string per cell."""
         for row in self.rows:
             yield [cell_text(c, column) for c, column in zip(row, self.columns, strict=True)]
+
+    def cells(self) -> Iterator[list[tuple[str, str]]]:
+        """Rows as text for people with the same cells as data, bounds after a space; text has no
+        data of its own."""
+        for row, texts in zip(self.rows, self.texts(), strict=True):
+            yield [
+                (text, "" if column.kind == "text" else " ".join(_data(cell, column, _seven)))
+                for text, cell, column in zip(texts, row, self.columns, strict=True)
+            ]
 
     def records(self) -> list[dict[str, str | float | None]]:
         """Rows as in a data format, by heading; numbers as numbers, ``None`` for an empty one."""
@@ -208,13 +223,22 @@ def _estimate(cell: Estimate, column: Column) -> str:
     return wording.ratio(cell)
 
 
-def _data(cell: Cell, column: Column) -> list[str]:
+def _data(
+    cell: Cell, column: Column, plain: Callable[[float | None], str] | None = None
+) -> list[str]:
     """A cell in a data format, with its bounds where the column has them."""
+    plain = plain or _plain
     if isinstance(cell, Estimate):
         values = [cell.value, cell.low, cell.high] if column.spread else [cell.value]
-        return [_plain(v) for v in values]
-    text = cell if isinstance(cell, str) else _plain(cell)
+        return [plain(v) for v in values]
+    text = cell if isinstance(cell, str) else plain(cell)
     return [text, "", ""] if column.spread else [text]
+
+
+def _seven(value: float | None) -> str:
+    """A number to seven digits, whole ones in full: more than any interval resolves."""
+    text = _plain(value)
+    return text if "." not in text and "e" not in text else f"{float(text):.7g}"
 
 
 def _plain(value: float | None) -> str:

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.claims.judge import judge
+from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.observed import Observed, observed
 from nqbench.analysis.findings import findings
 from nqbench.errors import AnalysisError, StudyError
+from nqbench.papers.load import load_paper, paper_names
+from nqbench.record import Record
+from nqbench.report.circumstances import (
+    details,
+    device_facts,
+    device_state,
+    environment,
+    how_measured,
+    repeat,
+)
 from nqbench.report.figures import FIGURES
 from nqbench.report.figures.style import styled
-from nqbench.report.items import items_of
+from nqbench.report.items import DEFAULT_ITEMS, items_of
 from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Origin, Page, Paragraph
+from nqbench.report.papers.verdicts import claims_table
 from nqbench.report.table import slug, source_of
 from nqbench.report.tables import TABLES
+from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.study.report_items import ReportItem
 
 INLINE_ROWS: Final = 30
@@ -43,10 +58,10 @@ def write_report(
 ) -> Report:
     """Write the tables and figures that the runs' studies ask for, and ``report.md``.
 
-    With ``html`` among ``formats`` there is a ``report.html`` too. Several runs get a folder each:
-    different devices never share a table or an axis. Raises ``StoreError`` (a run cannot be read,
-    the folder cannot be written) and ``StudyError`` (an unknown format). An item whose data are
-    missing becomes a sentence on the page.
+    The format ``html`` is one page, ``report.html``, that needs no other file. Several runs get a
+    folder each: different devices never share a table or an axis. Raises ``StoreError`` (a run
+    cannot be read, the folder cannot be written) and ``StudyError`` (an unknown format). An item
+    whose data are missing becomes a sentence on the page.
     """
     page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS)
     if not runs:
@@ -54,12 +69,16 @@ def write_report(
     not_made: list[str] = []
     found: list[str] = []
     for run in runs:
-        data = load_dataset(run)
+        manifest, records = read_manifest(run), read_records(run).records
+        data = collect(manifest, records)
         if len(runs) > 1:
             page.enter(slug(data.name, data.device))
         sentences = findings(data)
         found += sentences
         not_made += _section(data, page, sentences)
+        if page.wants_html:
+            with page.only_html():
+                _circumstances(page, observed(manifest, records, run), current(manifest, records))
     return Report(tuple(page.write("report")), tuple(not_made), tuple(found))
 
 
@@ -74,7 +93,8 @@ def _section(data: Dataset, page: Page, sentences: Sequence[str]) -> list[str]:
     page.heading("Findings")
     page.add(Bullets(tuple(sentences)))
     not_made = []
-    for item in items_of(data):
+    items = items_of(data)
+    for item in items:
         try:
             _write(data, item, page)
         except AnalysisError as error:
@@ -83,7 +103,33 @@ def _section(data: Dataset, page: Page, sentences: Sequence[str]) -> list[str]:
             page.heading(name)
             page.add(Paragraph(why))
             not_made.append(f"{name}. {why}")
+    with page.only_html():  # what the study's list leaves out
+        for item in DEFAULT_ITEMS if page.wants_html else ():
+            if item.name not in {given.name for given in items}:
+                with suppress(AnalysisError):
+                    _write(data, item, page)
     return not_made
+
+
+def _circumstances(page: Page, run: Observed, records: Sequence[Record]) -> None:
+    """Verdicts, every point, and how the numbers came about."""
+    data = run.data
+    if data.name in paper_names():
+        paper = load_paper(data.name)
+        verdicts = judge(paper, [run])
+        page.table(replace(claims_table(paper, verdicts, source_of(data)), title="Verdicts"))
+    page.heading("Device")
+    page.add(device_facts(data))
+    if (state := device_state(data, records)).rows:
+        page.table(state)
+    page.heading("How it was measured")
+    page.add(*how_measured(data, records))
+    page.heading("Every point")
+    page.add(details(data, records, page.run))
+    page.heading("Environment")
+    page.add(environment(data))
+    page.heading("How to repeat it")
+    page.add(*repeat(data, run.path.as_posix()))
 
 
 def prepare(data: Dataset, item: ReportItem) -> list[Any]:
@@ -113,18 +159,3 @@ def _hint(data: Dataset, item: ReportItem) -> str:
     if data.simulated and item.value and not any(p.timed for p in data.points):
         return " (a simulator counts, it does not time)"
     return ""
-
-
-def default_out(run: Path) -> Path:
-    """Where the report of a run goes.
-
-    ``results/local/DEVICE/STUDY`` -> ``plots/local/DEVICE/STUDY``, the same under
-    ``results/reference``; any other run folder -> ``RUN/report``.
-    """
-    run = Path(run)
-    for path in (run, run.resolve()):
-        parts = path.parts
-        for i in range(len(parts) - 2, -1, -1):
-            if parts[i] == "results" and parts[i + 1] in {"local", "reference"}:
-                return Path(*parts[:i], "plots", *parts[i + 1 :])
-    return run / "report"

@@ -26,3 +26,18 @@ def recorded_runs(study: str, kind: str) -> list[Path]:
     """Every run of a study under ``results/KIND/DEVICE``, in order of the devices' names."""
     found = (RESULTS / kind).glob(f"*/{study}/{MANIFEST}")
     return sorted(manifest.parent for manifest in found)
+
+
+def default_out(run: Path) -> Path:
+    """Where the report of a run goes.
+
+    ``results/local/DEVICE/STUDY`` -> ``plots/local/DEVICE/STUDY``, the same under
+    ``results/reference``; any other run folder -> ``RUN/report``.
+    """
+    run = Path(run)
+    for path in (run, run.resolve()):
+        parts = path.parts
+        for i in range(len(parts) - 2, -1, -1):
+            if parts[i] == "results" and parts[i + 1] in {"local", "reference"}:
+                return Path(*parts[:i], "plots", *parts[i + 1 :])
+    return run / "report"

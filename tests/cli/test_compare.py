@@ -121,7 +121,7 @@ def test_files(runs: Path, tmp_path: Path) -> None:
     assert call(*words).code == 0
     assert {path.name: path.read_bytes() for path in out.iterdir()} == first
     written = {path.name for path in out.iterdir()}
-    assert {"compare.md", "table-summary.csv", "table-points-time.html"} <= written
+    assert {"compare.md", "table-summary.csv", "compare.html"} <= written
     assert {f"figure-ratios-time.{s}" for s in ("svg", "pdf", "png")} <= written
     lines = (out / "table-points-time.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 5

@@ -7,7 +7,6 @@ import io
 import math
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
@@ -114,30 +113,6 @@ def test_latex_sets_long_tables_over_pages() -> None:
     text = exporter("tex")(table(*rows))
     assert r"\begin{longtable}" in text
     assert r"\begin{table}" not in text
-
-
-class Cells(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.cells: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.tags.append(tag)
-        if tag == "td":
-            self.cells.append("")
-
-    def handle_data(self, data: str) -> None:
-        if self.tags and self.tags[-1] == "td" and self.cells:
-            self.cells[-1] += data
-
-
-def test_html_escapes_what_it_shows() -> None:
-    parser = Cells()
-    parser.feed(exporter("html")(table(*ROWS, title="<script>title</script>")))
-    assert "script" not in parser.tags
-    assert len(parser.cells) == 12
-    assert parser.cells[4].strip() == NASTY
 
 
 def test_markdown_keeps_its_columns_whatever_a_cell_holds() -> None:

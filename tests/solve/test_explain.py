@@ -82,9 +82,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = call("explain", SYSTEM, "--n", 8, "--out", tmp_path, "-f", "html")
     assert done.code == 0
     assert " | " in done.out
-    assert {"figure-lanes.svg", "figure-banks.png", "explain.html"} <= {
-        path.name for path in tmp_path.iterdir()
-    }
+    assert [path.name for path in tmp_path.iterdir()] == ["explain.html"]
     data = json.loads(call("explain", SYSTEM, "--json").out)
     assert data[0]["lines"][0]["lane_efficiency"] <= 1
     many = call("explain", EXAMPLES / "stencil" / "stencil.yaml")

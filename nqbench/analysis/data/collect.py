@@ -94,6 +94,7 @@ def _point(planned: Row, rows: Sequence[Row], manifest: Row) -> PointResult:
         reason=reason,
         measurements=dict(sorted(good.items())) if status == "ok" else {},
         first_s=next((r["first_launch_s"] for r in rows if r.get("first_launch_s")), None),
+        key=str(planned.get("key") or ""),
     )
 
 

@@ -33,6 +33,7 @@ INAPPLICABLE: Final = "-"
 class PointResult:
     """One point with its results.
 
+    ``key``     identity of what was measured: sweeps that hold the same point share it
     ``levels``  every factor that applies, ``n`` excluded
     ``cpu``     the point ran on the CPU: a baseline, timed also in a simulated run
     ``timed``   its measurements carry times (a simulated kernel's carry counters only)
@@ -53,6 +54,7 @@ class PointResult:
     measurements: Mapping[int, Mapping[str, Any]]
     borrowed: bool = False
     first_s: float | None = None
+    key: str = ""
 
     @property
     def ok(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.report.tables.common import is_program
@@ -42,6 +43,11 @@ def short(value: float, what: Quantity) -> str:
     return digits(value)
 
 
+def exact(value: float, what: Quantity) -> str:
+    """A value in full, as tables write it."""
+    return wording.time(value) if what.unit == "s" and value > 0 else wording.number(value)
+
+
 def digits(value: float, *, keep_zeros: bool = False) -> str:
     """Three significant digits without an exponent; zeros at the end only where asked for."""
     if value >= 99.95 or value == 0:
@@ -72,6 +78,7 @@ def value_axis(
     from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
     axis = ax.xaxis if which == "x" else ax.yaxis
+    setattr(ax, f"fmt_{which}data", lambda value: exact(value, what))  # for a reader who points
     set_scale = ax.set_xscale if which == "x" else ax.set_yscale
     set_limits = ax.set_xlim if which == "x" else ax.set_ylim
     positive = [v for v in values if v > 0]
@@ -164,6 +171,7 @@ def ratio_axis(ax: Axes, values: Sequence[float]) -> tuple[float, float]:
     low, high = min([*values, 0.9]), max([*values, 1.1])
     pad = (high / low) ** 0.08
     low, high = low / pad, high * pad
+    ax.fmt_xdata = wording.number  # for a reader who points at a mark
     ax.set_xscale("log")
     ax.set_xlim(low, high)
     ax.xaxis.set_major_locator(FixedLocator(_ratio_ticks(low, high)))

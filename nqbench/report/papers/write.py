@@ -30,8 +30,7 @@ from nqbench.report.papers.common import general_notes
 from nqbench.report.papers.reproduced import FIGURES, OF_TIMES, reproduced_table
 from nqbench.report.papers.verdicts import claims_table, counts_table, details_table, forest
 from nqbench.report.table import Source, Table, joint, slug, source_of
-from nqbench.report.writer import default_out
-from nqbench.runs.layout import KINDS, PLOTS, RESULTS, recorded_runs
+from nqbench.runs.layout import KINDS, PLOTS, RESULTS, default_out, recorded_runs
 
 PAGE: Final = "paper"
 CPU_BASELINE: Final = "cpu_baseline"

@@ -84,7 +84,9 @@ def _results(
         notes.append("Points that are not ok have no value: they are never plotted or compared")
     heading = f"{title}: CPU baselines, measured times" if part else title
     source = source_of(data, cpu=bool(part))
-    return [Table(slug("results", sweep, part), heading, columns, rows, source, tuple(notes))]
+    keys = tuple(p.key for p in points)
+    name = slug("results", sweep, part)
+    return [Table(name, heading, columns, rows, source, tuple(notes), keys)]
 
 
 def _phase(point: PointResult, phase: Quantity) -> float | None:
@@ -143,7 +145,8 @@ def _by_counter(
     )
     name = slug("systems", sweep, item.value or "")
     title = title_of(data, item, f"Systems of sweep {sweep}")
-    return Table(name, title, columns, rows, source_of(data), (interval_note(True, 0),))
+    keys, notes = tuple(p.key for p in points), (interval_note(True, 0),)
+    return Table(name, title, columns, rows, source_of(data), notes, keys)
 
 
 def resources(data: Dataset, item: ReportItem) -> list[Table]:
@@ -196,4 +199,5 @@ def skipped(data: Dataset, item: ReportItem) -> list[Table]:
     note = f"{len(rows)} of {len(data.points)} points" if rows else "Every planned point ran"
     title = item.title or "What did not run, and why"
     name = slug("skipped", item.of or "")
-    return [Table(name, title, columns, rows, source_of(data), (note,))]
+    keys = tuple(point.key for _, _, point in found)
+    return [Table(name, title, columns, rows, source_of(data), (note,), keys)]

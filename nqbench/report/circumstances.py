@@ -1,0 +1,273 @@
+"""What the HTML page says of a run beside its tables: the device and its state while it measured,
+how it was measured, where, how to repeat it, and everything recorded about each point."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from nqbench.analysis import wording
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
+from nqbench.point import MEASURING
+from nqbench.record import CONDITIONS, Record
+from nqbench.report.items import columns_of
+from nqbench.report.page import Block, Code, Details, Facts, Paragraph, PointDetail
+from nqbench.report.table import Cell, Column, Table, source_of
+from nqbench.runs.frame import level_text
+from nqbench.workloads import KERNEL, with_systems
+
+Pairs = tuple[tuple[str, str], ...]
+
+STATE: Final = {
+    "sm_mhz": ("SM clock", "MHz", 1.0),
+    "memory_mhz": ("memory clock", "MHz", 1.0),
+    "temperature_c": ("temperature", "°C", 1.0),
+    "power_mw": ("power", "W", 1e-3),
+}
+"""Name, unit and scale of a sensor's readings."""
+PROTOCOL: Final = {
+    "rounds": "rounds: fresh processes, each with all points in an order of its own",
+    "target": "sampling ends when the 95% interval of the median is within ± this part of it",
+    "samples": "least samples of a measurement",
+    "max_samples": "most samples of a measurement",
+    "share_s": "time for the samples of one measurement (s)",
+    "warm_up": "least untimed launches before the samples",
+    "long_launch_s": "a launch of more seconds than this is sampled once",
+}
+"""What the entries of a manifest's protocol mean; the others stand by their own names."""
+
+
+def device_facts(data: Dataset) -> Facts:
+    """The device as the run recorded it."""
+    device = data.manifest.get("device") or {}
+    limits = {
+        name: value
+        for name, value in (device.get("facts") or {}).items()
+        if not isinstance(value, list | tuple | Mapping) or name == "compute_capability"
+    }
+    own = {"command line": device.get("spec"), **(device.get("identity") or {})}
+    return Facts(_pairs({**own, **{k: v for k, v in limits.items() if k not in own}}))
+
+
+def device_state(data: Dataset, records: Sequence[Record]) -> Table:
+    """Clocks, heat and power over all timed measurements; no rows without telemetry."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, (label, unit, scale) in STATE.items():
+        found = [r.telemetry[name] for r in records if isinstance(r.telemetry.get(name), Mapping)]
+        if found:
+            least, most = min(f["min"] for f in found), max(f["max"] for f in found)
+            middle = statistics.median(f["median"] for f in found)
+            rows.append((label, unit, *(value * scale for value in (least, middle, most))))
+    numbers = (Column(name, "number") for name in ("lowest", "median", "highest"))
+    columns = (Column("reading"), Column("unit"), *numbers)
+    reasons = Counter(word for r in records for word in r.telemetry.get("clock_reasons", ()))
+    timed = sum("clock_reasons" in r.telemetry for r in records)
+    slowed = sum(r.status == "throttled" for r in records)
+    notes = [
+        *([f"Over {timed} measurements"] if timed else []),
+        *(f"{word}: in {number} of {timed} measurements" for word, number in reasons.items()),
+        *([f"{slowed} measurements were throttled and do not count"] if slowed else []),
+    ]
+    title = "State of the device while it measured"
+    return Table("device-state", title, columns, tuple(rows), source_of(data), tuple(notes))
+
+
+def how_measured(data: Dataset, records: Sequence[Record]) -> list[Block]:
+    """The protocol, what ended the measurements, and where the time went."""
+    protocol = data.manifest.get("protocol") or data.study.get("measure") or {}
+    ended = Counter(r.ended_by for r in records if r.ended_by)
+    spent: Counter[str] = Counter()
+    for record in records:
+        spent += Counter(dict(record.spent_s))
+    rows = {
+        "provenance": data.provenance,
+        **{PROTOCOL.get(name, name): value for name, value in protocol.items()},
+        "seed of the orders": data.manifest.get("seed"),
+        "measurements by what ended them": _listed(ended),
+        "seconds spent": _listed({k: wording.number(v) for k, v in spent.items()}),
+        "started": data.manifest.get("created"),
+    }
+    said = (
+        "The simulator counts what the kernels do. It is deterministic: a second measurement would"
+        " only repeat the first."
+        if data.simulated
+        else "A measurement is one point in one round: its value is the median of its samples. The"
+        " round is the unit of replication, so intervals are over rounds."
+    )
+    return [Paragraph(said), Facts(_pairs(rows))]
+
+
+def environment(data: Dataset) -> Facts:
+    """Computer, compiler and packages."""
+    found = dict(data.manifest.get("environment") or {})
+    packages = found.pop("packages", None) or {}
+    return Facts(_pairs({**_flat(found), **packages}))
+
+
+def repeat(data: Dataset, files: str) -> list[Block]:
+    """The commands that make the run and this page again, and the study as it was."""
+    git = (data.manifest.get("environment") or {}).get("git") or {}
+    commit = str(git.get("commit") or "")
+    lines = [f"git checkout {commit}"] if commit else []
+    lines += [data.command, f"nqbench report {shlex.quote(files)} --format html"]
+    changed = " The source had uncommitted changes." if git.get("changed") else ""
+    blocks: list[Block] = [Code("\n".join(lines))]
+    if commit:
+        blocks.append(Paragraph(f"The commit is that of the source of nqbench.{changed}"))
+    text = str(data.study.get("text") or "")
+    if text:
+        blocks.append(Code(text, f"The study: {data.study.get('file') or data.name}"))
+    return blocks
+
+
+def details(data: Dataset, records: Sequence[Record], run: str) -> Details:
+    """Every point of the run, once each, with all its measurements."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(record.key, []).append(record)
+    points = {point.key: point for point in reversed(data.points) if point.key}
+    factors = {sweep: columns_of(data, sweep) for sweep in data.sweeps}
+    return Details(
+        tuple(
+            _detail(data, point, found.get(key, ()), factors[point.sweep])
+            for key, point in reversed(points.items())
+        ),
+        run,
+    )
+
+
+def _detail(
+    data: Dataset, point: PointResult, records: Sequence[Record], factors: tuple[str, ...]
+) -> PointDetail:
+    last = records[-1] if records else None
+    expected = {r.expected for r in records if r.expected}
+    answers = {r.answer for r in records if r.answer}
+    said = ", as expected" if answers and answers == expected else ""
+    counters = {name: value for r in records for name, value in r.counters.items()}
+    levels = {name: level for name, level in point.levels.items() if level != INAPPLICABLE}
+    facts = {
+        "status": f"{point.status}: {point.reason}" if point.reason else point.status,
+        "factors": _listed(levels),
+        "answer": f"{', '.join(sorted(answers))}{said}" if answers else "",
+        "resources": _listed(last.resources if last else {}),
+        "launch": _listed(records[0].about if records else {}),
+        "counters": _listed({name: wording.number(value) for name, value in counters.items()}),
+    }
+    headings, rows = _measurements(records)
+    what = data.quantities()[0]
+    value = point.estimate(what)
+    sampled = [r for r in records if r.samples_s]
+    return PointDetail(
+        point.key,
+        f"{wording.describe(point, factors)}, N={point.n}",
+        "" if value is None else _quantity(value.value, what.unit),
+        tuple((name, text) for name, text in facts.items() if text),
+        headings,
+        rows,
+        tuple((f"round {r.round}", _samples(r.samples_s)) for r in sampled),
+        explain_command(data, point, factors),
+    )
+
+
+def _quantity(value: float, unit: str) -> str:
+    return wording.time(value) if unit == "s" else wording.number(value)
+
+
+def _measurements(records: Sequence[Record]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Headings and a row per measurement; columns that are empty in all rows are left out."""
+    rows = [_measurement(record) for record in records]
+    names = dict.fromkeys(name for row in rows for name, text in row.items() if text)
+    return tuple(names), tuple(tuple(row.get(name, "") for name in names) for row in rows)
+
+
+def _measurement(record: Record) -> dict[str, str]:
+    kinds = {0: "verification", -1: "profiler"}
+    row = {
+        "round": kinds.get(record.round, str(record.round)),
+        "status": "" if record.status == "ok" else f"{record.status}: {record.reason}",
+        "value": wording.time(record.value_s) if record.value_s else "",
+        "samples": str(len(record.samples_s) or ""),
+        "ended by": record.ended_by,
+    }
+    row |= {name: wording.time(s) for name, s in record.phases.items() if name != "kernel" and s}
+    state = record.conditions()
+    for name in CONDITIONS:
+        label, unit, scale = STATE[name]
+        row[f"{label} ({unit})"] = wording.number(state[name] * scale) if name in state else ""
+    row["clock events"] = str(state.get("clock_reasons", ""))
+    return row
+
+
+def _samples(samples_s: Sequence[float]) -> str:
+    """All samples in one unit."""
+    scale, unit = next(
+        ((s, u) for s, u in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")) if samples_s[0] >= s),
+        (1e-9, "ns"),
+    )
+    return f"{' '.join(f'{value / scale:.4g}' for value in samples_s)} {unit}"
+
+
+def explain_command(data: Dataset, point: PointResult, factors: Iterable[str]) -> str:
+    """The command that counts the point's kernel by source line; empty where there is none.
+
+    The simulator counts a kernel of a GPU's run at the smallest size of its study.
+    """
+    named = any(point.system in workload.systems for workload in with_systems())
+    if point.cpu or (point.system and not named and not data.study.get(KERNEL)):
+        return ""
+    levels = {f: point.level(f) for f in factors if f not in ("system", "n", *MEASURING)}
+    words = ["nqbench", "explain", point.system if named else _study_file(data)]
+    if not named:
+        words += ["--point", f"sweep={point.sweep}"]
+        words += ["--point", f"system={point.system}"] if point.system else []
+    for name, level in levels.items():
+        words += ["--point", f"{name}={level}"] if level != INAPPLICABLE else []
+    if data.simulated:
+        words += ["--n", str(point.n), "--device", data.spec]
+    return shlex.join(words)
+
+
+def _study_file(data: Dataset) -> str:
+    """The study as the run's command named it."""
+    words = shlex.split(data.command)
+    return next((word for word in words if word.endswith((".yaml", ".yml"))), data.name)
+
+
+def _pairs(values: Mapping[str, Any]) -> Pairs:
+    """What has a value, as text."""
+    texts = {name.replace("_", " "): _said(value) for name, value in values.items()}
+    return tuple((name, text) for name, text in texts.items() if text)
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        separator = "." if all(isinstance(v, int) for v in value) else ", "
+        return separator.join(map(str, value))
+    return str(value)
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name} {inner}": own for inner, own in _flat(value).items()}
+        else:
+            found[name] = value
+    return found
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    """``registers 24, occupancy 1`` of what has a value."""
+    texts = {
+        name.replace("_", " "): _said(round(v, 4) if isinstance(v, float) else level_text(v))
+        for name, v in values.items()
+        if v is not None and v != INAPPLICABLE
+    }
+    return " · ".join(f"{name} {text}" for name, text in texts.items())

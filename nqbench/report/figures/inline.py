@@ -1,0 +1,140 @@
+"""A figure as SVG for the inside of a page: small, with names of its own, with values to point at.
+
+Matplotlib writes each SVG as a file of its own: several in one page would share ids, and
+coordinates have more digits than any screen shows.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+from xml.etree import ElementTree
+
+from nqbench.report.figures.style import FONT_STACK, Drawing, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.container import ErrorbarContainer
+
+_SVG: Final = "{http://www.w3.org/2000/svg}"
+_HREF: Final = "{http://www.w3.org/1999/xlink}href"
+_NUMBER: Final = re.compile(r"-?\d+\.\d+")
+_REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
+
+
+def inline_svg(drawing: Drawing, name: str) -> str:
+    """The figure as an ``svg`` element whose ids begin with ``name``; its marks say their values.
+
+    It has a title and a description for those who cannot see it.
+    """
+    values = dict(_label_marks(drawing))
+    text = io.StringIO()
+    with styled():
+        drawing.figure.savefig(text, format="svg", metadata={"Date": None})
+    root = ElementTree.fromstring(text.getvalue())
+    for metadata in root.findall(f"{_SVG}metadata"):
+        root.remove(metadata)
+    for group in root.iter(f"{_SVG}g"):
+        if (labels := values.get(group.get("id", ""))) is not None:
+            _add_titles(group, labels)
+    _describe(root, drawing, name)
+    wanted = _references(root)
+    for element in root.iter():
+        _shorten(element, name, wanted)
+    return _text(root)
+
+
+def _label_marks(drawing: Drawing) -> Iterator[tuple[str, list[str]]]:
+    """Name each series of dots with intervals; yields the name and a text per dot."""
+    from matplotlib.container import ErrorbarContainer
+
+    found = ((ax, one) for ax in drawing.figure.axes for one in ax.containers)
+    for number, (ax, container) in enumerate(found):
+        if isinstance(container, ErrorbarContainer) and container.lines[0] is not None:
+            container.lines[0].set_gid(f"values-{number}")
+            yield f"values-{number}", _labels(ax, container)
+
+
+def _labels(ax: Axes, container: ErrorbarContainer) -> list[str]:
+    """``series: value [low, high]`` of each dot that is drawn."""
+    line, _, bars = container.lines
+    assert line is not None
+    across = bool(container.has_xerr)
+    write = ax.format_xdata if across else ax.format_ydata
+    values: Any = line.get_xdata() if across else line.get_ydata()
+    segments = bars[0].get_segments() if bars else [None] * len(values)
+    series = str(container.get_label() or "")
+    head = f"{series}: " if series and not series.startswith("_") else ""
+    return [
+        f"{head}{write(float(value))}{_interval(segment, write, across)}"
+        for value, segment in zip(values, segments, strict=True)
+        if value == value
+    ]
+
+
+def _interval(segment: Any, write: Any, across: bool) -> str:
+    ends = [float(end[0 if across else 1]) for end in segment] if segment is not None else []
+    if len(ends) != 2 or ends[0] == ends[1]:
+        return ""
+    return f" [{write(ends[0])}, {write(ends[1])}]"
+
+
+def _add_titles(group: ElementTree.Element, labels: list[str]) -> None:
+    """A title in each mark, if as many are drawn as there are values."""
+    marks = list(group.iter(f"{_SVG}use"))
+    if len(marks) == len(labels):
+        for mark, label in zip(marks, labels, strict=True):
+            ElementTree.SubElement(mark, f"{_SVG}title").text = label
+
+
+def _describe(root: ElementTree.Element, drawing: Drawing, name: str) -> None:
+    root.set("role", "img")
+    root.set("aria-labelledby", f"{name}-title {name}-desc")
+    for place, (tag, said) in enumerate((("title", drawing.title), ("desc", drawing.alt))):
+        element = ElementTree.Element(f"{_SVG}{tag}", {"id": f"{name}-{tag}"})
+        element.text = said
+        root.insert(place, element)
+
+
+def _references(root: ElementTree.Element) -> set[str]:
+    """The names of elements that others refer to."""
+    values = [value for element in root.iter() for value in element.attrib.values()]
+    links = {value[1:] for value in values if value.startswith("#")}
+    return links.union(*(_REFERENCE.findall(value) for value in values))
+
+
+def _shorten(element: ElementTree.Element, name: str, wanted: set[str]) -> None:
+    """Names that are unique on the page, coordinates of two digits, no white space."""
+    for key, value in list(element.attrib.items()):
+        if key == "id" and not value.startswith(f"{name}-"):
+            del element.attrib["id"]
+            if value in wanted:
+                element.set("id", f"{name}-{value}")
+        elif key == _HREF and value.startswith("#"):
+            element.set(key, f"#{name}-{value[1:]}")
+        elif key in ("d", "transform", "x", "y", "width", "height", "viewBox", "points", "style"):
+            value = _REFERENCE.sub(rf"url(#{name}-\1)", value)
+            element.set(key, _NUMBER.sub(_two_digits, value).replace(" \n", " ").replace("\n", " "))
+        elif key == "clip-path":
+            element.set(key, _REFERENCE.sub(rf"url(#{name}-\1)", value))
+    if element.tag != f"{_SVG}text":
+        element.text = (element.text or "").strip() or None
+    element.tail = (element.tail or "").strip() or None
+
+
+def _two_digits(match: re.Match[str]) -> str:
+    return f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _text(root: ElementTree.Element) -> str:
+    """HTML knows ``svg`` and ``href`` without name spaces."""
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(_SVG)
+        if _HREF in element.attrib:
+            element.set("href", element.attrib.pop(_HREF))
+    for unit in ("width", "height"):
+        root.attrib.pop(unit, None)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return text.replace("'DejaVu Sans'", FONT_STACK)

@@ -1,0 +1,366 @@
+"use strict";
+// The page is complete without this script. It adds: sorting, filters and CSV of tables, a ranking
+// of a table's visible rows, values of marks under the pointer, and the switch of the theme.
+
+(() => {
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const COLOURS = ["#2f86c5", "#d9680f", "#0f9e78", "#c274a4", "#b98900", "#4a9bc9"];
+  const MOST_LEVELS = 15; // a column with more distinct texts gets no filter
+  const MOST_MARKS = 60; // more rows than this are no longer legible in one ranking
+  const WIDE = 4; // largest over smallest value above which an axis is logarithmic
+  const NOT_RANKED = new Set(["N", "rounds", "samples", "pairs", "jobs", "blocks", "threads"]);
+  const byWords = new Intl.Collator("en", { numeric: true });
+
+  function make(tag, attributes = {}, ...children) {
+    const element = document.createElement(tag);
+    return fill(element, attributes, children);
+  }
+
+  function draw(tag, attributes = {}, ...children) {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    return fill(element, attributes, children);
+  }
+
+  function fill(element, attributes, children) {
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
+  }
+
+  function choice(label, texts, changed) {
+    const options = texts.map((text) => make("option", { value: text }, text || "all"));
+    const select = make("select", {}, ...options);
+    select.addEventListener("change", changed);
+    return { select, label: make("label", {}, label, select) };
+  }
+
+  // Tables: what they hold, sorted and filtered.
+
+  class Grid {
+    constructor(box) {
+      this.box = box;
+      this.body = box.querySelector("tbody");
+      this.columns = all("thead th", box).map((head, index) => ({
+        head, index, name: head.textContent, kind: head.dataset.kind,
+        names: head.dataset.names.split("|"),
+      }));
+      this.rows = all("tr", this.body).map((row) => ({
+        row,
+        link: row.querySelector("a")?.getAttribute("href"),
+        cells: [...row.cells].map((cell) => ({
+          text: cell.textContent,
+          numbers: (cell.dataset.v ?? "").split(" ").map((v) => (v === "" ? NaN : Number(v))),
+        })),
+      }));
+      this.filters = [];
+      this.listeners = [];
+    }
+
+    get visible() {
+      return this.rows.filter((row) => !row.row.hidden);
+    }
+
+    levels(column) {
+      return [...new Set(this.rows.map((row) => row.cells[column.index].text))].sort(byWords.compare);
+    }
+
+    sort(column) {
+      const down = column.head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+      for (const other of this.columns) other.head.removeAttribute("aria-sort");
+      column.head.setAttribute("aria-sort", down === 1 ? "ascending" : "descending");
+      const key = (row) => row.cells[column.index];
+      this.rows.sort((one, two) => compare(key(one), key(two), down));
+      this.body.append(...this.rows.map((row) => row.row));
+    }
+
+    filter() {
+      for (const row of this.rows) row.row.hidden = !this.filters.every((fits) => fits(row));
+      for (const listener of this.listeners) listener();
+    }
+
+    csv() {
+      const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+      const line = (row) => this.columns.flatMap(({ index, names, kind }) => {
+        const { text, numbers } = row.cells[index];
+        const words = kind === "text" ? [text] : numbers.map((v) => (Number.isNaN(v) ? "" : `${v}`));
+        return names.map((_, i) => quoted(words[i] ?? ""));
+      });
+      const heads = this.columns.flatMap((column) => column.names.map(quoted));
+      return [heads, ...this.visible.map(line)].map((words) => words.join(",")).join("\n") + "\n";
+    }
+  }
+
+  // Empty cells come last, whichever way the column is sorted.
+  function compare(one, two, down) {
+    const [a, b] = [one.numbers[0], two.numbers[0]];
+    if (Number.isNaN(a) && Number.isNaN(b)) return down * byWords.compare(one.text, two.text);
+    if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) ? 1 : -1;
+    return down * (a - b);
+  }
+
+  function addSorting(grid) {
+    for (const column of grid.columns) {
+      const button = make("button", { type: "button" }, ...column.head.childNodes);
+      button.addEventListener("click", () => grid.sort(column));
+      column.head.replaceChildren(button);
+    }
+  }
+
+  function addTools(grid) {
+    const tools = make("div", { class: "tools" });
+    const count = make("output");
+    for (const column of grid.columns) {
+      if (column.kind !== "text" && column.name !== "N") continue;
+      const levels = grid.levels(column);
+      if (levels.length < 2 || levels.length > MOST_LEVELS || levels.length === grid.rows.length) continue;
+      const { select, label } = choice(column.name, ["", ...levels], () => grid.filter());
+      grid.filters.push((row) => !select.value || row.cells[column.index].text === select.value);
+      tools.append(label);
+    }
+    const search = make("input", { type: "search" });
+    search.addEventListener("input", () => grid.filter());
+    grid.filters.push((row) => row.row.textContent.toLowerCase().includes(search.value.toLowerCase()));
+    const copy = make("button", { type: "button" }, "Copy as CSV");
+    copy.addEventListener("click", async () => {
+      copy.textContent = (await toClipboard(grid.csv())) ? "Copied" : "Not allowed here";
+      setTimeout(() => (copy.textContent = "Copy as CSV"), 1500);
+    });
+    const tell = () => (count.textContent = `${grid.visible.length} of ${grid.rows.length} rows`);
+    grid.listeners.push(tell);
+    tell();
+    tools.append(make("label", {}, "contains", search), copy, count);
+    grid.box.prepend(tools);
+  }
+
+  async function toClipboard(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      const area = make("textarea", { "aria-hidden": "true" });
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      const done = document.execCommand("copy");
+      area.remove();
+      return done;
+    }
+  }
+
+  // The ranking: the visible rows of a table as dots with intervals, one quantity and size at a time.
+
+  class Ranking {
+    constructor(grid) {
+      this.grid = grid;
+      this.quantities = grid.columns.filter((column) => column.kind !== "text"
+        && !NOT_RANKED.has(column.name)
+        && grid.rows.filter((row) => !Number.isNaN(row.cells[column.index].numbers[0])).length > 1);
+      this.size = grid.columns.find((column) => column.name === "N");
+      this.words = grid.columns.filter((column) => column.kind === "text" && column.name !== "status");
+    }
+
+    build() {
+      if (!this.quantities.length) return;
+      const redraw = () => this.draw();
+      this.quantity = choice("quantity", this.quantities.map((column) => column.name), redraw);
+      const sizes = this.size ? this.grid.levels(this.size) : [];
+      this.n = choice("N", sizes, redraw);
+      if (sizes.length) this.n.select.value = sizes.at(-1);
+      const tools = make("div", { class: "tools" }, this.quantity.label);
+      if (sizes.length > 1) tools.append(this.n.label);
+      this.place = make("div");
+      this.box = make("details", { class: "chart" },
+        make("summary", {}, "Ranking of these rows"), tools, this.place);
+      this.box.addEventListener("toggle", redraw);
+      this.grid.box.querySelector(".scroll").before(this.box);
+      this.grid.listeners.push(redraw);
+      new ResizeObserver(() => this.place.clientWidth !== this.width && this.draw()).observe(this.place);
+    }
+
+    // Rows of the chosen size: the filter of the table decides where it leaves only others.
+    chosen(column) {
+      const found = this.grid.visible.filter((row) => !Number.isNaN(row.cells[column.index].numbers[0]));
+      if (!this.size) return found;
+      const sizes = new Set(found.map((row) => row.cells[this.size.index].text));
+      if (!sizes.has(this.n.select.value) && sizes.size) {
+        this.n.select.value = [...sizes].sort(byWords.compare).at(-1);
+      }
+      return found.filter((row) => row.cells[this.size.index].text === this.n.select.value);
+    }
+
+    draw() {
+      if (!this.box.open) return;
+      const column = this.quantities.find((one) => one.name === this.quantity.select.value);
+      const found = this.chosen(column);
+      found.sort((one, two) => one.cells[column.index].numbers[0] - two.cells[column.index].numbers[0]);
+      const rows = found.slice(0, MOST_MARKS);
+      this.width = this.place.clientWidth || 800;
+      const named = this.words.filter(({ index }) => new Set(rows.map((r) => r.cells[index].text)).size > 1);
+      const marks = rows.map((row) => mark(row, column, named));
+      const more = found.length > rows.length ? [make("p", { class: "source" },
+        `The first ${rows.length} of ${found.length} rows.`)] : [];
+      this.place.replaceChildren(ranking(marks, column, this.width, legendOf(marks, rows, named)), ...more);
+    }
+  }
+
+  function mark(row, column, named) {
+    const { text, numbers } = row.cells[column.index];
+    const label = named.map(({ index }) => row.cells[index].text).join(", ") || row.cells[0].text;
+    const [value, low = value, high = value] = numbers;
+    return { label, text, value, low: low || value, high: high || value, link: row.link };
+  }
+
+  // Colours the marks by the first factor of few levels; returns its levels with their colours.
+  function legendOf(marks, rows, named) {
+    const few = named.find(({ index }) => new Set(rows.map((r) => r.cells[index].text)).size <= COLOURS.length);
+    if (!few) return [];
+    const levels = [...new Set(rows.map((row) => row.cells[few.index].text))].sort(byWords.compare);
+    rows.forEach((row, i) => (marks[i].colour = COLOURS[levels.indexOf(row.cells[few.index].text)]));
+    return levels.map((level, i) => ({ level: `${few.name} ${level}`, colour: COLOURS[i] }));
+  }
+
+  function ranking(marks, column, width, legend) {
+    const narrow = width < 620;
+    const left = narrow ? 8 : Math.min(width * 0.45, 12 + 6.3 * Math.max(...marks.map((m) => m.label.length)));
+    const step = narrow ? 34 : 19;
+    const top = 8 + 18 * legend.length;
+    const height = top + step * marks.length + 26;
+    const axis = scale(marks, column, left + 8, width - 16);
+    const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "group",
+      "aria-label": `Ranking by ${column.name}: ${marks.length} rows` });
+    legend.forEach(({ level, colour }, i) => svg.append(
+      draw("circle", { cx: left + 8, cy: 12 + 18 * i, r: 4, fill: colour }),
+      draw("text", { x: left + 18, y: 16 + 18 * i }, level)));
+    for (const tick of axis.ticks) {
+      const x = axis.at(tick);
+      const look = tick === 1 && column.kind === "ratio" ? "one" : "grid";
+      svg.append(draw("line", { class: look, x1: x, x2: x, y1: top, y2: height - 20 }),
+        draw("text", { class: "axis", x, y: height - 6, "text-anchor": "middle" }, short(tick, column)));
+    }
+    marks.forEach((one, i) => svg.append(markElement(one, axis, top + step * i, left, narrow)));
+    return svg;
+  }
+
+  function markElement(one, axis, y, left, narrow) {
+    const centre = narrow ? y + 24 : y + 10;
+    const colour = one.colour ?? COLOURS[0];
+    const look = { stroke: colour, "stroke-width": 1.5 };
+    const tip = `${one.label}: ${one.text}`;
+    const words = narrow
+      ? draw("text", { x: 4, y: y + 13 }, one.label)
+      : draw("text", { x: left, y: centre + 4, "text-anchor": "end" }, one.label);
+    return draw("a", { href: one.link ?? "#main", "aria-label": tip, "data-tip": tip }, words,
+      draw("line", { ...look, x1: axis.at(one.low), x2: axis.at(one.high), y1: centre, y2: centre }),
+      draw("circle", { cx: axis.at(one.value), cy: centre, r: 4.5, fill: colour }));
+  }
+
+  // Logarithmic where the values are positive and far apart, and for ratios; else from 0.
+  function scale(marks, column, left, right) {
+    const values = marks.flatMap((one) => [one.value, one.low, one.high]);
+    const ratio = column.kind === "ratio";
+    let [low, high] = [Math.min(...values, ...(ratio ? [0.95] : [])), Math.max(...values, ...(ratio ? [1.05] : []))];
+    const logarithmic = low > 0 && (ratio || high / low > WIDE);
+    const of = logarithmic ? Math.log10 : (v) => v;
+    if (!logarithmic) low = Math.min(0, low);
+    if (high === low) high = low + 1;
+    const at = (v) => left + ((of(v) - of(low)) / (of(high) - of(low))) * (right - left);
+    return { at, ticks: logarithmic ? logTicks(low, high) : linearTicks(low, high) };
+  }
+
+  function logTicks(low, high) {
+    const powers = Array.from({ length: 60 }, (_, i) => i - 30);
+    for (const steps of [[1, 1.2, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]) {
+      const ticks = powers.flatMap((p) => steps.map((m) => Number(`${m}e${p}`))).filter((t) => t >= low && t <= high);
+      if (ticks.length <= 7) return ticks;
+    }
+    const ticks = powers.map((p) => 10 ** p).filter((t) => t >= low && t <= high);
+    return ticks.filter((_, i) => i % Math.ceil(ticks.length / 6) === 0);
+  }
+
+  function linearTicks(low, high) {
+    const rough = (high - low) / 5;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
+    return Array.from({ length: 7 }, (_, i) => (Math.ceil(low / step) + i) * step).filter((t) => t <= high);
+  }
+
+  const TIMES = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+  const COUNTS = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+
+  function short(value, column) {
+    const digits = (v) => `${Number(v.toPrecision(3))}`;
+    const units = column.kind === "time" ? TIMES : COUNTS;
+    const [by, unit] = units.find(([least]) => Math.abs(value) >= least * 0.9995) ?? [1, ""];
+    return column.kind === "time" && value ? `${digits(value / by)} ${unit}` : `${digits(value / by)}${unit}`;
+  }
+
+  // What stands under the pointer or has the focus.
+
+  function addTips() {
+    for (const title of all(".drawing use > title, .drawing path > title")) {
+      title.parentNode.dataset.tip = title.textContent;
+      title.remove();
+    }
+    const tip = make("div", { class: "tip", role: "status" });
+    const show = (event) => {
+      const from = event.target.closest?.("[data-tip]");
+      if (!from) return tip.remove();
+      tip.textContent = from.dataset.tip;
+      document.body.append(tip);
+      const box = (from.querySelector("circle") ?? from).getBoundingClientRect();
+      tip.style.left = `${Math.max(4, Math.min(box.right + 8, innerWidth - tip.offsetWidth - 4))}px`;
+      tip.style.top = `${Math.max(4, box.top - tip.offsetHeight - 4)}px`;
+    };
+    for (const kind of ["pointerover", "focusin"]) document.addEventListener(kind, show);
+    document.addEventListener("keydown", (event) => event.key === "Escape" && tip.remove());
+  }
+
+  // A link to a point opens what is folded around it.
+  function unfold() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let at = target?.closest("details"); at; at = at.parentElement.closest("details")) at.open = true;
+    target?.scrollIntoView();
+  }
+
+  function addTheme(nav) {
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    const root = document.documentElement;
+    const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
+    const button = make("button", { type: "button", class: "theme" });
+    const name = () => (button.textContent = isDark() ? "Light colours" : "Dark colours");
+    button.addEventListener("click", () => {
+      root.dataset.theme = isDark() ? "light" : "dark";
+      name();
+    });
+    dark.addEventListener("change", name);
+    name();
+    nav.prepend(button);
+  }
+
+  function followContents(nav) {
+    const links = new Map(all("a", nav).map((link) => [link.getAttribute("href").slice(1), link]));
+    const seen = new IntersectionObserver((entries) => {
+      for (const { isIntersecting, target } of entries) {
+        if (!isIntersecting) continue;
+        for (const link of links.values()) link.removeAttribute("aria-current");
+        links.get(target.id)?.setAttribute("aria-current", "location");
+      }
+    }, { rootMargin: "0px 0px -70% 0px" });
+    for (const id of links.keys()) seen.observe(document.getElementById(id));
+  }
+
+  const nav = document.querySelector("nav");
+  addTheme(nav);
+  if (matchMedia("(max-width: 60rem)").matches) nav.querySelector("details").open = false;
+  for (const box of all(".table")) {
+    const grid = new Grid(box);
+    if (grid.rows.length < 2) continue;
+    addSorting(grid);
+    addTools(grid);
+    if ("chart" in box.dataset) new Ranking(grid).build();
+  }
+  addTips();
+  followContents(nav);
+  addEventListener("hashchange", unfold);
+  if (location.hash) unfold();
+})();

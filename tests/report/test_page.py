@@ -1,0 +1,176 @@
+"""The HTML page of a run: one valid file that needs no other, complete and escaped."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import html5lib
+import pytest
+
+from nqbench.report.page import FIGURE_FORMATS
+from nqbench.report.writer import write_report
+from tests.builders import FACTORIAL, MINI, Builder, combinations, factorial
+
+NASTY = "</td></details><script>alert(1)</script><img src=x onerror=alert(2)> \"'&amp;"
+REPORT = [
+    {"table": "effects", "of": "factorial"},
+    {"figure": "effects", "of": "factorial"},
+    {"figure": "ranking", "of": "factorial", "title": NASTY},
+    {"figure": "hologram"},
+]
+
+
+def nasty_run() -> Builder:
+    run = factorial(sizes=(15,), rounds=2, report=REPORT, command=("nqbench", "run", NASTY))
+    run.device = {**run.device, "identity": {"name": NASTY, "driver": NASTY}}
+    run.fail("factorial", {**combinations(FACTORIAL)[0], "n": 16}, "launch_error", NASTY)
+    run.skip("launch", {"n": 16, "block_size": 512}, NASTY, "zhang2011.low_divergence")
+    return run
+
+
+class Page:
+    def __init__(self, path: Path) -> None:
+        self.size = path.stat().st_size
+        self.text = path.read_text(encoding="utf-8")
+        # Raises at the first thing that is not valid HTML.
+        self.root = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(self.text)
+
+    def all(self, path: str) -> list[Element]:
+        return list(self.root.findall(path))
+
+    def table(self, title: str) -> Element:
+        (found,) = [
+            table
+            for table in self.all(".//table")
+            if "".join(table[0].itertext()).startswith(f"{title} (")
+        ]
+        return found
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Page]:
+    folder = tmp_path_factory.mktemp("page")
+    run = nasty_run().write(folder / "run")
+    (path,) = write_report([run], folder / "out", ("html",)).paths
+    assert [p.name for p in (folder / "out").iterdir()] == ["report.html"]
+    return folder, Page(path)
+
+
+def texts(element: Element) -> list[str]:
+    return ["".join(cell.itertext()) for cell in element]
+
+
+def test_nothing_in_it_refers_to_another_file(written: tuple[Path, Page]) -> None:
+    _, page = written
+    for element in page.root.iter():
+        for name, value in element.attrib.items():
+            if name.rpartition("}")[2] in ("src", "href", "action", "data", "poster"):
+                assert value.startswith(("#", "data:,", "data:image/png;base64,")), value
+    assert "@import" not in page.text
+    assert not re.search(r"url\((?!#)", page.text)
+    assert "default-src 'none'" in page.text
+
+
+def test_every_anchor_leads_somewhere_and_no_name_is_used_twice(
+    written: tuple[Path, Page],
+) -> None:
+    _, page = written
+    names = [e.get("id") for e in page.root.iter() if e.get("id") is not None]
+    assert len(names) == len(set(names))
+    targets = {value[1:] for e in page.all(".//a[@href]") if (value := e.get("href") or "")}
+    labels = {
+        n for e in page.all(".//*[@aria-labelledby]") for n in e.attrib["aria-labelledby"].split()
+    }
+    assert targets | labels <= set(names)
+    headings = [e for tag in ("h1", "h2", "h3") for e in page.all(f".//main//{tag}")]
+    assert {f"#{e.get('id')}" for e in headings} == {e.get("href") for e in page.all(".//nav//a")}
+
+
+def test_what_others_wrote_is_text(written: tuple[Path, Page]) -> None:
+    _, page = written
+    assert len(page.all(".//script")) == 1
+    assert page.all(".//img") == []
+    assert not [e for e in page.root.iter() if any(name.startswith("on") for name in e.attrib)]
+    row = page.table("What did not run, and why").findall("tbody/tr")[0]
+    assert texts(row)[-2:] == ["launch_error", NASTY]
+
+
+def test_every_table_figure_and_point_is_on_it(written: tuple[Path, Page]) -> None:
+    folder, page = written
+    files = write_report([folder / "run"], folder / "files", ("csv",)).paths
+    tables = [path for path in files if path.name.startswith("table-")]
+    figures = {path.stem for path in files if path.name.startswith("figure-")}
+    assert len(files) == 1 + len(tables) + len(figures) * len(FIGURE_FORMATS)
+    drawn = page.all(".//{*}svg[@role='img']")
+    assert len(drawn) == len(figures) == 2
+    assert all(len(svg[0].text or "") > 5 and len(svg[1].text or "") > 20 for svg in drawn)
+    shown = [[texts(row)[0] for row in table.findall("tbody/tr")] for table in page.all(".//table")]
+    for path in tables:
+        rows = list(csv.reader(path.read_text().splitlines()))[1:]
+        assert [row[0] for row in rows] in shown, path
+    assert len(page.all(".//div[@class='point']")) == 24 + 2
+    results = page.table("Results of sweep factorial")
+    assert len(results.findall("tbody/tr/th/a")) == 24 + 1
+    assert "no figure is called" in page.text
+
+
+def test_cells_carry_the_numbers_that_csv_files_have(written: tuple[Path, Page]) -> None:
+    _, page = written
+    results = page.table("Results of sweep factorial")
+    heads = [head.attrib["data-names"] for head in results.findall("thead/tr/th")]
+    time = next(i for i, head in enumerate(heads) if head.startswith("kernel_time_s|"))
+    assert heads[time] == "kernel_time_s|kernel_time_s_low|kernel_time_s_high"
+    value, low, high = map(float, results.findall("tbody/tr")[0][time].attrib["data-v"].split())
+    assert low < value < high
+    assert value == pytest.approx(0.01, rel=0.01)
+
+
+def test_a_point_has_its_samples_conditions_and_command(tmp_path: Path) -> None:
+    run = Builder(rounds=2, report=[{"table": "results"}])
+    state = {"power_mw": {"min": 1000, "median": 2000, "max": 3000}, "clock_reasons": ["idle"]}
+    run.time("launch", {"n": 15, "block_size": 64}, 0.004, "zhang2011.low_divergence")
+    folder = run.write(tmp_path / "run")
+    records = folder / "records.jsonl"
+    records.write_text(
+        records.read_text()
+        .replace('"samples_s": []', '"samples_s": [0.004, 0.0041239]')
+        .replace('"telemetry": {}', f'"telemetry": {str(state).replace(chr(39), chr(34))}')
+    )
+    page = Page(write_report([folder], tmp_path / "out", ("html",)).paths[0])
+    (point,) = page.all(".//div[@class='point']")
+    said = "".join(point.itertext())
+    assert "4 4.124 ms" in said
+    assert "nqbench explain zhang2011.low_divergence" in said
+    state_row = page.table("State of the device while it measured").findall("tbody/tr")[0]
+    assert texts(state_row) == ["power", "W", "1", "2", "3"]
+    assert "idle: in 3 of 3 measurements" in page.text
+
+
+def test_runs_of_one_page_do_not_share_names(tmp_path: Path) -> None:
+    report = [{"table": "results"}]
+    runs = [
+        factorial(MINI, sizes=(9,), report=report).write(tmp_path / name) for name in ("a", "b")
+    ]
+    page = Page(write_report(runs, tmp_path / "out", ("html",)).paths[0])
+    names = [e.get("id") for e in page.root.iter() if e.get("id") is not None]
+    assert len(names) == len(set(names))
+    assert len(page.all(".//div[@class='point']")) == 48
+
+
+def test_the_same_run_makes_the_same_page(written: tuple[Path, Page]) -> None:
+    folder, page = written
+    (again,) = write_report([folder / "run"], folder / "again", ("html",)).paths
+    assert again.read_text(encoding="utf-8") == page.text
+
+
+REFERENCE = Path(__file__).parents[2] / "results" / "reference"
+
+
+def test_the_largest_study_of_ours_fits_two_megabytes(tmp_path: Path) -> None:
+    (path,) = write_report([REFERENCE / "h200" / "ablation"], tmp_path, ("html",)).paths
+    page = Page(path)
+    assert page.size <= 2_000_000
+    assert len(page.all(".//div[@class='point']")) == 243
