@@ -9,7 +9,7 @@ PAPERS := feinbube2010 tanaka2011 zhang2011 fitness_schemes brodtkorb_part1
 SETUP := $(PYTHON) scripts/setup.py --venv $(VENV)
 
 .DEFAULT_GOAL := help
-.PHONY: compare docs help ablation papers test test-full test-gpu wheel lint setup setup-dev clean
+.PHONY: compare docs site help ablation papers test test-full test-gpu wheel lint setup setup-dev clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ endif
 compare: setup ## compare runs: make compare RUNS="results/local/A/x results/local/B/x"; plots/local/compare
 	@test -n "$(RUNS)" || { echo 'make compare: say which runs, e.g. RUNS="results/local/sim-mini/quick results/local/sim-sm_75/quick"' >&2; exit 2; }
 	$(BIN)/nqbench compare $(RUNS) --out plots/local/compare
+
+site: setup ## plots/site: linked pages of every run under results/reference; open plots/site/index.html
+	$(BIN)/nqbench site
 
 test: lint ## lint, then pytest on all cores; all but the slow sweeps
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not full"

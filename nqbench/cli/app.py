@@ -43,6 +43,7 @@ from nqbench.cli.run import run
 from nqbench.cli.scale import scale
 from nqbench.cli.schema import schema
 from nqbench.cli.selftest import selftest
+from nqbench.cli.site import site
 from nqbench.cli.static import static
 from nqbench.cli.worker import worker
 from nqbench.errors import (
@@ -55,7 +56,7 @@ from nqbench.errors import (
 from nqbench.system.suggest import shown
 
 COMMANDS: Final = (
-    *(init, run, report, reproduce, claims, effects, compare, count, static, check, explain),
+    *(init, run, report, reproduce, claims, effects, compare, site, count, static, check, explain),
     *(kernels, devices, doctor, schema, worker),
     *(bottleneck, roofline, scale, boards, selftest, import_, export),
 )

@@ -73,10 +73,17 @@ def compare(
 
 
 def _show(findings: Findings, out: Path | None, formats: list[str]) -> None:
-    """Write files with ``--out``, print tables with ``--format`` alone, else show a summary."""
+    """Write files with ``--out``, print tables with ``--format`` alone, else show a summary.
+
+    A page of HTML is a file in any case.
+    """
     from nqbench.cli.show.comparison import show_comparison
     from nqbench.report.comparison import rendered, write_comparison
+    from nqbench.report.exporters import HTML
+    from nqbench.runs.layout import PLOTS
 
+    if HTML in formats:
+        out = out or PLOTS / "local" / "compare"
     if formats and out is None:
         for form in formats:
             typer.echo(rendered(findings, form), nl=False)

@@ -110,12 +110,16 @@ def write_comparison(
     out: Path,
     formats: Sequence[str] = ("md", "csv"),
     figure_formats: Sequence[str] = FIGURE_FORMATS,
+    *,
+    home: str = "",
 ) -> list[Path]:
     """Write everything; the page ``compare.md`` comes first in the returned paths.
 
+    ``home`` is the page's link to the one that leads here.
+
     Raises ``StudyError`` for an unknown format, ``StoreError`` if the folder cannot be written.
     """
-    page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS)
+    page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS, home=home)
     page.heading("Comparison", 1)
     page.add(Bullets(tuple(sentences(findings))))
     for drawing, source in _drawings(findings):

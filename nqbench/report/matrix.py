@@ -78,24 +78,35 @@ def write_effects(
     ``AnalysisError`` (no effect in these runs), ``StudyError`` (an unknown format), ``StoreError``
     (not a run, or the folder cannot be written).
     """
-    matrix = effects_matrix(observe_all(runs, cpu))
-    folder = PLOTS / "local" / PAGE if out is None else out
-    page = Page(folder, formats or FORMATS, figure_formats)
+    page = Page(PLOTS / "local" / PAGE if out is None else out, formats or FORMATS, figure_formats)
+    table, cells = add_effects(page, observe_all(runs, cpu), command, level=1)
+    return MatrixReport(tuple(page.write(PAGE)), table, cells)
+
+
+def add_effects(
+    page: Page, runs: Sequence[Observed], command: str, *, level: int = 2
+) -> tuple[Table, Table]:
+    """Put the matrix of some runs on a page, below a heading of ``level``: figure, table, runs.
+
+    Returns the matrix as a table and as a list of its cells. Raises ``AnalysisError`` if there is
+    no effect in these runs, before anything is put on the page.
+    """
+    matrix = effects_matrix(runs)
     observed = [run for _, run in matrix.runs]
     source = joint([source_of(run.data) for run in observed], command)
     table = with_cpu(matrix_table(matrix, source), observed)
     cells = cells_table(matrix, source)
-    page.heading(TITLE, 1)
+    page.heading(TITLE, level)
     page.add(Paragraph(f"{MEANING}."))
     with styled():
         drawing = effects_figure(matrix, source)
     page.drawing(drawing, source, level=0)
-    page.table(table)
-    page.table(cells, inline=False, size=f"{cells.size}: ")
-    page.heading("Runs")
+    page.table(table, level=level + 1)
+    page.table(cells, level=level + 1, inline=False, size=f"{cells.size}: ")
+    page.heading("Runs", level + 1)
     baselines = [("CPU programs", run.baseline) for run in observed if run.baseline]
     page.add(Bullets(tuple(dict.fromkeys(_about(*one) for one in (*matrix.runs, *baselines)))))
-    return MatrixReport(tuple(page.write(PAGE)), table, cells)
+    return table, cells
 
 
 def write_recorded(

@@ -197,11 +197,14 @@ def _markdown(block: Block) -> str:
             return ""
 
 
-def html(blocks: Sequence[Block]) -> str:
-    """The blocks as one HTML page that needs no other file and no network."""
+def html(blocks: Sequence[Block], home: str = "") -> str:
+    """The blocks as one HTML page that needs no other file and no network.
+
+    ``home`` is its link to the page that leads here.
+    """
     found = sections(blocks)
     title = found[0].title if found else "Report"
-    return templates().get_template("page.html").render(title=title, sections=found)
+    return templates().get_template("page.html").render(title=title, sections=found, home=home)
 
 
 def sections(blocks: Sequence[Block]) -> list[Section]:
@@ -300,6 +303,7 @@ class Page:
         figure_formats: Sequence[str] = FIGURE_FORMATS,
         *,
         inline_rows: int | None = None,
+        home: str = "",
     ) -> None:
         self._html = HTML in formats
         self._exporters = {name: exporter(name) for name in formats if name != HTML}
@@ -314,6 +318,7 @@ class Page:
         self._inner: set[str] = set()
         self._labels: set[str] = set()
         self.run = ""
+        self._home = home
         self.blocks: list[Block] = []
         self.html_blocks: list[Block] = []
         self._in_files = True
@@ -435,5 +440,5 @@ class Page:
         if self._exporters or not self._html:
             pages.append(self._out.page(f"{name}.md", markdown(self.blocks)))
         if self._html:
-            pages.append(self._out.text(f"{name}.html", html(self.html_blocks)))
+            pages.append(self._out.text(f"{name}.html", html(self.html_blocks, self._home)))
         return [*pages, *files]

@@ -55,15 +55,18 @@ def write_report(
     out: Path,
     formats: Sequence[str] = FORMATS,
     figure_formats: Sequence[str] = FIGURE_FORMATS,
+    *,
+    home: str = "",
 ) -> Report:
     """Write the tables and figures that the runs' studies ask for, and ``report.md``.
 
     The format ``html`` is one page, ``report.html``, that needs no other file. Several runs get a
     folder each: different devices never share a table or an axis. Raises ``StoreError`` (a run
     cannot be read, the folder cannot be written) and ``StudyError`` (an unknown format). An item
-    whose data are missing becomes a sentence on the page.
+    whose data are missing becomes a sentence on the page. ``home`` is the page's link to the one
+    that leads here.
     """
-    page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS)
+    page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS, home=home)
     if not runs:
         raise StudyError("a report needs at least one run folder")
     not_made: list[str] = []

@@ -112,6 +112,12 @@ def test_levels_within_one_run(runs: Path) -> None:
     assert "Paired by round" in done.said
 
 
+def test_a_page_is_a_file_also_without_a_folder(runs: Path, tmp_path: Path) -> None:
+    done = call("compare", runs / "old", runs / "slow", "--format", "html", cwd=tmp_path)
+    assert done.code == 0
+    assert [path.name for path in tmp_path.glob("plots/local/compare/*")] == ["compare.html"]
+
+
 def test_files(runs: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ("compare", runs / "old", runs / "slow", "--out", out, "-f", "csv", "-f", "html")

@@ -53,15 +53,17 @@ def write_paper(
     figure_formats: Sequence[str] = FIGURE_FORMATS,
     *,
     full: bool = False,
+    home: str = "",
 ) -> PaperReport:
     """Write everything for one paper from its runs, one per device.
 
     Tables are made once per run, figures and verdicts over all of them. What the runs lack becomes
     a sentence on the page, which names what is missing and the command that would measure it.
+    ``home`` is the page's link to the one that leads here.
     Raises ``StudyError`` for an unknown format, ``StoreError`` if the folder cannot be written.
     """
     runs = [in_times_of(paper, run) for run in runs]
-    page = _PaperPage(out, formats, figure_formats)
+    page = _PaperPage(out, formats, figure_formats, home)
     source = joint_source(runs)
     verdicts = judge(paper, runs, full=full)
     page.heading(paper.title, 1)
@@ -167,8 +169,10 @@ def _cited(paper: Paper) -> str:
 class _PaperPage(Page):
     """A page that lists at the end of each section what could not be made."""
 
-    def __init__(self, out: Path, formats: Sequence[str], figure_formats: Sequence[str]) -> None:
-        super().__init__(out, formats, figure_formats)
+    def __init__(
+        self, out: Path, formats: Sequence[str], figure_formats: Sequence[str], home: str
+    ) -> None:
+        super().__init__(out, formats, figure_formats, home=home)
         self._missing: dict[str, list[str]] = {}
         self.above: list[str] = []
 

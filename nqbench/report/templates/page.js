@@ -338,7 +338,7 @@
   }
 
   function followContents(nav) {
-    const links = new Map(all("a", nav).map((link) => [link.getAttribute("href").slice(1), link]));
+    const links = new Map(all('a[href^="#"]', nav).map((link) => [link.getAttribute("href").slice(1), link]));
     const seen = new IntersectionObserver((entries) => {
       for (const { isIntersecting, target } of entries) {
         if (!isIntersecting) continue;

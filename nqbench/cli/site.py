@@ -1,0 +1,32 @@
+"""The command ``site``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nqbench.cli.options import command_line
+
+
+def site(
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RUN]...", help="Run folders; default: every one under results/reference."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder of the pages; default: plots/site.")
+    ] = None,
+) -> None:
+    """Build linked HTML pages of papers, runs and comparisons; open index.html in a browser."""
+    from nqbench.cli.show.console import say
+    from nqbench.cli.show.outcome import note_incomplete
+    from nqbench.report.site import SITE, write_site
+
+    note_incomplete(runs or ())
+    for path in write_site(out or SITE, runs or (), shlex.join(command_line())):
+        say(str(path))

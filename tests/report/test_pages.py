@@ -1,0 +1,327 @@
+"""Pages in a real browser: what a reader sees, clicks and prints, in headless Chromium.
+
+One browser and one report of each kind serve all tests. Without a browser they are skipped, which
+is an error where ``CI=true``: continuous integration installs one (``.ci/run``).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import html5lib
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, sync_playwright
+
+from nqbench.errors import StudyError
+from nqbench.report.site import write_site
+from nqbench.report.writer import write_report
+from tests.builders import H100, SYSTEMS, Builder, factorial
+
+CHROMIUM: Final = ("chromium", "chromium-browser", "google-chrome")
+WIDE: Final[ViewportSize] = {"width": 1400, "height": 1000}
+PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
+PAPER: Final[ViewportSize] = {"width": 1030, "height": 700}
+"""A4 on its side, less the margins, in CSS pixels."""
+ALIKE: Final = ("svg g", "tbody tr:nth-child(n+3)", ".points details:nth-child(n+3)")
+"""What looks like its neighbours: axe-core takes a millisecond for each element."""
+
+
+@dataclass(slots=True)
+class Tab:
+    """A page in the browser, and what it has fetched and complained of since."""
+
+    path: Path
+    page: Page
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def table(self, title: str) -> Table:
+        """The table of that title."""
+        caption = self.page.locator("caption", has_text=title)
+        return Table(self.page.locator(".table", has=caption))
+
+    @property
+    def tip(self) -> str:
+        """What is said of the mark under the pointer."""
+        return self.page.locator(".tip").inner_text()
+
+
+@dataclass(slots=True)
+class Table:
+    """A table on a page, with its tools."""
+
+    box: Locator
+
+    def click(self, button: str) -> None:
+        self.box.get_by_role("button", name=button, exact=True).click()
+
+    def choose(self, label: str, level: str) -> None:
+        self.box.get_by_role("combobox", name=label, exact=True).first.select_option(level)
+
+    def shown(self) -> list[list[str]]:
+        """The rows that can be seen, as texts."""
+        found: list[list[str]] = self.box.locator(".scroll tbody").evaluate(
+            "body => [...body.rows].filter(row => row.checkVisibility())"
+            ".map(row => [...row.cells].map(cell => cell.textContent))"
+        )
+        return found
+
+    def marks(self) -> list[str]:
+        """The marks of its ranking from top to bottom, as what is said of them."""
+        found: list[str] = self.box.locator(".chart [data-tip]").evaluate_all(
+            "all => all.map(one => one.dataset.tip)"
+        )
+        return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if program is None:
+        why = "no Chromium to test pages in: apt-get install chromium"
+        if os.environ.get("CI") == "true":
+            pytest.fail(why)
+        pytest.skip(why)
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program)
+        yield opened
+        opened.close()
+
+
+def recorded(folder: Path) -> list[Path]:
+    """Small runs: an ablation on two GPUs, a paper's and one of a kernel of one's own."""
+    items = ("results", "effects", "skipped")
+    wanted = [{"table": name} for name in items] + [{"figure": "ranking"}]
+    runs = {
+        f"{gpu}/ablation": factorial(device(gpu), rounds=2, seed=seed, report=wanted)
+        for seed, gpu in enumerate(("H100", "H200"))
+    }
+    paper = runs["H100/feinbube2010"] = Builder(rounds=2, study="feinbube2010")
+    for i, system in enumerate(SYSTEMS[:5]):
+        paper.time("sizes", {"n": 16, "block_size": 128}, 0.02 / (1 + i / 8), system)
+    own = runs["H100/transpose"] = Builder(rounds=2, study="transpose", workload="kernel:transpose")
+    for tile in (16, 32):
+        own.time("transpose", {"n": 256, "tile": tile}, 1e-5 * tile)
+    return [builder.write(folder / name) for name, builder in runs.items()]
+
+
+def device(name: str) -> dict[str, Any]:
+    return {**H100, "identity": {"name": f"NVIDIA {name}"}, "facts": {"name": f"NVIDIA {name}"}}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The gallery of the small runs."""
+    folder = tmp_path_factory.mktemp("site")
+    assert len(list(write_site(folder, recorded(folder / "runs")))) == 6
+    return folder
+
+
+Times = dict[tuple[str, ...], float]
+"""The time in seconds of each point: its four levels and N, as texts."""
+
+
+@pytest.fixture(scope="module")
+def times(site: Path) -> Times:
+    """The results as the exporter writes them, in the order of the study."""
+    run = site / "runs/H100/ablation"
+    written = write_report([run], site / "files", ("csv",), ()).paths
+    table = next(path for path in written if path.name == "table-results-factorial.csv")
+    with table.open(encoding="utf-8") as file:
+        rows = [[*row.values()] for row in csv.DictReader(file)]
+    return {tuple(row[:5]): float(row[5]) for row in rows if row[5]}
+
+
+PAGES: Final = {
+    "run": "H100/ablation/report.html",
+    "comparison": "compare/ablation/compare.html",
+    "paper": "papers/feinbube2010/paper.html",
+    "index": "index.html",
+}
+"""A page of each kind."""
+
+
+@contextmanager
+def tab(browser: Browser, path: Path) -> Iterator[Tab]:
+    """A page in a tab of its own."""
+    page = browser.new_page(viewport=WIDE)
+    page.set_default_timeout(5000)
+    opened = Tab(path, page)
+    page.on("request", lambda sent: opened.requests.append(sent.url))
+    page.on("pageerror", lambda error: opened.errors.append(str(error)))
+    page.on("console", lambda said: opened.errors.append(said.text))
+    page.on("dialog", lambda dialog: opened.errors.append(dialog.message))
+    page.goto(path.as_uri())
+    yield opened
+    page.close()
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def opened(request: pytest.FixtureRequest, browser: Browser, site: Path) -> Iterator[Tab]:
+    """A page of each kind, as it opens; tests leave it so."""
+    with tab(browser, site / PAGES[request.param]) as found:
+        yield found
+
+
+@pytest.fixture
+def run(browser: Browser, site: Path) -> Iterator[Tab]:
+    """The page of a run, to click in. Whatever is done there, nothing is fetched or fails."""
+    with tab(browser, site / PAGES["run"]) as found:
+        yield found
+        assert set(found.requests) == {found.path.as_uri()}
+        assert found.errors == []
+
+
+def test_markup_is_valid(opened: Tab) -> None:
+    parser = html5lib.HTMLParser()
+    parser.parse(opened.path.read_text(encoding="utf-8"))
+    assert parser.errors == []
+    ids = opened.page.locator("[id]").evaluate_all("all => all.map(one => one.id)")
+    assert sorted(ids) == sorted(set(ids))
+
+
+def test_links_lead_somewhere(opened: Tab) -> None:
+    links = opened.page.locator("a").evaluate_all("all => all.map(one => one.getAttribute('href'))")
+    ids = set(opened.page.locator("[id]").evaluate_all("all => all.map(one => one.id)"))
+    for link in links:
+        place, _, anchor = link.partition("#")
+        if "://" in place:
+            continue
+        assert (opened.path.parent / place).exists(), link
+        assert place or anchor in ids, link
+
+
+def violations(page: Page, *rules: str) -> list[tuple[str, str, str]]:
+    """What axe-core finds: rule, what it asks for, the first element that breaks it."""
+    context = {"exclude": [[selector] for selector in ALIKE]}
+    found = Axe().run(page, context, {"runOnly": rules}).response["violations"]
+    return [(one["id"], one["help"], one["nodes"][0]["html"][:200]) for one in found]
+
+
+def test_everyone_can_read_it(opened: Tab) -> None:
+    assert violations(opened.page, "wcag2a", "wcag2aa", "wcag21a", "wcag21aa") == []
+    assert opened.page.locator("svg[role=img]:not([aria-labelledby]), img:not([alt])").count() == 0
+
+
+@pytest.mark.parametrize(("medium", "size"), [("screen", PHONE), ("print", PAPER)])
+def test_it_fits_the_width(opened: Tab, medium: Any, size: ViewportSize) -> None:
+    opened.page.emulate_media(media=medium)
+    opened.page.set_viewport_size(size)
+    wide = opened.page.evaluate("document.documentElement.scrollWidth")
+    opened.page.emulate_media(media="screen")
+    opened.page.set_viewport_size(WIDE)
+    assert wide <= size["width"]
+
+
+def test_nothing_is_fetched_and_nothing_fails(opened: Tab) -> None:
+    assert opened.requests == [opened.path.as_uri()]
+    assert opened.errors == []
+
+
+def test_a_column_sorts_both_ways(run: Tab, times: Times) -> None:
+    table = run.table("Results of sweep")
+    for down in (False, True):
+        table.click("kernel time")
+        keys = [tuple(row[:5]) for row in table.shown()]
+        assert keys == sorted(times, key=lambda key: times[key], reverse=down)
+    table.click("N")
+    assert [row[4] for row in table.shown()] == ["15"] * 24 + ["16"] * 24
+
+
+def test_filters_leave_the_rows_that_fit(run: Tab, times: Times) -> None:
+    table = run.table("Results of sweep")
+    table.choose("memory", "shared")
+    table.choose("loop", "irrc")
+    found = [tuple(row[:5]) for row in table.shown()]
+    assert found == [key for key in times if key[0] == "shared" and key[2] == "irrc"]
+    assert table.box.locator("output").inner_text() == f"{len(found)} of {len(times)} rows"
+    table.box.get_by_label("contains").fill("global_pool")
+    assert [row[3] for row in table.shown()] == ["global_pool"] * 4
+    table.choose("memory", "")
+    assert len(table.shown()) == 8
+
+
+def test_visible_rows_are_copied_with_every_digit(run: Tab, times: Times) -> None:
+    run.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    table = run.table("Results of sweep")
+    table.choose("N", "16")
+    table.click("Copy as CSV")
+    table.box.get_by_role("button", name="Copied").wait_for()
+    text = run.page.evaluate("navigator.clipboard.readText()")
+    rows = [tuple(row.values()) for row in csv.DictReader(io.StringIO(text))]
+    assert {row[:5]: float(row[5]) for row in rows} == pytest.approx(
+        {key: time for key, time in times.items() if key[4] == "16"}
+    )
+
+
+def test_the_ranking_follows_filter_quantity_and_size(run: Tab, times: Times) -> None:
+    table = run.table("Results of sweep")
+    table.box.get_by_text("Ranking of these rows").click()
+    largest = {key: time for key, time in times.items() if key[4] == "16"}
+    best = min(largest, key=lambda key: largest[key])
+    assert len(table.marks()) == len(largest)
+    assert table.marks()[0].startswith(", ".join(best[:4]))
+    table.choose("memory", "global")
+    assert len(table.marks()) == len(largest) / 2
+    ranking = table.box.locator(".chart")
+    ranking.get_by_role("combobox", name="N", exact=True).select_option("15")
+    ranking.get_by_role("combobox", name="quantity").select_option("split time")
+    assert all(mark.endswith(": 100.0 µs") for mark in table.marks())
+
+
+def test_marks_say_their_values(run: Tab) -> None:
+    """Those of a ranking and those of a figure, with their intervals."""
+    table = run.table("Results of sweep")
+    table.box.get_by_text("Ranking of these rows").click()
+    for mark in (
+        table.box.locator(".chart circle").last,
+        run.page.locator(".drawing use[data-tip]").last,
+    ):
+        mark.hover(force=True)
+        assert re.search(r"\d ms (±|\[)", run.tip), run.tip
+
+
+def test_a_point_leads_to_its_samples(run: Tab) -> None:
+    table = run.table("Results of sweep")
+    table.box.locator("tbody a").last.click()
+    point = run.page.locator(":target")
+    assert point.is_visible()
+    assert "14200" in point.inner_text()
+
+
+def test_the_theme_switches(run: Tab) -> None:
+    """By a button, or as the system has it; dark colours can be read too."""
+    paper = "getComputedStyle(document.body).backgroundColor"
+    light = run.page.evaluate(paper)
+    run.page.get_by_role("button", name="Dark colours").click()
+    assert (dark := run.page.evaluate(paper)) != light
+    assert violations(run.page, "color-contrast") == []
+    run.page.get_by_role("button", name="Light colours").click()
+    assert run.page.evaluate(paper) == light
+    run.page.reload()
+    run.page.emulate_media(color_scheme="dark")
+    assert run.page.evaluate(paper) == dark
+
+
+def test_pages_of_an_earlier_gallery_go(site: Path) -> None:
+    """Also without a browser: what is no longer made is removed."""
+    runs = [site / "runs/H100/transpose"]
+    assert [path.name for path in write_site(site, runs)] == ["report.html", "index.html"]
+    left = {path.relative_to(site).as_posix() for path in site.glob("**/*.html")}
+    assert left == {"H100/transpose/report.html", "index.html"}
+
+
+def test_a_gallery_needs_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StudyError, match="no run under results/reference"):
+        list(write_site(tmp_path))
