@@ -119,7 +119,8 @@ THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(ROLE)
 WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * ROLE, ROLE)
 SAME: Final = 4 * ROLE  # several lanes of the writer's warp wrote the same value
 CELL: Final = SAME + 1  # 32-bit numbers
-RING, BLOCK_RING, ENTRY = 8, 16, 4
+RING, BLOCK_RING = 8, 16
+ENTRY: Final = 5  # numbers about an atomic: see ``_ring``
 ENDLESS: Final = 1 << 40  # accesses are checked, arrays are not
 BARRIERS: Final = 16
 GRID_SHIFT: Final = 24
@@ -274,7 +275,7 @@ def _met(
     a = _ring(h, field, length, other)
     b = _ring(h, field, length, thread)
     for i in range(0, length * ENTRY, ENTRY):
-        if a[i + 1] <= when:
+        if a[i + 1] <= when or a[i + 4]:
             continue
         if a[i + 3] <= epoch and _warp_of(h, a[i + 2]) != _warp_of(h, other):
             continue
@@ -288,7 +289,8 @@ def _met(
 
 @compiled
 def _ring(h: Any, field: int, length: int, thread: int) -> Any:
-    """The last atomics of a thread, or of its block: place, time, thread, its warp's epoch."""
+    """The last atomics of a thread, or of its block: place, time, thread, its warp's epoch, whether
+    it only read (who only reads hands nothing over)."""
     number = thread - h[FIRST]
     if field == BLOCK_RINGS:
         number //= h[THREADS]
@@ -297,23 +299,20 @@ def _ring(h: Any, field: int, length: int, thread: int) -> Any:
 
 @compiled
 def _remember(
-    h: Any, field: int, length: int, thread: int, place: int, epoch: int, repeats: bool
+    h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool
 ) -> None:
     ring = _ring(h, field, length, thread)
-    newest, oldest = 0, 0
+    oldest = 0
     for i in range(0, length * ENTRY, ENTRY):
-        if ring[i + 1] > ring[newest + 1]:
-            newest = i
+        # A loop that waits must not push out the rest.
+        again = reads and ring[i + 4] and ring[i] == place and ring[i + 3] == epoch
+        if again and _warp_of(h, ring[i + 2]) == _warp_of(h, thread):
+            oldest = i
+            break
         if ring[i + 1] < ring[oldest + 1]:
             oldest = i
-    if repeats and ring[newest] == place:
-        oldest = newest  # a loop that waits must not push out the rest
-    ring[oldest], ring[oldest + 1], ring[oldest + 2], ring[oldest + 3] = (
-        place,
-        h[TIME],
-        thread,
-        epoch,
-    )
+    ring[oldest], ring[oldest + 1], ring[oldest + 2] = place, h[TIME], thread
+    ring[oldest + 3], ring[oldest + 4] = epoch, reads
 
 
 @compiled
@@ -373,11 +372,11 @@ def _note(h: Any, cells: Any, at: int, thread: int, slot: int, where: int) -> No
 
 
 @compiled
-def _remember_atomic(h: Any, thread: int, slot: int, place: int, repeats: bool) -> None:
+def _remember_atomic(h: Any, thread: int, slot: int, place: int, reads: bool) -> None:
     warp, warps = _warp_of(h, thread), h[WARPS]
     epoch = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
-    _remember(h, RINGS, RING, thread, place, epoch, repeats)
-    _remember(h, BLOCK_RINGS, BLOCK_RING, thread, place, epoch, repeats)
+    _remember(h, RINGS, RING, thread, place, epoch, reads)
+    _remember(h, BLOCK_RINGS, BLOCK_RING, thread, place, epoch, reads)
 
 
 @compiled
@@ -486,12 +485,13 @@ def _lane(
     else:
         known = _bytes(h, GLOBAL_KNOWN)
     if what in (LOAD, STRONG_LOAD, ATOMIC):
-        for e in range(count):
-            if _uninitialised(known, offset + e * size, size, space == LOCAL):
+        # Copies of structs read the holes between their members, in parts of words too.
+        unit = max(size, min(nbytes, 4)) if space == LOCAL else size
+        for at in range(offset, offset + nbytes, unit):
+            if _uninitialised(known, at, unit, space == LOCAL):
                 own = space == LOCAL and h[STACK_LOW] <= offset < h[STACK_HIGH]
                 if not own:
-                    _report(h, K_INIT, where, NOBODY, address + e * size, thread, NOBODY, 0, 0,
-                            size, space)  # fmt: skip
+                    _report(h, K_INIT, where, NOBODY, base + at, thread, NOBODY, 0, 0, size, space)
     if what not in (LOAD, STRONG_LOAD):
         for byte in range(nbytes):
             known[offset + byte] = 1

@@ -141,6 +141,28 @@ def test_local_memory_is_interleaved_by_words() -> None:
     assert result.counters["local_sectors"] == 32 * 4 + 4 + 3 * 32
 
 
+@pytest.mark.parametrize(("count", "bits"), [(2, 8), (4, 8), (2, 16), (4, 16)])
+def test_vectors_of_parts_of_words_in_local_memory(count: int, bits: int) -> None:
+    """Stored as one and loaded one by one, and the other way round."""
+    names = [f"%rs{1 + e}" for e in range(count)]
+    vector, kind, step = ", ".join(names), f"u{bits}", bits // 8
+    each = "".join(f"add.u16 {name}, %rs20, {10 * e};" for e, name in enumerate(names))
+    back = "".join(
+        f"ld.local.{kind} %rs21, [own+{8 + at}]; st.local.{kind} [own+{16 + at}], %rs21;"
+        for at in range(0, count * step, step)
+    )
+    total = "".join(f"mad.lo.u16 %rs22, {name}, {e + 1}, %rs22;" for e, name in enumerate(names))
+    body = f"""
+    mov.u32 %r1, %tid.x; cvt.u16.u32 %rs20, %r1; mov.u16 %rs22, 0; {each}
+    st.local.v{count}.{kind} [own+8], {{{vector}}}; {back}
+    ld.local.v{count}.{kind} {{{vector}}}, [own+16]; {total}
+    ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 2; add.s64 %rd1, %rd1, %rd2;
+    st.global.u16 [%rd1], %rs22;"""
+    text = ptx(body, 1, variables=".local .align 8 .b8 own[24];")
+    found = run(text, [np.zeros(32, np.uint16)]).buffers[0]
+    assert found.tolist() == [sum((t + 10 * e) * (e + 1) for e in range(count)) for t in LANES]
+
+
 def test_bytes_and_halves_in_all_spaces() -> None:
     body = """
     mov.u32 %r1, %tid.x; mov.u32 %r2, box; add.u32 %r3, %r2, %r1; st.shared.u8 [%r3], %r1;

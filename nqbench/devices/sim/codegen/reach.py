@@ -164,10 +164,14 @@ def local(k: KernelWriter, i: Instruction, address: Value, span: Span, site: Sit
         places.append(f.add(f.op("shl", row, const(V32, 5)), lane))
     k.tally(site, "sectors", sectors)
     k.tally(site, "passes", slots)
-    if span.nbytes < WORD:
-        within = f.and_(offset, const(V32, 3))
-        byte = f.add(f.op("shl", places[0], const(V32, 2)), within)
-        return Places([[f.offset(base, byte, I8)]], span.bits)
+    if span.bits < 32:
+        within = f.and_(offset, const(V32, WORD - 1))
+        pieces = []
+        for e in range(span.count):
+            word, byte = divmod(e * span.bits // 8, WORD)
+            at = f.add(f.op("shl", places[word], const(V32, 2)), within)
+            pieces.append([f.offset(base, f.add(at, const(V32, byte)), I8)])
+        return Places(pieces, span.bits)
     pointers = [f.offset(base, place, I32) for place in places]
     per_element = max(span.bits // 32, 1)
     pieces = [pointers[e * per_element : (e + 1) * per_element] for e in range(span.count)]

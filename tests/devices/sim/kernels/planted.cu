@@ -170,6 +170,48 @@ K hand_over(int* out, int*) {  // 32 threads fill what 64 read, at a barrier of 
     }
 }
 
+__device__ int seen(int* flag) {
+    int value;
+    asm volatile("ld.acquire.cta.b32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+    return value;
+}
+K told_by_a_flag(int* out, int*) {  // by 32 threads that only read it
+    __shared__ int flag, s[32];
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;
+        __syncwarp();
+        if (T == 0) atomicExch(&flag, 1);
+    } else if (T < 64) {
+        while (!seen(&flag)) {}
+        out[blockIdx.x * 96 + T] = s[T - 32];
+    }
+}
+K both_read_a_flag(int* out, int*) {
+    __shared__ int flag, s;
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T == 0) {
+        s = 5 + ZERO;  // bad: race
+        out[96 * blockIdx.x] = seen(&flag);
+    } else if (T == 64) {
+        out[96 * blockIdx.x + 1] = seen(&flag);
+        out[96 * blockIdx.x + 2] = s;  // bad: race
+    }
+}
+struct Record {
+    int n;
+    char text[13];
+};
+K copied_record(int* out, int*) {  // the last 3 of its 20 bytes are nothing
+    Record a, b;
+    a.n = T;
+    for (int i = 0; i < 13; ++i) a.text[(i + ZERO) % 13] = i;
+    b = a;
+    out[blockIdx.x * 96 + T] = b.n + b.text[(T + ZERO) % 13];
+}
+
 K some_at_a_barrier(int* out, int*) {
     if (T < 64) __syncthreads();  // bad: divergent barrier
     out[blockIdx.x * 96 + T] = T;
