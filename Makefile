@@ -1,21 +1,25 @@
 # Every target sets itself up: .venv is created and filled from pyproject.toml when that has changed.
-# PYTHON chooses the interpreter, DEVICE a device (auto, cuda:0, sim:mini, cpu).
+# PYTHON chooses the interpreter, DEVICE a device (auto, cuda:0, sim:mini, cpu), PAPER a paper.
 
 PYTHON ?= python3
 DEVICE ?= auto
+PAPER ?= zhang2011
 VENV := .venv
 BIN := $(VENV)/bin
 PAPERS := feinbube2010 tanaka2011 zhang2011 fitness_schemes brodtkorb_part1
 SETUP := $(PYTHON) scripts/setup.py --venv $(VENV)
 
 .DEFAULT_GOAL := help
-.PHONY: compare docs site help ablation papers test test-full test-gpu wheel lint setup setup-dev clean
+.PHONY: compare docs site help ablation papers test test-full test-gpu wheel lint setup setup-dev verdict clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ablation: setup ## run configs/ablation.yaml on the first GPU, else in the simulator; tables and figures
 	$(BIN)/nqbench run configs/ablation.yaml --device $(DEVICE)
+
+verdict: setup ## run the kernels of one paper (PAPER=zhang2011) on the first GPU, else in the simulator; judge its claims
+	$(BIN)/nqbench reproduce $(PAPER) --device $(DEVICE)
 
 papers: setup ## the papers' tables, figures, verdicts and effects from results/; with DEVICE=..., run them first
 ifneq ($(origin DEVICE),file)

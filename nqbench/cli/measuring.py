@@ -28,7 +28,7 @@ def choose(device: str, name: str = "") -> str:
 
     choice = choose_device(device, name)
     if device == "auto":
-        note(choice.why)
+        note(f"on {choice.spec}: {choice.why}")
     if choice.remark:
         note(f"{choice.spec}: {choice.remark}")
     return choice.spec

@@ -84,7 +84,7 @@ def _reproduce(
     name: str, device: str, out: Path | None, budget: str | None, full: bool, cpu: Path | None
 ) -> int:
     """Reproduce one paper; the exit code is that of ``run``."""
-    from nqbench.cli.show.claims import show_paper
+    from nqbench.cli.show.claims import show_decided, show_paper
     from nqbench.papers import paper_folder
     from nqbench.report.papers.write import report_paper
     from nqbench.report.writer import write_report
@@ -97,5 +97,7 @@ def _reproduce(
     if outcome.counts.get("ok", 0):
         # The study's own tables, next to the paper's.
         write_report([outcome.path], out or default_out(outcome.path))
-        show_paper(report_paper(name, [outcome.path], out, full=full, cpu=cpu))
+        made = report_paper(name, [outcome.path], out, full=full, cpu=cpu)
+        show_decided(made)
+        show_paper(made)
     return exit_code(outcome)

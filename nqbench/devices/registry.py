@@ -87,7 +87,8 @@ def choose_device(spec: str = "auto", name: str = "") -> Choice:
     except DeviceUnavailable as absence:
         if name:
             raise
-        return Choice(f"sim:{DEFAULT_MODEL}", f"no CUDA GPU can be used: {absence}")
+        cause = str(absence).partition(";")[0]  # behind it: advice to name another device
+        return Choice(f"sim:{DEFAULT_MODEL}", f"no CUDA GPU can be used: {cause}")
     return Choice(first.spec, f"the first CUDA GPU: {first.name}")
 
 

@@ -25,6 +25,8 @@ COLOURS: Final = {
 }
 SHOWN: Final = ("claim", "verdict", "size", "measured", "paper", "remark")
 """Columns that fit a terminal; the statement and the device are in the written table."""
+DECIDED: Final = ("verdict", "size", "measured", "paper", "statement")
+"""What a newcomer wants to know of a claim."""
 
 
 def show_claims(table: Table) -> None:
@@ -41,6 +43,19 @@ def show_claims(table: Table) -> None:
     print_fitting(console(), RichTable(box=SIMPLE_HEAD), shown, rows, colours=COLOURS)
     for note in table.notes:
         say(note)
+
+
+def show_decided(report: PaperReport) -> None:
+    """The claims that could be tested, in the paper's words, and why most others could not."""
+    names = [column.name for column in report.claims.columns]
+    columns = [names.index(name) for name in DECIDED]
+    rows = [[row[i] for i in columns] for row in report.claims.texts()]
+    tested = [row for row in rows if row[0] != "not measured"]
+    if tested:
+        print_fitting(console(), RichTable(box=SIMPLE_HEAD), DECIDED, tested, colours=COLOURS)
+    reasons = Counter(v.reason for v in report.verdicts if v.word == "not measured")
+    for reason, number in reasons.most_common(1):
+        say(f"{number} claims were not measured: {reason}")
 
 
 def show_paper(report: PaperReport) -> None:

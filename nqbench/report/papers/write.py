@@ -39,10 +39,11 @@ CPU_BASELINE: Final = "cpu_baseline"
 
 @dataclass(frozen=True, slots=True)
 class PaperReport:
-    """The files written, the page first, and the verdicts."""
+    """The files written, the page first, and the verdicts, also as their table."""
 
     paths: tuple[Path, ...]
     verdicts: tuple[Verdict, ...]
+    claims: Table
 
 
 def write_paper(
@@ -72,13 +73,14 @@ def write_paper(
     page.add(Bullets(tuple(str(source_of(run.data)) for run in (*runs, *baselines.values()))))
     page.section("Verdicts")
     page.table(counts_table(paper, verdicts, source), level=3)
-    page.table(with_cpu(claims_table(paper, verdicts, source), runs), level=3)
+    claims = with_cpu(claims_table(paper, verdicts, source), runs)
+    page.table(claims, level=3)
     page.table(details_table(paper, verdicts, source), level=3, inline=False)
     _figures(page, paper, runs, verdicts)
     _tables(page, paper, runs)
     page.section("What the paper leaves open or gets wrong")
     page.add(Bullets(tuple(c.text for c in paper.caveats)))
-    return PaperReport(tuple(page.write(PAGE)), tuple(verdicts))
+    return PaperReport(tuple(page.write(PAGE)), tuple(verdicts), claims)
 
 
 def _figures(
