@@ -48,15 +48,16 @@ test-gpu: setup-dev ## the tests that need a GPU
 wheel: setup-dev ## build the wheel, install it in an empty environment, run it in an empty folder
 	$(BIN)/python scripts/check_wheel.py
 
-docs: setup-dev ## write docs/reference from the program, build the pages in docs/_build/html
+docs: setup-dev ## write docs/reference, run docs/notebooks, build all pages in docs/_build/html
 	$(BIN)/python scripts/reference.py
+	$(BIN)/python scripts/notebooks.py
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
 
 lint: setup-dev ## ruff check, ruff format --check, mypy --strict, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy --strict scripts/setup.py scripts/check_wheel.py scripts/reference.py docs/conf.py
+	$(BIN)/mypy --strict scripts/setup.py scripts/check_wheel.py scripts/reference.py scripts/notebooks.py docs/conf.py
 	$(BIN)/lint-imports
 
 setup: ## create or update .venv

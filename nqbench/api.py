@@ -41,6 +41,7 @@ __all__ = [
     "Study",
     "compare",
     "expand",
+    "judge",
     "launch",
     "load",
     "load_study",
@@ -219,6 +220,29 @@ def compare(
     names = [printable(path) for path in paths]
     runs_ = open_runs(paths)
     return compare_datasets(runs_, names, by=by, margin=within, value=value, paths=paths)
+
+
+def judge(*runs: Run | Path | str, paper: str | None = None) -> pd.DataFrame:
+    """Verdicts on the claims of the papers that runs are about, or of ``paper``.
+
+    One row per claim and device: ``claim``, ``statement``, ``verdict`` (``holds``, ``fails``,
+    ``no effect``, ``unclear``, ``not measured``), ``size`` (``as large``, ``weaker``, ...),
+    ``measured`` with its interval, ``paper`` and more, as text; docs/papers.md explains them.
+
+    Raises ``StudyError`` where no run is about a paper, ``StoreError`` for a damaged run.
+    """
+    import pandas as pd
+
+    from nqbench.report.papers.write import claims_tables
+
+    if not runs:
+        raise StudyError("name the runs to judge")
+    tables = claims_tables([_path(run) for run in runs], paper)
+    frames = [
+        pd.DataFrame(table.texts(), columns=[column.name for column in table.columns])
+        for table in tables
+    ]
+    return pd.concat(frames, ignore_index=True)
 
 
 def _command(study: Study, spec: str) -> list[str]:

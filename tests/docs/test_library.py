@@ -80,6 +80,8 @@ def test_a_timed_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         run.table("tiem")
     with pytest.raises(AnalysisError, match=f"no sweep 'nowhere'; choose from {STUDY['name']}"):
         run.effects("nowhere")
+    with pytest.raises(StudyError, match="belongs to no paper"):
+        nqbench.judge(run)
     assert len(nqbench.load(run)) == len(run.records)
     assert list(nqbench.load([run]).attrs["manifests"]) == [str(run.path)]
     before = run.records
@@ -125,6 +127,8 @@ def test_other_mistakes_are_sentences(tmp_path: Path) -> None:
         nqbench.Run(tmp_path)
     with pytest.raises(StudyError, match="a comparison needs two runs"):
         nqbench.compare()
+    with pytest.raises(StudyError, match="name the runs to judge"):
+        nqbench.judge()
     with pytest.raises(NqbenchError, match="no device is called"):
         nqbench.run(STUDY, "gpu", tmp_path / "run")
     for budget, said in ((0, "a budget of 0 s"), (float("nan"), "a budget of nan s"), ("3", "'3'")):
