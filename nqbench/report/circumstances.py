@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from nqbench.analysis import wording
@@ -29,27 +29,28 @@ STATE: Final = {
 }
 """Name, unit and scale of a sensor's readings."""
 PROTOCOL: Final = {
-    "rounds": "rounds: fresh processes, each with all points in an order of its own",
-    "target": "sampling ends when the 95% interval of the median is within ± this part of it",
-    "samples": "least samples of a measurement",
+    "rounds": "rounds, each a fresh process with an order of its own",
+    "target": "relative interval of the median that ends sampling",
+    "samples": "fewest samples of a measurement",
     "max_samples": "most samples of a measurement",
-    "share_s": "time for the samples of one measurement (s)",
-    "warm_up": "least untimed launches before the samples",
-    "long_launch_s": "a launch of more seconds than this is sampled once",
+    "share_s": "time for the samples of a measurement (s)",
+    "warm_up": "fewest untimed launches before the samples",
+    "long_launch_s": "a launch longer than this is sampled once (s)",
 }
 """What the entries of a manifest's protocol mean; the others stand by their own names."""
 
 
-def device_facts(data: Dataset) -> Facts:
-    """The device as the run recorded it."""
+def device_facts(data: Dataset) -> list[Block]:
+    """The device as the run recorded it; its limits are folded."""
     device = data.manifest.get("device") or {}
+    own = {"command line": device.get("spec"), **(device.get("identity") or {})}
     limits = {
         name: value
         for name, value in (device.get("facts") or {}).items()
-        if not isinstance(value, list | tuple | Mapping) or name == "compute_capability"
+        if name not in own and not isinstance(value, list | tuple | Mapping)
     }
-    own = {"command line": device.get("spec"), **(device.get("identity") or {})}
-    return Facts(_pairs({**own, **{k: v for k, v in limits.items() if k not in own}}))
+    folded = [Facts(_pairs(limits), "Its limits")] if limits else []
+    return [Facts(_pairs(own)), *folded]
 
 
 def device_state(data: Dataset, records: Sequence[Record]) -> Table:
@@ -123,20 +124,19 @@ def repeat(data: Dataset, files: str) -> list[Block]:
     return blocks
 
 
-def details(data: Dataset, records: Sequence[Record], run: str) -> Details:
-    """Every point of the run, once each, with all its measurements."""
+def details(data: Dataset, records: Sequence[Record], run: str) -> Iterator[Details]:
+    """Every point of the run, once each, with all its measurements; by sweep."""
     found: dict[str, list[Record]] = {}
     for record in records:
         found.setdefault(record.key, []).append(record)
-    points = {point.key: point for point in reversed(data.points) if point.key}
-    factors = {sweep: columns_of(data, sweep) for sweep in data.sweeps}
-    return Details(
-        tuple(
-            _detail(data, point, found.get(key, ()), factors[point.sweep])
-            for key, point in reversed(points.items())
-        ),
-        run,
-    )
+    shown: set[str] = set()
+    for sweep in data.sweeps:
+        factors = columns_of(data, sweep)
+        points = [p for p in data.select(sweep) if p.key and p.key not in shown]
+        shown.update(point.key for point in points)
+        found_here = (_detail(data, p, found.get(p.key, ()), factors) for p in points)
+        if points:
+            yield Details(f"Points of sweep {sweep}", tuple(found_here), run)
 
 
 def _detail(
@@ -187,7 +187,7 @@ def _measurement(record: Record) -> dict[str, str]:
     kinds = {0: "verification", -1: "profiler"}
     row = {
         "round": kinds.get(record.round, str(record.round)),
-        "status": "" if record.status == "ok" else f"{record.status}: {record.reason}",
+        "status": record.status,
         "value": wording.time(record.value_s) if record.value_s else "",
         "samples": str(len(record.samples_s) or ""),
         "ended by": record.ended_by,
@@ -207,7 +207,7 @@ def _samples(samples_s: Sequence[float]) -> str:
         ((s, u) for s, u in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")) if samples_s[0] >= s),
         (1e-9, "ns"),
     )
-    return f"{' '.join(f'{value / scale:.4g}' for value in samples_s)} {unit}"
+    return f"{' '.join(f'{value / scale:#.4g}'.rstrip('.') for value in samples_s)} {unit}"
 
 
 def explain_command(data: Dataset, point: PointResult, factors: Iterable[str]) -> str:

@@ -107,10 +107,11 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names and values."""
+    """Names and values; folded under ``title`` if that is given."""
 
     kind: ClassVar[str] = "facts"
     rows: tuple[tuple[str, str], ...]
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +143,10 @@ class PointDetail:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The points of a run, folded."""
+    """The points of a sweep, folded."""
 
     kind: ClassVar[str] = "details"
+    title: str
     points: tuple[PointDetail, ...]
     run: str = ""
 
@@ -204,7 +206,9 @@ def html(blocks: Sequence[Block], home: str = "") -> str:
     """
     found = sections(blocks)
     title = found[0].title if found else "Report"
-    return templates().get_template("page.html").render(title=title, sections=found, home=home)
+    known = [block.source for block in blocks if isinstance(block, Origin)]
+    page = templates().get_template("page.html")
+    return page.render(title=title, sections=found, known=known, home=home)
 
 
 def sections(blocks: Sequence[Block]) -> list[Section]:
@@ -322,6 +326,7 @@ class Page:
         self.blocks: list[Block] = []
         self.html_blocks: list[Block] = []
         self._in_files = True
+        self._depth = 0
         self._pictures = 0
 
     @property
@@ -338,6 +343,17 @@ class Page:
         finally:
             self._in_files = True
 
+    @contextmanager
+    def group(self, title: str) -> Iterator[None]:
+        """What is added inside stands under a heading of its own on the HTML page."""
+        with self.only_html():
+            self.heading(title)
+        self._depth = 1
+        try:
+            yield
+        finally:
+            self._depth = 0
+
     def enter(self, name: str) -> None:
         """Write what follows into a subfolder of the page's folder: it is of another run."""
         chosen = unused(name, self._inner)
@@ -353,7 +369,9 @@ class Page:
 
     def heading(self, text: str, level: int = 2) -> None:
         """Put a heading at the end."""
-        self.add(Heading(level, text))
+        self.html_blocks.append(Heading(level + self._depth, text))
+        if self._in_files:
+            self.blocks.append(Heading(level, text))
 
     def table(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -78,14 +78,17 @@ def write_report(
             page.enter(slug(data.name, data.device))
         sentences = findings(data)
         found += sentences
-        not_made += _section(data, page, sentences)
+        kept = current(manifest, records)
+        not_made += _section(data, kept, page, sentences)
         if page.wants_html:
             with page.only_html():
-                _circumstances(page, observed(manifest, records, run), current(manifest, records))
+                _circumstances(page, observed(manifest, records, run), kept)
     return Report(tuple(page.write("report")), tuple(not_made), tuple(found))
 
 
-def _section(data: Dataset, page: Page, sentences: Sequence[str]) -> list[str]:
+def _section(
+    data: Dataset, records: Sequence[Record], page: Page, sentences: Sequence[str]
+) -> list[str]:
     """One run on the page. Returns a sentence for each item that could not be made."""
     page.heading(f"{data.name}: {data.device}", 1)
     about = str(data.study.get("about") or "").strip()
@@ -95,6 +98,12 @@ def _section(data: Dataset, page: Page, sentences: Sequence[str]) -> list[str]:
     page.add(Origin(source_of(data), f"{ok} of {len(data.points)} points ok"))
     page.heading("Findings")
     page.add(Bullets(tuple(sentences)))
+    if page.wants_html:
+        with page.only_html():
+            page.heading("Device")
+            page.add(*device_facts(data))
+            if (state := device_state(data, records)).rows:
+                page.table(state, level=3)
     not_made = []
     items = items_of(data)
     for item in items:
@@ -121,14 +130,10 @@ def _circumstances(page: Page, run: Observed, records: Sequence[Record]) -> None
         paper = load_paper(data.name)
         verdicts = judge(paper, [run])
         page.table(replace(claims_table(paper, verdicts, source_of(data)), title="Verdicts"))
-    page.heading("Device")
-    page.add(device_facts(data))
-    if (state := device_state(data, records)).rows:
-        page.table(state)
     page.heading("How it was measured")
     page.add(*how_measured(data, records))
     page.heading("Every point")
-    page.add(details(data, records, page.run))
+    page.add(*details(data, records, page.run))
     page.heading("Environment")
     page.add(environment(data))
     page.heading("How to repeat it")
@@ -149,8 +154,9 @@ def prepare(data: Dataset, item: ReportItem) -> list[Any]:
 def _write(data: Dataset, item: ReportItem, page: Page) -> None:
     prepared = prepare(data, item)
     if item.form == "table":
-        for table in prepared:
-            page.table(table, size=f"{table.size}: ")
+        with page.group(item.title or item.name.capitalize()) if prepared[1:] else nullcontext():
+            for table in prepared:
+                page.table(table, size=f"{table.size}: ")
         return
     with styled():
         drawings = [draw() for draw in prepared]

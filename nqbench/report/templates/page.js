@@ -5,10 +5,13 @@
 (() => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const COLOURS = ["#2f86c5", "#d9680f", "#0f9e78", "#c274a4", "#b98900", "#4a9bc9"];
+  const FEW_ROWS = 6; // fewer rows than this need no filter
   const MOST_LEVELS = 15; // a column with more distinct texts gets no filter
+  const LONGEST_LEVEL = 60; // longer texts are sentences, which the search finds
   const MOST_MARKS = 60; // more rows than this are no longer legible in one ranking
   const WIDE = 4; // largest over smallest value above which an axis is logarithmic
   const NOT_RANKED = new Set(["N", "rounds", "samples", "pairs", "jobs", "blocks", "threads"]);
+  const WIDE_SCREEN = matchMedia("(min-width: 60rem)");
   const byWords = new Intl.Collator("en", { numeric: true });
 
   function make(tag, attributes = {}, ...children) {
@@ -109,10 +112,11 @@
   function addTools(grid) {
     const tools = make("div", { class: "tools" });
     const count = make("output");
-    for (const column of grid.columns) {
+    for (const column of grid.rows.length < FEW_ROWS ? [] : grid.columns) {
       if (column.kind !== "text" && column.name !== "N") continue;
       const levels = grid.levels(column);
       if (levels.length < 2 || levels.length > MOST_LEVELS || levels.length === grid.rows.length) continue;
+      if (levels.some((level) => level.length > LONGEST_LEVEL)) continue;
       const { select, label } = choice(column.name, ["", ...levels], () => grid.filter());
       grid.filters.push((row) => !select.value || row.cells[column.index].text === select.value);
       tools.append(label);
@@ -128,7 +132,8 @@
     const tell = () => (count.textContent = `${grid.visible.length} of ${grid.rows.length} rows`);
     grid.listeners.push(tell);
     tell();
-    tools.append(make("label", {}, "contains", search), copy, count);
+    if (grid.rows.length >= FEW_ROWS) tools.append(make("label", {}, "contains", search));
+    tools.append(copy, count);
     grid.box.prepend(tools);
   }
 
@@ -172,6 +177,7 @@
       this.box = make("details", { class: "chart" },
         make("summary", {}, "Ranking of these rows"), tools, this.place);
       this.box.addEventListener("toggle", redraw);
+      this.box.open = WIDE_SCREEN.matches && this.grid.rows.some((row) => row.link);
       this.grid.box.querySelector(".scroll").before(this.box);
       this.grid.listeners.push(redraw);
       new ResizeObserver(() => this.place.clientWidth !== this.width && this.draw()).observe(this.place);
@@ -249,9 +255,13 @@
     const words = narrow
       ? draw("text", { x: 4, y: y + 13 }, one.label)
       : draw("text", { x: left, y: centre + 4, "text-anchor": "end" }, one.label);
-    return draw("a", { href: one.link ?? "#main", "aria-label": tip, "data-tip": tip }, words,
+    const known = { "aria-label": tip, "data-tip": tip };
+    const element = one.link ? draw("a", { href: one.link, ...known })
+      : draw("g", { tabindex: "0", role: "img", ...known });
+    element.append(words,
       draw("line", { ...look, x1: axis.at(one.low), x2: axis.at(one.high), y1: centre, y2: centre }),
       draw("circle", { cx: axis.at(one.value), cy: centre, r: 4.5, fill: colour }));
+    return element;
   }
 
   // Logarithmic where the values are positive and far apart, and for ratios; else from 0.
@@ -351,7 +361,7 @@
 
   const nav = document.querySelector("nav");
   addTheme(nav);
-  if (matchMedia("(max-width: 60rem)").matches) nav.querySelector("details").open = false;
+  nav.querySelector("details").open = WIDE_SCREEN.matches;
   for (const box of all(".table")) {
     const grid = new Grid(box);
     if (grid.rows.length < 2) continue;
