@@ -266,7 +266,7 @@ def test_visible_rows_are_copied_with_every_digit(run: Tab, times: Times) -> Non
 
 def test_the_ranking_follows_filter_quantity_and_size(run: Tab, times: Times) -> None:
     table = run.table("Results of sweep")
-    table.box.get_by_text("Ranking of these rows").click()
+    table.box.locator(".chart").evaluate("chart => { chart.open = true; }")
     largest = {key: time for key, time in times.items() if key[4] == "16"}
     best = min(largest, key=lambda key: largest[key])
     assert len(table.marks()) == len(largest)
@@ -282,7 +282,7 @@ def test_the_ranking_follows_filter_quantity_and_size(run: Tab, times: Times) ->
 def test_marks_say_their_values(run: Tab) -> None:
     """Those of a ranking and those of a figure, with their intervals."""
     table = run.table("Results of sweep")
-    table.box.get_by_text("Ranking of these rows").click()
+    table.box.locator(".chart").evaluate("chart => { chart.open = true; }")
     for mark in (
         table.box.locator(".chart circle").last,
         run.page.locator(".drawing use[data-tip]").last,
