@@ -17,7 +17,7 @@ from nqbench.system.suggest import listing, suggestion
 from nqbench.workloads import find_system, with_systems
 from nqbench.workloads.base import Workload
 
-SMALL_SIZES: Final = (8, 32, 128, 4096)
+SMALL_SIZES: Final = (8, 12, 32, 128, 4096)
 """Sizes tried for a system, in this order: what goes wrong in a kernel does so at small ones."""
 SYSTEM, SWEEP = "system", "sweep"
 

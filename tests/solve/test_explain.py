@@ -91,6 +91,11 @@ def test_the_command(tmp_path: Path) -> None:
     assert (cpu.code, "runs on the CPU" in cpu.err) == (2, True)
 
 
+def test_a_system_is_taken_at_the_smallest_size_that_its_levels_allow() -> None:
+    sizes = [chosen_points("tanaka2011.both", SimDevice().facts, c)[0].n for c in ([], ["depth=8"])]
+    assert sizes == [8, 12]
+
+
 @pytest.mark.parametrize(
     ("subject", "conditions", "said"),
     [
