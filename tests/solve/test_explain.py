@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nqbench.devices.registry import open_simulator
 from nqbench.devices.sim import SimDevice
 from nqbench.devices.sim.counters import SOURCE_COUNTS
 from nqbench.errors import NqbenchError
@@ -22,11 +23,19 @@ SYSTEM = "zhang2011.shared_conflict"
 LAYOUTS = ["layout=per_thread,interleaved,padded", "block_size=64"]
 
 
-@pytest.mark.parametrize("subject", [SYSTEM, "fitness.histogram"])
-def test_lines_add_up_to_the_counters_of_the_launch(subject: str) -> None:
-    device = SimDevice()
+@pytest.mark.parametrize(
+    ("subject", "spec"),
+    [
+        (SYSTEM, "sim:mini"),
+        (SYSTEM, "sim:gtx280"),
+        ("fitness.histogram", "sim:mini"),
+        (SYSTEM, "sim:mini:ptxas"),  # merged accesses and predicated branches
+    ],
+)
+def test_lines_add_up_to_the_counters_of_the_launch(subject: str, spec: str) -> None:
+    device = open_simulator(spec)
     points = chosen_points(subject, device.facts)
-    (found,) = explain_points(points, "sim:mini")
+    (found,) = explain_points(points, spec)
     (point,) = points
     plan = workload_of(point).plan(point.configuration, point.system, device.facts)
     with device.prepare(plan) as prepared:

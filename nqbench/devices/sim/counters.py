@@ -40,6 +40,10 @@ class Tally:
         self.executions, self.lanes, self.divergent = (
             blocks[:, i] for i in range(len(BLOCK_FIELDS))
         )
+        self.issued = self.executions.copy()
+        """Like ``executions``, but predicated code issues whenever a warp comes by."""
+        for side, head in self.code.assembled.predicated.items():
+            self.issued[side] = self.executions[head]
         sites = each_site.sum(axis=0)
         self.least = np.zeros(len(sites), np.int64)
         """Passes that the accesses of a site to shared memory take at least."""
@@ -55,19 +59,14 @@ class Tally:
         self.idle = np.zeros(len(sites), np.int64)
         """Requests without lanes: predicated accesses of warps that all went the other way."""
         for site in self.code.sites:
-            head = self.code.assembled.predicated.get(site.block)
-            if head is not None and site.space:
-                self.idle[site.index] = self.executions[head] - self.executions[site.block]
+            if site.space:
+                self.idle[site.index] = self.issued[site.block] - self.executions[site.block]
 
     def totals(self) -> dict[str, int | float]:
         """Every counter of ``vocabulary.COUNTERS``."""
         blocks = self.code.blocks
-        assembled = self.code.assembled
-        lengths = np.array([assembled.length(block) for block in blocks])
-        issued = self.executions.copy()
-        for side, head in assembled.predicated.items():
-            issued[side] = self.executions[head]
-        warp = int(issued @ lengths)
+        lengths = np.array([len(self.code.assembled.left(block)) for block in blocks])
+        warp = int(self.issued @ lengths)
         thread = int(self.lanes @ lengths)
         for site in self.code.sites:
             if site.space == "":  # predicated: only the lanes whose guard holds
@@ -202,26 +201,27 @@ class Tally:
             return found.setdefault(place, dict.fromkeys(SOURCE_COUNTS, 0))
 
         for block in self.code.blocks:
-            runs, lanes = int(self.executions[block.index]), int(self.lanes[block.index])
-            for instruction in (*block.instructions, block.closing):
-                if instruction is not None:
-                    entry = at(instruction)
-                    entry["warp_instructions"] += runs
-                    entry["thread_instructions"] += lanes
-            if block.ending in ("branch", "switch") and block.closing is not None:
-                at(block.closing)["branches"] += runs
+            runs, lanes = int(self.issued[block.index]), int(self.lanes[block.index])
+            for instruction in self.code.assembled.left(block):
+                entry = at(instruction)
+                entry["warp_instructions"] += runs
+                entry["thread_instructions"] += lanes
+        for block in self._branches():
+            if block.closing is not None:
+                at(block.closing)["branches"] += int(self.executions[block.index])
                 at(block.closing)["divergent_branches"] += int(self.divergent[block.index])
         for site in self.code.sites:
             entry = at(site.instruction)
             counts = dict(zip(SITE_FIELDS, map(int, self.sites[site.index]), strict=True))
+            idle = int(self.idle[site.index])
             if site.space == "":  # predicated, as in ``totals``
                 entry["thread_instructions"] -= int(self.lanes[site.block]) - counts["lanes"]
             elif site.space == "shared":
-                entry["shared_requests"] += counts["requests"]
-                entry["shared_passes"] += counts["passes"]
+                entry["shared_requests"] += counts["requests"] + idle
+                entry["shared_passes"] += counts["passes"] + idle
                 entry["bank_conflicts"] += self._conflicts(site)
             else:
-                entry[f"{site.space}_requests"] += counts["requests"]
+                entry[f"{site.space}_requests"] += counts["requests"] + idle
                 entry[f"{site.space}_sectors"] += counts["sectors"]
             if site.space:
                 entry["issue_slots"] += counts["passes"] - counts["requests"]

@@ -57,12 +57,14 @@ class Assembled:
     dropped: set[Instruction] = field(default_factory=set)
     predicated: dict[int, int] = field(default_factory=dict)
 
-    def length(self, block: Block) -> int:
-        """Instructions of a block."""
-        gone = sum(i in self.dropped for i in block.instructions)
-        if block.index in self.predicated or block.index in self.predicated.values():
-            gone += block.closing is not None
-        return block.length - gone
+    def closing(self, block: Block) -> list[Instruction]:
+        """The instruction that ends a block, unless it is a branch that is predicated away."""
+        gone = block.index in self.predicated or block.index in self.predicated.values()
+        return [] if gone or block.closing is None else [block.closing]
+
+    def left(self, block: Block) -> list[Instruction]:
+        """The instructions of a block without those that are merged into others."""
+        return [i for i in block.instructions if i not in self.dropped] + self.closing(block)
 
     def shared_accesses(self, blocks: Iterable[Block]) -> Counter[str]:
         """Loads and stores of shared memory in the code, by bits: ``{"LDS.128": 2}``, as

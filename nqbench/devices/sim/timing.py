@@ -113,7 +113,7 @@ def work_of(
     """
     chip = required(model)
     assembled = assembled or Assembled()
-    left = [_left(block, assembled) for block in blocks]
+    left = [[*block.instructions, *assembled.closing(block)] for block in blocks]
     rates = Rates(chip, assembled.dropped)
     executions = block_counts[:, :, 0].astype(float)
     issues = executions.copy()
@@ -228,13 +228,6 @@ class Rates:
 
 def _latencies(chip: Chip) -> tuple[float, float, float]:
     return chip.l1_latency or 0, chip.l2_latency or 0, chip.memory_latency or 0
-
-
-def _left(block: Block, assembled: Assembled) -> list[Instruction]:
-    """The instructions of a block, without a branch that is predicated away."""
-    predicated = {*assembled.predicated, *assembled.predicated.values()}
-    closing = [block.closing] if block.closing and block.index not in predicated else []
-    return [*block.instructions, *closing]
 
 
 def _parts(block: Block, assembled: Assembled) -> bool:
