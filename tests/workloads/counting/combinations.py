@@ -74,7 +74,8 @@ def pairwise_cover(n: int, device: DeviceFacts, seed: int = 1) -> tuple[Levels, 
         for kernel in kernels_at(place, n)
     ]
     pairs = _pair_numbers(candidates)
-    covered = np.zeros(pairs.max() + 1, bool)
+    covered = np.ones(pairs.max() + 1, bool)
+    covered[pairs] = False
     chosen: list[Levels] = []
     while not covered.all():
         best = int((~covered[pairs]).sum(axis=1).argmax())
@@ -89,16 +90,19 @@ def _shapes(kernel: Mapping[str, Level], name: str) -> tuple[Level, ...]:
 
 
 def _pair_numbers(candidates: list[Levels]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Row i: numbers of the pairs of levels in candidate i; only pairs that occur have one."""
-    numbers: dict[tuple[str, Level, str, Level], int] = {}
-    rows = [
+    """Row i: a number for each pair of levels in candidate i; some numbers have no pair."""
+    level_numbers: dict[Level, int] = {}
+    levels = np.array(
         [
-            numbers.setdefault((a, candidate[a], b, candidate[b]), len(numbers))
-            for a, b in combinations(candidate, 2)
+            [level_numbers.setdefault(level, len(level_numbers)) for level in candidate.values()]
+            for candidate in candidates
         ]
-        for candidate in candidates
-    ]
-    return np.array(rows)
+    )
+    most = len(level_numbers)
+    pairs = combinations(range(levels.shape[1]), 2)
+    return np.stack(
+        [(i * most + levels[:, a]) * most + levels[:, b] for i, (a, b) in enumerate(pairs)], axis=1
+    )
 
 
 def label(levels: Mapping[str, Level]) -> str:

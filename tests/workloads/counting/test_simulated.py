@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,8 +32,15 @@ def count(device: Device, given: Mapping[str, Level], system: str | None = None)
     return answer
 
 
+def boards(below: int) -> list[Any]:
+    """Board sizes: the smallest, an even and an odd one always, the others in the full tests."""
+    return [
+        n if n in (5, 8, 9) else pytest.param(n, marks=pytest.mark.full) for n in range(5, below)
+    ]
+
+
 @pytest.mark.parametrize("system", KERNEL_SYSTEMS)
-@pytest.mark.parametrize("n", range(5, 11))
+@pytest.mark.parametrize("n", boards(11))
 def test_systems(simulator: Device, system: str, n: int) -> None:
     assert count(simulator, {"n": n}, system) == SOLUTIONS[n]
 
@@ -43,16 +51,13 @@ def test_pairwise_cover(simulator: Device, given: Mapping[str, Level]) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("given", pairwise_cover(9, GPU, seed=2), ids=label)
-def test_pairwise_cover_of_an_odd_board(simulator: Device, given: Mapping[str, Level]) -> None:
-    assert count(simulator, given) == SOLUTIONS[9]
+def test_pairwise_cover_of_an_odd_board(simulator: Device) -> None:
+    for given in pairwise_cover(9, GPU, seed=2):
+        assert count(simulator, given) == SOLUTIONS[9], label(given)
 
 
 @pytest.mark.parametrize("loop", FRONTIER_LOOPS)
-@pytest.mark.parametrize(
-    "n",
-    [n if n in (5, 8, 9, 12) else pytest.param(n, marks=pytest.mark.full) for n in range(5, 13)],
-)
+@pytest.mark.parametrize("n", boards(13))
 def test_loops_written_for_speed(simulator: Device, loop: str, n: int) -> None:
     """Shallow jobs, whose ties fall into the search, and deep ones, which know them already."""
     shared: dict[str, Level] = {"n": n, "loop": loop, "storage": "vector", "symmetry": "full"}
