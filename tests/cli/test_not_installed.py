@@ -82,7 +82,7 @@ def test_doctor_checks_the_requirements_of_the_source_folder(bare: Bare) -> None
 def test_cpu_points_that_look_up_thread_counts(bare: Bare, tmp_path: Path) -> None:
     systems = "fitness_schemes.cpu_serial, fitness_schemes.cpu_threads"
     (tmp_path / "s.yaml").write_text(STUDY.format(workload="fitness", n=100, systems=systems))
-    done = bare("run", tmp_path / "s.yaml", "-d", "cpu", "-o", tmp_path / "r")
+    done = bare("run", tmp_path / "s.yaml", "-d", "cpu", "-o", tmp_path / "r", "--no-report")
     assert done.returncode == 0, done.stderr
     records = read_records(tmp_path / "r").records
     assert [record.status for record in records] == ["ok"] * 4

@@ -10,7 +10,7 @@ from benchmarks import clockwork, durability
 from benchmarks.durability import LostRecord, Tally, campaign
 from nqbench.runs.reading import RECORDS
 
-KILLS = 8
+KILLS = 4
 
 
 @pytest.fixture(scope="module")

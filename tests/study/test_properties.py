@@ -16,7 +16,7 @@ from nqbench.study import expand, load_study
 from tests.study.fake import CUDA, SIM, FakeWorkload
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
-MUTATIONS = 120
+MUTATIONS = 48
 """Per config: together a few hundred, in a few seconds."""
 
 LEVELS: dict[str, st.SearchStrategy[Any]] = {
@@ -77,7 +77,7 @@ def studies(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=75, deadline=None, suppress_health_check=list(HealthCheck))
 @given(study=studies(), device=st.sampled_from([SIM, CUDA]))
 def test_valid_studies_expand(
     study: dict[str, Any], device: Any, tmp_path_factory: pytest.TempPathFactory
