@@ -11,8 +11,11 @@ from types import CodeType, FrameType
 from typing import Any
 
 import pytest
+import yaml
 
+import nqbench
 from nqbench.doctor import gpu, software, system
+from nqbench.papers import load_paper
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -43,6 +46,14 @@ def test_the_reference_is_up_to_date(reference: Any) -> None:
     for name, text in pages.items():
         written = (DOCS / "reference" / name).read_text(encoding="utf-8")
         assert written == text, f"docs/reference/{name} is not up to date; run `make docs`"
+
+
+def test_the_citation_is_of_this_version_and_these_papers() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["version"] == nqbench.__version__
+    papers = [load_paper(file.parent.name) for file in ROOT.glob("experiments/*/published.yaml")]
+    own = {(p.title, p.source.year, len(p.source.authors)) for p in papers}
+    assert {(r["title"], r["year"], len(r["authors"])) for r in cited["references"]} == own
 
 
 def test_every_trouble_of_the_doctor_is_on_its_page(reference: Any) -> None:
