@@ -120,13 +120,20 @@ def write_comparison(
     Raises ``StudyError`` for an unknown format, ``StoreError`` if the folder cannot be written.
     """
     page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS, home=home)
-    page.heading("Comparison", 1)
+    page.heading(title_of(findings), 1)
     page.add(Bullets(tuple(sentences(findings))))
     for drawing, source in _drawings(findings):
         page.drawing(drawing, source, level=0)
     for one in tables_of(findings):
         page.table(one, size=f"{one.size}: ")
     return page.write("compare")
+
+
+def title_of(findings: Findings) -> str:
+    """What is compared with what: the study, and each side against the reference."""
+    first = findings.comparisons[0]
+    compared = ", ".join(comparison.names[1] for comparison in findings.comparisons)
+    return f"{first.sides[0].name}: {compared} against {first.names[0]}"
 
 
 def _drawings(findings: Findings) -> list[tuple[Drawing, Source]]:
@@ -167,7 +174,7 @@ def _summary(findings: Findings) -> Table:
         *((Column(v, "number"), lambda one, v=v: one[1].counts.get(v)) for v in verdicts),
         (Column("geometric mean", "ratio", spread=True), lambda one: one[1].overall),
     )
-    return Table("summary", "Comparison", columns, rows, _all(findings), findings.notes)
+    return Table("summary", "Summary", columns, rows, _all(findings), findings.notes)
 
 
 def _best(findings: Findings, comparison: Comparison, which: str) -> list[Table]:

@@ -80,6 +80,7 @@ def write_effects(
     """
     page = Page(PLOTS / "local" / PAGE if out is None else out, formats or FORMATS, figure_formats)
     table, cells = add_effects(page, observe_all(runs, cpu), command, level=1)
+    page.table(cells, inline=False, size=f"{cells.size}: ")
     return MatrixReport(tuple(page.write(PAGE)), table, cells)
 
 
@@ -88,8 +89,8 @@ def add_effects(
 ) -> tuple[Table, Table]:
     """Put the matrix of some runs on a page, below a heading of ``level``: figure, table, runs.
 
-    Returns the matrix as a table and as a list of its cells. Raises ``AnalysisError`` if there is
-    no effect in these runs, before anything is put on the page.
+    Returns the matrix as a table and as a list of its cells, which is not on the page. Raises
+    ``AnalysisError`` if there is no effect in these runs, before anything is put there.
     """
     matrix = effects_matrix(runs)
     observed = [run for _, run in matrix.runs]
@@ -102,7 +103,6 @@ def add_effects(
         drawing = effects_figure(matrix, source)
     page.drawing(drawing, source, level=0)
     page.table(table, level=level + 1)
-    page.table(cells, level=level + 1, inline=False, size=f"{cells.size}: ")
     page.heading("Runs", level + 1)
     baselines = [("CPU programs", run.baseline) for run in observed if run.baseline]
     page.add(Bullets(tuple(dict.fromkeys(_about(*one) for one in (*matrix.runs, *baselines)))))

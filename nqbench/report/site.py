@@ -15,14 +15,15 @@ from typing import Any, Final
 
 from nqbench.analysis.claims.judge import ENUMERATED, Verdict
 from nqbench.analysis.compare.request import compare_datasets
-from nqbench.analysis.compare.wording import sentences
+from nqbench.analysis.compare.wording import counted
 from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.matrix import short
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
-from nqbench.report.comparison import write_comparison
+from nqbench.report.comparison import title_of, write_comparison
 from nqbench.report.exporters import HTML
 from nqbench.report.matrix import ABLATION, add_effects
-from nqbench.report.page import Bullets, Links, Page, Paragraph
+from nqbench.report.page import Bullets, Links, Page, Paragraph, unused
 from nqbench.report.papers.write import CPU_BASELINE, observe_all, write_paper
 from nqbench.report.writer import write_report
 from nqbench.runs.layout import PLOTS, RESULTS, recorded_runs
@@ -31,8 +32,8 @@ from nqbench.workloads import KERNEL
 
 SITE: Final = PLOTS / "site"
 INDEX: Final = "index"
-Studies = Mapping[Path, Mapping[str, Any]]
-"""The study of each run, as its manifest has it."""
+Manifests = Mapping[Path, Mapping[str, Any]]
+"""The manifest of each run."""
 TITLE: Final = "nqbench: what each change to a GPU kernel is worth"
 SECTIONS: Final = {
     "papers": "Papers, reproduced",
@@ -44,12 +45,10 @@ SECTIONS: Final = {
 }
 """Kinds of pages, in the order of the index."""
 ABOUT: Final = (
-    "Pages drawn from the records of {} runs. Each page is one file, which holds its numbers,"
-    " figures and the commands that make it again"
+    "Drawn from the records of {} runs, measured or simulated from {} to {}. Each page is one file,"
+    " which holds its numbers, its figures and the commands that make them again."
 )
 PAGE_LINK: Final = re.compile(rf'href="([\w./-]+\.{HTML})"')
-WANTED: Final = 3
-"""Sentences about a page on the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +75,13 @@ def write_site(out: Path = SITE, runs: Sequence[Path] = (), command: str = "") -
     runs = list(runs) or recorded_runs("*", "reference")
     if not runs:
         raise StudyError(f"there is no run under {RESULTS}/reference; name runs")
-    studies = {run: read_manifest(run)["study"] for run in runs}
+    manifests = {run: read_manifest(run) for run in runs}
     entries: list[Entry] = []
     for make in (_papers, _reports, _comparisons):
-        for entry in make(studies, out):
+        for entry in make(manifests, out):
             entries.append(entry)
             yield out / entry.link
-    yield _index(studies, out, command, entries)
+    yield _index(manifests, out, command, entries)
 
 
 def _home(link: str) -> str:
@@ -90,77 +89,89 @@ def _home(link: str) -> str:
     return "../" * link.count("/") + f"{INDEX}.{HTML}"
 
 
-def _baseline(studies: Studies) -> Path | None:
+def _study(manifest: Mapping[str, Any]) -> str:
+    return str(manifest["study"]["name"])
+
+
+def _baseline(manifests: Manifests) -> Path | None:
     """The run whose CPU programs all papers share."""
-    return next((run for run, study in studies.items() if study["name"] == CPU_BASELINE), None)
+    return next((run for run, one in manifests.items() if _study(one) == CPU_BASELINE), None)
 
 
-def _papers(studies: Studies, out: Path) -> Iterator[Entry]:
+def _papers(manifests: Manifests, out: Path) -> Iterator[Entry]:
     for name in paper_names():
-        if runs := [run for run in studies if run.name == name]:
+        if runs := [run for run in manifests if run.name == name]:
             paper, link = load_paper(name), f"papers/{name}/paper.{HTML}"
-            found = observe_all(runs, _baseline(studies))
-            folder = (out / link).parent
-            report = write_paper(paper, found, folder, (HTML,), home=_home(link))
-            yield Entry("papers", paper.title, link, tuple(_counted(report.verdicts)))
+            found = observe_all(runs, _baseline(manifests))
+            report = write_paper(paper, found, (out / link).parent, (HTML,), home=_home(link))
+            title = f"{short(paper)}: {paper.title}"
+            yield Entry("papers", title, link, tuple(_verdicts(report.verdicts)))
 
 
-def _counted(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _verdicts(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """A sentence for each device: how many claims hold, fail, ..."""
     for device in dict.fromkeys(v.device for v in verdicts if v.device != ENUMERATED):
         words = Counter(v.word for v in verdicts if v.device == device)
-        counts = ", ".join(f"{number} {word}" for word, number in words.most_common())
-        yield f"{words.total()} claims on {device}: {counts}"
+        if words.total() == words["not measured"]:
+            continue
+        rest = ", ".join(f"{n} {word}" for word, n in words.most_common() if word != "holds")
+        holds = f"{device}: {words['holds']} of {words.total()} claims hold"
+        yield f"{holds}; {rest}" if rest else holds
 
 
-def _reports(studies: Studies, out: Path) -> Iterator[Entry]:
+def _reports(manifests: Manifests, out: Path) -> Iterator[Entry]:
+    taken: set[str] = set()
     papers = paper_names()
-    for run, study in studies.items():
-        if study["name"] in papers:
+    for run, manifest in manifests.items():
+        if _study(manifest) in papers:
             continue
-        link = f"{run.parent.name}/{run.name}/report.{HTML}"
+        folder = unused(f"{run.parent.name}/{run.name}", taken)
+        taken.add(folder)
+        link = f"{folder}/report.{HTML}"
         report = write_report([run], (out / link).parent, (HTML,), home=_home(link))
-        title = f"{study['name']}: {load_dataset(run).device}"
-        yield Entry(_kind(study), title, link, report.findings[:WANTED])
+        title = f"{_study(manifest)}: {load_dataset(run).device}"
+        yield Entry(_kind(manifest), title, link, report.findings[:1])
 
 
-def _kind(study: Mapping[str, Any]) -> str:
-    if study["name"] in SECTIONS:
-        return str(study["name"])
-    return "examples" if study["workload"].startswith(f"{KERNEL}:") else "other"
+def _kind(manifest: Mapping[str, Any]) -> str:
+    if _study(manifest) in SECTIONS:
+        return _study(manifest)
+    own = manifest["study"].get("workload", "").startswith(f"{KERNEL}:")
+    return "examples" if own else "other"
 
 
-def _comparisons(studies: Studies, out: Path) -> Iterator[Entry]:
-    """Runs of one study on different GPUs, each with the first of them."""
-    for name in dict.fromkeys(study["name"] for study in studies.values()):
-        runs = [run for run, study in studies.items() if study["name"] == name]
-        found = {run: data for run in runs if not (data := load_dataset(run)).simulated}
-        if len(found) < 2:
+def _comparisons(manifests: Manifests, out: Path) -> Iterator[Entry]:
+    """Runs of one study on different devices, each with the first of them."""
+    for name in dict.fromkeys(map(_study, manifests.values())):
+        runs = [run for run, manifest in manifests.items() if _study(manifest) == name]
+        data = {run: found for run in runs if not (found := load_dataset(run)).simulated}
+        if len(data) < 2:
             continue
-        command = f"nqbench compare {' '.join(run.as_posix() for run in found)}"
-        names, paths = [run.as_posix() for run in found], list(found)
+        names, paths = [f"{run.parent.name}/{run.name}" for run in data], list(data)
+        command = f"nqbench compare {' '.join(run.as_posix() for run in data)}"
         try:
-            findings = compare_datasets([*found.values()], names, command=command, paths=paths)
+            findings = compare_datasets([*data.values()], names, command=command, paths=paths)
         except AnalysisError:
             continue  # no point in common
         link = f"compare/{name}/compare.{HTML}"
         write_comparison(findings, (out / link).parent, (HTML,), home=_home(link))
-        compared = " and ".join(dict.fromkeys(data.device for data in found.values()))
-        yield Entry("compare", f"{name}: {compared}", link, tuple(sentences(findings)[:WANTED]))
+        about = tuple(counted(c, section) for c in findings.comparisons for section in c.sections)
+        yield Entry("compare", title_of(findings), link, about)
 
 
-def _index(studies: Studies, out: Path, command: str, entries: Sequence[Entry]) -> Path:
+def _index(manifests: Manifests, out: Path, command: str, entries: Sequence[Entry]) -> Path:
     page = Page(out, (HTML,))
     page.heading(TITLE, 1)
-    page.add(Paragraph(ABOUT.format(len(studies))))
+    dates = sorted(one.get("created", "")[:10] for one in manifests.values())
+    page.add(Paragraph(ABOUT.format(len(manifests), dates[0], dates[-1])))
     for kind, title in SECTIONS.items():
         if mine := [entry for entry in entries if entry.kind == kind]:
             page.heading(title)
         for entry in mine:
             page.add(Links(((entry.title, entry.link),)), Bullets(entry.about))
-    shown = [run for run in studies if run.name in (*paper_names(), ABLATION)]
+    shown = [run for run in manifests if run.name in (*paper_names(), ABLATION)]
     with suppress(AnalysisError):  # no paper and no ablation among the runs
-        add_effects(page, observe_all(shown, _baseline(studies)), command)
+        add_effects(page, observe_all(shown, _baseline(manifests)), command)
     index = out / f"{INDEX}.{HTML}"
     stale = _linked(index) - {entry.link for entry in entries}
     page.write(INDEX)

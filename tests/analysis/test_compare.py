@@ -228,6 +228,14 @@ def test_labels_leave_out_what_follows() -> None:
     for memory, allocation in (("global", "-"), ("shared", "static")):
         builder.time("s", {"n": 15, "memory": memory, "allocation": allocation}, 0.1)
     assert distinguishing(builder.data().points) == ("memory",)
+    for depth in (4, 5):
+        builder.time("t", {"n": 15, "memory": "global", "depth": depth}, 0.1)
+    assert [*labels(builder.data().points).values()] == [
+        "s N=15 memory=global",
+        "s N=15 memory=shared",
+        "t N=15 depth=4",
+        "t N=15 depth=5",
+    ]
 
 
 def test_points_that_only_their_sweep_tells_apart_are_called_by_it() -> None:

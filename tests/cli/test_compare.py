@@ -133,7 +133,9 @@ def test_files(runs: Path, tmp_path: Path) -> None:
     assert len(lines) == 5
     assert all(",slower," in line for line in lines[1:])
     page = (out / "compare.md").read_text(encoding="utf-8")
-    assert page.startswith("# Comparison\n\n- Fastest of 4 variants at N=12")
+    assert page.startswith("# small: ")
+    assert "against" in page.splitlines()[0]
+    assert page.splitlines()[2].startswith("- Fastest of 4 variants at N=12")
     assert "4 slower" in page
     assert page.index("4 slower") < page.index("\n## ")
     best = (out / "table-best.csv").read_text(encoding="utf-8").splitlines()

@@ -103,9 +103,13 @@ def label(point: PointResult, factors: Sequence[str] = ()) -> str:
 
 
 def labels(points: Sequence[PointResult]) -> dict[PointResult, str]:
-    """Each point in words that distinguish it from the others, by its sweep if need be."""
-    shown = distinguishing(points)
-    plain = {point: label(point, shown) for point in points}
+    """Each point in words that distinguish it from the others of its system, or of its sweep if it
+    has none; by its sweep too if need be."""
+    groups: dict[str, list[PointResult]] = {}
+    for point in points:
+        groups.setdefault(point.system or point.sweep, []).append(point)
+    shown = {name: distinguishing(group) for name, group in groups.items()}
+    plain = {point: label(point, shown[point.system or point.sweep]) for point in points}
     often = Counter(plain.values())
     return {p: f"{text} ({p.sweep})" if often[text] > 1 else text for p, text in plain.items()}
 

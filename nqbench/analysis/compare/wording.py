@@ -44,7 +44,7 @@ def sentences(findings: Findings) -> list[str]:
     found = [s for one in findings.answers for s in answers(one)]
     found += [s for one in findings.rated for s in rates(one)]
     for comparison in findings.comparisons:
-        found += [_section(comparison, section) for section in comparison.sections]
+        found += [counted(comparison, section) for section in comparison.sections]
         if comparison.missing:
             found.append(_missing(comparison))
     found += [differing(one, names) for names, one in findings.effects]
@@ -251,7 +251,8 @@ def _points(count: int) -> str:
     return f"{count} point{'' if count == 1 else 's'}"
 
 
-def _section(comparison: Comparison, section: Section) -> str:
+def counted(comparison: Comparison, section: Section) -> str:
+    """How many points are faster, slower, ..., and their mean."""
     head = (
         f"{comparison.names[1]} against {comparison.names[0]}, {section.quantity.label} of"
         f" {_points(len(section.rows))}"
