@@ -49,6 +49,12 @@ def wide_sums() -> Array:
     return np.array(found, np.uint64)
 
 
+def quotients() -> Array:
+    words = [int(word) for word in LONGS]
+    pairs = [divmod(words[i] << 64 | words[31 - i], words[i ^ 1] >> i) for i in range(32)]
+    return np.array([(whole % 2**64) ^ rest for whole, rest in pairs], np.uint64)
+
+
 NUMBERS = np.linspace(-500, 500, 32).astype(np.int32)
 CASES: dict[str, tuple[Arrays, int, Callable[[], Array]]] = {
     "copies": ({"in": (10 + LANES).astype(np.int32), "out": ZEROS}, 32, copied),
@@ -71,6 +77,7 @@ CASES: dict[str, tuple[Arrays, int, Callable[[], Array]]] = {
         lambda: np.clip(NUMBERS, -128, 127) * 1000 + np.clip(NUMBERS, 0, 255),
     ),
     "wide_sums": ({"a": LONGS, "out": np.zeros(32, np.uint64)}, 32, wide_sums),
+    "quotients": ({"a": LONGS, "out": np.zeros(32, np.uint64)}, 32, quotients),
 }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, Kind, kinds
-from nqbench.devices.sim.ir import I32, V32, V64, Value, const, element, like
+from nqbench.devices.sim.ir import I32, MASK, V32, V64, Value, const, element, like
 from nqbench.devices.sim.layout import Fault
 from nqbench.devices.sim.liveness import CARRY, CARRYING
 from nqbench.devices.sim.ptx import Immediate, Instruction
@@ -26,16 +26,18 @@ def add_sub(k: KernelWriter, i: Instruction) -> None:
 
 
 def _carried(k: KernelWriter, i: Instruction, a: Value, b: Value) -> Value:
-    """A sum or difference with the carry (the borrow) going in and out."""
-    f, how = k.f, "sub" if i.opcode.startswith("sub") else "add"
-    result = f.op(how, a, b)
-    out = f.compare("ult", *((a, b) if how == "sub" else (result, a)))
-    if i.opcode in CARRYING:
-        carry = f.resize(k.register(CARRY), int(element(a.type)[1:]))
-        before = result
-        result = f.op(how, before, carry)
-        more = f.compare("ult", *((before, carry) if how == "sub" else (result, before)))
-        out = f.or_(out, more)
+    """A sum or difference with the carry going in and out. A difference is a sum with the
+    complement, so its carry says that nothing was borrowed: what CUDA's own 128-bit division reads
+    with ``addc``. (The PTX manual calls it a borrow, which pairs of ``sub`` and ``subc`` cannot
+    tell.)"""
+    f, subtracts = k.f, i.opcode.startswith("sub")
+    b = f.not_(b) if subtracts else b
+    result = f.add(a, b)
+    out = f.compare("ult", result, a)
+    if subtracts or i.opcode in CARRYING:
+        more = k.register(CARRY) if i.opcode in CARRYING else const(MASK, 1)
+        before, result = result, f.add(result, f.resize(more, int(element(a.type)[1:])))
+        out = f.or_(out, f.compare("ult", result, before))
     if "cc" in i.modifiers:
         k.write(CARRY, out)
     return result

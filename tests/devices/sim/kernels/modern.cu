@@ -101,4 +101,11 @@ __global__ void wide_sums(const unsigned long long* a, unsigned long long* out) 
     out[i] = low ^ (high << 8) ^ ((unsigned long long)s << 32) ^ r;
 }
 
+// Divisions of 128 bits read with addc what sub.cc left.
+__global__ void quotients(const unsigned long long* a, unsigned long long* out) {
+    int i = threadIdx.x;
+    unsigned __int128 n = static_cast<unsigned __int128>(a[i]) << 64 | a[31 - i], d = a[i ^ 1] >> i;
+    out[i] = static_cast<unsigned long long>(n / d) ^ static_cast<unsigned long long>(n % d);
+}
+
 __global__ void parameters(Many many, int* out) { out[threadIdx.x] = many.values[(threadIdx.x * 7) % 40]; }
