@@ -176,7 +176,8 @@ def _of_sweep(model: type[BaseModel]) -> Iterable[str]:
 def _keys(model: type[BaseModel], names: Iterable[str]) -> Iterator[Sequence[str]]:
     for name in names:
         key = model.model_fields[name]
-        default = "required" if key.is_required() else _default(key.get_default())
+        given = None if key.default_factory else key.default
+        default = "required" if key.is_required() else _default(given)
         yield f"`{name}`", key.description or "", default
 
 
