@@ -240,7 +240,7 @@ def judge(*runs: Run | Path | str, paper: str | None = None) -> pd.DataFrame:
     tables = claims_tables([_path(run) for run in runs], paper)
     frames = [
         pd.DataFrame(table.texts(), columns=[column.name for column in table.columns])
-        for table in tables
+        for table in tables.values()
     ]
     return pd.concat(frames, ignore_index=True)
 

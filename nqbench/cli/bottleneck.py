@@ -8,7 +8,7 @@ import typer
 
 from nqbench.cli import completion
 from nqbench.cli.exit_codes import exit_code
-from nqbench.cli.measuring import choose, measure, report_measured
+from nqbench.cli.measuring import choose, conclude, measure
 from nqbench.cli.options import Device, Fresh, RunFolder
 
 
@@ -40,7 +40,6 @@ def bottleneck(
     if outcome.counts.get("ok", 0):
         for table in tables(load_dataset(outcome.path), ReportItem("table", "bottleneck")):
             show_report_table(table)
-        if not outcome.interrupted:
-            report_measured(outcome)
+    conclude([outcome])
     if code := exit_code(outcome):
         raise typer.Exit(code)

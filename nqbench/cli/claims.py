@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nqbench.cli import completion
-from nqbench.cli.options import CpuBaseline, Full, Runs
+from nqbench.cli.options import CpuBaseline, Full, Json, Runs
 
 
 def claims(
@@ -22,8 +22,10 @@ def claims(
     ] = None,
     cpu: CpuBaseline = None,
     full: Full = False,
+    as_json: Json = False,
 ) -> None:
     """Judge every claim of a paper by recorded runs (exit code 0 whatever the verdicts)."""
+    from nqbench.cli.show.as_json import claims_json, print_json
     from nqbench.cli.show.claims import show_claims
     from nqbench.cli.show.console import note
     from nqbench.cli.show.outcome import note_incomplete
@@ -32,5 +34,9 @@ def claims(
     if full:
         note("counting on large boards where the numbers are not cached yet: minutes, once")
     note_incomplete(runs)
-    for table in claims_tables(runs, paper, full=full, cpu=cpu):
+    tables = claims_tables(runs, paper, full=full, cpu=cpu)
+    if as_json:
+        print_json(claims_json(tables))
+        return
+    for table in tables.values():
         show_claims(table)

@@ -10,7 +10,7 @@ import typer
 
 from nqbench.cli import completion
 from nqbench.cli.exit_codes import EXIT_FAILED, wrong_request
-from nqbench.cli.options import Formats, OutFolder, command_line
+from nqbench.cli.options import Formats, Json, OutFolder, Quiet, command_line
 
 if TYPE_CHECKING:
     from nqbench.analysis.compare.request import Findings, Gate
@@ -46,13 +46,17 @@ def compare(
     ] = None,
     out: OutFolder = None,
     formats: Formats = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compare the same points of several runs, or the levels of a factor within one."""
     from nqbench.analysis.compare.request import Gate, compare_datasets, parse_percentage
+    from nqbench.cli.show.console import hush
     from nqbench.cli.show.outcome import note_incomplete
     from nqbench.interchange import open_runs
     from nqbench.system.files import printable
 
+    hush(quiet)
     gate = Gate.parse(fail_on) if fail_on else None
     note_incomplete(runs)
     with wrong_request():
@@ -67,16 +71,17 @@ def compare(
         )
         if gate is not None:
             gate.check(findings)
-        _show(findings, out, formats or [])
+        _show(findings, out, formats or [], as_json=as_json)
     if gate is not None and _broken(gate, findings, f"--fail-on {fail_on}"):
         raise typer.Exit(EXIT_FAILED)
 
 
-def _show(findings: Findings, out: Path | None, formats: list[str]) -> None:
+def _show(findings: Findings, out: Path | None, formats: list[str], *, as_json: bool) -> None:
     """Write files with ``--out``, print tables with ``--format`` alone, else show a summary.
 
     A page of HTML is a file in any case.
     """
+    from nqbench.cli.show.as_json import comparison_json, print_json
     from nqbench.cli.show.comparison import show_comparison
     from nqbench.report.comparison import rendered, write_comparison
     from nqbench.report.exporters import HTML
@@ -84,12 +89,15 @@ def _show(findings: Findings, out: Path | None, formats: list[str]) -> None:
 
     if HTML in formats:
         out = out or PLOTS / "local" / "compare"
-    if formats and out is None:
+    if formats and out is None and not as_json:
         for form in formats:
             typer.echo(rendered(findings, form), nl=False)
         return
     paths = write_comparison(findings, out, formats or ("md", "csv")) if out else []
-    show_comparison(findings, paths)
+    if as_json:
+        print_json(comparison_json(findings, paths))
+    else:
+        show_comparison(findings, paths)
 
 
 def _broken(gate: Gate, findings: Findings, option: str) -> bool:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
     from nqbench.measure.run_state import StudyLike
     from nqbench.measure.runner import Expand
+    from nqbench.report.writer import Report
     from nqbench.study import Study
 
 
@@ -43,15 +44,14 @@ def measure(
     budget_s: float | None = None,
     expand: Expand | None = None,
 ) -> RunOutcome:
-    """Measure a study with progress, then show the outcome."""
-    from nqbench.cli.show.outcome import show_outcome
+    """Measure a study with progress."""
     from nqbench.cli.show.progress import progress
     from nqbench.measure.runner import run_study
     from nqbench.runs.layout import local_folder
     from nqbench.study import expand as expand_study
 
     with progress() as listener:
-        outcome = run_study(
+        return run_study(
             study,
             spec,
             out or local_folder(study.name, spec),
@@ -61,8 +61,6 @@ def measure(
             command=command_line(),
             expand=expand or partial(expand_study, warn=listener.message),
         )
-    show_outcome(outcome)
-    return outcome
 
 
 def measure_on(
@@ -75,7 +73,6 @@ def measure_on(
     budget_s: float | None = None,
 ) -> list[RunOutcome]:
     """Measure a study on the devices of a cluster, ``way``; a run for each model."""
-    from nqbench.cli.show.outcome import show_outcome
     from nqbench.cli.show.progress import progress
     from nqbench.cluster.connect import Way, connected
     from nqbench.cluster.places import ClusterSite, wanted
@@ -100,33 +97,78 @@ def measure_on(
             budget_s,
             command_line(),
         )
-        outcomes = run_on_site(asked, site, listener)
+        return run_on_site(asked, site, listener)
+
+
+def conclude(outcomes: Sequence[RunOutcome], *, draw: bool = True, as_json: bool = False) -> None:
+    """Show how runs ended, their numbers and where their files are.
+
+    ``draw``: write their reports too, unless they were interrupted: whoever stops a run does not
+    want to wait for figures.
+    """
+    from nqbench.cli.show.as_json import print_json, report_json, run_json
+    from nqbench.cli.show.outcome import show_files, show_numbers, show_outcome
+
+    complete = not any(outcome.interrupted for outcome in outcomes)
+    reports = []
     for outcome in outcomes:
-        show_outcome(outcome)
-    return outcomes
+        measured = complete and outcome.counts.get("ok", 0)
+        if not as_json:
+            show_outcome(outcome)
+            if measured:
+                show_numbers(outcome.path)
+        report = _report_measured(outcome) if draw and measured else None
+        if report is not None:
+            reports.append(report)
+        if not as_json:
+            show_files(report, outcome.path)
+    if as_json:
+        print_json(report_json([run_json(one.path, one) for one in outcomes], reports))
 
 
-def report(runs: Sequence[Path], out: Path | None = None, formats: Sequence[str] = ()) -> None:
-    """Write the tables and figures of runs; show the files and the findings."""
-    from nqbench.cli.show.outcome import show_report
+def report(
+    runs: Sequence[Path],
+    out: Path | None = None,
+    formats: Sequence[str] = (),
+    *,
+    as_json: bool = False,
+) -> None:
+    """Show the numbers of runs; write their tables and figures, and say where they are."""
+    from nqbench.cli.show.as_json import print_json, report_json, run_json
+    from nqbench.cli.show.outcome import show_files, show_numbers
+
+    for run in () if as_json else runs:
+        show_numbers(run, failures=True)
+    written = _write(runs, out, formats)
+    if as_json:
+        print_json(report_json(list(map(run_json, runs)), [written]))
+    else:
+        show_files(written)
+
+
+def _write(runs: Sequence[Path], out: Path | None, formats: Sequence[str] = ()) -> Report:
+    from nqbench.cli.show.progress import progress
     from nqbench.report.writer import write_report
     from nqbench.runs.layout import default_out
 
-    show_report(write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex")))
+    with progress() as lane:
+        lane.status("writing tables and figures")
+        return write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex"))
 
 
-def report_measured(outcome: RunOutcome) -> None:
+def _report_measured(outcome: RunOutcome) -> Report:
     """Write the report of a run that this command measured, unless it is up to date."""
     from nqbench.cli.show.console import note
+    from nqbench.report.writer import Report
     from nqbench.runs.layout import default_out
     from nqbench.runs.reading import RECORDS
 
     page, records = default_out(outcome.path) / "report.md", outcome.path / RECORDS
     drawn = page.exists() and page.stat().st_mtime >= records.stat().st_mtime
     if outcome.unchanged and drawn:
-        note(f"nothing was measured; the report is up to date: {page}")
-        return
+        note("nothing was measured; the report is up to date")
+        return Report((page,), (), ())
     try:
-        report([outcome.path])
+        return _write([outcome.path], None)
     except FolderRefused as error:  # exit code 2 would say that nothing was run
         raise StoreError(str(error)) from error

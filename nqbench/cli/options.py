@@ -92,6 +92,9 @@ Insecure = Annotated[
     typer.Option("--insecure", help="Allow other computers without encryption (docs/cluster.md)."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but errors and points that failed.")
+]
 
 
 def budget_seconds(text: str | None) -> float | None:

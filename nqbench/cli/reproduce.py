@@ -9,7 +9,7 @@ import typer
 
 from nqbench.cli import completion, measuring
 from nqbench.cli.exit_codes import EXIT_INTERRUPTED, exit_code
-from nqbench.cli.options import Budget, CpuBaseline, Device, Full, budget_seconds
+from nqbench.cli.options import Budget, CpuBaseline, Device, Full, Quiet, budget_seconds
 
 
 def reproduce(
@@ -27,12 +27,14 @@ def reproduce(
     ] = False,
     cpu: CpuBaseline = None,
     full: Full = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run a paper's experiments again; write its tables, figures and verdicts."""
-    from nqbench.cli.show.console import note
+    from nqbench.cli.show.console import hush, note
     from nqbench.errors import NothingRuns
     from nqbench.papers import paper_folder
 
+    hush(quiet)
     _check(papers, device, out, budget, recorded)
     for name in papers:
         paper_folder(name)  # report a wrong name before anything is run
@@ -85,6 +87,7 @@ def _reproduce(
 ) -> int:
     """Reproduce one paper; the exit code is that of ``run``."""
     from nqbench.cli.show.claims import show_decided, show_paper
+    from nqbench.cli.show.outcome import show_outcome
     from nqbench.papers import paper_folder
     from nqbench.report.papers.write import report_paper
     from nqbench.report.writer import write_report
@@ -94,10 +97,11 @@ def _reproduce(
     budget_s = budget_seconds(budget)
     study = load_study(paper_folder(name) / "study.yaml")
     outcome = measuring.measure(study, measuring.choose(device), budget_s=budget_s)
+    show_outcome(outcome)
     if outcome.counts.get("ok", 0):
         # The study's own tables, next to the paper's.
         write_report([outcome.path], out or default_out(outcome.path))
         made = report_paper(name, [outcome.path], out, full=full, cpu=cpu)
         show_decided(made)
-        show_paper(made)
+        show_paper(made, outcome.path)
     return exit_code(outcome)

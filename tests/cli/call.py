@@ -13,6 +13,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from nqbench.cli import app
+from nqbench.cli.show.console import hush
 from nqbench.measure import runner
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,7 @@ def call(*words: object, cwd: Path | None = None) -> Done:
     """
     inline = mock.patch.object(runner, "run_study", partial(runner.run_study, isolate=False))
     out, err = io.StringIO(), io.StringIO()
+    hush(quiet=False)  # that of an earlier call
     with contextlib.ExitStack() as stack:
         stack.enter_context(inline)
         stack.enter_context(mock.patch.object(sys, "argv", ["nqbench", *map(str, words)]))

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nqbench import __version__
 from nqbench.cli.app import COMMANDS
 from nqbench.measure.events import RunOutcome
-from tests.cli.call import call, process
+from tests.cli.call import ROOT, call, process
 
 TINY = """\
 name: tiny
@@ -78,10 +82,12 @@ def test_a_run_its_records_its_report_and_its_resumption(folder: Path) -> None:
     record = json.loads(before.splitlines()[-1])
     assert record["status"] == "ok"
     assert record["answer"] == record["expected"] == "4"
-    assert str(run.relative_to(folder)) in done.out
-    written = [line for line in done.out.splitlines() if line.startswith("plots/local/")]
-    assert written
-    assert all((folder / line).exists() for line in written)
+    lines = done.out.splitlines()
+    assert lines[0].startswith("done: 1 ok in ")
+    assert lines[-2] == "records: results/local/sim-mini/tiny"
+    page = folder / "plots" / "local" / "sim-mini" / "tiny" / "report.md"
+    others = len(list(page.parent.iterdir())) - 1
+    assert lines[-1] == f"report: {page.relative_to(folder)} and {others} more files"
 
     again = call("run", "study.yaml", "--device", "sim", "--no-report", cwd=folder)
     assert again.code == 0
@@ -350,3 +356,57 @@ def test_the_shell_is_told_how_to_complete(tmp_path: Path, monkeypatch: pytest.M
     installed = process("--install-completion", "bash", HOME=str(tmp_path))
     assert installed.code == 0
     assert (tmp_path / ".bash_completions" / "nqbench.sh").read_text() == shown.out.rstrip()
+
+
+REFERENCE = ROOT / "results" / "reference"
+
+
+def test_json_holds_what_the_documentation_says(folder: Path) -> None:
+    """The fields of each document, by command; all of them are in docs/command-line.md."""
+    study = folder / "study.yaml"
+    study.write_text(TINY.replace("sim: [6]", "sim: [6, 7]"))
+    run = "results/local/sim-mini/tiny"
+    of_run = {"study", "device", "device_name", "provenance", "folder", "counts", "points"}
+    of_run |= {"effects", "findings"}
+    of_row = {"reference", "compared", "point", "n", "quantity", "verdict", "ratio", "low", "high"}
+    devices = {"spec", "kind", "name", "available", "note"}
+    documented = (ROOT / "docs" / "command-line.md").read_text()
+    cases: list[tuple[str, Callable[[Any], Any], set[str]]] = [
+        ("run study.yaml -d sim --dry-run", lambda d: d, {"points", "estimate_s"}),
+        ("run study.yaml -d sim", lambda d: d, {"runs", "files", "not_made"}),
+        ("run study.yaml -d sim", lambda d: d["runs"][0], {*of_run, "interrupted", "wall_s"}),
+        (f"report {run} {run}", lambda d: d["runs"][1], of_run),
+        (f"compare {run} copy", lambda d: d, {"findings", "points", "notes", "files"}),
+        (f"compare {run} copy", lambda d: d["points"][0], of_row | {"p", "reason"}),
+        ("devices", lambda d: d[0], devices),
+        ("devices gtx480", lambda d: d[0], {"fact", "value", "source"}),
+        ("kernels", lambda d: d[0], {"workload", "system", "cpu", "levels"}),
+    ]
+    for words, part, fields in cases:
+        done = call(*words.split(), "--json", cwd=folder)
+        assert done.code == 0, done.said
+        assert set(part(json.loads(done.out))) == fields, words
+        if words.startswith("report"):
+            shutil.copytree(folder / run, folder / "copy")
+        assert {f"`{field}`" for field in fields} <= set(re.findall(r"`\w+`", documented)), words
+
+    found = json.loads(call("report", run, "--json", cwd=folder).out)
+    assert [point["n"] for point in found["runs"][0]["points"]] == [6, 7]
+    assert found["runs"][0]["counts"] == {"ok": 2}
+    assert found["runs"][0]["points"][0]["warp_instructions"] > 0
+    assert (folder / found["files"][0]).is_file()
+    (one,) = json.loads(call("kernels", "tanaka2011.both", "--json").out)
+    assert one["levels"]["layout"] == "interleaved"
+    (paper,) = json.loads(call("claims", REFERENCE / "sim-mini" / "tanaka2011", "--json").out)
+    assert paper["paper"] == "tanaka2011"
+    assert {claim["verdict"] for claim in paper["claims"]} >= {"holds"}
+
+
+def test_quiet_leaves_failures_and_errors(folder: Path) -> None:
+    words = ("run", "study.yaml", "--quiet", "--no-report", "--device")
+    assert call(*words, "sim", cwd=folder) == (0, "", "")
+    assert (folder / "results/local/sim-mini/tiny/records.jsonl").exists()
+    failed = call(*words, "fake:wrong=6", cwd=folder)
+    assert (failed.code, failed.out) == (1, "")
+    assert failed.err.startswith("wrong: zhang2011.low_divergence N=6: ")
+    assert call("report", "--quiet", "nowhere", cwd=folder).err.startswith("nqbench: ")

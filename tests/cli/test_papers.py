@@ -44,7 +44,11 @@ def project(tmp_path: Path) -> Path:
 def test_reproduce_runs_reports_and_judges(project: Path) -> None:
     done = call("reproduce", "zhang2011", "--device", FAKE, cwd=project)
     assert done.code == 0, done.err
-    page = next(line for line in done.out.splitlines() if line.endswith("paper.md"))
+    verdicts, records, report = done.out.splitlines()[-3:]
+    assert verdicts.startswith("verdicts: ")
+    assert records.startswith("records: results/local/")
+    page = report.split()[1]
+    assert page.endswith("paper.md")
     text = (project / page).read_text(encoding="utf-8")
     assert "synthetic, made by the fake test device" in text
     assert "table 4: shared memory with no bank conflict" in text

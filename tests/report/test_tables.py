@@ -17,6 +17,7 @@ from nqbench.errors import AnalysisError
 from nqbench.report.table import Column, Source, Table
 from nqbench.report.tables import TABLES
 from nqbench.report.tables.common import CPU_NOTE, PROGRAM_NOTE
+from nqbench.report.tables.summary import best_points, strongest_effects
 from nqbench.study.report_items import ReportItem, kinds
 from tests.builders import H100, MINI, TRUTH, Builder, ablation
 from tests.measure.programs import point
@@ -235,3 +236,41 @@ def test_a_counter_of_a_kernel_is_still_a_counter() -> None:
     assert quantity("lane_efficiency@scale").better == "higher"
     with pytest.raises(AnalysisError, match="did you mean 'launches'"):
         quantity("launchs@scale")
+
+
+def test_a_run_at_a_glance(measured: Dataset, simulated: Dataset) -> None:
+    """The largest size, the strongest level of each factor; counters stay apart from times."""
+    (best,) = best_points(measured)
+    factorial, *_, baseline = best.texts()
+    assert factorial[:4] == [
+        *("factorial", "18", "kernel time"),
+        "memory shared, layout per_thread, loop irrc, assignment block_pool",
+    ]
+    # The slowest lacks all three, and has the layout that slows shared memory down.
+    worst = 1 / (TRUTH["shared"] * TRUTH["irrc"] * TRUTH["block_pool"])
+    assert float(factorial[-1]) == pytest.approx(worst, rel=0.01)
+    assert baseline[2:4] == ["CPU time", "cpu.multicore"]
+    (effects,) = strongest_effects(measured)
+    assert cells(effects, "factor").count("assignment") == 1
+    for row in effects.texts():
+        if row[0] == "factorial" and row[1] in ("loop", "assignment"):
+            ratio, spread = row[3].split()
+            assert float(ratio) == pytest.approx(TRUTH[row[2].split()[-1]], rel=0.01)
+            assert 0 < float(spread[1:-1]) < 1, "percent"
+
+    by_counter, on_cpu = best_points(simulated)
+    assert "none alone is the cost" in by_counter.title
+    assert "bank conflicts" not in cells(by_counter, "quantity"), "many points have none"
+    assert cells(on_cpu, "best point") == ["cpu.multicore"]
+    (effects,) = strongest_effects(simulated)
+    change = dict(zip(cells(effects, "change"), effects.texts(), strict=True))
+    assert change["branchy → irrc"][3:] == ["1", "0.9", "0.9", "0.949"]
+    assert change["global → shared"][4] == "from 0"
+    assert "base → opt1_shared_stack" in change, "systems of one paper lose its name"
+
+
+def test_a_run_without_values_has_nothing_at_a_glance() -> None:
+    builder = Builder(H100)
+    builder.fail("alone", {"n": 15}, "timeout", "too long")
+    data = builder.data()
+    assert best_points(data) == strongest_effects(data) == []

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table as RichTable
-
 from nqbench.analysis.claims.judge import ENUMERATED
 from nqbench.cli.show.console import console, say
-from nqbench.cli.show.tables import print_fitting
+from nqbench.cli.show.outcome import show_files
+from nqbench.cli.show.tables import plain_table, print_fitting
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nqbench.report.papers.write import PaperReport
     from nqbench.report.table import Table
 
@@ -40,7 +40,7 @@ def show_claims(table: Table) -> None:
     shown = [*SHOWN[:3], *extra, *SHOWN[3:]]
     columns = [names.index(name) for name in shown]
     rows = [[row[i] for i in columns] for row in table.texts()]
-    print_fitting(console(), RichTable(box=SIMPLE_HEAD), shown, rows, colours=COLOURS)
+    print_fitting(console(), plain_table(), shown, rows, colours=COLOURS)
     for note in table.notes:
         say(note)
 
@@ -52,16 +52,14 @@ def show_decided(report: PaperReport) -> None:
     rows = [[row[i] for i in columns] for row in report.claims.texts()]
     tested = [row for row in rows if row[0] != "not measured"]
     if tested:
-        print_fitting(console(), RichTable(box=SIMPLE_HEAD), DECIDED, tested, colours=COLOURS)
+        print_fitting(console(), plain_table(), DECIDED, tested, colours=COLOURS)
     reasons = Counter(v.reason for v in report.verdicts if v.word == "not measured")
     for reason, number in reasons.most_common(1):
         say(f"{number} claims were not measured: {reason}")
 
 
-def show_paper(report: PaperReport) -> None:
-    """The page, the number of other files, and the verdicts in one line."""
-    page, *others = report.paths
-    say(str(page))
-    say(f"{len(others)} tables and figures next to it")
+def show_paper(report: PaperReport, records: Path | None = None) -> None:
+    """The verdicts in one line, and where the files are."""
     counts = Counter(verdict.word for verdict in report.verdicts)
-    say(", ".join(f"{number} {word}" for word, number in counts.items()))
+    say(f"verdicts: {', '.join(f'{number} {word}' for word, number in counts.items())}")
+    show_files(report, records)

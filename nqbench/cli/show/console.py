@@ -18,21 +18,20 @@ _asked: Final = {"quiet": False}
 
 def console(stderr: bool = False) -> Console:
     """A console; wide when piped, so that tables are not folded in a log."""
-    made = Console(stderr=stderr, highlight=False)
-    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
+    made = Console(stderr=stderr, highlight=False, quiet=_asked["quiet"])
+    if not made.is_terminal:
+        made.width = PIPE_WIDTH
+    return made
 
 
-def quiet(ask: bool | None = None) -> bool:
-    """Whether ``--quiet`` was given; a command that has the option sets it."""
-    if ask is not None:
-        _asked["quiet"] = ask
-    return _asked["quiet"]
+def hush(quiet: bool) -> None:
+    """``--quiet``: consoles print nothing from now on."""
+    _asked["quiet"] = quiet
 
 
 def note(text: str) -> None:
-    """Print a sentence about progress to standard error, unless quiet."""
-    if not quiet():
-        say(text, console(stderr=True))
+    """Print a sentence about progress to standard error."""
+    say(text, console(stderr=True))
 
 
 def say(text: str, out: Console | None = None, bullet: str = "") -> None:

@@ -19,7 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column, Table
 from rich.text import Text
 
-from nqbench.cli.show.console import console, duration, quiet, say
+from nqbench.cli.show.console import console, duration, say
 from nqbench.measure.events import Listener
 from nqbench.point import labels
 from nqbench.workloads import KERNEL, launch_factors
@@ -45,9 +45,9 @@ COUNTED: Final = "warp_instructions"
 
 @contextmanager
 def progress() -> Iterator[Lane]:
-    """A live table on a terminal, lines elsewhere, nothing if quiet; ends with the block."""
+    """A live table on a terminal, lines elsewhere; it ends with the block."""
     out = console(stderr=True)
-    display = _Silent(out) if quiet() else LiveDisplay(out) if _animated(out) else Display(out)
+    display = LiveDisplay(out) if _animated(out) else Display(out)
     try:
         yield display.lane("")
     finally:
@@ -56,7 +56,8 @@ def progress() -> Iterator[Lane]:
 
 def _animated(out: Console) -> bool:
     """Whether lines can be redrawn, and the user has not asked for plain ones."""
-    return out.is_interactive and out.file.isatty() and not os.environ.get("NO_COLOR")
+    plain = out.quiet or os.environ.get("NO_COLOR")
+    return out.is_interactive and out.file.isatty() and not plain
 
 
 def failure_text(record: Any) -> str:
@@ -193,13 +194,6 @@ class Display:
 
     def close(self) -> None:
         """Nothing follows."""
-
-
-class _Silent(Display):
-    """Shows failures alone."""
-
-    def say(self, text: str) -> None:
-        """Nothing."""
 
 
 class LiveDisplay(Display):

@@ -92,9 +92,14 @@ def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
     return widths
 
 
+def plain_table() -> Table:
+    """A style: a line below the heading, two spaces between columns."""
+    return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+
+
 def show_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A plain table."""
-    print_fitting(console(), Table(box=SIMPLE_HEAD), names, rows)
+    print_fitting(console(), plain_table(), names, rows)
 
 
 def show_rows(rows: Sequence[DataclassInstance], *, csv: bool = False) -> None:

@@ -199,15 +199,15 @@ class _PaperPage(Page):
 
 def claims_tables(
     runs: Sequence[Path], paper: str | None, *, full: bool = False, cpu: Path | None = None
-) -> list[Table]:
-    """The verdict tables of runs: one for each paper that they are about.
+) -> dict[str, Table]:
+    """The verdict tables of runs, by paper: one for each that they are about.
 
     ``cpu`` is a run whose CPU programs stand in the place of the runs' own. ``full`` lets
     deterministic counts walk large trees. Raises ``StudyError`` (no paper's run, unknown paper,
     runs that have nothing of the paper asked for) and ``StoreError`` (not a run).
     """
     observed = observe_all(runs, cpu)
-    found = []
+    found = {}
     for one in papers_of(observed, paper):
         mine = observed if paper else [r for r in observed if r.data.name == one.id]
         verdicts = judge(one, mine, full=full)
@@ -215,7 +215,7 @@ def claims_tables(
         foreign = [note for run in mine if (note := _of_another_study(one, run))]
         if len(foreign) == len(mine) and not any(map(_rests_on_a_run, verdicts)):
             raise StudyError("; ".join(foreign))
-        found.append(replace(table, notes=(*foreign, *table.notes)))
+        found[one.id] = replace(table, notes=(*foreign, *table.notes))
     return found
 
 

@@ -1,0 +1,123 @@
+"""Results as JSON, for scripts. docs/command-line.md says what each field is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from nqbench.errors import AnalysisError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from _typeshed import DataclassInstance
+
+    from nqbench.analysis.compare.request import Findings
+    from nqbench.measure.events import RunOutcome
+    from nqbench.point import Point
+    from nqbench.report.table import Table
+    from nqbench.report.writer import Report
+    from nqbench.workloads.base import Workload
+
+
+def print_json(data: object) -> None:
+    """Print a document on standard output, whatever is quiet."""
+    typer.echo(json.dumps(data, indent=2, allow_nan=False))
+
+
+def planned(points: Sequence[Point], estimate_s: float | None) -> dict[str, Any]:
+    """A dry run."""
+    return {"points": [point.as_json() for point in points], "estimate_s": estimate_s}
+
+
+def run_json(path: Path, outcome: RunOutcome | None = None) -> dict[str, Any]:
+    """A run: its points, effects and findings; with ``outcome`` how its measuring ended."""
+    from nqbench.analysis.data.collect import load_dataset
+    from nqbench.analysis.findings import findings
+    from nqbench.api import Run
+
+    data, run = load_dataset(path), Run(path)
+    ended = {}
+    if outcome is not None:
+        ended = {"interrupted": outcome.interrupted, "wall_s": outcome.wall_s}
+    points = _rows(run.table())
+    statuses = [point["status"] for point in points]
+    try:
+        effects = _rows(run.effects())
+    except AnalysisError:  # the study varies nothing
+        effects = []
+    return {
+        "study": data.name,
+        "device": data.spec,
+        "device_name": data.device,
+        "provenance": data.provenance,
+        "folder": str(path),
+        **ended,
+        "counts": {status: statuses.count(status) for status in dict.fromkeys(statuses)},
+        "points": points,
+        "effects": effects,
+        "findings": findings(data),
+    }
+
+
+def report_json(runs: Sequence[dict[str, Any]], reports: Sequence[Report]) -> dict[str, Any]:
+    """Runs, and the files that were written about them."""
+    files = [str(path) for report in reports for path in report.paths]
+    not_made = [sentence for report in reports for sentence in report.not_made]
+    return {"runs": list(runs), "files": files, "not_made": not_made}
+
+
+def comparison_json(findings: Findings, files: Iterable[Path]) -> dict[str, Any]:
+    """A comparison."""
+    from nqbench.analysis.compare.wording import sentences
+
+    return {
+        "findings": list(sentences(findings)),
+        "points": _rows(findings.table()),
+        "notes": list(findings.notes),
+        "files": [str(path) for path in files],
+    }
+
+
+def claims_json(tables: Mapping[str, Table]) -> list[dict[str, Any]]:
+    """The verdicts on the claims of each paper."""
+    return [
+        {
+            "paper": paper,
+            "title": table.title,
+            "source": str(table.source),
+            "claims": table.records(),
+            "notes": list(table.notes),
+        }
+        for paper, table in tables.items()
+    ]
+
+
+def systems_json(workloads: Iterable[Workload], system: str | None = None) -> list[dict[str, Any]]:
+    """All systems, or one."""
+    return [
+        {
+            "workload": one.name,
+            "system": name,
+            "cpu": name in one.cpu_systems,
+            "levels": dict(levels),
+        }
+        for one in workloads
+        for name, levels in one.systems.items()
+        if system in (None, name)
+    ]
+
+
+def rows_json(rows: Iterable[DataclassInstance]) -> list[dict[str, Any]]:
+    """Dataclasses, an object each."""
+    return [asdict(row) for row in rows]
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """An object per row; what is not a number is null."""
+    rows: list[dict[str, Any]] = json.loads(frame.to_json(orient="records", double_precision=15))
+    return rows
