@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +29,7 @@ from nqbench.system.suggest import suggestion
 
 if TYPE_CHECKING:
     from distributed import Client, SpecCluster
+    from distributed.security import Security
 
 LOOPBACK: Final = "127.0.0.1"
 CONNECT_S: Final = 10.0
@@ -84,7 +86,9 @@ def connected(way: Way, notice: Callable[[str], None]) -> Iterator[Cluster]:
         elif way.file is not None:
             described = ClusterFile(way.file, way.insecure)
             stack.enter_context(config.set(described.tls))
-            target, wait_s = stack.enter_context(described.started()), QUEUE_S
+            target, wait_s = described.started(), QUEUE_S
+            stack.callback(_close, target)
+            described.submit(target)
         else:
             assert way.gpus is not None
             target = stack.enter_context(local(gpu_workers(way.gpus)))
@@ -180,6 +184,28 @@ def check_address(address: str, insecure: bool) -> None:
     )
 
 
+def need_certificates(address: str, role: str, security: Security | None = None) -> None:
+    """Raise ``DeviceUnavailable`` if an encrypted address is all that is known of the encryption.
+
+    ``role`` is ``client`` or ``worker``; without ``security`` Dask's configuration has them.
+    """
+    from distributed.security import Security
+
+    if not address.startswith(f"{TLS}:"):
+        return
+    try:
+        found = (security or Security()).get_connection_args(role)["ssl_context"]
+    except OSError as error:
+        raise DeviceUnavailable(
+            f"the certificates that Dask's configuration names cannot be read: {error}"
+        ) from error
+    if found is None:
+        raise DeviceUnavailable(
+            f"{address} needs certificates, and Dask's configuration here names none"
+            " (distributed.comm.tls; docs/cluster.md shows a file)"
+        )
+
+
 def is_loopback(host: str) -> bool:
     """Whether an address reaches this computer only."""
     try:
@@ -195,7 +221,8 @@ def quiet_dask(*, workers: bool) -> Iterator[None]:
     from dask import config
 
     loggers = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
-    for name in (*loggers, "asyncio"):  # of tasks that end with their connection
+    # Of tasks that end with their connection, and of jobs that could not be submitted.
+    for name in (*loggers, "asyncio", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     # Left behind by connections that close; shown when the process ends.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
@@ -221,15 +248,9 @@ def need_dask() -> None:
 def _client(target: Any) -> Iterator[Client]:
     """A client of a scheduler's address, or of a cluster that was started here."""
     from distributed import Client
-    from distributed.security import Security
 
-    encrypted = str(getattr(target, "scheduler_address", target)).startswith(f"{TLS}:")
-    own = getattr(target, "security", None) or Security()
-    if encrypted and own.get_connection_args("client")["ssl_context"] is None:
-        raise DeviceUnavailable(
-            f"{target} needs certificates, and Dask's configuration here names none"
-            " (distributed.comm.tls; docs/cluster.md shows a file)"
-        )
+    address = str(getattr(target, "scheduler_address", target))
+    need_certificates(address, "client", getattr(target, "security", None))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # versions that differ get a sentence of their own
@@ -281,18 +302,39 @@ class ClusterFile:
                 f"{path}: give the arguments of one of Dask's clusters, under ssh: or slurm:"
             )
         self._kind, self._given = kinds[0], dict(data[kinds[0]])
-        self._jobs = data.get(JOBS, 1)
+        self._jobs = self._checked_jobs(data.get(JOBS, 1))
+        if JOBS in data and self._kind == "ssh":
+            raise StudyError(f"{path}: jobs is for slurm; ssh has one worker on each host")
         self._temporary = data.get(TLS) == TEMPORARY and self._kind == "slurm"
         self.tls = self._certificates(data.get(TLS))
 
     def started(self) -> SpecCluster:
         """Start it by Dask's own class. Raises ``StudyError`` with what Dask says."""
-        try:
+        with self._errors():
             return self._ssh() if self._kind == "ssh" else self._slurm()
+
+    def submit(self, cluster: Any) -> None:
+        """Submit the jobs. Raises ``StudyError`` with what the batch system says."""
+        if self._kind == "ssh":
+            return
+
+        async def submitted() -> None:
+            await cluster
+            for job in cluster.workers.values():
+                await job  # Dask forgets why it could not be submitted: it is tried once more
+
+        with self._errors():
+            cluster.scale(jobs=self._jobs)
+            cluster.sync(submitted)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
         except ImportError as error:
             raise DeviceUnavailable(f"{error}; pip install 'nqbench[cluster]'") from error
         except Exception as error:  # of Dask, asyncssh or the batch system
-            raise StudyError(f"{self._path}: {self._kind}: {_first_line(error)}") from error
+            raise StudyError(f"{self._path}: {self._kind}: {_one_line(error)}") from error
 
     def _ssh(self) -> SpecCluster:
         from distributed import SSHCluster
@@ -302,20 +344,26 @@ class ClusterFile:
         return SSHCluster(**self._given, scheduler_options=scheduler, worker_options=worker)
 
     def _slurm(self) -> SpecCluster:
-        from dask_jobqueue.slurm import SLURMCluster
         from distributed.security import Security
 
+        handler = signal.getsignal(signal.SIGINT)
+        from dask_jobqueue.slurm import SLURMCluster
+
+        signal.signal(signal.SIGINT, handler)  # the import lets Ctrl-C end in exit code 0
         scheduler = {**NO_DASHBOARD, **self._given.pop("scheduler_options", {})}
         extra = self._given.pop("worker_extra_args", ())
         words = ["--no-dashboard", "--dashboard-address", NO_DASHBOARD["dashboard_address"]]
-        cluster = SLURMCluster(
+        return SLURMCluster(
             **self._given,
             scheduler_options=scheduler,
             worker_extra_args=[*words, *extra],
             security=True if self._temporary else Security() if self.tls else None,
         )
-        cluster.scale(jobs=int(self._jobs))
-        return cluster
+
+    def _checked_jobs(self, given: object) -> int:
+        if not isinstance(given, int) or given < 1:
+            raise StudyError(f"{self._path}: jobs is a number from 1, not {given!r}")
+        return given
 
     def _read(self) -> Mapping[str, Any]:
         try:
@@ -334,6 +382,9 @@ class ClusterFile:
 
         if isinstance(given, Mapping) and {*given} == {*TLS_KEYS}:
             files = {key: str(Path(str(given[key])).expanduser()) for key in TLS_KEYS}
+            for key, file in files.items():
+                if not Path(file).is_file():
+                    raise StudyError(f"{self._path}: tls: there is no {key} {file} here")
             pair = {"cert": files["cert"], "key": files["key"]}
             return {
                 "distributed.comm.tls.ca-file": files["ca-file"],
@@ -352,6 +403,11 @@ class ClusterFile:
             f"{self._path}: its workers would listen on their network without encryption; add tls:"
             " (docs/cluster.md says how), or --insecure in a network where you trust everybody"
         )
+
+
+def _close(cluster: SpecCluster) -> None:
+    with suppress(AssertionError):  # Dask's, of a job that could not be submitted
+        cluster.close()
 
 
 def _number(text: str) -> int:

@@ -238,7 +238,7 @@ class ClusterCounter(Counter):
                 self._drop(slot)
                 del self._slots[name]
         if not self._slots:
-            raise DeviceLost("no device of the cluster is left; finished chunks are kept in --log")
+            raise DeviceLost("no device of the cluster is left; what was finished is kept")
 
     def _add_cores(self, board: Board) -> None:
         """The workers' cores, for the CPU or a simulator."""
@@ -373,4 +373,11 @@ def count_on(
         return count_solutions(n, CPU, log)
     with connected(way, notice) as cluster:
         kind = wanted(cluster, device, CPU)
-        return in_chunks(n, ClusterCounter(cluster, kind), f"{kind} on a cluster", log, progress)
+        counter = ClusterCounter(cluster, kind)
+        try:
+            return in_chunks(n, counter, f"{kind} on a cluster", log, progress)
+        except DeviceLost as lost:
+            if log is not None:
+                raise
+            said = str(lost).partition(";")[0]
+            raise DeviceLost(f"{said}; nothing is kept of a count without --log") from lost

@@ -16,6 +16,7 @@ from nqbench.cluster.connect import (
     check_address,
     is_loopback,
     machine_workers,
+    need_certificates,
     need_dask,
     quiet_dask,
 )
@@ -26,6 +27,7 @@ def serve(scheduler: str, gpus: str, insecure: bool, say: Callable[[str], None])
     """Run until the scheduler ends or Ctrl-C. Raises ``StudyError`` or ``DeviceUnavailable``."""
     check_address(scheduler, insecure)
     need_dask()
+    need_certificates(scheduler, "worker")
     parts = machine_workers(gpus)
     with quiet_dask(workers=True), suppress(KeyboardInterrupt):  # the usual end of a worker
         asyncio.run(_serve(scheduler, parts, say))

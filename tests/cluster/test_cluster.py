@@ -367,6 +367,10 @@ def test_addresses_beyond_this_computer_need_encryption(
         ("slurm: {cores: 2}", False, "listen on their network without encryption"),
         ("ssh: {hosts: [a, b]}\ntls: temporary", False, "tls has ca-file, cert and key"),
         ("ssh: {hosts: [a]}\ntls: {ca-file: x}", False, "tls has ca-file, cert and key"),
+        ("ssh: {hosts: [a]}\ntls: {ca-file: x, cert: y, key: z}", False, "there is no ca-file x"),
+        ("ssh: {hosts: [a]}\njobs: 2", True, "jobs is for slurm"),
+        ("slurm: {cores: 2}\njobs: 0", True, "jobs is a number from 1, not 0"),
+        ("slurm: {cores: 2}\njobs: many", True, "jobs is a number from 1, not 'many'"),
         ("ssh: {}\nslurm: {}", True, "one of Dask's clusters"),
         ("ssh: [a, b]", True, "one of Dask's clusters"),
         ("slrum: {}", True, "did you mean 'slurm'"),
@@ -379,6 +383,21 @@ def test_cluster_files(text: str, insecure: bool, said: str, tmp_path: Path) -> 
     file.write_text(text)
     with pytest.raises(StudyError, match=said) if said else nullcontext():
         ClusterFile(file, insecure)
+
+
+def test_a_batch_system_that_refuses_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, sbatch = tmp_path / "cluster.yaml", tmp_path / "sbatch"
+    file.write_text("slurm: {cores: 1, memory: 1GB}")
+    sbatch.write_text("#!/bin/sh\necho 'sbatch: error: invalid partition' >&2\nexit 1\n")
+    sbatch.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    ctrl_c = signal.getsignal(signal.SIGINT)
+    with (
+        pytest.raises(StudyError, match="slurm: .* sbatch: error: invalid partition"),
+        connected(Way(file=file, insecure=True), lambda _: None),
+    ):
+        pass
+    assert signal.getsignal(signal.SIGINT) is ctrl_c
 
 
 def test_a_worker_with_other_software_is_left_out_with_one_sentence() -> None:
