@@ -36,6 +36,8 @@ CONNECT_S: Final = 10.0
 QUEUE_S: Final = 3600.0
 """Longest wait for the first worker of a batch system, which may keep its jobs waiting."""
 TOLD_S: Final = 5.0
+UNREACHABLE: Final = (OSError, TypeError, ValueError, RuntimeError)
+"""What Dask raises where no scheduler answers, or not as one."""
 KINDS: Final = ("ssh", "slurm")
 TLS: Final = "tls"
 TLS_KEYS: Final = ("ca-file", "cert", "key")
@@ -189,6 +191,7 @@ def need_certificates(address: str, role: str, security: Security | None = None)
 
     ``role`` is ``client`` or ``worker``; without ``security`` Dask's configuration has them.
     """
+    from dask import config
     from distributed.security import Security
 
     if not address.startswith(f"{TLS}:"):
@@ -196,14 +199,24 @@ def need_certificates(address: str, role: str, security: Security | None = None)
     try:
         found = (security or Security()).get_connection_args(role)["ssl_context"]
     except OSError as error:
+        named = config.get("distributed.comm.tls")
         raise DeviceUnavailable(
-            f"the certificates that Dask's configuration names cannot be read: {error}"
+            f"a certificate of Dask's configuration cannot be read ({error}); distributed.comm.tls"
+            f" names {named.get('ca-file')} and, for a {role}, {named.get(role)}"
         ) from error
     if found is None:
         raise DeviceUnavailable(
             f"{address} needs certificates, and Dask's configuration here names none"
             " (distributed.comm.tls; docs/cluster.md shows a file)"
         )
+
+
+def unreachable(scheduler: str, error: BaseException) -> DeviceUnavailable:
+    """The error that there is no scheduler."""
+    return DeviceUnavailable(
+        f"no scheduler can be reached at {scheduler}: {_first_line(error)}; start one with `dask"
+        " scheduler`"
+    )
 
 
 def is_loopback(host: str) -> bool:
@@ -255,11 +268,8 @@ def _client(target: Any) -> Iterator[Client]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # versions that differ get a sentence of their own
             client = Client(target, timeout=CONNECT_S, set_as_default=False)
-    except (OSError, TypeError, ValueError, RuntimeError) as error:
-        raise DeviceUnavailable(
-            f"no scheduler can be reached at {target}: {_first_line(error)}; start one with `dask"
-            " scheduler`"
-        ) from error
+    except UNREACHABLE as error:
+        raise unreachable(str(target), error) from error
     try:
         yield client
     finally:

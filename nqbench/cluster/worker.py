@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from nqbench.cluster.connect import (
     CONNECT_S,
     LOOPBACK,
+    UNREACHABLE,
     WorkerPart,
     check_address,
     is_loopback,
@@ -19,8 +20,8 @@ from nqbench.cluster.connect import (
     need_certificates,
     need_dask,
     quiet_dask,
+    unreachable,
 )
-from nqbench.errors import DeviceUnavailable
 
 
 def serve(scheduler: str, gpus: str, insecure: bool, say: Callable[[str], None]) -> None:
@@ -44,10 +45,8 @@ async def _serve(scheduler: str, parts: Sequence[WorkerPart], say: Callable[[str
             nannies.append(nanny)
             try:
                 await asyncio.wait_for(nanny, 6 * CONNECT_S)
-            except (OSError, TypeError, ValueError, RuntimeError) as error:
-                raise DeviceUnavailable(
-                    f"no scheduler can be reached at {scheduler}; start one with `dask scheduler`"
-                ) from error
+            except UNREACHABLE as error:
+                raise unreachable(scheduler, error) from error
             devices = ", ".join(f"{o.spec} ({o.name}{o.uuid and ' '}{o.uuid})" for o in part.offers)
             say(f"worker on {platform.node()}: {devices}; {part.cores} cores that simulate")
         await asyncio.gather(*(nanny.finished() for nanny in nannies))
