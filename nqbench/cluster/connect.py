@@ -12,7 +12,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -416,8 +416,11 @@ class ClusterFile:
 
 
 def _close(cluster: SpecCluster) -> None:
-    with suppress(AssertionError):  # Dask's, of a job that could not be submitted
-        cluster.close()
+    from distributed import Status
+
+    for job in cluster.workers.values():
+        job.status = Status.closing  # Dask insists on it, and jobs of Slurm do not say so
+    cluster.close()
 
 
 def _number(text: str) -> int:
