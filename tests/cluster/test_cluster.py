@@ -393,7 +393,7 @@ def test_a_batch_system_that_refuses_a_job(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     ctrl_c = signal.getsignal(signal.SIGINT)
     with (
-        pytest.raises(StudyError, match="slurm: .* sbatch: error: invalid partition"),
+        pytest.raises(StudyError, match=r"slurm: .* sbatch: error: invalid partition"),
         connected(Way(file=file, insecure=True), lambda _: None),
     ):
         pass
