@@ -43,7 +43,7 @@ PROTOCOL: Final = {
 def device_facts(data: Dataset) -> list[Block]:
     """The device as the run recorded it; its limits are folded."""
     device = data.manifest.get("device") or {}
-    own = {"command line": device.get("spec"), **(device.get("identity") or {})}
+    own = {"command line": device.get("spec"), **_flat(device.get("identity") or {})}
     limits = {
         name: value
         for name, value in (device.get("facts") or {}).items()

@@ -160,11 +160,12 @@ Block = Heading | Paragraph | Bullets | Origin | Shown | Picture | Links | Facts
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what follows it, on the HTML page."""
+    """A heading and what follows it, on the HTML page; ``short`` is its name in the contents."""
 
     id: str
     level: int
     title: str
+    short: str
     blocks: list[Block]
 
 
@@ -219,7 +220,9 @@ def sections(blocks: Sequence[Block]) -> list[Section]:
         if isinstance(block, Heading):
             name = unused(slug(block.text), taken)
             taken.add(name)
-            found.append(Section(name, block.level, block.text, []))
+            page = found[0].title if found else ""
+            short = block.text.removeprefix(page).lstrip(",: ") or block.text
+            found.append(Section(name, block.level, block.text, short, []))
         elif found:
             found[-1].blocks.append(block)
     return found

@@ -144,12 +144,12 @@ class Table:
         for row in self.rows:
             yield [cell_text(c, column) for c, column in zip(row, self.columns, strict=True)]
 
-    def cells(self) -> Iterator[list[tuple[str, str]]]:
-        """Rows as text for people with the same cells as data, bounds after a space; text has no
-        data of its own."""
+    def cells(self) -> Iterator[list[tuple[str, str | None]]]:
+        """Rows as text for people with the same cells as data, bounds after a space; ``None`` in
+        columns of text."""
         for row, texts in zip(self.rows, self.texts(), strict=True):
             yield [
-                (text, "" if column.kind == "text" else " ".join(_data(cell, column, _seven)))
+                (text, None if column.kind == "text" else " ".join(_data(cell, column, _seven)))
                 for text, cell, column in zip(texts, row, self.columns, strict=True)
             ]
 

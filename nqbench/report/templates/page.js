@@ -231,7 +231,7 @@
     const step = narrow ? 34 : 19;
     const top = 8 + 18 * legend.length;
     const height = top + step * marks.length + 26;
-    const axis = scale(marks, column, left + 8, width - 16);
+    const axis = scale(marks, column, left + 14, width - 20);
     const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "group",
       "aria-label": `Ranking by ${column.name}: ${marks.length} rows` });
     legend.forEach(({ level, colour }, i) => svg.append(
