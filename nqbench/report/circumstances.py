@@ -134,13 +134,26 @@ def details(data: Dataset, records: Sequence[Record], run: str) -> Iterator[Deta
         factors = columns_of(data, sweep)
         points = [p for p in data.select(sweep) if p.key and p.key not in shown]
         shown.update(point.key for point in points)
-        found_here = (_detail(data, p, found.get(p.key, ()), factors) for p in points)
+        free = _free(data.select(sweep), factors)
+        found_here = (_detail(data, p, found.get(p.key, ()), factors, free) for p in points)
         if points:
             yield Details(f"Points of sweep {sweep}", tuple(found_here), run)
 
 
+def _free(points: Sequence[PointResult], factors: Sequence[str]) -> list[str]:
+    """The factors that were varied, without those whose level follows from n."""
+    taken = {f: {(point.n, point.level(f)) for point in points} for f in factors}
+    sizes = {point.n for point in points}
+    varied = [name for name, levels in taken.items() if len(levels) > len(sizes)]
+    return [name for name in varied if name not in ("system", "n", *MEASURING)]
+
+
 def _detail(
-    data: Dataset, point: PointResult, records: Sequence[Record], factors: tuple[str, ...]
+    data: Dataset,
+    point: PointResult,
+    records: Sequence[Record],
+    factors: tuple[str, ...],
+    free: Sequence[str],
 ) -> PointDetail:
     last = records[-1] if records else None
     expected = {r.expected for r in records if r.expected}
@@ -168,7 +181,7 @@ def _detail(
         headings,
         rows,
         tuple((f"round {r.round}", _samples(r.samples_s)) for r in sampled),
-        explain_command(data, point, factors),
+        explain_command(data, point, free),
     )
 
 
@@ -210,7 +223,7 @@ def _samples(samples_s: Sequence[float]) -> str:
     return f"{' '.join(f'{value / scale:#.4g}'.rstrip('.') for value in samples_s)} {unit}"
 
 
-def explain_command(data: Dataset, point: PointResult, factors: Iterable[str]) -> str:
+def explain_command(data: Dataset, point: PointResult, free: Iterable[str]) -> str:
     """The command that counts the point's kernel by source line; empty where there is none.
 
     The simulator counts a kernel of a GPU's run at the smallest size of its study.
@@ -218,16 +231,29 @@ def explain_command(data: Dataset, point: PointResult, factors: Iterable[str]) -
     named = any(point.system in workload.systems for workload in with_systems())
     if point.cpu or (point.system and not named and not data.study.get(KERNEL)):
         return ""
-    levels = {f: point.level(f) for f in factors if f not in ("system", "n", *MEASURING)}
+    levels = {name: point.level(name) for name in free}
     words = ["nqbench", "explain", point.system if named else _study_file(data)]
     if not named:
         words += ["--point", f"sweep={point.sweep}"]
         words += ["--point", f"system={point.system}"] if point.system else []
+        asked = _asked(data, point.sweep)
+        levels = {name: level for name, level in levels.items() if name in asked}
     for name, level in levels.items():
         words += ["--point", f"{name}={level}"] if level != INAPPLICABLE else []
     if data.simulated:
         words += ["--n", str(point.n), "--device", data.spec]
     return shlex.join(words)
+
+
+def _asked(data: Dataset, sweep: str) -> set[str]:
+    """The factors that the study itself varies in a sweep, with the same levels on each kind of
+    device; others follow from them."""
+    entries = [entry for entry in data.study.get("sweeps") or () if entry.get("name") == sweep]
+    axes = [
+        axis for e in entries for key in ("matrix", "zip") for axis in (e.get(key) or {}).items()
+    ]
+    by_kind = {name for name, levels in axes if isinstance(levels, Mapping) and "sim" in levels}
+    return {name for name, _ in axes} - (set() if data.simulated else by_kind)
 
 
 def _study_file(data: Dataset) -> str:

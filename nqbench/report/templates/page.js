@@ -63,8 +63,10 @@
       return this.rows.filter((row) => !row.row.hidden);
     }
 
-    levels(column) {
-      return [...new Set(this.rows.map((row) => row.cells[column.index].text))].sort(byWords.compare);
+    // The distinct texts of a column, in order.
+    levels(column, rows = this.rows) {
+      const found = new Map(rows.map((row) => [row.cells[column.index].text, row.cells[column.index]]));
+      return [...found.values()].sort((one, two) => compare(one, two, 1)).map((cell) => cell.text);
     }
 
     sort(column) {
@@ -160,19 +162,25 @@
       this.quantities = grid.columns.filter((column) => column.kind !== "text"
         && !NOT_RANKED.has(column.name)
         && grid.rows.filter((row) => !Number.isNaN(row.cells[column.index].numbers[0])).length > 1);
-      this.size = grid.columns.find((column) => column.name === "N");
+      // Rows of several sizes, or effects on several quantities, are never in one ranking.
+      this.parts = grid.columns.filter((column) => column.name === "N" || column.name === "quantity");
       this.words = grid.columns.filter((column) => column.kind === "text" && column.name !== "status");
     }
 
     build() {
-      if (!this.quantities.length) return;
+      if (!this.quantities.length || this.grid.rows.length < 3) return;
       const redraw = () => this.draw();
-      this.quantity = choice("quantity", this.quantities.map((column) => column.name), redraw);
-      const sizes = this.size ? this.grid.levels(this.size) : [];
-      this.n = choice("N", sizes, redraw);
-      if (sizes.length) this.n.select.value = sizes.at(-1);
-      const tools = make("div", { class: "tools" }, this.quantity.label);
-      if (sizes.length > 1) tools.append(this.n.label);
+      const named = this.parts.some((column) => column.name === "quantity") ? "value" : "quantity";
+      this.quantity = choice(named, this.quantities.map((column) => column.name), redraw);
+      this.parts = this.parts.map((column) => {
+        const levels = this.grid.levels(column);
+        const part = { column, levels, ...choice(column.name, levels, redraw) };
+        part.select.value = column.kind === "text" ? levels[0] : levels.at(-1);
+        return part;
+      });
+      const shown = [{ levels: this.quantities, ...this.quantity }, ...this.parts];
+      const tools = make("div", { class: "tools" },
+        ...shown.filter(({ levels }) => levels.length > 1).map(({ label }) => label));
       this.place = make("div");
       this.box = make("details", { class: "chart" },
         make("summary", {}, "Ranking of these rows"), tools, this.place);
@@ -183,15 +191,15 @@
       new ResizeObserver(() => this.place.clientWidth !== this.width && this.draw()).observe(this.place);
     }
 
-    // Rows of the chosen size: the filter of the table decides where it leaves only others.
+    // Rows of the chosen parts: the filter of the table decides where it leaves only others.
     chosen(column) {
-      const found = this.grid.visible.filter((row) => !Number.isNaN(row.cells[column.index].numbers[0]));
-      if (!this.size) return found;
-      const sizes = new Set(found.map((row) => row.cells[this.size.index].text));
-      if (!sizes.has(this.n.select.value) && sizes.size) {
-        this.n.select.value = [...sizes].sort(byWords.compare).at(-1);
+      let found = this.grid.visible.filter((row) => !Number.isNaN(row.cells[column.index].numbers[0]));
+      for (const part of this.parts) {
+        const left = this.grid.levels(part.column, found);
+        if (!left.includes(part.select.value) && left.length) part.select.value = left.at(-1);
+        found = found.filter((row) => row.cells[part.column.index].text === part.select.value);
       }
-      return found.filter((row) => row.cells[this.size.index].text === this.n.select.value);
+      return found;
     }
 
     draw() {
@@ -218,16 +226,18 @@
 
   // Colours the marks by the first factor of few levels; returns its levels with their colours.
   function legendOf(marks, rows, named) {
-    const few = named.find(({ index }) => new Set(rows.map((r) => r.cells[index].text)).size <= COLOURS.length);
+    const texts = (column) => new Set(rows.map((row) => row.cells[column.index].text));
+    const few = named.find((column) => texts(column).size <= COLOURS.length);
     if (!few) return [];
-    const levels = [...new Set(rows.map((row) => row.cells[few.index].text))].sort(byWords.compare);
+    const levels = [...texts(few)].sort(byWords.compare);
     rows.forEach((row, i) => (marks[i].colour = COLOURS[levels.indexOf(row.cells[few.index].text)]));
     return levels.map((level, i) => ({ level: `${few.name} ${level}`, colour: COLOURS[i] }));
   }
 
   function ranking(marks, column, width, legend) {
     const narrow = width < 620;
-    const left = narrow ? 8 : Math.min(width * 0.45, 12 + 6.3 * Math.max(...marks.map((m) => m.label.length)));
+    const longest = Math.max(0, ...marks.map((one) => one.label.length));
+    const left = narrow ? 8 : Math.min(width * 0.45, 12 + 6.3 * longest);
     const step = narrow ? 34 : 19;
     const top = 8 + 18 * legend.length;
     const height = top + step * marks.length + 26;
@@ -268,7 +278,8 @@
   function scale(marks, column, left, right) {
     const values = marks.flatMap((one) => [one.value, one.low, one.high]);
     const ratio = column.kind === "ratio";
-    let [low, high] = [Math.min(...values, ...(ratio ? [0.95] : [])), Math.max(...values, ...(ratio ? [1.05] : []))];
+    if (ratio) values.push(0.95, 1.05); // the line at 1 is always on it
+    let [low, high] = [Math.min(...values), Math.max(...values)];
     const logarithmic = low > 0 && (ratio || high / low > WIDE);
     const of = logarithmic ? Math.log10 : (v) => v;
     if (!logarithmic) low = Math.min(0, low);
@@ -280,7 +291,8 @@
   function logTicks(low, high) {
     const powers = Array.from({ length: 60 }, (_, i) => i - 30);
     for (const steps of [[1, 1.2, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]) {
-      const ticks = powers.flatMap((p) => steps.map((m) => Number(`${m}e${p}`))).filter((t) => t >= low && t <= high);
+      const ticks = powers.flatMap((p) => steps.map((m) => Number(`${m}e${p}`)))
+        .filter((t) => t >= low && t <= high);
       if (ticks.length <= 7) return ticks;
     }
     const ticks = powers.map((p) => 10 ** p).filter((t) => t >= low && t <= high);
