@@ -184,7 +184,7 @@ class _Flattening:
                 Name(at.label(o.name)) if isinstance(o, Name) else o for o in i.operands
             )
             self.out.append(replace(i, operands=operands))
-        elif item.opcode in ("ld", "st") and "param" in _spaces(item):
+        elif item.opcode in ("ld", "st") and "param" in item.spaces:
             self.out += self._parameter_access(at, item)
         else:
             self.out.append(self._named(at, i))
@@ -426,11 +426,7 @@ class _Flattening:
     ) -> None:
         """A result in the parts that the caller reads: the callee may not be written yet."""
         for other in function.body:
-            if (
-                isinstance(other, Instruction)
-                and other.opcode == "ld"
-                and "param" in _spaces(other)
-            ):
+            if isinstance(other, Instruction) and other.opcode == "ld" and "param" in other.spaces:
                 place = other.operands[1]
                 assert isinstance(place, Memory)
                 if isinstance(place.base, Name) and place.base.name == name:
@@ -551,10 +547,6 @@ def _following(function: Kernel, labels: dict[str, int], n: int) -> list[int]:
             names = function.targets.get(operand.name, (operand.name,))
             found += [labels[name] for name in names]
     return found
-
-
-def _spaces(i: Instruction) -> set[str]:
-    return {m.split("::")[0] for m in i.modifiers}
 
 
 def _names(operand: Vector) -> list[str]:

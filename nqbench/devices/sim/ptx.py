@@ -117,6 +117,16 @@ class Instruction:
         """As written, e.g. ``ld.shared.u32``."""
         return ".".join((self.opcode, *self.modifiers))
 
+    @property
+    def spaces(self) -> frozenset[str]:
+        """The memory spaces that it names: ``shared`` of ``ld.shared::cta.u32``."""
+        return SPACES.intersection(m.partition("::")[0] for m in self.modifiers)
+
+    @property
+    def elements(self) -> int:
+        """How many values of an access lie side by side."""
+        return 4 if "v4" in self.modifiers else 2 if "v2" in self.modifiers else 1
+
 
 @dataclass(frozen=True, slots=True)
 class Label:
@@ -156,6 +166,7 @@ class Kernel:
     functions: dict[str, int] = field(default_factory=dict)
 
 
+SPACES = frozenset({"shared", "local", "global", "const", "param"})
 WIDTHS = {
     "pred": 1, "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16,
     "b32": 32, "u32": 32, "s32": 32, "f32": 32, "b64": 64, "u64": 64, "s64": 64, "f64": 64,

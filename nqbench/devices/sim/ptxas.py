@@ -72,9 +72,8 @@ class Assembled:
         found: Counter[str] = Counter()
         for i in (i for block in blocks for i in block.instructions if i not in self.dropped):
             if i.opcode in ("ld", "st") and i.modifiers[0] == "shared":
-                elements = 4 if "v4" in i.modifiers else 2 if "v2" in i.modifiers else 1
                 wide = self.wide.get(i)
-                bits = 8 * wide.nbytes if wide else elements * WIDTHS[i.modifiers[-1]]
+                bits = 8 * wide.nbytes if wide else i.elements * WIDTHS[i.modifiers[-1]]
                 found[f"{'LDS' if i.opcode == 'ld' else 'STS'}.{bits}"] += 1
         return found
 
@@ -212,10 +211,7 @@ def _plain_access(i: Instruction, symbols: Symbols) -> _Access | None:
 def _may_touch_shared(i: Instruction) -> bool:
     if i.opcode in _ORDERED:
         return True
-    elsewhere = {"global", "local", "param", "const"}
-    return i.opcode in ("ld", "ldu", "st") and elsewhere.isdisjoint(
-        m.split("::")[0] for m in i.modifiers
-    )
+    return i.opcode in ("ld", "ldu", "st") and i.spaces <= {"shared"}
 
 
 class _Alignment:

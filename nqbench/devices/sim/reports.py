@@ -25,7 +25,7 @@ from nqbench.devices.sim.layout import (
     State,
     Warp,
 )
-from nqbench.devices.sim.ptx import Instruction
+from nqbench.devices.sim.ptx import WIDTHS, Instruction
 from nqbench.errors import KernelFault
 
 TEXT = {
@@ -104,9 +104,7 @@ def _access(run: Run, kind: Fault, instruction: Instruction, address: int) -> tu
         return TEXT[kind], f", address {address:#x}{_shared_name(run, address)}"
     if kind is Fault.UNDEFINED:
         return TEXT[kind], f": address {address:#x}{_nearest(run, address)}"
-    space = next(
-        (m.split("::")[0] for m in instruction.modifiers if m.split("::")[0] in _SPACES), ""
-    )
+    space = next(iter(instruction.spaces - {"param"}), "")
     if kind is Fault.OUT_OF_BOUNDS and address % nbytes:
         return (
             TEXT[Fault.MISALIGNED],
@@ -127,15 +125,9 @@ def _access(run: Run, kind: Fault, instruction: Instruction, address: int) -> tu
     return TEXT[kind], f": address {address:#x}{_nearest(run, address)}"
 
 
-_SPACES = ("shared", "local", "global", "const")
-
-
 def _size(instruction: Instruction) -> int:
-    width = next(
-        (int(m[1:]) for m in instruction.modifiers if m[1:].isdigit() and m[0] in "usbf"), 8
-    )
-    count = 4 if "v4" in instruction.modifiers else 2 if "v2" in instruction.modifiers else 1
-    return width // 8 * count
+    width = next((WIDTHS[m] for m in instruction.modifiers if m in WIDTHS), 8)
+    return width // 8 * instruction.elements
 
 
 def _nearest(run: Run, address: int) -> str:

@@ -304,8 +304,7 @@ def _shift(code: Translation, space: str) -> int:
     """Bytes of a cell as a power of two: a word, or the smallest access to this space."""
     smallest = 4
     for i in (i for block in code.blocks for i in block.instructions):
-        named = {m.split("::")[0] for m in i.modifiers} & {"shared", "global", "local", "param"}
-        if i.opcode in ("ld", "st", "atom", "red") and (not named or space in named):
+        if i.opcode in ("ld", "st", "atom", "red") and (not i.spaces or space in i.spaces):
             widths = [WIDTHS[m] // 8 for m in i.modifiers if m in WIDTHS]
             smallest = min([smallest, *(w for w in widths if w)])
     return smallest.bit_length() - 1

@@ -143,7 +143,7 @@ def _exact(blocks: list[Block]) -> bool:
     """Whether shared memory is accessed in parts of words anywhere."""
     return any(
         i.opcode in ("ld", "st", "atom", "red")
-        and not {"global", "local", "param", "const"} & {m.split("::")[0] for m in i.modifiers}
+        and i.spaces <= {"shared"}
         and bool(set(PARTS_OF_WORDS) & set(i.modifiers))
         for block in blocks
         for i in block.instructions

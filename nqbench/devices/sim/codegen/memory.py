@@ -19,6 +19,7 @@ from nqbench.devices.sim.codegen.writer import SITE_FIELDS, Handler, KernelWrite
 from nqbench.devices.sim.ir import I32, I64, NULL, PTR, V64, Function, Value, const, vector
 from nqbench.devices.sim.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Context, Fault, Warp
 from nqbench.devices.sim.ptx import (
+    SPACES,
     WIDTHS,
     Instruction,
     Memory,
@@ -28,7 +29,6 @@ from nqbench.devices.sim.ptx import (
     Vector,
 )
 
-SPACES = ("shared", "local", "global", "const", "param")
 QUALIFIERS = frozenset(
     {"volatile", "relaxed", "acquire", "release", "acq_rel", "weak", "cta", "cluster", "gpu", "sys",
      "ca", "cg", "cs", "cv", "lu", "wb", "wt", "nc", "v2", "v4", "L1::no_allocate",
@@ -40,13 +40,9 @@ QUALIFIERS = frozenset(
 
 def space_of(i: Instruction) -> str:
     """The memory space that an access names, or ``generic``."""
-    for modifier in i.modifiers:
-        name = modifier.split("::")[0]
-        if name == "param" and any(map(_has_register, i.operands)):
-            return "const"  # an address of the parameters' copy
-        if name in SPACES:
-            return name
-    return "generic"
+    if "param" in i.spaces and any(map(_has_register, i.operands)):
+        return "const"  # an address of the parameters' copy
+    return next(iter(i.spaces), "generic")
 
 
 def _has_register(operand: Operand) -> bool:
@@ -64,9 +60,8 @@ def address_of(k: KernelWriter, operand: Operand) -> Value:
 
 
 def _span(k: KernelWriter, i: Instruction) -> tuple[Kind, Span]:
-    (kind,) = kinds(k, i, QUALIFIERS | set(SPACES), allow="usbf")
-    count = 4 if "v4" in i.modifiers else 2 if "v2" in i.modifiers else 1
-    return kind, Span(kind.bits, count)
+    (kind,) = kinds(k, i, QUALIFIERS | SPACES, allow="usbf")
+    return kind, Span(kind.bits, i.elements)
 
 
 def _items(operand: Operand) -> tuple[Operand, ...]:
