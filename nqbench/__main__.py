@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 
 from nqbench.cli.exit_codes import EXIT_INTERRUPTED, EXIT_WRONG
 from nqbench.system.crash import UNEXPECTED, summary
+from nqbench.system.terminal import prepare_output
 
 TRACEBACK: Final = "NQBENCH_TRACEBACK"
 """Variable that makes an unexpected exception show its traceback too."""
@@ -42,9 +43,7 @@ def _start() -> None:
 
 def _prepare() -> None:
     sys.excepthook = _say_unexpected
-    if hasattr(sys.stdout, "reconfigure"):  # absent, or not a file, where it was closed
-        # A path may hold characters that the terminal cannot show, or bytes that are not text.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    prepare_output()
     for name in ENDING:
         number = getattr(signal, name, None)  # Windows has no SIGHUP
         # Under nohup it is ignored, and stays so.

@@ -14,9 +14,10 @@ from nqbench.cli.show import progress
 from nqbench.cli.show.console import say
 from nqbench.cli.show.points import show_points
 from nqbench.cli.show.progress import Display, Lane, LiveDisplay
-from nqbench.cli.show.tables import print_fitting
+from nqbench.cli.show.tables import plain_table, print_fitting
 from nqbench.point import Point
 from nqbench.record import Record
+from nqbench.system.terminal import prepare_output
 from nqbench.vocabulary import Status
 
 NAMES = ["system", "memory", "layout", "assignment", "block_size"]
@@ -36,7 +37,7 @@ def written(out: Console) -> str:
 
 
 def shown(width: int) -> str:
-    out = console(width)
+    out = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
     print_fitting(out, Table(title="kernels"), NAMES, ROWS, "all of them")
     return written(out)
 
@@ -189,3 +190,37 @@ def test_a_table_gives_narrow_columns_what_they_need() -> None:
     out = console(40)
     print_fitting(out, Table(), names, rows)
     assert all(word in written(out) for word in ("x" * 12, "remark", "several", "three"))
+
+
+@pytest.mark.parametrize(
+    ("variables", "terminal", "ascii_only"),
+    [
+        ({"LANG": "C"}, True, True),
+        ({}, True, True),
+        ({"LC_ALL": "POSIX", "LANG": "de_DE.UTF-8"}, True, True),
+        ({"LANG": "C.UTF-8"}, True, False),
+        ({"LANG": "C"}, False, False),  # a file
+    ],
+)
+def test_a_terminal_without_unicode_gets_ascii(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], terminal: bool, ascii_only: bool
+) -> None:
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="utf-8")
+    monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr("sys.stdout", stream)
+    prepare_output()
+    out = Console(width=30, color_system=None)
+    print_fitting(out, plain_table(), ["change", "ratio"], [["a → b", "54 µs ±2%"]])
+    say("é \udcff", out)
+    stream.flush()
+    heading, _, row, path = map(str.rstrip, raw.getvalue().decode().splitlines())
+    if ascii_only:
+        assert (row, path) == ("a -> b  54 us +-2%", r"\xe9 \udcff")
+        assert heading.index("ratio") == row.index("54")
+    else:
+        assert (row, path) == ("a → b   54 µs ±2%", r"é \udcff")

@@ -11,8 +11,12 @@ from typing import Final
 from rich.console import Console
 from rich.markup import escape
 
+from nqbench.system.terminal import in_ascii
+
 PIPE_WIDTH: Final = 220
 """Columns of a table that goes into a file or a pipe: wide enough not to fold a name."""
+HANG: Final = 4
+"""Indent of the further lines where the usual one would take more than two thirds."""
 _asked: Final = {"quiet": False}
 
 
@@ -34,22 +38,35 @@ def note(text: str) -> None:
     say(text, console(stderr=True))
 
 
-def say(text: str, out: Console | None = None, bullet: str = "") -> None:
+def say(text: str, out: Console | None = None, bullet: str = "", hang: int = 0) -> None:
     """Print a sentence: one line in a file or pipe, broken between words on a terminal.
+
+    The lines after the first are indented as far as the ``bullet`` is wide, or by ``hang``.
+    """
+    out = out or console()
+    out.print(escape(wrapped(bullet + text, out, hang or len(bullet))), soft_wrap=True)
+
+
+def wrapped(text: str, out: Console, hang: int = 0) -> str:
+    """Text broken between words for a terminal, unchanged for a file or pipe.
 
     A path or another word longer than a line is left whole, so that it can be copied.
     """
-    out = out or console()
-    text = bullet + text
-    if out.is_terminal:
-        words = textwrap.TextWrapper(
-            out.width,
-            subsequent_indent=" " * len(bullet),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        text = "\n".join(words.fill(line) for line in text.splitlines())
-    out.print(escape(text), soft_wrap=True)
+    text = drawable(text, out)
+    if not out.is_terminal:
+        return text
+    words = textwrap.TextWrapper(
+        out.width,
+        subsequent_indent=" " * (hang if hang <= out.width * 2 // 3 else HANG),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(words.fill(line) for line in text.splitlines())
+
+
+def drawable(text: str, out: Console) -> str:
+    """Text in letters that the output has."""
+    return in_ascii(text) if out.options.ascii_only else text
 
 
 def duration(seconds: float) -> str:

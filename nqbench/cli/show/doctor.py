@@ -6,7 +6,7 @@ from typing import Final
 
 from rich.markup import escape
 
-from nqbench.cli.show.console import console, say
+from nqbench.cli.show.console import console, say, wrapped
 from nqbench.doctor import FEATURES, Report, Row
 
 STYLES: Final = {"ok": "green", "warning": "yellow", "missing": "red"}
@@ -19,18 +19,21 @@ def show_doctor(report: Report) -> None:
     lacking = report.lacking
     out = console()
     for row in report.rows:
-        for line in _lines(row, width, needed=row in lacking):
-            out.print(line, soft_wrap=True)
+        first, *others = _lines(row, width, needed=row in lacking)
+        state = len(row.state)
+        rest = escape(wrapped(first, out, width + 11)[state:])
+        out.print(f"[{STYLES[row.state]}]{row.state}[/]{rest}", soft_wrap=True)
+        for line in others:
+            say(line, out, hang=width + 11)
     say(report.summary())
 
 
 def _lines(row: Row, width: int, *, needed: bool) -> list[str]:
-    state = f"[{STYLES[row.state]}]{row.state:<8}[/]"
-    lines = [f"{state} {row.name:<{width}}  {escape(row.found)}"]
+    lines = [f"{row.state:<8} {row.name:<{width}}  {row.found}"]
     margin = " " * (width + 11)
     if row.state == "missing":
         verb = "needed for" if needed else "only for"
-        lines.append(escape(f"{margin}{verb}: {FEATURES[row.feature]}"))
+        lines.append(f"{margin}{verb}: {FEATURES[row.feature]}")
     if row.remedy:
-        lines.append(escape(f"{margin}do: {row.remedy}"))
+        lines.append(f"{margin}do: {row.remedy}")
     return lines

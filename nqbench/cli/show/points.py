@@ -6,10 +6,8 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from nqbench.cli.show.console import console, duration, say
-from nqbench.cli.show.tables import print_fitting
+from nqbench.cli.show.tables import plain_table, print_fitting
 from nqbench.point import distinguishing, text, varied
 from nqbench.workloads import launch_factors
 
@@ -42,7 +40,8 @@ def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
     used = {name: cells for name, cells in columns.items() if any(cells)}
     title = f"{sweep}: {len(points)} point{'' if len(points) == 1 else 's'}"
     rows = list(zip(*used.values(), strict=True))
-    print_fitting(console(), Table(title=title, title_justify="left"), list(used), rows, fixed)
+    say(title)
+    print_fitting(console(), plain_table(), list(used), rows, fixed)
 
 
 def _shown(points: Sequence[Point]) -> list[str]:

@@ -32,4 +32,5 @@ def show_system(workload: Workload, system: str) -> None:
         say(f"{system} runs on the CPU{'' if levels else ' and takes no factor but n'}")
     for name, level in levels.items():
         factor = workload.factors.get(name)
-        say(f"{name:>14} = {level!s:<16} {factor.meaning if factor else ''}".rstrip())
+        meaning = factor.meaning if factor else ""
+        say(f"{name:>14} = {level!s:<16} {meaning}".rstrip(), hang=34)

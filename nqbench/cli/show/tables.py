@@ -8,22 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.box import SIMPLE_HEAD
+from rich.box import SIMPLE_HEAD, Box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from nqbench.cli.show.console import console, say
+from nqbench.cli.show.console import console, drawable, say
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from nqbench.report.table import Table as ReportTable
 
+ASCII_HEAD: Final = Box(str(SIMPLE_HEAD).replace("─", "-"), ascii=True)
 UNBOUND_WIDTH: Final = 10_000
 """Columns of an imaginary terminal on which every table fits, to measure its natural width."""
 INDENT: Final = 4
@@ -45,6 +45,7 @@ def print_fitting(
     row becomes a paragraph under its first cell: rich would drop the columns that do not fit.
     ``colours`` maps the text of a cell to its colour.
     """
+    rows = [[drawable(cell, out) for cell in row] for row in rows]
     for index, name in enumerate(names):
         table.add_column(escape(name), no_wrap=index == 0, overflow="fold")
     for row in rows:
@@ -68,7 +69,7 @@ def print_fitting(
         say(row[0] or "-", out)
         pairs = [f"{name}={cell}" for name, cell in zip(names[1:], row[1:], strict=True) if cell]
         if pairs:
-            out.print(Padding(escape(", ".join(pairs)), (0, 0, 0, INDENT)))
+            say(", ".join(pairs), out, bullet=" " * INDENT)
     if caption:
         say(caption, out)
 
@@ -94,7 +95,8 @@ def _widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
 
 def plain_table() -> Table:
     """A style: a line below the heading, two spaces between columns."""
-    return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    box = ASCII_HEAD if console().options.ascii_only else SIMPLE_HEAD
+    return Table(box=box, padding=(0, 1, 0, 0), show_edge=False)
 
 
 def show_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
