@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,14 @@ def look() -> Iterator[None]:
         yield
 
 
+@cache
+def drawn(data: Dataset, item: ReportItem) -> list[Drawing]:
+    """Figures that tests only look at, each drawn once."""
+    return [figure() for figure in FIGURES[item.name](data, item)]
+
+
 def draw(data: Dataset, name: str, **options: Any) -> list[Drawing]:
-    return [figure() for figure in FIGURES[name](data, ReportItem("figure", name, **options))]
+    return drawn(data, ReportItem("figure", name, **options))
 
 
 def svg(drawing: Drawing, data: Dataset, folder: Path) -> str:
@@ -194,10 +201,11 @@ def test_scaling_draws_cpu_times_with_measured_kernels_but_apart_from_counters(
 
 
 def test_output_is_the_same_every_time(measured: Dataset, tmp_path: Path) -> None:
+    options: dict[str, Any] = ITEMS["heatmap"]
     for suffix in ("svg", "pdf", "png"):
         seen = set()
         for _ in range(2):
-            (drawing,) = draw(measured, "heatmap", **ITEMS["heatmap"])
+            (drawing,) = drawn.__wrapped__(measured, ReportItem("figure", "heatmap", **options))
             path = tmp_path / f"x.{suffix}"
             save(drawing, path, source_of(measured))
             seen.add(path.read_bytes())
@@ -353,8 +361,8 @@ def test_outlines_are_called_lowest_or_highest(measured: Dataset, simulated: Dat
 def test_no_counter_is_called_the_cost(simulated: Dataset) -> None:
     for item in items_of(simulated):
         if item.form == "figure":
-            for figure in FIGURES[item.name](simulated, item):
-                assert "cost" not in figure().title.lower()
+            for drawing in drawn(simulated, item):
+                assert "cost" not in drawing.title.lower()
 
 
 @pytest.mark.parametrize("name", ITEMS)
