@@ -58,8 +58,14 @@ _outside: dict[str, Outside] = {}
 
 def names() -> tuple[str, ...]:
     """Names of nqbench's workloads (the packages in this folder) and of installed packages."""
-    here = {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg} - {OWN}
-    return (*sorted(here), *sorted(_installed().keys() - here))
+    return (*_packages(), *sorted(_installed().keys() - {*_packages()}))
+
+
+@cache
+def _packages() -> tuple[str, ...]:
+    """The packages in this folder."""
+    found = {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}
+    return tuple(sorted(found - {OWN}))
 
 
 @cache

@@ -75,8 +75,8 @@ class Run:
         plain = sum(logs.values()) / len(logs)
         drawn = [logs[number] for number in self.at if number in logs] or list(logs.values())
         k = len(self.rounds)
-        wide = t.ppf(0.975, k - 1) / (norm.ppf(0.975) * math.sqrt((k - 1) / k)) if self.at else 1
-        return math.exp(plain + float(wide) * (sum(drawn) / len(drawn) - plain))
+        wide = widening(k) if self.at else 1.0
+        return math.exp(plain + wide * (sum(drawn) / len(drawn) - plain))
 
     def time(self, system: str, n: int, what: str = "", **k: object) -> float:
         return self.mean(self.points(system, n, what, **k)[0][1])
@@ -94,6 +94,13 @@ class Run:
         """A counter of Nsight Compute, or of an instrumented kernel."""
         rows = [r["counters"] for r in self.of(system, n, **k) if k or r["round"] < 0]
         return float(next(counters[name] for counters in rows if name in counters))
+
+
+@cache
+def widening(rounds: int) -> float:
+    """Student's t over the normal quantile, for so many rounds."""
+    normal = norm.ppf(0.975) * math.sqrt((rounds - 1) / rounds)
+    return float(t.ppf(0.975, rounds - 1) / normal)
 
 
 def lower_occupancy(run: Run) -> float:
@@ -124,6 +131,7 @@ def stability(run: Run) -> float:
 
 NS = (15, 16, 17, 18, 19)
 CPU = cache(lambda: Run(REFERENCE / "cpu/cpu_baseline"))
+OBSERVED = cache(observe)
 SECTORS = "global_load_sectors_per_request@apply"
 FORMULAS: dict[tuple[str, str, int | None], Callable[[Run], float]] = {
     ("feinbube2010", "lower_occupancy_can_win", 16): lower_occupancy,
@@ -190,7 +198,7 @@ def test_a_verdict_is_what_the_records_say(
 
     paper = load_paper(name)
     alone = paper.model_copy(update={"claims": [paper.claim(claim)]})
-    (verdict,) = judge(alone, [with_baseline(observe(run.folder), observe(CPU().folder))])
+    (verdict,) = judge(alone, [with_baseline(OBSERVED(run.folder), OBSERVED(CPU().folder))])
     (size,) = [size for size in verdict.sizes if size.n == n]
     assert isinstance(size.value, Estimate)
     assert size.value.value == pytest.approx(value, rel=1e-9)

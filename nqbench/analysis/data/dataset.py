@@ -116,7 +116,7 @@ class Dataset:
         """The device as the command line calls it."""
         return str(self._device.get("spec", ""))
 
-    @property
+    @cached_property
     def device(self) -> str:
         """Device for people: its name and how the command line calls it."""
         spec = str(self._device.get("spec", "unknown device"))

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,7 +45,7 @@ class Observed:
         """The CPU that its CPU programs were timed on, for people."""
         return (self.baseline or self).data.cpu
 
-    @property
+    @cached_property
     def device_id(self) -> str:
         """The device as one word, for ``hw``."""
         return _word(self.data.device_short)
@@ -60,7 +61,7 @@ class Observed:
         facts = self.data.manifest.get("device", {}).get("facts") or {}
         return ".".join(map(str, facts.get("compute_capability") or ("unknown",)))
 
-    @property
+    @cached_property
     def sizes(self) -> list[int]:
         """Problem sizes of the run's kernels; of its CPU programs where it has no kernel."""
         kernels = {p.n for p in self.data.points if not p.cpu}
@@ -194,6 +195,7 @@ def profile_value(run: Observed, point: PointResult, name: str) -> float | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def _word(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower().replace("nvidia", "").replace("geforce", ""))
 
