@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from nqbench.cli import completion
 from nqbench.cli.options import command_line
 
 
@@ -15,7 +16,9 @@ def site(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[RUN]...", help="Run folders; default: every one under results/reference."
+            metavar="[RUN]...",
+            help="Run folders; default: every one under results/reference.",
+            autocompletion=completion.runs,
         ),
     ] = None,
     out: Annotated[

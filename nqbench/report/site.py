@@ -74,7 +74,10 @@ def write_site(out: Path = SITE, runs: Sequence[Path] = (), command: str = "") -
     """
     runs = list(runs) or recorded_runs("*", "reference")
     if not runs:
-        raise StudyError(f"there is no run under {RESULTS}/reference; name runs")
+        raise StudyError(
+            f"there is no run under {RESULTS}/reference; name runs, as in"
+            f" `nqbench site {RESULTS}/local/sim-mini/quick`"
+        )
     manifests = {run: read_manifest(run) for run in runs}
     entries: list[Entry] = []
     for make in (_papers, _reports, _comparisons):

@@ -306,6 +306,9 @@ def test_the_theme_switches(run: Tab) -> None:
     run.page.get_by_role("button", name="Dark colours").click()
     assert (dark := run.page.evaluate(paper)) != light
     assert violations(run.page, "color-contrast") == []
+    run.page.emulate_media(media="print")
+    assert run.page.evaluate(paper) == light
+    run.page.emulate_media(media="screen")
     run.page.get_by_role("button", name="Light colours").click()
     assert run.page.evaluate(paper) == light
     run.page.reload()
