@@ -10,7 +10,9 @@ verdict, or it took longer than the README may promise.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import pty
 import re
 import resource
 import subprocess
@@ -26,7 +28,7 @@ REPOSITORY: Final = "REPOSITORY"
 """Stands in the README for where the repository is."""
 MAX_S: Final = 360.0
 MAX_COMMANDS: Final = 2
-KEPT: Final = ("PATH", "LANG", "PYENV_VERSION", "PYENV_ROOT", "TERM")
+KEPT: Final = ("PATH", "LANG", "PYENV_VERSION", "PYENV_ROOT")
 """What a new user has too; and settings of pip, which say where packages come from."""
 
 
@@ -51,19 +53,36 @@ def step(command: str, source: str, folder: Path, home: Path) -> Step:
     """Run one command as a new user would."""
     environment = {k: v for k, v in os.environ.items() if k in KEPT or k.startswith("PIP_")}
     before, started = _cpu_s(), time.monotonic()
-    done = subprocess.run(
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
         command.replace(REPOSITORY, source),
         shell=True,
         cwd=folder,
-        env={**environment, "HOME": str(home)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+        env={**environment, "HOME": str(home), "TERM": "dumb"},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
     )
-    said = re.sub(r"^Updating files:.*\n", "", done.stdout.replace(str(folder), "~"), flags=re.M)
-    said = re.sub(r"^ *\n| +$", "", said, flags=re.M)
-    return Step(command, said, time.monotonic() - started, _cpu_s() - before, done.returncode)
+    os.close(theirs)
+    said = _shown(_read(ours)).replace(str(folder), "~")
+    code = process.wait()
+    return Step(command, said, time.monotonic() - started, _cpu_s() - before, code)
+
+
+def _read(terminal: int) -> str:
+    """What is written to a terminal until nobody can write to it any more."""
+    parts = []
+    with contextlib.suppress(OSError):  # how Linux says that the other side is closed
+        while part := os.read(terminal, 1 << 16):
+            parts.append(part)
+    os.close(terminal)
+    return b"".join(parts).decode(errors="replace")
+
+
+def _shown(text: str) -> str:
+    """What is left on the screen: of lines written over one another the last."""
+    lines = (line.rstrip("\r ").rpartition("\r")[2].rstrip() for line in text.split("\n"))
+    return "".join(f"{line}\n" for line in lines if line)
 
 
 def _cpu_s() -> float:

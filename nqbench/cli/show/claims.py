@@ -9,6 +9,7 @@ from nqbench.analysis.claims.judge import ENUMERATED
 from nqbench.cli.show.console import console, say
 from nqbench.cli.show.outcome import show_files
 from nqbench.cli.show.tables import plain_table, print_fitting
+from nqbench.report.table import EMPTY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +26,7 @@ COLOURS: Final = {
 }
 SHOWN: Final = ("claim", "verdict", "size", "measured", "paper", "remark")
 """Columns that fit a terminal; the statement and the device are in the written table."""
-DECIDED: Final = ("verdict", "size", "measured", "paper", "statement")
+DECIDED: Final = ("verdict", "size", "statement", "measured", "paper")
 """What a newcomer wants to know of a claim."""
 
 
@@ -49,10 +50,12 @@ def show_decided(report: PaperReport) -> None:
     """The claims that could be tested, in the paper's words, and why most others could not."""
     names = [column.name for column in report.claims.columns]
     columns = [names.index(name) for name in DECIDED]
-    rows = [[row[i] for i in columns] for row in report.claims.texts()]
-    tested = [row for row in rows if row[0] != "not measured"]
-    if tested:
-        print_fitting(console(), plain_table(), DECIDED, tested, colours=COLOURS)
+    for row in report.claims.texts():
+        word, size, statement, measured, printed = (row[i] for i in columns)
+        if word != "not measured":
+            head = word if size == EMPTY else f"{word}, {size}"
+            here = f"Here: {measured}" + ("" if printed == EMPTY else f"; paper: {printed}")
+            say(f"{statement} {here}.", bullet=f"{head:<19}")
     reasons = Counter(v.reason for v in report.verdicts if v.word == "not measured")
     for reason, number in reasons.most_common(1):
         say(f"{number} claims were not measured: {reason}")
