@@ -98,9 +98,9 @@ class KernelPlan(Kernel):
     """One launch of one kernel, and the memory it works on.
 
     ``split_s`` is the CPU time spent on making the input (seconds). ``prepare`` is a kernel that
-    makes the rest of it: it fills buffers without data from those that have, once, after the
-    copies, and gives the same if it is launched again. ``about`` carries resolved numbers worth
-    recording (jobs, depth, blocks, ...).
+    makes the rest of it: it fills buffers without data from those that have, after the copies.
+    Launched again, what it overwrites renewed, it gives the same. ``about`` carries resolved
+    numbers worth recording (jobs, depth, blocks, ...).
     """
 
     arguments: tuple[Argument, ...]

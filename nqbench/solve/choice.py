@@ -188,13 +188,14 @@ def tuned_from(run: Path) -> tuple[Choice, Path]:
     times = [(p.estimate(TIME), p) for p in points if p.n == n]
     seconds, best = min((t.value, number) for number, (t, _) in enumerate(times) if t is not None)
     point, facts = times[best][1], device["facts"]
-    before, _ = choice_for(DeviceFacts.from_dict(facts), n)
+    gpu = DeviceFacts.from_dict(facts)
+    before, _ = choice_for(gpu, n)
     found = Choice(
         capability="{}.{}".format(*facts["compute_capability"]),
         system=point.system,
         n=n,
         depths=_depths(data, point) | {n: int(point.level("depth"))},
-        levels={JOBS_MADE: before.levels.get(JOBS_MADE, "cpu"), **_own_levels(point)},
+        levels={JOBS_MADE: before.levels.get(JOBS_MADE, "cpu"), **_own_levels(point, gpu)},
         kernel_s=float(f"{seconds:.4g}"),
         gpu=str(facts["name"]),
         multiprocessors=int(facts["multiprocessors"]),
@@ -218,10 +219,10 @@ def _depths(data: Dataset, chosen: PointResult) -> dict[int, int]:
     return {n: min(found)[1] for n, found in sorted(several.items())}
 
 
-def _own_levels(point: PointResult) -> dict[str, Level]:
-    """Block size and grid, and what else differs from the system's own levels."""
+def _own_levels(point: PointResult, gpu: DeviceFacts) -> dict[str, Level]:
+    """Grid, and what else differs from what the system itself chooses on this GPU."""
     from nqbench.analysis.data.dataset import INAPPLICABLE
-    from nqbench.workloads.counting.resolve import auto_lookahead
+    from nqbench.workloads.counting.resolve import auto_lookahead, resolve_kernel
 
     usual = {**DEFAULTS, **SYSTEMS[point.system]}
     if point.level("lookahead") != INAPPLICABLE:  # automatic: it depends on the board
@@ -231,7 +232,11 @@ def _own_levels(point: PointResult) -> dict[str, Level]:
         if name in FACTORS and name not in ("n", "depth", "probe") and usual.get(name) != level:
             grid = isinstance(level, str) and level.endswith(PER_SM)
             levels[name] = {"per_sm": int(str(level)[: -len(PER_SM)])} if grid else _whole(level)
-    return {"block_size": _whole(point.level("block_size")), **levels}
+    alone = {"n": point.n, "depth": int(point.level("depth")), **levels}
+    alone.pop("block_size", None)
+    own, _, _ = resolve_kernel(alone, point.system, gpu)
+    block_size = _whole(point.level("block_size"))
+    return levels if own["block_size"] == block_size else {**levels, "block_size": block_size}
 
 
 def _whole(level: int | float | str) -> int | str:

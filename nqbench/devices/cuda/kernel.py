@@ -142,7 +142,13 @@ class CudaKernel(Prepared):
             self._packed(kernel),
         )
         loaded.set_symbols()
-        self._make = lambda: loaded.queue_timed(arguments)()[0]
+
+        def make() -> float:
+            self._memory.renew()
+            self._device.synchronize()
+            return loaded.queue_timed(arguments)()[0]
+
+        self._make = make
         self._make()
         self._device.synchronize()
         own = loaded.resources.items()

@@ -280,6 +280,7 @@ class SimPrepared(Prepared):
     def _prepare(self, kernel: Kernel, code: Translation, addresses: Mapping[str, int]) -> None:
         """Run the kernel that makes the input; it is not part of what a launch counts."""
         memory = self._memory()
+        memory.renew(self.buffers)
         memory.use(code)
         parameters = parameter_bytes(code, kernel.arguments, addresses)
         run = Run(code, memory, parameters, geometry(self.simulation, kernel, code))

@@ -35,7 +35,6 @@ SHIFT: Final = 27
 
 WORDS: Final = 3
 """Of a job; ``expand`` says which."""
-START_WORDS: Final = WORDS + 1
 
 MANY: Final = 2**62
 """A limit that no number of jobs reaches."""
@@ -44,8 +43,8 @@ _SHARED_JOBS: Final = 1 << 13
 """Jobs of fewer rows to share between the cores: made in 0.1 ms, and enough to balance them."""
 _JOBS_PER_CORE: Final = 1 << 10
 """Of these, for each thread: to count the jobs of n = 12, depth 5, one takes 0.06 ms, two 0.24."""
-EXPANDED_ROWS: Final = 3
-"""Rows that each thread of a GPU places: 439 jobs for each of 19,942 threads at n = 19, depth 7."""
+EXPANDED_ROWS: Final = 4
+"""Rows that a warp of a GPU places: 3,513 jobs for each of 19,942 warps at n = 19, depth 8."""
 
 Jobs = NDArray[np.uint32]
 
@@ -90,23 +89,12 @@ def jobs_below(n: int, row: int, above: Jobs, depth: int, closed: bool = False) 
     return _expanded(n, row, above, depth, closed)
 
 
-def starts(
-    n: int, depth: int, some: Jobs | None = None, closed: bool = False
-) -> tuple[int, Jobs, int]:
-    """What a GPU makes the jobs of ``depth`` rows from (``border.cuh``), of the whole board or
-    below ``some`` jobs: jobs of fewer rows.
-
-    Returns how many rows, ``START_WORDS`` words for each, the job's own and the number of jobs of
-    ``depth`` rows below those before it, and how many these are in all.
-    """
+def starts(n: int, depth: int, some: Jobs | None = None) -> tuple[int, Jobs]:
+    """What a GPU makes the jobs of ``depth`` rows from (``making.cuh``), of the whole board or
+    below ``some`` jobs: jobs of fewer rows, and how many rows that is."""
     given, above = (1, _of_one_row(n)) if some is None else (rows_of(n, some), some)
     row = max(given, depth - EXPANDED_ROWS)
-    above = jobs_below(n, given, above, row)
-    counts = _counts(n, row, above, depth, closed)
-    words = np.empty((counts.size, START_WORDS), np.uint32)
-    words[:, :WORDS] = above.reshape(-1, WORDS)
-    words[:, WORDS] = np.cumsum(counts) - counts
-    return row, words.ravel(), int(counts.sum())
+    return row, jobs_below(n, given, above, row)
 
 
 def rows_of(n: int, jobs: Jobs) -> int:
@@ -115,7 +103,8 @@ def rows_of(n: int, jobs: Jobs) -> int:
 
 
 def _of_one_row(n: int) -> Jobs:
-    distances = np.arange(1, (n + 1) // 2)
+    # The largest distance has the most below its jobs: first, so that a launch ends evenly.
+    distances = np.arange(1, (n + 1) // 2)[::-1]
     queens = 1 << distances
     words = (queens, queens << 1 | distances << SHIFT, queens >> 1)
     return np.stack(words, axis=1).ravel().astype(np.uint32)

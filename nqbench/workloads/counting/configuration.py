@@ -30,6 +30,7 @@ WORD: Final = 4
 _TOTAL: Final = 8
 _QUANTITIES: Final = 4
 _WARP: Final = 32
+_DISTANCE_WORDS: Final = 64
 
 MAX_JOB_BYTES: Final = 4 * 2**30
 """Host memory for the jobs of one point. It also keeps every word index of a job below 2^30, so the
@@ -118,7 +119,8 @@ class Configuration:
         """Shared memory that the kernel declares: work space, pool index, sums of the warps."""
         words = self.words_per_block if self._uses_shared and self.allocation == "static" else 0
         words += self.assignment == "block_pool"
-        words += (self.steps or 0) * self.block_size  # solutions to be weighed
+        if self.loop == "unrolled":  # solutions to be weighed, and a table of the distances
+            words += (2 * (self.steps or 0) + 2) // 3 * self.block_size + _DISTANCE_WORDS
         warps = -(-self.block_size // _WARP)
         if self.loop not in ("somers", "place_first") and warps > 1:
             return -(-words * WORD // _TOTAL) * _TOTAL + warps * _TOTAL

@@ -14,6 +14,14 @@ struct Attack {
     }
 };
 
+// Of three words. With symmetry: full, `left` also holds the distance of the border queens.
+template <class P> __device__ __forceinline__ Attack load_masks(const unsigned* jobs, unsigned job) {
+    const unsigned* words = jobs + job * 3;
+    Attack attack{words[0], words[1], words[2]};
+    if constexpr (P::kSymmetry == Symmetry::full) attack.left &= P::kBoard;
+    return attack;
+}
+
 // Attack on the first searched row of a job. Indices stay below 2^30 (checked on the host).
 template <class P> __device__ __forceinline__ Attack load_job(const unsigned* jobs, unsigned job) {
     Attack attack{0, 0, 0};
@@ -33,9 +41,7 @@ template <class P> __device__ __forceinline__ Attack load_job(const unsigned* jo
             attack.right |= queen >> distance;
         }
     } else {
-        const unsigned* words = jobs + job * 3;
-        attack = {words[0], words[1], words[2]};
-        if constexpr (P::kSymmetry == Symmetry::full) attack.left &= P::kBoard;
+        attack = load_masks<P>(jobs, job);
     }
     return attack;
 }

@@ -2,7 +2,7 @@
 //
 // One kernel for three papers, everything between them, and the fastest: nqueens<Policy<...>>. The listings it
 // follows are feinbube2010 (4 to 9), tanaka2011 (Figures 2 to 4) and zhang2011 (Figures 1, 3, 5).
-#include "unrolled.cuh"
+#include "making.cuh"
 
 // Sum over the block; the value is complete in thread 0. All threads of the block take part.
 template <class P> __device__ __forceinline__ Total block_sum(Total value) {

@@ -16,7 +16,7 @@ from nqbench.point import Level
 from nqbench.system.timing import timed
 from nqbench.workloads.counting.configuration import Configuration, result_words
 from nqbench.workloads.counting.cpu import MIN_SPLIT_N
-from nqbench.workloads.counting.jobs import make_jobs, words_per_job
+from nqbench.workloads.counting.jobs import counting_s, make_jobs, words_per_job
 from nqbench.workloads.counting.probe import probe_buffers
 from nqbench.workloads.counting.resolve import derived, resolve_cpu, resolve_kernel
 from nqbench.workloads.levels import number
@@ -35,6 +35,7 @@ _CPU_FUNCTIONS: Final = {
 
 _MAKING_BLOCK: Final = 128
 """Threads per block of the kernel that makes the jobs."""
+_WARP: Final = 32
 
 _ABSENT: Final = np.uint64(0)
 """Null pointer, for an argument that the instance never reads."""
@@ -71,26 +72,30 @@ def _made_on_cpu(config: Configuration, some: Words | None) -> _Made:
     return _Made((buffer,), count, light_from, split_s)
 
 
-def _made_on_gpu(config: Configuration, some: Words | None) -> _Made:
+def _made_on_gpu(config: Configuration, some: Words | None, count: int) -> _Made:
     from nqbench.workloads.counting import border
 
     n, depth, closed = config.n, config.depth, config.closed_jobs
     split_s = 0.0
     if some is None:
-        border.starts(5, 2)  # compile it before the clock starts
-        (row, words, count), split_s = timed(lambda: border.starts(n, depth, None, closed))
+        border.starts(7, 6)  # compile it before the clock starts
+        (row, words), split_s = timed(lambda: border.starts(n, depth))
+        split_s += counting_s(n, depth, closed)
     else:
-        row, words, count = border.starts(n, depth, some, closed)
-    starts = words.size // border.START_WORDS
+        row, words = border.starts(n, depth, some)
+    starts = words.size // border.WORDS
     kernel = Kernel(
         source=SOURCE,
-        entry=f"make_jobs<{n}, {depth}, {row}, {str(closed).lower()}>",
-        arguments=("starts", np.uint32(starts), "jobs"),
-        grid=(-(-starts // _MAKING_BLOCK), 1, 1),
+        entry=f"make_jobs<{n}, {depth}, {row}, {str(closed).lower()}, Encoding::{config.encoding}>",
+        arguments=("starts", np.uint32(starts), "jobs", "made"),
+        grid=(-(-starts * _WARP // _MAKING_BLOCK), 1, 1),
         block=(_MAKING_BLOCK, 1, 1),
     )
-    jobs = Buffer("jobs", "uint32", border.WORDS * count)
-    buffers = (jobs, Buffer("starts", "uint32", words.size, data=words))
+    buffers = (
+        Buffer("jobs", "uint32", words_per_job(config.encoding, depth) * count),
+        Buffer("starts", "uint32", words.size, data=words),
+        Buffer("made", "uint32", 1, zero=True),
+    )
     return _Made(buffers, count, count, split_s, kernel)
 
 
@@ -106,7 +111,10 @@ def kernel_plan(
     ``given`` then holds the depth, and nobody asks for the time that making jobs takes.
     """
     _, config, grid = resolve_kernel(given, system, device, some)
-    made = (_made_on_gpu if config.jobs_made == "gpu" else _made_on_cpu)(config, some)
+    if config.jobs_made == "gpu":
+        made = _made_on_gpu(config, some, grid.jobs)
+    else:
+        made = _made_on_cpu(config, some)
     assert made.count == grid.jobs
 
     buffers = [*made.buffers]

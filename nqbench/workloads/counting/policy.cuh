@@ -18,7 +18,7 @@ enum class Loop {
     unrolled                                               // unrolled.cuh
 };
 enum class Assignment { one_per_thread, strided, contiguous, block_pool, global_pool, warp_pool };
-enum class Encoding { rows, base_n, masks };
+enum class Encoding { rows, base_n, masks, packed };
 enum class Symmetry { none, mirror, full };
 enum class Adders { none, alu, both };
 
@@ -80,7 +80,7 @@ struct Policy {
     static constexpr bool kJobWeights = Y == Symmetry::mirror && E == Encoding::masks && N % 2 == 1;
     static constexpr unsigned kThreadWeight = Y == Symmetry::mirror && !kJobWeights ? 2 : 1;
 
-    static_assert(Y != Symmetry::full || E == Encoding::masks,
+    static_assert(Y != Symmetry::full || E == Encoding::masks || E == Encoding::packed,
                   "a job without masks has no room for its border queens");
 
     static constexpr bool kBlockSum = Form == Loop::branchy || Form == Loop::irrc;

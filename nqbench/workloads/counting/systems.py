@@ -59,7 +59,7 @@ zhang2011.pool_distributed      shared       remaining static  struct interleave
 zhang2011.pool_monolithic       shared       remaining static  struct interleaved irrc        global_pool    masks  prefer_shared
 frontier.predicated             shared       remaining static  vector interleaved predicated  global_pool    masks  prefer_shared
 frontier.lookahead              shared       remaining static  vector interleaved lookahead   global_pool    masks  prefer_shared
-frontier.unrolled               shared       remaining static  vector interleaved unrolled    warp_pool      masks  prefer_shared
+frontier.unrolled               shared       remaining static  vector interleaved unrolled    warp_pool      packed prefer_shared
 """  # noqa: E501 - a table is read by column
 
 

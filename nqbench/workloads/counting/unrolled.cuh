@@ -15,70 +15,86 @@
 #pragma once
 #include "frontier.cuh"
 
-// One logic instruction for three words; `Table` is its truth table, bit 4 a + 2 b + c. Written out,
-// since the compiler rearranges such expressions into more instructions where it shares parts of them.
-template <unsigned Table> __device__ __forceinline__ unsigned logic(unsigned a, unsigned b, unsigned c) {
-    unsigned result;
-    asm("lop3.b32 %0, %1, %2, %3, %4;" : "=r"(result) : "r"(a), "r"(b), "r"(c), "n"(Table));
-    return result;
-}
-__device__ __forceinline__ unsigned without(unsigned a, unsigned b, unsigned c) {
-    return logic<0x10>(a, b, c);  // a & ~(b | c)
-}
-__device__ __forceinline__ unsigned differing(unsigned a, unsigned b, unsigned mask) {
-    return logic<0x28>(a, b, mask);  // (a ^ b) & mask
-}
+// One step, as instructions: logic and shifts fill one pipe of Hopper, multiply-adds have another one, so
+// additions multiply by `one`. The compiler would rearrange the logic into more instructions, and branch.
+// lop3's last operand is the truth table of its three words, bit 4 a + 2 b + c.
+//   %0 .. %3    the node: open, left, right, candidates     %10 %11 %12  opening, its mask, returned
+//   %4          top of the stack                            %13 %14 %15  one, two, minus_one
+//   %5          where the next solution goes                %16 %17      numbers of the last two rows
+//   %6 .. %9    the child
+#define NQBENCH_STEP(look_ahead, so_far)                                                                 \
+    asm volatile(                                                                                 \
+        "{ .reg .pred again, opens, tie, more, stands, none, solution;"                           \
+        " .reg .u32 less, others, queen, word, below, above, further, number;"                    \
+        /* the lowest candidate; the node is pushed if there are others */                        \
+        " mad.lo.u32 less, %3, %13, -1;"                                                          \
+        " lop3.b32 others, %3, less, 0, 0xc0;"                                                    \
+        " setp.ne.u32 again, others, 0;"                                                          \
+        " mad.lo.u32 queen, others, %15, %3;"                                                     \
+        " mov.u32 %3, others;"                                                                    \
+        " @again st.shared.v4.u32 [%4], {%0, %1, %2, %3};"                                        \
+        " @again mad.lo.u32 %4, %13, %18, %4;"                                                    \
+        /* tie: no inner column, and the row `opening`: (queen & inner) | ((open ^ opening) & mask) */ \
+        " lop3.b32 word, %0, %10, %11, 0x28;"                                                     \
+        " lop3.b32 word, queen, %20, word, 0xea;"                                                 \
+        " setp.eq.u32 tie, word, 0;"                                                              \
+        /* the next row's number; the border columns return in the row `opening` */               \
+        " sub.u32 %6, %0, queen; add.u32 %6, %6, %21;"                                            \
+        " lop3.b32 word, %6, %10, %11, 0x28;"                                                     \
+        " setp.eq.u32 opens, word, 0;"                                                            \
+        " @opens mad.lo.u32 %6, %12, %13, %6;"                                                    \
+        " @tie mad.lo.u32 %6, %13, %23, %6;"                                                      \
+        /* Not a sum: diagonals that have left the board lie below it, and would carry. */        \
+        " lop3.b32 above, queen, %2, %22, 0xfe;"                                                  \
+        " shr.u32 %8, above, 1;"                                                                  \
+        " mad.lo.u32 below, queen, 2, %1;"                                                        \
+        " mad.lo.u32 %7, below, %14, %24;"                                                        \
+        " lop3.b32 number, %6, %16, %25, 0x28;"                                                   \
+        " setp.ne.u32 more, number, 0;"                                                           \
+        look_ahead " lop3.and.b32 %9|stands, %6, below, %8, 0x10, " so_far ";"                      \
+        /* Solutions are weighed at the next vote: a branch here would be taken by one lane in thirty. */ \
+        " setp.ne.and.u32 solution, %9, 0, !more;"                                                \
+        " @solution st.shared.u32 [%5], %6;"                                                      \
+        " @solution mad.lo.u32 %5, %13, %19, %5;"                                                 \
+        " @!stands mad.lo.u32 %4, %15, %18, %4;"                                                  \
+        " @!stands ld.shared.v4.u32 {%6, %7, %8, %9}, [%4]; }"                                    \
+        : "+r"(node.open), "+r"(node.left), "+r"(node.right), "+r"(node.candidates), "+r"(top),   \
+          "+r"(newest), "=&r"(child.open), "=&r"(child.left), "=&r"(child.right),                 \
+          "=&r"(child.candidates)                                                                 \
+        : "r"(family.opening), "r"(family.mask), "r"(returned), "r"(one), "r"(two),               \
+          "r"(minus_one), "r"(K::row(P::kN - 1)), "r"(K::row(P::kN - 2)), "n"(Rows::kStep),       \
+          "n"(4 * P::kBlockSize), "n"(kInner), "n"(K::kRow), "n"(2 * K::kMarked), "n"(K::kTie),   \
+          "n"(0u - K::kFields), "n"(K::kRows)                                                     \
+        : "memory")
 
-// Arithmetic of a step. On Hopper, logic and shifts fill one pipe; multiply-adds have another one.
-// `one` is 1, which the compiler must not know: it would undo the multiplications.
-template <class P> struct Adder {
-    unsigned one, two, minus_one;
+// A queen must leave a column open in the row after the next one, and in the one below that where there
+// is such a row.
+#define NQBENCH_SECOND_ROW                                                                        \
+    " shr.u32 word, above, 2;"                                                                    \
+    " lop3.and.b32 word|stands, %6, %7, word, 0x10, more;"
+#define NQBENCH_THIRD_ROW                                                                         \
+    " lop3.b32 number, %6, %17, %25, 0x28;"                                                       \
+    " setp.eq.u32 none, number, 0;"                                                               \
+    " mad.lo.u32 further, %7, %14, %24;"                                                          \
+    " shr.u32 word, above, 3;"                                                                    \
+    " lop3.or.b32 word|none, %6, further, word, 0x10, none;"                                      \
+    " and.pred stands, stands, none;"
 
-    __device__ explicit Adder(unsigned hidden)
-        : one(hidden), two(2 * hidden), minus_one(0u - hidden) {}
-    __device__ unsigned add(unsigned a, unsigned b) const {
-        return P::kAdders == Adders::both ? multiply_add(a, one, b) : a + b;
-    }
-    // 2 a + b
-    __device__ unsigned twice(unsigned a, unsigned b) const {
-        return P::kAdders == Adders::both ? multiply_add(a, two, b) : 2 * a + b;
-    }
-    __device__ static unsigned multiply_add(unsigned a, unsigned b, unsigned c) {
-        unsigned result;
-        asm("mad.lo.u32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
-        return result;
-    }
-    // Without a branch, or a selection before it.
-    __device__ void add_if(bool really, unsigned& sum, unsigned a) const {
-        if constexpr (P::kAdders == Adders::both) {
-            asm("{ .reg .pred really; setp.ne.u32 really, %1, 0;"
-                " @really mad.lo.u32 %0, %2, %3, %0; }"
-                : "+r"(sum)
-                : "r"(unsigned(really)), "r"(a), "r"(one));
-        } else {
-            asm("{ .reg .pred really; setp.ne.u32 really, %1, 0; @really add.u32 %0, %2, %0; }"
-                : "+r"(sum)
-                : "r"(unsigned(really)), "r"(a));
-        }
-    }
-};
-
-template <class P> struct Packed {
-    static constexpr unsigned kN = P::kN;
-    static constexpr unsigned kShift = 32 - kN;
+// The words of a packed node.
+template <unsigned N> struct Word {
+    static constexpr unsigned kShift = 32 - N;
     static constexpr unsigned kFirst = 1u << kShift, kLast = 1u << 31;
     static constexpr unsigned kBorder = kFirst | kLast;
-    static constexpr unsigned kInner = (P::kBoard << kShift) & ~kBorder;
-    static constexpr unsigned kMiddle = (kN - 1) / 2;  // the largest distance; never closes
+    static constexpr unsigned kBoard = ~0u << kShift;
+    static constexpr unsigned kMiddle = (N - 1) / 2;  // the largest distance; never closes
 
     static constexpr unsigned kClosed = 1, kRow = 2, kRows = 31 * kRow, kTie = 64, kTies = 3 * kTie;
     static constexpr unsigned kFields = kRows | kTies;
     static constexpr unsigned kMarked = 1;  // bit 0 of `right`
-    static_assert(kShift >= 8, "no room for the fields");
 
     // On even boards the middle family ties in two rows that follow each other: these differ in one
     // bit of their numbers.
-    __device__ static constexpr unsigned row(unsigned number) { return (number + (kN / 2 - 1) % 2) * kRow; }
+    __device__ static constexpr unsigned row(unsigned number) { return (number + (N / 2 - 1) % 2) * kRow; }
 
     // A node for lanes without a job: none of its 16 candidates leaves a child with candidates. It
     // takes as many steps until it runs out, and a vote comes before that.
@@ -87,41 +103,46 @@ template <class P> struct Packed {
         const unsigned open = kIdle | kIdle << 1;
         return {open, kIdle | kFields, kIdle << 2 | kMarked, open};
     }
-    static_assert(P::kSteps <= 15, "the idle node has 16 candidates");
 };
 
-// One lane's job: what its family of placements decides.
-template <class P> struct Family {
-    using K = Packed<P>;
-    unsigned opening;   // number of the row in which the border columns return, and tie
-    unsigned mask;      // bits of it that count
-    unsigned returned;  // what that row adds to `open`
-    Rule<P> rule;
+// A job as its first node: `open`, the left diagonals of its row and not of the next one, `right`; the
+// border columns that return, with the distance below them.
+template <unsigned N>
+__device__ __forceinline__ uint4 packed(const Attack& attack, unsigned distance) {
+    using K = Word<N>;
+    const unsigned row = __popc(attack.columns & (1u << N) - 1u);
+    const bool closed = row > distance && row < N - 1 - distance;
+    unsigned open = K::kBoard & ~(attack.columns << K::kShift);
+    const unsigned returned = closed ? open & K::kBorder : 0;
+    open -= returned;
+    if (returned != 0) open |= K::kClosed;
+    open += K::row(row) + (attack.columns >> kTieShift) * K::kTie;
+    return {open, attack.left << K::kShift | K::kFields, attack.right << K::kShift | K::kMarked,
+            returned | distance};
+}
 
-    __device__ Node begin(const unsigned* jobs, unsigned job) {
-        rule = Rule<P>::of(jobs, job, 0);
-        const Attack attack = load_job<P>(jobs, job);
-        const unsigned distance = rule.distance, row = __popc(attack.columns & P::kBoard);
-        opening = K::row(K::kN - 1 - distance);
-        mask = K::kN % 2 == 0 && distance == K::kMiddle ? K::kRows & ~K::kRow : K::kRows;
-        unsigned open = (P::kBoard & ~attack.columns) << K::kShift;
-        returned = 0;
-        if (row > distance && row < K::kN - 1 - distance) {
-            returned = open & K::kBorder;
-            open &= ~K::kBorder;
-            if (returned != 0) {
-                open |= K::kClosed;
-                returned -= K::kClosed;
-            }
-        }
-        open += K::row(row) + (attack.columns >> kTieShift) * K::kTie;
-        const unsigned left = attack.left << K::kShift | K::kFields;
-        const unsigned right = attack.right << K::kShift | K::kMarked;
-        return {open, 2 * left - K::kFields, right, open & ~(left | right)};
+// What is the same for all jobs of one distance: a row of a table in shared memory.
+template <class P> struct Family {
+    using K = Word<P::kN>;
+    unsigned opening;  // number of the row in which the border columns return, and tie
+    unsigned mask;     // bits of it that count
+    unsigned corners;  // where the last row's queen may stand
+    unsigned ends;     // where she ties
+
+    __device__ static uint4 entry(unsigned distance) {
+        const Rule<P> rule{distance};
+        const bool two_rows = P::kN % 2 == 0 && distance == K::kMiddle;
+        return {K::row(P::kN - 1 - distance), two_rows ? K::kRows & ~K::kRow : K::kRows,
+                rule.corners() << K::kShift, rule.ends() << K::kShift};
+    }
+    __device__ void become(uint4 entry) {
+        opening = entry.x;
+        mask = entry.y;
+        corners = entry.z;
+        ends = entry.w;
     }
     // Of a solution: `open` of its last row.
     __device__ unsigned weigh(unsigned open) const {
-        const unsigned ends = rule.ends() << K::kShift, corners = rule.corners() << K::kShift;
         const unsigned ties = (open & K::kTies) / K::kTie + ((open & ends) != 0);
         return open & corners ? share_of(ties) : 0;
     }
@@ -167,14 +188,22 @@ template <class P> struct Refill<P, Assignment::warp_pool> {
 };
 
 template <class P, class F, class Probe> struct Walker {
-    using K = Packed<P>;
+    using K = Word<P::kN>;
+    static_assert(K::kShift >= 8, "no room for the fields");
+    static_assert(P::kSteps <= 15, "the idle node has 16 candidates");
+    static constexpr unsigned kInner = K::kBoard & ~K::kBorder;
+    static constexpr unsigned kDistances = 16;
+    // Below a row with three columns open, at most two of three steps find a solution.
+    static constexpr unsigned kMostFound = (2 * P::kSteps + 2) / 3;
     using Rows = typename StackOf<P, F>::Type;
     Source<P, Probe>& source;
     Rows rows;
-    Adder<P> adder;
+    unsigned one, two, minus_one;  // hidden from the compiler where multiply-adds shall add
     typename Rows::Cursor bottom, top;
     Node node;
     Family<P> family;
+    unsigned returned = 0;  // what the row `opening` adds to `open`
+    const uint4* families;
     Refill<P> refill;
     unsigned job = 0;
     bool busy = true;  // there may be a next job
@@ -183,10 +212,16 @@ template <class P, class F, class Probe> struct Walker {
 
     __device__ Walker(F& frame, Source<P, Probe>& jobs, unsigned hidden)
         : source(jobs),
-          rows{frame, P::kAdders == Adders::both ? hidden : 1},
-          adder(hidden),
+          rows{frame, 1},
+          one(P::kAdders == Adders::both ? hidden : 1),
+          two(2 * one),
+          minus_one(0u - one),
           refill(threadIdx.x % 32) {
-        __shared__ unsigned leaves[P::kSteps * P::kBlockSize];
+        __shared__ uint4 table[kDistances];
+        __shared__ unsigned leaves[kMostFound * P::kBlockSize];
+        if (threadIdx.x < kDistances) table[threadIdx.x] = Family<P>::entry(threadIdx.x);
+        __syncthreads();
+        families = table;
         found = newest = static_cast<unsigned>(__cvta_generic_to_shared(leaves + threadIdx.x));
         bottom = top = rows.bottom();
         family = {};
@@ -199,13 +234,24 @@ template <class P, class F, class Probe> struct Walker {
         rows.push_if(true, top, node);
         top = bottom;
     }
+    __device__ uint4 load() const {
+        if constexpr (P::kEncoding == Encoding::packed) {
+            return __ldg(reinterpret_cast<const uint4*>(source.jobs) + job);
+        } else {
+            return packed<P::kN>(load_masks<P>(source.jobs, job), source.rule(job).distance);
+        }
+    }
     // A job without candidates leaves the lane idle until the next vote.
     __device__ void begin() {
         source.probe.job_begins(job);
         began = true;
-        const Node first = family.begin(source.jobs, job);
-        if (first.candidates == 0) return;
-        node = first;
+        const uint4 word = load();
+        const unsigned candidates = word.x & ~(word.y | word.z);
+        if (candidates == 0) return;
+        node = {word.x, 2 * word.y - K::kFields, word.z, candidates};
+        returned = word.w & K::kBorder;
+        if (returned != 0) returned -= K::kClosed;
+        family.become(families[word.w % kDistances]);
         top += Rows::kStep;  // above the idle node
     }
     // False when no lane of the warp has a job.
@@ -225,40 +271,11 @@ template <class P, class F, class Probe> struct Walker {
     }
     __device__ void step() {
         if (top != bottom) source.probe.iteration(true);
-        const unsigned less = adder.add(node.candidates, ~0u);
-        const unsigned queen = without(node.candidates, less, 0);
-        const unsigned apart = differing(node.open, family.opening, family.mask);
-        const bool tie = logic<0xea>(queen, K::kInner, apart) == 0;  // (queen & inner) | apart
-        node.candidates &= less;
-        rows.push_if(node.candidates != 0, top, node);
-        const unsigned left = queen * 2 + node.left;
-        // Not a sum: diagonals that have left the board lie below it, and would carry.
-        const unsigned right = logic<0xfe>(queen, node.right, 2 * K::kMarked);
-        unsigned open = node.open - queen + K::kRow;
-        adder.add_if(differing(open, family.opening, family.mask) == 0, open, family.returned);
-        adder.add_if(tie, open, K::kTie);
-        node.open = open;
-        node.left = adder.twice(left, 0u - K::kFields);
-        node.right = right >> 1;
-        node.candidates = without(open, left, node.right);
-        bool stands = node.candidates != 0;
-        if constexpr (P::kAhead >= 2) stands = stands & (without(open, node.left, right >> 2) != 0);
-        if constexpr (P::kAhead >= 3) {
-            const unsigned further = adder.twice(node.left, 0u - K::kFields);
-            const bool none = differing(open, K::row(K::kN - 2), K::kRows) == 0;  // there is no such row
-            stands = stands & ((without(open, further, right >> 3) != 0) | none);
-        }
-        const bool last = differing(open, K::row(K::kN - 1), K::kRows) == 0;
-        keep_if(last & (node.candidates != 0), open);
-        rows.pop_if(!(stands & !last), top, node);
-    }
-    // Solutions are weighed at the next vote: a branch here would be taken by one lane in thirty.
-    __device__ void keep_if(bool solution, unsigned open) {
-        asm volatile(
-            "{ .reg .pred solution; setp.ne.u32 solution, %1, 0;"
-            " @solution st.shared.u32 [%0], %2; }" ::"r"(newest), "r"(unsigned(solution)), "r"(open)
-            : "memory");
-        adder.add_if(solution, newest, 4 * P::kBlockSize);
+        Node child;
+        if constexpr (P::kAhead == 1) NQBENCH_STEP("", "more");
+        if constexpr (P::kAhead == 2) NQBENCH_STEP(NQBENCH_SECOND_ROW, "stands");
+        if constexpr (P::kAhead == 3) NQBENCH_STEP(NQBENCH_SECOND_ROW NQBENCH_THIRD_ROW, "stands");
+        node = child;
     }
     __device__ unsigned weigh() {
         unsigned sum = 0;

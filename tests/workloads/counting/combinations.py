@@ -52,14 +52,18 @@ def kernels_at(place: Mapping[str, Level], n: int) -> list[Levels]:
     kernels: list[Levels] = [
         {**place, **dict(zip(others, levels, strict=True)), "n": n} for levels in product(*choices)
     ]
+    for kernel in kernels:
+        kernel["jobs_made"] = "gpu" if kernel["encoding"] == "packed" else "cpu"
     return [kernel for kernel in kernels if _feasible(kernel)]
 
 
 def _feasible(kernel: Mapping[str, Level]) -> bool:
     if kernel["loop"] == "unrolled":
         pool = kernel["assignment"] in ("warp_pool", "global_pool")
-        return pool and kernel["symmetry"] == "full" and kernel["encoding"] == "masks"
-    if kernel["assignment"] == "warp_pool":
+        vectors = kernel["memory"] == "shared" and kernel["storage"] == "vector"
+        full = kernel["symmetry"] == "full" and kernel["encoding"] in ("masks", "packed")
+        return pool and vectors and full
+    if kernel["assignment"] == "warp_pool" or kernel["encoding"] == "packed":
         return False
     return kernel["symmetry"] != "full" or kernel["encoding"] == "masks"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nqbench.workloads.counting import border
-from nqbench.workloads.counting.known import SOLUTIONS
+from nqbench.workloads.counting.known import CLOSED_JOBS, SOLUTIONS
 from tests.workloads.counting import oracle
 
 
@@ -50,7 +50,7 @@ def test_rows_and_ties_against_the_solutions(n: int) -> None:
 def test_jobs_are_the_placements_of_the_rule_in_order(n: int) -> None:
     for depth in range(2, n - 1):
         words = []
-        for prefix in oracle.jobs(n, depth, "restrict_second"):
+        for prefix in sorted(oracle.jobs(n, depth, "restrict_second"), key=lambda p: -p[0]):
             largest = prefix[0]
             sides = [min(r, n - 1 - r) for r, c in enumerate(prefix) if r and c in (0, n - 1)]
             if largest and max(sides, default=0) <= largest:
@@ -81,6 +81,11 @@ def test_every_split_gives_the_same_sum(n: int) -> None:
         assert border.total(sum(parts)) == SOLUTIONS[n]
         for limit in (2, count - 1, count):
             assert border.count_jobs(n, depth, limit) == min(limit + 1, count)
+
+
+def test_known_numbers_of_jobs() -> None:
+    for (n, depth), jobs in CLOSED_JOBS.items():
+        assert border.count_jobs(n, depth, closed=True) == jobs
 
 
 def test_a_sum_that_no_boards_have() -> None:

@@ -102,7 +102,7 @@ def test_unknown_names_are_refused(given: dict[str, Level], sentence: str) -> No
         ("feinbube2010.base", 19, 3),
         ("frontier.predicated", 18, 7),
         ("frontier.predicated", 19, 7),
-        ("frontier.unrolled", 17, 7),
+        ("frontier.unrolled", 15, 7),
         ("frontier.unrolled", 18, 8),
         (None, 8, 5),  # no depth gives 2,000 jobs
         (None, 5, 2),

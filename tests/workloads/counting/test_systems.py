@@ -63,7 +63,8 @@ def test_sixteen_systems_three_of_ours_and_four_host_programs() -> None:
         (
             "frontier.lookahead",
             "frontier.unrolled",
-            {"loop", "assignment", "adders", "steps", "lookahead", "depth", "blocks"},
+            {"loop", "assignment", "encoding", "adders", "steps", "lookahead", "depth", "blocks"}
+            | {"block_size"},
         ),
         (
             "zhang2011.pool_distributed",

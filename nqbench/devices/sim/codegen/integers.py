@@ -6,7 +6,7 @@ from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, Kind, kind
 from nqbench.devices.sim.ir import I32, MASK, V32, V64, Value, const, element, like
 from nqbench.devices.sim.layout import Fault
 from nqbench.devices.sim.liveness import CARRY, CARRYING
-from nqbench.devices.sim.ptx import Immediate, Instruction
+from nqbench.devices.sim.ptx import Immediate, Instruction, Pair
 
 
 def _operands(k: KernelWriter, i: Instruction, kind: Kind) -> list[Value]:
@@ -236,9 +236,10 @@ def funnel_shift(k: KernelWriter, i: Instruction) -> None:
 
 
 def lop3(k: KernelWriter, i: Instruction) -> None:
-    """Any function of three bits, given by its truth table."""
+    """Any function of three bits, given by its truth table; also with a predicate, whether it
+    has a bit, combined with another one."""
     f = k.f
-    kinds(k, i)
+    kinds(k, i, ("and", "or"))
     table = i.operands[4]
     if not isinstance(table, Immediate):
         raise k.unsupported(i, "table is not a constant")
@@ -250,7 +251,15 @@ def lop3(k: KernelWriter, i: Instruction) -> None:
             for place, value in zip((4, 2, 1), values, strict=True):
                 term = f.and_(term, value if row & place else f.not_(value))
             result = f.or_(result, term)
-    k.write(i.operands[0], result)
+    target = i.operands[0]
+    if not isinstance(target, Pair):
+        k.write(target, result)
+        return
+    if getattr(target.first, "name", "") != "_":
+        k.write(target.first, result)
+    combined = k.predicate(i.operands[5])
+    how = f.and_ if "and" in i.modifiers else f.or_
+    k.write(target.second, how(f.compare("ne", result, const(V32, 0)), combined))
 
 
 def extract_field(k: KernelWriter, i: Instruction) -> None:
