@@ -110,6 +110,16 @@ WORDS: list[Case] = [
     ("lop3.b32 {d}, {a}, {b}, {c}, 0xCA", lambda a, b, c: lop(a, b, c, 0xCA)),
     ("lop3.b32 {d}, {a}, {b}, {c}, 0x96", lambda a, b, c: a ^ b ^ c),
     ("lop3.b32 {d}, {a}, {b}, {c}, 0x01", lambda a, b, c: ~(a | b | c)),
+    (
+        "setp.lt.u32 %p9, {a}, {b}; lop3.and.b32 _|%p9, {a}, {b}, {c}, 0x80, %p9;"
+        " selp.u32 {d}, 1, 0, %p9",
+        lambda a, b, c: int(a & b & c != 0 and a < b),
+    ),
+    (
+        "setp.lt.u32 %p9, {a}, {b}; lop3.or.b32 {d}|%p9, {a}, {b}, {c}, 0x96, %p9;"
+        " selp.u32 {d}, {d}, 7, %p9",
+        lambda a, b, c: a ^ b ^ c if a ^ b ^ c or a < b else 7,
+    ),
     ("bfe.u32 {d}, {a}, {b}, {c}", lambda a, b, c: field(a, b, c, False)),
     ("bfe.s32 {d}, {a}, {b}, {c}", lambda a, b, c: field(a, b, c, True)),
     ("bfe.u32 {d}, {a}, 5, 9", lambda a, b, c: a >> 5 & 511),
