@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.quantities import Quantity
@@ -13,7 +13,7 @@ from nqbench.errors import AnalysisError
 from nqbench.report.figures.axes import WIDE, digits, short, timed_as
 from nqbench.report.figures.style import GREY, HATCH, Draw, Drawing, finish, new_figure
 from nqbench.report.items import sizes_of, sweep_of
-from nqbench.report.table import slug, source_of
+from nqbench.report.table import Column, cell_text, slug, source_of
 from nqbench.study.report_items import ReportItem
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _one(
     figure = new_figure(0.8 + lines * (0.42 + _CELL_IN * max(len(ys), 2)) + 0.35)
     flat = list(figure.subplots(lines, columns, squeeze=False).flat)
     for i, (ax, what) in enumerate(zip(flat, shown, strict=False)):
-        _panel(ax, grid, xs, ys, what)
+        _panel(ax, grid, (x, xs), (y, ys), what)
         ax.set_ylabel(y, labelpad=6)
         if i + columns >= len(shown):
             ax.set_xlabel(x)
@@ -107,10 +107,20 @@ def _grid(points: Sequence[PointResult], x: str, y: str) -> Grid:
     return grid
 
 
-def _panel(ax: Axes, grid: Grid, xs: Sequence[Level], ys: Sequence[Level], what: Quantity) -> None:
+def _panel(
+    ax: Axes,
+    grid: Grid,
+    across: tuple[str, Sequence[Level]],
+    down: tuple[str, Sequence[Level]],
+    what: Quantity,
+) -> None:
+    """Draw one quantity over the levels of two factors."""
     import matplotlib as mpl
 
-    values = {key: e.value for key, p in grid.items() if (e := p.estimate(what)) is not None}
+    (x, xs), (y, ys) = across, down
+    found = {key: e for key, p in grid.items() if (e := p.estimate(what)) is not None}
+    values = {key: e.value for key, e in found.items()}
+    column = Column(what.label, "time" if what.kind == "time" else "number")
     positive = [v for v in values.values() if v > 0]
     colours = mpl.colormaps["cividis_r"]
     scale, unit = _unit(what, positive)
@@ -124,7 +134,9 @@ def _panel(ax: Axes, grid: Grid, xs: Sequence[Level], ys: Sequence[Level], what:
             text = (
                 digits(value / scale, keep_zeros=True) if unit is not None else short(value, what)
             )
-            _cell(ax, i, j, colours, shade, text)
+            said = cell_text(found[level_x, level_y], column)
+            label = f"{x} {level_x}, {y} {level_y}: {said}"
+            _cell(ax, i, j, colours, shade, text, label)
     _mark_best(ax, values, xs, ys, what)
     ax.set_xlim(-0.5, len(xs) - 0.5)
     ax.set_ylim(len(ys) - 0.5, -0.5)
@@ -161,12 +173,14 @@ def _shade(value: float, positive: Sequence[float]) -> float:
     return (value - low) / (high - low)
 
 
-def _cell(ax: Axes, i: int, j: int, colours: Colormap, shade: float, text: str) -> None:
+def _cell(ax: Axes, i: int, j: int, colours: Colormap, shade: float, text: str, label: str) -> None:
+    """Draw one cell; its ``label`` is what a page shows of it under the pointer."""
     from matplotlib.patches import Rectangle
 
     red, green, blue, _ = colours(0.05 + 0.9 * shade)
     dark = 0.299 * red + 0.587 * green + 0.114 * blue < _DARK
-    ax.add_patch(Rectangle((i - 0.48, j - 0.46), 0.96, 0.92, facecolor=(red, green, blue), lw=0))
+    place: tuple[Any, ...] = ((i - 0.48, j - 0.46), 0.96, 0.92)
+    ax.add_patch(Rectangle(*place, facecolor=(red, green, blue), lw=0, label=label))
     colour = "white" if dark else "black"
     ax.text(i, j, text, ha="center", va="center", fontsize=7, color=colour)
 

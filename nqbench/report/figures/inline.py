@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
-from nqbench.report.figures.style import FONT_STACK, Drawing, styled
+from nqbench.report.figures.style import Drawing, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _SVG: Final = "{http://www.w3.org/2000/svg}"
 _HREF: Final = "{http://www.w3.org/1999/xlink}href"
 _NUMBER: Final = re.compile(r"-?\d+\.\d+")
+_OF_THE_PAGE: Final = re.compile(r"font-family: 'DejaVu Sans';? ?")
+"""What the page's own style says once for all figures."""
 _REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
 
 
@@ -34,8 +36,10 @@ def inline_svg(drawing: Drawing, name: str) -> str:
     with styled():
         drawing.figure.savefig(text, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(text.getvalue())
-    for metadata in root.findall(f"{_SVG}metadata"):
-        root.remove(metadata)
+    for part in ("metadata", "defs"):  # of the whole figure: a date, the page's own style
+        for element in root.findall(f"{_SVG}{part}"):
+            if part == "metadata" or element.find(f"{_SVG}style") is not None:
+                root.remove(element)
     for group in root.iter(f"{_SVG}g"):
         if (labels := values.get(group.get("id", ""))) is not None:
             _add_titles(group, labels)
@@ -47,9 +51,15 @@ def inline_svg(drawing: Drawing, name: str) -> str:
 
 
 def _label_marks(drawing: Drawing) -> Iterator[tuple[str, list[str]]]:
-    """Name each series of dots with intervals; yields the name and a text per dot."""
+    """Name each series of dots with intervals and each labelled cell; yields the name and a text
+    per mark."""
     from matplotlib.container import ErrorbarContainer
 
+    cells = (cell for ax in drawing.figure.axes for cell in ax.patches)
+    for number, cell in enumerate(cells):
+        if (label := str(cell.get_label())) and not label.startswith("_"):
+            cell.set_gid(f"cell-{number}")
+            yield f"cell-{number}", [label]
     found = ((ax, one) for ax in drawing.figure.axes for one in ax.containers)
     for number, (ax, container) in enumerate(found):
         if isinstance(container, ErrorbarContainer) and container.lines[0] is not None:
@@ -83,7 +93,7 @@ def _interval(segment: Any, write: Any, across: bool) -> str:
 
 def _add_titles(group: ElementTree.Element, labels: list[str]) -> None:
     """A title in each mark, if as many are drawn as there are values."""
-    marks = list(group.iter(f"{_SVG}use"))
+    marks = list(group.iter(f"{_SVG}use")) or list(group.iter(f"{_SVG}path"))
     if len(marks) == len(labels):
         for mark, label in zip(marks, labels, strict=True):
             ElementTree.SubElement(mark, f"{_SVG}title").text = label
@@ -116,7 +126,8 @@ def _shorten(element: ElementTree.Element, name: str, wanted: set[str]) -> None:
             element.set(key, f"#{name}-{value[1:]}")
         elif key in ("d", "transform", "x", "y", "width", "height", "viewBox", "points", "style"):
             value = _REFERENCE.sub(rf"url(#{name}-\1)", value)
-            element.set(key, _NUMBER.sub(_two_digits, value).replace(" \n", " ").replace("\n", " "))
+            value = _OF_THE_PAGE.sub("", _NUMBER.sub(_two_digits, value))
+            element.set(key, value.replace(" \n", " ").replace("\n", " ").strip())
         elif key == "clip-path":
             element.set(key, _REFERENCE.sub(rf"url(#{name}-\1)", value))
     if element.tag != f"{_SVG}text":
@@ -136,5 +147,4 @@ def _text(root: ElementTree.Element) -> str:
             element.set("href", element.attrib.pop(_HREF))
     for unit in ("width", "height"):
         root.attrib.pop(unit, None)
-    text = ElementTree.tostring(root, encoding="unicode")
-    return text.replace("'DejaVu Sans'", FONT_STACK)
+    return ElementTree.tostring(root, encoding="unicode")

@@ -27,8 +27,6 @@ MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 LINES: Final[tuple[Any, ...]] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 GREY: Final = "#6b6b6b"
 HATCH: Final = "////"
-FONT_STACK: Final = "'DejaVu Sans', Verdana, sans-serif"
-"""Viewers without the font should fall back to one of the same width."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,7 +136,8 @@ def save(drawing: Drawing, path: Path, source: Source) -> None:
             return
         text = io.StringIO()
         drawing.figure.savefig(text, format="svg", metadata=metadata)
-    svg = text.getvalue().replace("'DejaVu Sans'", FONT_STACK)
+    # Viewers without the font should fall back to one of the same width.
+    svg = text.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
     path.write_text(svg, encoding="utf-8")
 
 

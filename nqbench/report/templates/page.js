@@ -15,13 +15,11 @@
   const byWords = new Intl.Collator("en", { numeric: true });
 
   function make(tag, attributes = {}, ...children) {
-    const element = document.createElement(tag);
-    return fill(element, attributes, children);
+    return fill(document.createElement(tag), attributes, children);
   }
 
   function draw(tag, attributes = {}, ...children) {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    return fill(element, attributes, children);
+    return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
   }
 
   function fill(element, attributes, children) {
@@ -128,7 +126,8 @@
     grid.filters.push((row) => row.row.textContent.toLowerCase().includes(search.value.toLowerCase()));
     const copy = make("button", { type: "button" }, "Copy as CSV");
     copy.addEventListener("click", async () => {
-      copy.textContent = (await toClipboard(grid.csv())) ? "Copied" : "Not allowed here";
+      const copied = navigator.clipboard?.writeText(grid.csv()) ?? Promise.reject();
+      copy.textContent = await copied.then(() => "Copied", () => "Not allowed here");
       setTimeout(() => (copy.textContent = "Copy as CSV"), 1500);
     });
     const tell = () => (count.textContent = `${grid.visible.length} of ${grid.rows.length} rows`);
@@ -137,21 +136,6 @@
     if (grid.rows.length >= FEW_ROWS) tools.append(make("label", {}, "contains", search));
     tools.append(copy, count);
     grid.box.prepend(tools);
-  }
-
-  async function toClipboard(text) {
-    try {
-      await navigator.clipboard.writeText(text);
-      return true;
-    } catch {
-      const area = make("textarea", { "aria-hidden": "true" });
-      area.value = text;
-      document.body.append(area);
-      area.select();
-      const done = document.execCommand("copy");
-      area.remove();
-      return done;
-    }
   }
 
   // The ranking: the visible rows of a table as dots with intervals, one quantity and size at a time.
@@ -247,14 +231,18 @@
     legend.forEach(({ level, colour }, i) => svg.append(
       draw("circle", { cx: left + 8, cy: 12 + 18 * i, r: 4, fill: colour }),
       draw("text", { x: left + 18, y: 16 + 18 * i }, level)));
-    for (const tick of axis.ticks) {
-      const x = axis.at(tick);
-      const look = tick === 1 && column.kind === "ratio" ? "one" : "grid";
-      svg.append(draw("line", { class: look, x1: x, x2: x, y1: top, y2: height - 20 }),
-        draw("text", { class: "axis", x, y: height - 6, "text-anchor": "middle" }, short(tick, column)));
-    }
+    drawAxis(svg, axis, column, top, height);
     marks.forEach((one, i) => svg.append(markElement(one, axis, top + step * i, left, narrow)));
     return svg;
+  }
+
+  function drawAxis(svg, axis, { kind }, top, height) {
+    for (const tick of axis.ticks) {
+      const x = axis.at(tick);
+      const look = tick === 1 && kind === "ratio" ? "one" : "grid";
+      svg.append(draw("line", { class: look, x1: x, x2: x, y1: top, y2: height - 20 }),
+        draw("text", { class: "axis", x, y: height - 6, "text-anchor": "middle" }, short(tick, kind)));
+    }
   }
 
   function markElement(one, axis, y, left, narrow) {
@@ -275,14 +263,14 @@
   }
 
   // Logarithmic where the values are positive and far apart, and for ratios; else from 0.
-  function scale(marks, column, left, right) {
+  function scale(marks, column, left, right, floor = 0) {
     const values = marks.flatMap((one) => [one.value, one.low, one.high]);
     const ratio = column.kind === "ratio";
     if (ratio) values.push(0.95, 1.05); // the line at 1 is always on it
     let [low, high] = [Math.min(...values), Math.max(...values)];
     const logarithmic = low > 0 && (ratio || high / low > WIDE);
     const of = logarithmic ? Math.log10 : (v) => v;
-    if (!logarithmic) low = Math.min(0, low);
+    if (!logarithmic) low = Math.min(floor, low);
     if (high === low) high = low + 1;
     const at = (v) => left + ((of(v) - of(low)) / (of(high) - of(low))) * (right - left);
     return { at, ticks: logarithmic ? logTicks(low, high) : linearTicks(low, high) };
@@ -290,13 +278,11 @@
 
   function logTicks(low, high) {
     const powers = Array.from({ length: 60 }, (_, i) => i - 30);
-    for (const steps of [[1, 1.2, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]) {
-      const ticks = powers.flatMap((p) => steps.map((m) => Number(`${m}e${p}`)))
-        .filter((t) => t >= low && t <= high);
-      if (ticks.length <= 7) return ticks;
-    }
-    const ticks = powers.map((p) => 10 ** p).filter((t) => t >= low && t <= high);
-    return ticks.filter((_, i) => i % Math.ceil(ticks.length / 6) === 0);
+    const within = (steps) => powers.flatMap((p) => steps.map((m) => Number(`${m}e${p}`)))
+      .filter((tick) => tick >= low && tick <= high);
+    const few = [[1, 1.2, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3]].map(within).find((all) => all.length <= 7);
+    const tens = within([1]);
+    return few ?? tens.filter((_, i) => i % Math.ceil(tens.length / 6) === 0);
   }
 
   function linearTicks(low, high) {
@@ -309,11 +295,39 @@
   const TIMES = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
   const COUNTS = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 
-  function short(value, column) {
-    const digits = (v) => `${Number(v.toPrecision(3))}`;
-    const units = column.kind === "time" ? TIMES : COUNTS;
+  function short(value, kind) {
+    const units = kind === "time" ? TIMES : COUNTS;
     const [by, unit] = units.find(([least]) => Math.abs(value) >= least * 0.9995) ?? [1, ""];
-    return column.kind === "time" && value ? `${digits(value / by)} ${unit}` : `${digits(value / by)}${unit}`;
+    return `${Number((value / by).toPrecision(5))}${kind === "time" && value ? " " : ""}${unit}`;
+  }
+
+  // The samples of a point as dots, a line for each round, once it is unfolded.
+  function addStrips() {
+    for (const point of all(".point")) {
+      const last = all(".samples", point).at(-1);
+      point.parentNode.addEventListener("toggle", () => last?.after(...strip(point)), { once: true });
+    }
+  }
+
+  function strip(point) {
+    const rounds = all(".samples", point).map((line) => {
+      const words = line.textContent.trim().split(/\s+/);
+      const [by] = TIMES.find(([, unit]) => unit === words.at(-1));
+      return { name: `${words[0]} ${words[1]}`, samples: words.slice(2, -1).map((v) => Number(v) * by) };
+    });
+    const marks = rounds.flatMap(({ samples }) => samples.map((v) => ({ value: v, low: v, high: v })));
+    if (marks.length < 2) return [];
+    const [width, height] = [Math.min(point.clientWidth - 16, 700), 16 * rounds.length + 26];
+    const kind = { kind: "time" };
+    const axis = scale(marks, kind, 90, width - 30, Math.min(...marks.map((one) => one.value)));
+    const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
+      "aria-label": "The samples of each round, which stand above in numbers" });
+    drawAxis(svg, axis, kind, 4, height);
+    rounds.forEach(({ name, samples }, i) => svg.append(
+      draw("text", { x: 0, y: 16 * i + 15 }, name),
+      ...samples.map((v) => draw("circle", { cx: axis.at(v), cy: 16 * i + 11, r: 3, fill: COLOURS[0],
+        "fill-opacity": ".5" }))));
+    return [make("div", { class: "strip chart" }, svg)];
   }
 
   // What stands under the pointer or has the focus.
@@ -350,10 +364,8 @@
     const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
     const button = make("button", { type: "button", class: "theme" });
     const name = () => (button.textContent = isDark() ? "Light colours" : "Dark colours");
-    button.addEventListener("click", () => {
-      root.dataset.theme = isDark() ? "light" : "dark";
-      name();
-    });
+    const turn = () => (root.dataset.theme = isDark() ? "light" : "dark");
+    button.addEventListener("click", () => { turn(); name(); });
     dark.addEventListener("change", name);
     name();
     nav.prepend(button);
@@ -382,6 +394,7 @@
     if ("chart" in box.dataset) new Ranking(grid).build();
   }
   addTips();
+  addStrips();
   followContents(nav);
   addEventListener("hashchange", unfold);
   if (location.hash) unfold();
