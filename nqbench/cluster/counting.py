@@ -324,7 +324,10 @@ class ClusterCounter(Counter):
             if {*other.at} & {*flight.slot.at}:
                 continue
             work = replace(flight.work, spec=other.spec)
-            second = self._cluster.ask(count_part, work, other.needs, other.at)
+            try:
+                second = self._cluster.ask(count_part, work, other.needs, other.at)
+            except DeviceLost:  # that one alone: a lost scheduler is noticed by the next look
+                continue
             if isinstance(second, Part) and second.again == second.weights:
                 reason = f"its sums of {flight.work.count} chunks are {found.weights} and"
                 self._out(flight.slot, f"{reason} {found.again}; another device has {second.again}")

@@ -140,6 +140,8 @@ def in_chunks(
         launches = f"{found.parts} launch{'es' * (found.parts != 1)}"
         took = f"kernel {found.took_s:.4g} s" if counter.timed else "simulated"
         parts += [launches, took]
+        if counter.timed and found.took_s > found.span_s:  # several at a time
+            parts.append(f"{found.span_s:.4g} s from the first launch to the last result")
     how = f"{', '.join(parts)}, {took_s:.3g} s in all; equal to OEIS A000170"
     kernels = counter.launches and counter.timed and not found.resumed
     return Count(n, found.solutions, how, found.took_s if kernels else None)
