@@ -214,7 +214,7 @@ def need_certificates(address: str, role: str, security: Security | None = None)
 def unreachable(scheduler: str, error: BaseException) -> DeviceUnavailable:
     """The error that there is no scheduler."""
     return DeviceUnavailable(
-        f"no scheduler can be reached at {scheduler}: {_first_line(error)}; start one with `dask"
+        f"no scheduler can be reached at {scheduler}: {_one_line(error)}; start one with `dask"
         " scheduler`"
     )
 
@@ -429,10 +429,5 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -35,6 +34,8 @@ from nqbench.solve.chunks import (
     KernelCounter,
     Part,
     Progress,
+    Run,
+    Waiting,
 )
 from nqbench.solve.count import MIN_LOGGED_N, Count, count_solutions, in_chunks
 
@@ -124,7 +125,7 @@ class GpuCounter(KernelCounter):
         self._thread.submit(self._device.close).result()
         self._thread.shutdown()
 
-    def _part(self, board: Board, run: tuple[int, int], depth: int, again: bool) -> Part:
+    def _part(self, board: Board, run: Run, depth: int, again: bool) -> Part:
         def launch(*other: Any) -> tuple[int, float, float]:
             plan = self._plan(board, run, depth, *other)
             return self._thread.submit(self._alone, plan).result()
@@ -202,7 +203,7 @@ class ClusterCounter(Counter):
         self._slots: dict[str, Slot] = {}
         self._flights: dict[str, Flight] = {}
         self._done: queue.SimpleQueue[Fetched] = queue.SimpleQueue()
-        self._waiting: deque[tuple[int, int]] = deque()
+        self._waiting = Waiting(())
         self._checks = False
         self.launches = wanted != CPU
         self.timed = not wanted.startswith("sim")
@@ -211,7 +212,7 @@ class ClusterCounter(Counter):
 
     def parts(self, board: Board, left: Sequence[int], check: Check) -> Generator[Part, None, None]:
         """See ``Counter``. Raises ``DeviceLost`` when no device is left."""
-        self._waiting = deque(_runs(left))
+        self._waiting = Waiting(left)
         unfinished = len(left)
         self._checks = bool(left) and check()  # the first part: here the first of every device
         try:
@@ -269,10 +270,10 @@ class ClusterCounter(Counter):
     def _unchecked(self, slot: Slot) -> bool:
         return self._checks and not slot.checked
 
-    def _take(self, slot: Slot) -> tuple[int, int] | None:
+    def _take(self, slot: Slot) -> Run | None:
         """Consecutive chunks for a device: a second's work, less where little is left, so that all
         devices end at the same time. ``None`` if it has enough already."""
-        waiting = sum(count for _, count in self._waiting)
+        waiting = len(self._waiting)
         now, slots = time.monotonic(), self._slots.values()
         share = slot.speed / (sum(other.speed for other in slots) or 1.0)
         left = waiting + sum(other.left(now) for other in slots)
@@ -284,10 +285,7 @@ class ClusterCounter(Counter):
         most = slot.rate * LAUNCH_S / (MOST_GROWTH if self._unchecked(slot) else 1)
         size = min(most, max(fair, least))
         size = waiting if waiting - size < least else max(1, round(size))
-        first, count = self._waiting.popleft()
-        if size < count:
-            self._waiting.appendleft((first + size, count - size))
-        return first, min(size, count)
+        return self._waiting.take(size)
 
     def _submit(self, slot: Slot, work: Work) -> None:
         future = self._cluster.submit(count_part, work, slot.needs, slot.at)
@@ -311,7 +309,7 @@ class ClusterCounter(Counter):
             if found.took_s > 0:
                 flight.slot.rate = found.count / found.took_s
             return found
-        self._waiting.appendleft((flight.work.first, flight.work.count))
+        self._waiting.give_back(flight.work.first, flight.work.count)
         if isinstance(found, str):
             self._out(flight.slot, found)
         return None
@@ -343,23 +341,12 @@ class ClusterCounter(Counter):
         for key, flight in list(self._flights.items()):
             if flight.slot is slot:
                 del self._flights[key]
-                self._waiting.appendleft((flight.work.first, flight.work.count))
+                self._waiting.give_back(flight.work.first, flight.work.count)
 
 
 def _rate(board: Board, device: DeviceFacts) -> float:
     """Predicted chunks per second."""
     return board.chunks / choice_for(device, board.n)[0].seconds(board.n, device)
-
-
-def _runs(left: Sequence[int]) -> list[tuple[int, int]]:
-    """Ascending chunks as runs of consecutive ones: the first of each, and how many."""
-    runs: list[tuple[int, int]] = []
-    for chunk in left:
-        if runs and chunk == sum(runs[-1]):
-            runs[-1] = runs[-1][0], runs[-1][1] + 1
-        else:
-            runs.append((chunk, 1))
-    return runs
 
 
 def count_on(

@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -162,10 +162,8 @@ class Cluster:
         except TimeoutError:
             future.cancel()
             return None
-        except (CancelledError, OSError) as error:
-            self._check_scheduler()
-            raise DeviceLost(f"the cluster gave up a measurement: {error}") from error
         except Exception as error:  # whatever Dask raises, KilledWorker for one
+            self._check_scheduler()
             raise DeviceLost(f"the cluster gave up a measurement: {error}") from error
 
     def ask(

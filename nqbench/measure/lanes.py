@@ -8,6 +8,7 @@ the unfinished points of one that is lost go to others.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -218,8 +219,7 @@ class SharedRun:
         self._listener = listener
         self._dynamic = dynamic
         self._lock = threading.Lock()
-        self._unverified: dict[int, int] = {}
-        self._busy: set[int] = set()
+        self._unverified: dict[int, float] = {}  # by busy thread: its smallest board, inf if none
         self._split: set[tuple[str, int]] = set()
         self.waiting = self._groups(self._keep_earlier())
 
@@ -227,18 +227,16 @@ class SharedRun:
         """Points for a device that is free; none if none are left."""
         with self._lock:
             self._unverified.pop(threading.get_ident(), None)
-            self._busy.discard(threading.get_ident())
             self._make_pieces()
             suited = self._suited(hello)
             if not suited:
                 return []
-            idle = max(1, len(self.present) - len(self._busy))
+            idle = max(1, self._idle())
             # A budget is planned for all points of a device at once.
             taken = suited[:1] if self._dynamic else suited[: -(-len(suited) // idle)]
             for group in taken:
                 self.waiting.remove(group)
             chosen = [index for group in taken for index in group]
-            self._busy.add(threading.get_ident())
             self._unverified[threading.get_ident()] = self._size(chosen)
             return chosen
 
@@ -255,13 +253,15 @@ class SharedRun:
         while any(other < size for other in [*self._unverified.values()]) and not self.stopped:
             time.sleep(POLL_S / 4)
         yield
-        self._unverified.pop(threading.get_ident(), None)
+        self._unverified[threading.get_ident()] = math.inf
 
     def leave(self) -> None:
         """This thread's device takes no more."""
         with self._lock:
             self._unverified.pop(threading.get_ident(), None)
-            self._busy.discard(threading.get_ident())
+
+    def _idle(self) -> int:
+        return len(self.present) - len(self._unverified)
 
     def _size(self, taken: Sequence[int]) -> int:
         return min(self.recording.points[index].n for index in taken)
@@ -276,8 +276,7 @@ class SharedRun:
 
     def _make_pieces(self) -> None:
         """Split the largest group while there are fewer than devices without one."""
-        idle = len(self.present) - len(self._busy)
-        while 0 < len(self.waiting) < idle and self.recording.hello.timed:
+        while 0 < len(self.waiting) < self._idle() and self.recording.hello.timed:
             largest = max(self.waiting, key=len)
             if len(largest) < 2 * MIN_PIECE:
                 return

@@ -16,8 +16,9 @@ import os
 import random
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -71,6 +72,8 @@ SYNC_S: Final = 1.0
 """A kill loses no line that was flushed; a power failure those of about this time."""
 
 Line = dict[str, int | str]
+Run = tuple[int, int]
+"""Consecutive chunks: the first of them, and how many."""
 Check = Callable[[], bool]
 """Whether to compute the next part again."""
 Progress = Callable[[float, float, float], None]
@@ -135,6 +138,29 @@ class Part:
     took_s: float
     again: int | None = None
     began: float = math.inf
+
+
+class Waiting:
+    """Chunks that nobody has taken, from ascending ones, as runs of consecutive ones."""
+
+    def __init__(self, left: Sequence[int]) -> None:
+        breaks = [i for i in range(len(left)) if i == 0 or left[i] != left[i - 1] + 1]
+        ends = [*breaks[1:], len(left)]
+        self._runs = deque((left[i], end - i) for i, end in zip(breaks, ends, strict=False))
+
+    def __len__(self) -> int:
+        return sum(count for _, count in self._runs)
+
+    def take(self, most: int) -> Run:
+        """The next consecutive chunks, at most so many."""
+        first, count = self._runs.popleft()
+        if most < count:
+            self._runs.appendleft((first + most, count - most))
+        return first, min(most, count)
+
+    def give_back(self, first: int, count: int) -> None:
+        """Chunks that were not counted come first."""
+        self._runs.appendleft((first, count))
 
 
 class Counter(ABC):
@@ -203,17 +229,18 @@ class KernelCounter(Counter):
     def parts(self, board: Board, left: Sequence[int], check: Check) -> Generator[Part, None, None]:
         """See ``Counter``."""
         rate = board.chunks / self._choice.seconds(board.n, self._device.facts)
-        size, place = max(1, int(rate * self._launch_s)), 0
+        size, waiting = max(1, int(rate * self._launch_s)), Waiting(left)
         depth, most = self._depth(board, size)
         size = max(1, min(size // MOST_GROWTH, most))
         with ThreadPoolExecutor(1) as maker:
-            run = _run(left, place, size)
-            made = maker.submit(self._plan, board, run, depth) if run[1] else None
-            while made is not None and run[1]:
-                (first, count), plan = run, made.result()
-                place += count
-                if (run := _run(left, place, size))[1]:
-                    made = maker.submit(self._plan, board, run, depth)
+
+            def make(run: Run) -> tuple[Run, Future[KernelPlan]]:
+                return run, maker.submit(self._plan, board, run, depth)
+
+            ahead = make(waiting.take(size)) if waiting else None
+            while ahead is not None:
+                (first, count), plan = ahead[0], ahead[1].result()
+                ahead = make(waiting.take(size)) if waiting else None
                 weights, took_s, began = self._launch(plan)
                 size = int(self._launch_s * count / took_s)
                 size = max(1, min(size, MOST_GROWTH * count, most))
@@ -225,7 +252,7 @@ class KernelCounter(Counter):
     def _plan(
         self,
         board: Board,
-        run: tuple[int, int],
+        run: Run,
         depth: int,
         system: str = "",
         levels: Mapping[str, Level] | None = None,
@@ -261,14 +288,6 @@ class KernelCounter(Counter):
             if each * size >= LAUNCH_JOBS:
                 break
         return depth, max(1, int(MAX_JOBS / each))
-
-
-def _run(left: Sequence[int], place: int, most: int) -> tuple[int, int]:
-    """Consecutive chunks of ``left`` from a place on, at most so many: the first, and how many."""
-    end = place
-    while end < min(len(left), place + most) and left[end] - left[place] == end - place:
-        end += 1
-    return (left[place], end - place) if end > place else (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

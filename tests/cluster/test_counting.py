@@ -15,7 +15,7 @@ import pytest
 from nqbench.cluster.counting import ClusterCounter, Slot, Work
 from nqbench.cluster.places import Cluster, Member
 from nqbench.errors import DeviceLost, WrongAnswer
-from nqbench.solve.chunks import Board, CpuCounter, Part, count_in_chunks
+from nqbench.solve.chunks import Board, CpuCounter, Part, Waiting, count_in_chunks
 from nqbench.workloads.counting.known import SOLUTIONS
 
 BOARD = Board.of(9)
@@ -137,7 +137,7 @@ def test_devices_get_runs_that_end_together(
         name: Slot(name, "cpu", {}, 1, speed, (name,))
         for name, speed in zip("ab", speeds, strict=False)
     }
-    counter._waiting.append((0, 1024))
+    counter._waiting = Waiting(range(1024))
     counter._checks = checks
     counter._hand_out(20, lambda: False)
     flights = [(f.slot.name, f.work.count) for f in counter._flights.values()]
