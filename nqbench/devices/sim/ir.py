@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 LANES = 32
 I1, I8, I16, I32, I64, PTR = "i1", "i8", "i16", "i32", "i64", "ptr"
@@ -19,6 +20,7 @@ MASK = vector(I1)
 V8, V16, V32, V64 = vector(I8), vector(I16), vector(I32), vector(I64)
 
 
+@cache
 def element(type_: str) -> str:
     """Element type of a vector type, or the type itself."""
     return type_[1:-1].split(" x ", 1)[1] if type_.startswith("<") else type_
@@ -42,6 +44,7 @@ class Value:
         return f"{self.type} {self.text}"
 
 
+@lru_cache(maxsize=4096)
 def const(type_: str, number: int) -> Value:
     """An integer constant; the same in every lane of a vector type."""
     if element(type_) == I1:

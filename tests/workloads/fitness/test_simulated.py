@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -27,8 +29,14 @@ NAMES = [" ".join([system, *map(str, levels.values())]) for system, levels in SC
 
 
 @pytest.mark.parametrize(("system", "levels"), SCHEMES, ids=NAMES)
-def test_every_small_board(simulator: Device, system: str, levels: dict[str, Level]) -> None:
-    for n in range(4, 61):
+@pytest.mark.parametrize(
+    "sizes",
+    [(*range(4, 10), *range(30, 35), 60), pytest.param(range(4, 61), marks=pytest.mark.full)],
+)
+def test_small_boards(
+    simulator: Device, sizes: Sequence[int], system: str, levels: dict[str, Level]
+) -> None:
+    for n in sizes:
         truth = brute_force(make_board("random", n, 1))
         assert evaluate(simulator, system, n=n, **levels) == truth, n
         assert evaluate(simulator, system, n=n, board="valid", **levels) == 0, n
