@@ -31,7 +31,7 @@ def texts(notebook: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of newer Pythons, in Jupyter's client
 def test_it_runs_and_gives_what_it_shows(path: Path) -> None:
     shown = nbformat.read(path, as_version=4)
     assert texts(scripts_notebooks().executed(path)) == texts(shown), "make docs executes it again"
