@@ -156,5 +156,15 @@ PROFILER_COUNTERS: Final = {
     "global_store_sectors_per_request": "sectors per store of a warp: 4 are ideal for 4-byte words",
     "global_load_efficiency_percent": "bytes that global loads asked for, of those they moved",
     "global_store_efficiency_percent": "bytes that global stores asked for, of those they moved",
+    "issue_percent": "cycles in which a scheduler issues, of those with a warp",
+    "alu_pipe_percent": "use of the pipe for logic and shifts, of its peak",
+    "fma_heavy_pipe_percent": "use of the pipe for integer multiply-adds, of its peak",
+    "shared_pipe_percent": "use of the data pipe of L1 and shared memory, of its peak",
+    "active_lanes": "lanes of 32 that are active, mean over the instructions",
+    "working_lanes": "the same without lanes whose instruction is predicated off",
+    "stalled_short_scoreboard": "warps waiting for shared memory, per instruction issued",
+    "stalled_long_scoreboard": "warps waiting for global or local memory, per instruction issued",
+    "stalled_math_pipe_throttle": "warps waiting for a pipe, per instruction issued",
+    "stalled_wait": "warps waiting a fixed number of cycles, per instruction issued",
 }
 """What a profiler adds to the counters that it shares with the simulator (``counters: ncu``)."""

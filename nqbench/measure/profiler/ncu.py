@@ -62,6 +62,10 @@ _PER_SECTOR: Final = "smsp__sass_average_data_bytes_per_sector_mem_global_op"
 _PER_REQUEST: Final = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op"
 
 
+_STALLED: Final = "smsp__average_warps_issue_stalled"
+_PEAK: Final = "avg.pct_of_peak_sustained"
+
+
 def _operations(precision: str) -> tuple[str, ...]:
     """Metrics of additions and multiplications; those of a fused one are counted twice."""
     adds, multiplies, both = (
@@ -107,6 +111,16 @@ METRICS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "global_store_sectors_per_request": (f"{_PER_REQUEST}_st.ratio",),
         "global_load_efficiency_percent": (f"{_PER_SECTOR}_ld.pct",),
         "global_store_efficiency_percent": (f"{_PER_SECTOR}_st.pct",),
+        "issue_percent": (f"smsp__issue_active.{_PEAK}_active",),
+        "alu_pipe_percent": (f"sm__inst_executed_pipe_alu.{_PEAK}_active",),
+        "fma_heavy_pipe_percent": (f"sm__inst_executed_pipe_fmaheavy.{_PEAK}_active",),
+        "shared_pipe_percent": (f"l1tex__data_pipe_lsu_wavefronts.{_PEAK}_elapsed",),
+        "active_lanes": ("smsp__thread_inst_executed_per_inst_executed.ratio",),
+        "working_lanes": ("smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",),
+        **{
+            f"stalled_{why}": (f"{_STALLED}_{why}_per_issue_active.ratio",)
+            for why in ("short_scoreboard", "long_scoreboard", "math_pipe_throttle", "wait")
+        },
     }
 )
 """Counters by the names of ``vocabulary``, each the sum of these metrics. Sources: Nsight Compute
