@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import html5lib
 import pytest
 
+from nqbench.report.circumstances import details
 from nqbench.report.page import FIGURE_FORMATS
 from nqbench.report.writer import write_report
-from tests.builders import FACTORIAL, MINI, Builder, combinations, factorial
+from tests.builders import FACTORIAL, H100, MINI, TRUTH, Builder, combinations, factorial
 
 NASTY = "</td></details><script>alert(1)</script><img src=x onerror=alert(2)> \"'&amp;"
 REPORT = [
@@ -147,6 +150,53 @@ def test_a_point_has_its_samples_conditions_and_command(tmp_path: Path) -> None:
     state_row = page.table("State of the device while it measured").findall("tbody/tr")[0]
     assert texts(state_row) == ["power", "W", "1", "2", "3"]
     assert "idle: in 3 of 3 measurements" in page.text
+
+
+@pytest.mark.parametrize(
+    ("device", "sweep", "system", "levels", "command"),
+    [
+        (H100, "factorial", "", {"depth": 4}, "configs/ablation.yaml --point sweep=factorial "),
+        (MINI, "factorial", "", {"depth": 4}, " --n 9 --device sim:mini"),
+        (H100, "launch", "tanaka2011.both", {}, "tanaka2011.both --point block_size="),
+        (H100, "launch", "cpu.somers", {}, None),
+        (H100, "launch", "somebody.else", {}, None),
+    ],
+)
+def test_the_command_that_explains_a_point_names_what_was_varied(
+    device: Any, sweep: str, system: str, levels: dict[str, Any], command: str | None
+) -> None:
+    matrix = {"loop": ["branchy", "irrc"], "depth": {"sim": [4], "cuda": ["n - 11", "n - 10"]}}
+    run = Builder(device, rounds=1, sweeps=[{"name": "factorial", "matrix": matrix}])
+    for block, n in itertools.product((32, 64), (9, 10)):
+        varied = {"loop": "irrc" if block == 32 else "branchy"} if not system else {}
+        known = {**levels, **varied, "n": n, "block_size": block if system else 64, "rows": "n"}
+        if run.simulated:
+            run.count(sweep, known, {"warp_instructions": 100.0})
+        else:
+            run.time(sweep, known, 0.01, system)
+    data = run.data()
+    (found,) = details(data, run.records, "")
+    said = found.points[0].commands
+    if command is None:
+        assert said == ""
+        return
+    assert said.startswith("nqbench explain ")
+    assert command in said
+    assert ("--point loop=irrc" in said) == (not system)
+    assert "rows" not in said
+    assert "depth" not in said  # its levels on a GPU are not those in the simulator
+
+
+def test_a_mark_says_its_series_value_and_interval(written: tuple[Path, Page]) -> None:
+    _, page = written
+    marks = [title.text or "" for title in page.all(".//{*}use/{*}title")]
+    found = [re.fullmatch(r"N=15: ([\d.]+) \[([\d.]+), ([\d.]+)\]", mark) for mark in marks]
+    ratios = [[float(number) for number in match.groups()] for match in found if match]
+    assert len(ratios) == 5 + 9  # effects and interactions
+    value, low, high = min(ratios)
+    assert low < value < high
+    assert value == pytest.approx(TRUTH["shared"], rel=0.01)
+    assert sum(bool(re.fullmatch(r"[\d.]+ ms \[.* ms\]", mark)) for mark in marks) == 24
 
 
 def test_runs_of_one_page_do_not_share_names(tmp_path: Path) -> None:

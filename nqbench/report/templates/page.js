@@ -326,7 +326,7 @@
     rounds.forEach(({ name, samples }, i) => svg.append(
       draw("text", { x: 0, y: 16 * i + 15 }, name),
       ...samples.map((v) => draw("circle", { cx: axis.at(v), cy: 16 * i + 11, r: 3, fill: COLOURS[0],
-        "fill-opacity": ".5" }))));
+        "fill-opacity": ".65" }))));
     return [make("div", { class: "strip chart" }, svg)];
   }
 
