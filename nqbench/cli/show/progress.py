@@ -22,7 +22,7 @@ from rich.text import Text
 from nqbench.cli.show.console import console, duration, say
 from nqbench.measure.events import Listener
 from nqbench.point import labels
-from nqbench.workloads import KERNEL, launch_factors
+from nqbench.workloads import KERNEL
 
 if TYPE_CHECKING:
     from nqbench.point import Point
@@ -38,7 +38,8 @@ DRAWING_SHARE: Final = 0.05
 LAST_VALUES: Final = 5
 BAR_WIDTH: Final = 20
 WIDTH_OF_BAR: Final = 60
-"""Columns of a terminal from which there is room for a bar."""
+WIDTH_OF_VALUES: Final = 40
+"""Columns of a terminal from which there is room for a bar, and for the last values."""
 COUNTED: Final = "warp_instructions"
 """The counter that stands for a simulated point: a sign of life, not a cost."""
 
@@ -166,8 +167,7 @@ class Display:
 
     def name_points(self, points: Sequence[Point]) -> None:
         """Learn what distinguishes the points of a run."""
-        names = labels(points, launch_factors(points[0].workload)) if points else []
-        for point, name in zip(points, names, strict=True):
+        for point, name in zip(points, labels(points), strict=True):
             self._names[point.sweep, str(point.factors)] = name
 
     def name_of(self, sweep: str, factors: Mapping[str, Any], otherwise: str) -> str:
@@ -260,20 +260,25 @@ class LiveDisplay(Display):
                     self._draw()
 
     def render(self) -> RenderableType:
-        """What is drawn."""
+        """What is drawn; each row is one line, cut where the terminal is narrow."""
         lanes = [lane for lane in self.lanes if lane.stage_name or lane.text]
         rows: list[RenderableType] = [self._line(lane) for lane in lanes]
         if len(lanes) == 1 and (now := _now(lanes[0])):
-            rows.append(Text(now))
-        room = self.out.height - 2 * len(rows) - 1  # a line may take two on a narrow terminal
-        values = Table.grid(Column(justify="right", no_wrap=True), Column(), padding=(0, 2, 0, 0))
-        for value, name in list(self.values)[-room:] if room > 0 else ():
-            values.add_row(Text(value), Text(name))
+            rows.append(self._one_line(now))
+        room = self.out.height - len(rows) - 1
+        shown = room > 0 and self.out.width >= WIDTH_OF_VALUES
+        values = Table.grid(Column(justify="right"), Column(), padding=(0, 2, 0, 0))
+        for value, name in list(self.values)[-room:] if shown else ():
+            values.add_row(self._one_line(value), self._one_line(name))
         return Group(values, *rows)
+
+    def _one_line(self, text: str) -> Text:
+        ascii_only = self.out.options.ascii_only  # which has no character for an ellipsis
+        return Text(text, no_wrap=True, overflow="crop" if ascii_only else "ellipsis")
 
     def _line(self, lane: Lane) -> RenderableType:
         several = len(self.lanes) > 1 and lane.name
-        line = Text(f"{lane.name}: {lane.line()}" if several else lane.line())
+        line = self._one_line(f"{lane.name}: {lane.line()}" if several else lane.line())
         if self.out.width < WIDTH_OF_BAR or lane.text:
             return line
         row = Table.grid(Column(width=BAR_WIDTH), Column(), padding=(0, 1, 0, 0))
@@ -286,7 +291,7 @@ def value_text(record: Record) -> str:
     if record.value_s is not None:
         return duration(record.value_s)
     if COUNTED in record.counters:
-        return f"{record.counters[COUNTED]:,.0f} {COUNTED.replace('_', ' ')}"
+        return f"{record.counters[COUNTED]:,.0f} warp instr."
     return "verified"
 
 
