@@ -265,12 +265,12 @@ class LiveDisplay(Display):
         rows: list[RenderableType] = [self._line(lane) for lane in lanes]
         if len(lanes) == 1 and (now := _now(lanes[0])):
             rows.append(self._one_line(now))
-        room = self.out.height - len(rows) - 1
+        room = self.out.height - len(rows) - 2
         shown = room > 0 and self.out.width >= WIDTH_OF_VALUES
         values = Table.grid(Column(justify="right"), Column(), padding=(0, 2, 0, 0))
         for value, name in list(self.values)[-room:] if shown else ():
             values.add_row(self._one_line(value), self._one_line(name))
-        return Group(values, *rows)
+        return Group(values, *rows, Text(""))  # where the terminal writes ^C
 
     def _one_line(self, text: str) -> Text:
         ascii_only = self.out.options.ascii_only  # which has no character for an ellipsis
