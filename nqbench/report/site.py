@@ -92,23 +92,43 @@ def _home(link: str) -> str:
     return "../" * link.count("/") + f"{INDEX}.{HTML}"
 
 
+def _place(run: Path) -> str:
+    """The last two folders of a run, ``DEVICE/STUDY`` by custom."""
+    return "/".join(run.resolve().parts[-2:])
+
+
 def _study(manifest: Mapping[str, Any]) -> str:
     return str(manifest["study"]["name"])
 
 
+def _runs(manifests: Manifests, study: str) -> list[Path]:
+    return [run for run, manifest in manifests.items() if _study(manifest) == study]
+
+
+def _one_per_device(manifests: Manifests, study: str) -> list[Path]:
+    """The first run of a study on each device; one that was repeated is only compared."""
+    found: dict[tuple[str, str], Path] = {}
+    for run in _runs(manifests, study):
+        device = manifests[run]["device"]
+        named = device.get("identity", {}).get("name") or device.get("facts", {}).get("name")
+        found.setdefault((device["spec"], str(named)), run)
+    return list(found.values())
+
+
 def _baseline(manifests: Manifests) -> Path | None:
     """The run whose CPU programs all papers share."""
-    return next((run for run, one in manifests.items() if _study(one) == CPU_BASELINE), None)
+    return next(iter(_runs(manifests, CPU_BASELINE)), None)
 
 
 def _papers(manifests: Manifests, out: Path) -> Iterator[Entry]:
     for name in paper_names():
-        if runs := [run for run in manifests if run.name == name]:
+        if runs := _one_per_device(manifests, name):
             paper, link = load_paper(name), f"papers/{name}/paper.{HTML}"
             found = observe_all(runs, _baseline(manifests))
             report = write_paper(paper, found, (out / link).parent, (HTML,), home=_home(link))
             title = f"{short(paper)}: {paper.title}"
-            yield Entry("papers", title, link, tuple(_verdicts(report.verdicts)))
+            about = tuple(_verdicts(report.verdicts)) or ("No claim could be tested",)
+            yield Entry("papers", title, link, about)
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -128,7 +148,7 @@ def _reports(manifests: Manifests, out: Path) -> Iterator[Entry]:
     for run, manifest in manifests.items():
         if _study(manifest) in papers:
             continue
-        folder = unused(f"{run.parent.name}/{run.name}", taken)
+        folder = unused(_place(run), taken)
         taken.add(folder)
         link = f"{folder}/report.{HTML}"
         report = write_report([run], (out / link).parent, (HTML,), home=_home(link))
@@ -146,16 +166,18 @@ def _kind(manifest: Mapping[str, Any]) -> str:
 def _comparisons(manifests: Manifests, out: Path) -> Iterator[Entry]:
     """Runs of one study on different devices, each with the first of them."""
     for name in dict.fromkeys(map(_study, manifests.values())):
-        runs = [run for run, manifest in manifests.items() if _study(manifest) == name]
-        data = {run: found for run in runs if not (found := load_dataset(run)).simulated}
+        runs = _runs(manifests, name)
+        if len(runs) < 2:
+            continue
+        data = {run: one for run in runs if not (one := load_dataset(run)).simulated}
         if len(data) < 2:
             continue
-        names, paths = [f"{run.parent.name}/{run.name}" for run in data], list(data)
+        names, paths = list(map(_place, data)), list(data)
         command = f"nqbench compare {' '.join(run.as_posix() for run in data)}"
         try:
             findings = compare_datasets([*data.values()], names, command=command, paths=paths)
-        except AnalysisError:
-            continue  # no point in common
+        except (AnalysisError, StudyError):
+            continue  # no point in common, or of different kinds
         link = f"compare/{name}/compare.{HTML}"
         write_comparison(findings, (out / link).parent, (HTML,), home=_home(link))
         about = tuple(counted(c, section) for c in findings.comparisons for section in c.sections)
@@ -172,7 +194,7 @@ def _index(manifests: Manifests, out: Path, command: str, entries: Sequence[Entr
             page.heading(title)
         for entry in mine:
             page.add(Links(((entry.title, entry.link),)), Bullets(entry.about))
-    shown = [run for run in manifests if run.name in (*paper_names(), ABLATION)]
+    shown = [r for name in (*paper_names(), ABLATION) for r in _one_per_device(manifests, name)]
     with suppress(AnalysisError):  # no paper and no ablation among the runs
         add_effects(page, observe_all(shown, _baseline(manifests)), command)
     index = out / f"{INDEX}.{HTML}"

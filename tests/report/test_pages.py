@@ -106,9 +106,12 @@ def recorded(folder: Path) -> list[Path]:
         f"{gpu}/ablation": factorial(device(gpu), rounds=2, seed=seed, report=wanted)
         for seed, gpu in enumerate(("H100", "H200"))
     }
-    paper = runs["H100/feinbube2010"] = Builder(rounds=2, study="feinbube2010")
-    for i, system in enumerate(SYSTEMS[:5]):
-        paper.time("sizes", {"n": 16, "block_size": 128}, 0.02 / (1 + i / 8), system)
+    for seed, name in enumerate(("feinbube2010", "again")):
+        command = ("nqbench", "reproduce", name)
+        paper = Builder(rounds=2, study="feinbube2010", seed=seed, command=command)
+        for i, system in enumerate(SYSTEMS[:5]):
+            paper.time("sizes", {"n": 16, "block_size": 64, "depth": 4}, 0.02 / (1 + i / 8), system)
+        runs[f"H100/{name}"] = paper
     own = runs["H100/transpose"] = Builder(rounds=2, study="transpose", workload="kernel:transpose")
     for tile in (16, 32):
         own.time("transpose", {"n": 256, "tile": tile}, 1e-5 * tile)
@@ -123,7 +126,7 @@ def device(name: str) -> dict[str, Any]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The gallery of the small runs."""
     folder = tmp_path_factory.mktemp("site")
-    assert len(list(write_site(folder, recorded(folder / "runs")))) == 6
+    assert len(list(write_site(folder, recorded(folder / "runs")))) == 7
     return folder
 
 
@@ -314,6 +317,25 @@ def test_the_theme_switches(run: Tab) -> None:
     run.page.reload()
     run.page.emulate_media(color_scheme="dark")
     assert run.page.evaluate(paper) == dark
+
+
+def test_the_index_names_every_run(site: Path) -> None:
+    """A run that was repeated on one device is compared, but its paper's page takes the first."""
+    index = (site / PAGES["index"]).read_text(encoding="utf-8")
+    links = [link for link in re.findall(r'href="([^"#]+)"', index) if link != "data:,"]
+    assert sorted(links) == [
+        "H100/ablation/report.html",
+        "H100/transpose/report.html",
+        "H200/ablation/report.html",
+        "compare/ablation/compare.html",
+        "compare/feinbube2010/compare.html",
+        "papers/feinbube2010/paper.html",
+    ]
+    paper = (site / PAGES["paper"]).read_text(encoding="utf-8")
+    assert "nqbench reproduce again" not in paper
+    assert "ablation: NVIDIA H200 against NVIDIA H100" in index
+    assert "feinbube2010: H100/again against H100/feinbube2010" in index
+    assert re.search(r"NVIDIA H100 PCIe \(cuda:0\): \d+ of \d+ claims hold; \d+ fails", index)
 
 
 def test_pages_of_an_earlier_gallery_go(site: Path) -> None:
