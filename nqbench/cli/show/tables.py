@@ -27,6 +27,8 @@ ASCII_HEAD: Final = Box(str(SIMPLE_HEAD).replace("─", "-"), ascii=True)
 UNBOUND_WIDTH: Final = 10_000
 """Columns of an imaginary terminal on which every table fits, to measure its natural width."""
 INDENT: Final = 4
+EMPTY: Final = "\u2013"
+"""An empty cell of a report's table, which a paragraph leaves out."""
 MAX_LINES: Final = 6
 """Lines of a cell beyond which a paragraph is easier to read on a terminal."""
 
@@ -65,9 +67,11 @@ def print_fitting(
             return
     if table.title:
         out.print(table.title)
+    empty = ("", drawable(EMPTY, out))
     for row in rows:
         say(row[0] or "-", out)
-        pairs = [f"{name}={cell}" for name, cell in zip(names[1:], row[1:], strict=True) if cell]
+        cells = zip(names[1:], row[1:], strict=True)
+        pairs = [f"{name}={cell}" for name, cell in cells if cell not in empty]
         if pairs:
             say(", ".join(pairs), out, bullet=" " * INDENT)
     if caption:
