@@ -155,8 +155,8 @@ def _options(program: Program, kind: ImageKind) -> list[str]:
     folders = (program.source.parent, *program.folders, *cuda_headers())
     own += [f"--include-path={folder}" for folder in folders]
     own.append(LEAN_GROUPS)
-    if "__int128" in program.text:
-        own.append("--device-int128")  # which nvcc has anyway
+    if sys.platform == "linux":
+        own.append("--device-int128")  # nvcc has it anyway
     if kind == "cubin":
         own.append("--ptxas-options=-v")  # registers, stack and spills go to the log
         if _version() >= _OWN_CACHE_SINCE:
