@@ -120,6 +120,8 @@ class Watch:
         self.header = np.zeros(Field.END, np.int64)
         self.found = np.zeros((MAX_FOUND, Found.END), np.int64)
         self.depends = _depends(code)
+        copy, copied = _copies(code)
+        copies = int(copy.max(initial=-1)) + 1
         cells = (max(shared_bytes, 1) >> shared_shift) + 1
         self._arrays: dict[Field, NDArray[Any]] = {
             Field.CELLS: np.zeros(slots * cells * CELL, np.int32),
@@ -136,6 +138,9 @@ class Watch:
             Field.RINGS: np.zeros(self.total * RING * ENTRY, np.int64),
             Field.BLOCK_RINGS: np.zeros(prod(grid) * BLOCK_RING * ENTRY, np.int64),
             Field.DEPENDS: self.depends,
+            Field.COPY: copy,
+            Field.COPIED: copied,
+            Field.COPY_KNOWN: np.zeros(slots * warps * LANES * copies, np.int32),
             Field.FOUND: self.found,
             Field.STEPS: np.zeros((MAX_STEPS, 2), np.int64),
             Field.ACCESSES: np.zeros((MAX_ACCESSES, ACCESS), np.int64),
@@ -149,6 +154,7 @@ class Watch:
             Field.SHARED_SHIFT: shared_shift,
             Field.GLOBAL_SHIFT: self.global_shift,
             Field.INSTRUCTIONS: count,
+            Field.COPIES: copies,
         }
         for name, variable in code.kernel.variables.items():
             if variable.space == "local" and name.startswith(STACK):
@@ -326,6 +332,47 @@ def _depends(code: Translation) -> NDArray[np.uint8]:
             for place in places:
                 found[place, loads] = 1
     return found
+
+
+def _copies(code: Translation) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """``watcher.Field``'s ``COPY`` and ``COPIED``: loads from local memory whose values only stores
+    to local memory take, element by element, as in the copy of a struct."""
+    made, taken = dict[Register, list[Instruction]](), dict[Register, list[Instruction]]()
+    for i in (i for block in code.blocks for i in (*block.instructions, block.closing) if i):
+        for register in results(i):
+            made.setdefault(register, []).append(i)
+        for register in sources(i):
+            taken.setdefault(register, []).append(i)
+
+    def values(i: Instruction, place: int) -> list[Any]:
+        return list(getattr(i.operands[place], "items", (i.operands[place],)))
+
+    def stores(i: Instruction) -> bool:
+        """Whether all that it stores was loaded from local memory, as elements of one size."""
+        if i.opcode != "st" or i.spaces != {"local"} or i.guard is not None:
+            return False
+        origins = [made.get(v, []) if isinstance(v, Register) else [] for v in values(i, 1)]
+        return all(
+            len(o) == 1 and o[0].opcode == "ld" and o[0].spaces == {"local"}
+            and WIDTHS[o[0].modifiers[-1]] == WIDTHS[i.modifiers[-1]]
+            for o in origins
+        )  # fmt: skip
+
+    loads, elements = dict[Instruction, int](), dict[Register, int]()
+    for i in dict.fromkeys(code.instructions):
+        if i.opcode != "ld" or i.spaces != {"local"} or i.guard is not None:
+            continue
+        registers = values(i, 0)
+        if all(made.get(r) == [i] and all(map(stores, taken.get(r, ()))) for r in registers):
+            elements |= {r: 4 * len(loads) + e for e, r in enumerate(registers)}
+            loads[i] = len(loads)
+    copied = np.full((len(code.instructions), 4), -1, np.int32)
+    for number, i in enumerate(code.instructions):  # which has some more than once
+        found = [elements.get(value, -1) for value in values(i, 1)] if stores(i) else []
+        if found and -1 not in found:
+            copied[number, : len(found)] = found
+    copy = np.array([loads.get(i, -1) for i in code.instructions], np.int32)
+    return copy, copied.reshape(-1)
 
 
 def _loads_behind(

@@ -76,7 +76,11 @@ class Field(IntEnum):
     STEP_COUNT = 31
     ACCESSES = 32  # of the first warp to shared memory: instruction, bytes, lanes, addresses
     ACCESS_COUNT = 33
-    END = 34
+    COPY = 34  # instruction: number of a load that only feeds stores to local memory, or -1
+    COPIED = 35  # instruction, element: 4 x number + element of such a load that is stored, or -1
+    COPIES = 36  # how many such loads there are
+    COPY_KNOWN = 37  # thread of a slot, such a load: bit mask of its bytes that were written
+    END = 38
 
 
 class Found(IntEnum):
@@ -136,7 +140,7 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
  LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, GRID_SYNCS,
  GRID_LOW, GRID_HIGH, RINGS, TIME, SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND,
  FOUND_COUNT, MEETINGS, BLOCK_RINGS, STEPS, STEP_COUNT, ACCESSES,
- ACCESS_COUNT) = map(int, [*Field][:-1])  # fmt: skip
+ ACCESS_COUNT, COPY, COPIED, COPIES, COPY_KNOWN) = map(int, [*Field][:-1])  # fmt: skip
 FOUND_END, HEADER = int(Found.END), int(Field.END)
 (K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (int(kind) for kind in Kind)
 
@@ -468,6 +472,30 @@ def _uninitialised(known: Any, at: int, size: int, lenient: bool) -> bool:
 
 
 @compiled
+def _copied(
+    h: Any, known: Any, place: int, offset: int, nbytes: int, size: int, where: int, what: int
+) -> bool:
+    """Whether this is part of a copy within local memory: what is read may be unwritten there, and
+    so is then what is stored."""
+    masks = _ints(h, COPY_KNOWN, place * h[COPIES])
+    if what == LOAD:
+        number = _ints(h, COPY)[where]
+        if number < 0:
+            return False
+        masks[number] = 0
+        for byte in range(nbytes):
+            masks[number] |= nb.int32(known[offset + byte] != 0) << byte
+        return True
+    sources = _ints(h, COPIED, 4 * where)
+    if what != STORE or sources[0] < 0:
+        return False
+    for byte in range(nbytes):
+        source = sources[byte // size]
+        known[offset + byte] = masks[source // 4] >> (source % 4 * size + byte % size) & 1
+    return True
+
+
+@compiled
 def _lane(
     h: Any, c: Any, slot: int, thread: int, memory: Any, base: int, address: int, values: Any,
     lane: int, where: int, size: int, count: int, space: int, what: int,
@@ -482,11 +510,13 @@ def _lane(
         owner = _longs(h, OWNERS)[slot]
         place = slot * h[WARPS] * 32 + thread - owner
         known = _bytes(h, LOCAL_KNOWN, place * h[LOCAL_BYTES])
+        if _copied(h, known, place, offset, nbytes, size, where, what):
+            return
     else:
         known = _bytes(h, GLOBAL_KNOWN)
     if what in (LOAD, STRONG_LOAD, ATOMIC):
         # Copies of structs read the holes between their members, in parts of words too.
-        unit = max(size, min(nbytes, 4)) if space == LOCAL else size
+        unit = nbytes if space == LOCAL and size < 4 else size
         for at in range(offset, offset + nbytes, unit):
             if _uninitialised(known, at, unit, space == LOCAL):
                 own = space == LOCAL and h[STACK_LOW] <= offset < h[STACK_HIGH]

@@ -203,13 +203,25 @@ K both_read_a_flag(int* out, int*) {
 struct Record {
     int n;
     char text[13];
+    long long last;
 };
-K copied_record(int* out, int*) {  // the last 3 of its 20 bytes are nothing
-    Record a, b;
-    a.n = T;
-    for (int i = 0; i < 13; ++i) a.text[(i + ZERO) % 13] = i;
-    b = a;
-    out[blockIdx.x * 96 + T] = b.n + b.text[(T + ZERO) % 13];
+K copied_record(int* out, int*) {  // with 7 bytes that are nothing
+    Record a[3];
+    for (int i = 0; i < 3; ++i) {
+        a[(i + ZERO) % 3].n = T + i;
+        for (int j = 0; j < 13; ++j) a[(i + ZERO) % 3].text[j] = j;
+        a[(i + ZERO) % 3].last = T;
+    }
+    a[ZERO] = a[T % 3];
+    Record b = a[(T + ZERO) % 2];
+    out[blockIdx.x * 96 + T] = b.n + b.text[(T + ZERO) % 13] + b.last;
+}
+K copied_unwritten(int* out, int*) {
+    Record a[2];
+    a[ZERO].n = T;
+    a[ZERO].last = T;
+    a[ZERO + 1] = a[ZERO];
+    out[blockIdx.x * 96 + T] = a[ZERO + 1].n + a[ZERO + 1].text[(T + ZERO) % 13];  // bad: uninitialised
 }
 
 K some_at_a_barrier(int* out, int*) {
