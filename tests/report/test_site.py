@@ -1,4 +1,4 @@
-"""Pages in a real browser: what a reader sees, clicks and prints, in headless Chromium.
+"""The gallery, and each kind of its pages in headless Chromium: what a reader sees, clicks, prints.
 
 One browser and one report of each kind serve all tests. Without a browser they are skipped, which
 is an error where ``CI=true``: continuous integration installs one (``.ci/run``).
