@@ -62,6 +62,32 @@ def test_every_point_is_verified_once_going_up_and_timed_once_per_round(tmp_path
     assert (timed["answer"] == timed["expected"]).all()
 
 
+def test_a_listener_knows_what_is_measured_before_it_is(tmp_path: Path) -> None:
+    """And whether it is timed; the steps of the rounds to come are announced."""
+    told: list[tuple[object, ...]] = []
+
+    class Witness(Recorder):
+        def points(self, points: Sequence[Point]) -> None:
+            told.append(("points", *(p.n for p in points)))
+
+        def ahead(self, steps: int) -> None:
+            told.append(("ahead", steps))
+
+        def started(self, point: Point, *, timed: bool) -> None:
+            told.append(("started", point.n, timed))
+
+        def advanced(self, record: Any = None) -> None:
+            told.append(("advanced", record.point["factors"]["n"], record.round > 0))
+
+    measure(tmp_path / "r", sizes(6, 7), listener=Witness())
+    assert told[0] == ("points", 6, 7)
+    assert [one for one in told if one[0] == "ahead"] == [("ahead", 4), ("ahead", 2), ("ahead", 0)]
+    steps = [one for one in told if one[0] in ("started", "advanced")]
+    assert len(steps) == 2 * 2 * 4
+    for before, after in zip(steps[::2], steps[1::2], strict=True):
+        assert before == ("started", *after[1:]), "nothing else comes between"
+
+
 def test_a_measurement_keeps_every_sample_and_its_phases_add_up(tmp_path: Path) -> None:
     measure(tmp_path / "r", sizes(8))
     for record in read_records(tmp_path / "r").records[1:]:

@@ -54,13 +54,16 @@ def show_reasons(points: Iterable[tuple[str, str, str]]) -> None:
 
 
 def show_numbers(run: Path, *, failures: bool = False) -> None:
-    """The best points of a run, the effects, the findings; ``failures``: what did not run too."""
+    """The best points of a run, the effects, the findings; ``failures``: first what did not run."""
     from nqbench.analysis.data.collect import load_dataset
     from nqbench.analysis.findings import findings
     from nqbench.report.tables.summary import best_points, strongest_effects
 
     data = load_dataset(run)
     say(f"{data.name} on {data.device_short}, {data.provenance}")
+    if failures:
+        missing = [p for p in data.points if not p.ok]
+        show_reasons((p.status, f"{p.system or p.sweep} N={p.n}", p.reason) for p in missing)
     for table in (*best_points(data), *strongest_effects(data)):
         say("")
         say(table.title)
@@ -70,9 +73,6 @@ def show_numbers(run: Path, *, failures: bool = False) -> None:
     say("")
     for finding in findings(data):
         say(finding, bullet="* ")
-    if failures:
-        missing = [p for p in data.points if not p.ok]
-        show_reasons((p.status, f"{p.system or p.sweep} N={p.n}", p.reason) for p in missing)
 
 
 def show_files(report: Report | PaperReport | None, records: Path | None = None) -> None:
