@@ -103,7 +103,9 @@ def strongest_effects(data: Dataset) -> list[Table]:
         return []
     order = list(data.sweeps)
     ranked = sorted(found.items(), key=lambda one: (order.index(one[0][0]), -_strength(one[1])))
+    notes: tuple[str, ...] = ()
     if len(ranked) > MAX_ROWS:
+        notes = ("The strongest change of each factor; the report has all of them",)
         strongest = {change[:2]: change for change, _ in reversed(ranked)}
         ranked = [one for one in ranked if one[0] in strongest.values()]
     several = len({change[0] for change in found}) > 1
@@ -118,7 +120,9 @@ def strongest_effects(data: Dataset) -> list[Table]:
         ),
     )
     title = "Effects at the largest N: what each change multiplies these by"
-    return [Table("strongest-effects", title, columns, rows, source_of(data), _rest(ranked))]
+    return [
+        Table("strongest-effects", title, columns, rows, source_of(data), (*notes, *_rest(ranked)))
+    ]
 
 
 def _change(base: str, level: str) -> str:
