@@ -58,13 +58,14 @@ _outside: dict[str, Outside] = {}
 
 def names() -> tuple[str, ...]:
     """Names of nqbench's workloads (the packages in this folder) and of installed packages."""
-    return (*_packages(), *sorted(_installed().keys() - {*_packages()}))
+    here = _packages(tuple(__path__))
+    return (*here, *sorted(_installed().keys() - {*here}))
 
 
 @cache
-def _packages() -> tuple[str, ...]:
-    """The packages in this folder."""
-    found = {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}
+def _packages(folders: tuple[str, ...]) -> tuple[str, ...]:
+    """The packages in some folders."""
+    found = {module.name for module in pkgutil.iter_modules(folders) if module.ispkg}
     return tuple(sorted(found - {OWN}))
 
 
