@@ -58,7 +58,7 @@ def show_decided(report: PaperReport) -> None:
             say(f"{statement} {here}.", bullet=f"{head:<19}")
     reasons = Counter(v.reason for v in report.verdicts if v.word == "not measured")
     for reason, number in reasons.most_common(1):
-        say(f"{number} claims were not measured: {reason}")
+        say(f"Not measured: {reasons.total()} claims, {number} of them because {reason}")
 
 
 def show_paper(report: PaperReport, records: Path | None = None) -> None:
