@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -54,6 +55,9 @@ def test_reproduce_runs_reports_and_judges(project: Path) -> None:
     assert "table 4: shared memory with no bank conflict" in text
     assert (project / page).with_name("report.md").exists()
     run = next(project.glob("results/local/*/zhang2011"))
+
+    assert re.search(r"^(holds|fails|unclear|no effect).* Here: N=\d+: [\d.]+ \[", done.out, re.M)
+    assert re.search(r"^Not measured: \d+ claims, \d+ of them because ", done.out, re.M)
 
     judged = call("claims", str(run), cwd=project)
     assert judged.code == 0
