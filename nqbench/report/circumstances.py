@@ -101,11 +101,12 @@ def how_measured(data: Dataset, records: Sequence[Record]) -> list[Block]:
     return [Paragraph(said), Facts(_pairs(rows))]
 
 
-def environment(data: Dataset) -> Facts:
-    """Computer, compiler and packages."""
+def environment(data: Dataset) -> list[Block]:
+    """The computer and nqbench's source; the versions of packages are folded."""
     found = dict(data.manifest.get("environment") or {})
     packages = found.pop("packages", None) or {}
-    return Facts(_pairs({**_flat(found), **packages}))
+    folded = [Facts(_pairs(packages), "Versions of packages")] if packages else []
+    return [Facts(_pairs(_flat(found))), *folded]
 
 
 def repeat(data: Dataset, files: str) -> list[Block]:

@@ -135,7 +135,7 @@ def _circumstances(page: Page, run: Observed, records: Sequence[Record]) -> None
     page.heading("Every point")
     page.add(*details(data, records, page.run))
     page.heading("Environment")
-    page.add(environment(data))
+    page.add(*environment(data))
     page.heading("How to repeat it")
     page.add(*repeat(data, run.path.as_posix()))
 

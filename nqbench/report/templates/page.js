@@ -135,7 +135,9 @@
     tell();
     if (grid.rows.length >= FEW_ROWS) tools.append(make("label", {}, "contains", search));
     tools.append(copy, count);
-    grid.box.prepend(tools);
+    const folded = make("details", { class: "filters" }, make("summary", {}, "Filter and copy"), tools);
+    folded.open = WIDE_SCREEN.matches;
+    grid.box.prepend(folded);
   }
 
   // The ranking: the visible rows of a table as dots with intervals, one quantity and size at a time.
