@@ -44,6 +44,8 @@ SECTIONS: Final = {
     "other": "Ceilings, baselines and checks",
 }
 """Kinds of pages, in the order of the index."""
+MIXED: Final = ("examples", "other")
+"""Kinds of several studies: the index says what each is about."""
 ABOUT: Final = (
     "Drawn from the records of {} runs, measured or simulated from {} to {}. Each page is one file,"
     " which holds its numbers, its figures and the commands that make them again."
@@ -153,7 +155,10 @@ def _reports(manifests: Manifests, out: Path) -> Iterator[Entry]:
         link = f"{folder}/report.{HTML}"
         report = write_report([run], (out / link).parent, (HTML,), home=_home(link))
         title = f"{_study(manifest)}: {load_dataset(run).device}"
-        yield Entry(_kind(manifest), title, link, report.findings[:1])
+        kind = _kind(manifest)
+        asked = str(manifest["study"].get("about") or "") if kind in MIXED else ""
+        about = (*[asked] * bool(asked), *report.findings[:1])
+        yield Entry(kind, title, link, about)
 
 
 def _kind(manifest: Mapping[str, Any]) -> str:
