@@ -382,19 +382,22 @@ def test_json_holds_what_the_documentation_says(folder: Path) -> None:
         ("devices gtx480", lambda d: d[0], {"fact", "value", "source"}),
         ("kernels", lambda d: d[0], {"workload", "system", "cpu", "levels"}),
     ]
+    found: dict[str, Any] = {}
     for words, part, fields in cases:
-        done = call(*words.split(), "--json", cwd=folder)
-        assert done.code == 0, done.said
-        assert set(part(json.loads(done.out))) == fields, words
+        if words not in found:
+            done = call(*words.split(), "--json", cwd=folder)
+            assert done.code == 0, done.said
+            found[words] = json.loads(done.out)
+        assert set(part(found[words])) == fields, words
         if words.startswith("report"):
             shutil.copytree(folder / run, folder / "copy")
         assert {f"`{field}`" for field in fields} <= set(re.findall(r"`\w+`", documented)), words
 
-    found = json.loads(call("report", run, "--json", cwd=folder).out)
-    assert [point["n"] for point in found["runs"][0]["points"]] == [6, 7]
-    assert found["runs"][0]["counts"] == {"ok": 2}
-    assert found["runs"][0]["points"][0]["warp_instructions"] > 0
-    assert (folder / found["files"][0]).is_file()
+    made = found["run study.yaml -d sim"]
+    assert [point["n"] for point in made["runs"][0]["points"]] == [6, 7]
+    assert made["runs"][0]["counts"] == {"ok": 2}
+    assert made["runs"][0]["points"][0]["warp_instructions"] > 0
+    assert (folder / made["files"][0]).is_file()
     (one,) = json.loads(call("kernels", "tanaka2011.both", "--json").out)
     assert one["levels"]["layout"] == "interleaved"
     (paper,) = json.loads(call("claims", REFERENCE / "sim-mini" / "tanaka2011", "--json").out)

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from nqbench.cli.show import progress
 from nqbench.cli.show.console import say
+from nqbench.cli.show.outcome import show_reasons
 from nqbench.cli.show.points import show_points
 from nqbench.cli.show.progress import Display, Lane, LiveDisplay
 from nqbench.cli.show.tables import plain_table, print_fitting
@@ -226,3 +227,15 @@ def test_a_terminal_without_unicode_gets_ascii(
         assert heading.index("ratio") == row.index("54")
     else:
         assert (row, path) == ("a → b   54 µs ±2%", r"é \udcff")
+
+
+def test_points_without_a_value_are_grouped_by_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    slow = [("skipped", f"crossed N={n}", f"one launch takes {n} s") for n in (17, 18)]
+    show_reasons([*slow, ("wrong", "crossed N=8", "the answer is 1")])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
+    assert rows == [
+        ["skipped", "2", "crossed", "N=17", "one", "launch", "takes", "17", "s"],
+        ["wrong", "1", "crossed", "N=8", "the", "answer", "is", "1"],
+    ]
+    show_reasons(("skipped", "a", reason) for reason in "abcdefghijkl")
+    assert capsys.readouterr().out.endswith("... and 2 more reasons\n")

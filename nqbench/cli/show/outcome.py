@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from nqbench.cli.show.console import console, duration, note, say
-from nqbench.cli.show.progress import failure_text
+from nqbench.cli.show.progress import failure_text, point_text
 from nqbench.cli.show.tables import show_table
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
 def show_outcome(outcome: RunOutcome) -> None:
     """Why points have no value, then how many ended how."""
-    failed = [(r.status, failure_text(r).split(": ")[1], r.reason) for r in outcome.failures]
+    failed = [(r.status, point_text(r), r.reason) for r in outcome.failures]
     skipped = [
         ("skipped", name.partition(": ")[2].rpartition(" (")[0], why)
         for name, why in outcome.skipped.items()

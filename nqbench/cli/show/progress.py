@@ -61,14 +61,19 @@ def _animated(out: Console) -> bool:
     return out.is_interactive and out.file.isatty() and not plain
 
 
-def failure_text(record: Any) -> str:
+def failure_text(record: Record) -> str:
     """A failed record in one line: status, point, reason."""
+    return f"{record.status}: {point_text(record)}: {record.reason}"
+
+
+def point_text(record: Record) -> str:
+    """The point of a record; one of a kernel of the user's own with its levels."""
     point = record.point
     name = point.get("system") or point.get("sweep")
     own = str(point.get("workload", "")).startswith(f"{KERNEL}:")
     levels = [f" {k}={v}" for k, v in point["factors"].items() if own and k != "n"]
     n = point["factors"].get("n")
-    return f"{record.status}: {name} N={n}{''.join(levels)}: {record.reason}"
+    return f"{name} N={n}{''.join(levels)}"
 
 
 class Lane(Listener):
