@@ -38,6 +38,8 @@
   // Tables: what they hold, sorted and filtered.
 
   class Grid {
+    filters = []; // a row is visible if all of them say so
+    listeners = []; // called after each filtering
     constructor(box) {
       this.box = box;
       this.body = box.querySelector("tbody");
@@ -53,8 +55,6 @@
           numbers: (cell.dataset.v ?? "").split(" ").map((v) => (v === "" ? NaN : Number(v))),
         })),
       }));
-      this.filters = [];
-      this.listeners = [];
     }
 
     get visible() {
@@ -130,9 +130,8 @@
       copy.textContent = await copied.then(() => "Copied", () => "Not allowed here");
       setTimeout(() => (copy.textContent = "Copy as CSV"), 1500);
     });
-    const tell = () => (count.textContent = `${grid.visible.length} of ${grid.rows.length} rows`);
-    grid.listeners.push(tell);
-    tell();
+    grid.listeners.push(() => (count.textContent = `${grid.visible.length} of ${grid.rows.length} rows`));
+    grid.filter();
     if (grid.rows.length >= FEW_ROWS) tools.append(make("label", {}, "contains", search));
     tools.append(copy, count);
     const folded = make("details", { class: "filters" }, make("summary", {}, "Filter and copy"), tools);
@@ -224,8 +223,7 @@
     const narrow = width < 620;
     const longest = Math.max(0, ...marks.map((one) => one.label.length));
     const left = narrow ? 8 : Math.min(width * 0.45, 12 + 6.3 * longest);
-    const step = narrow ? 34 : 19;
-    const top = 8 + 18 * legend.length;
+    const [step, top] = [narrow ? 34 : 19, 8 + 18 * legend.length];
     const height = top + step * marks.length + 26;
     const axis = scale(marks, column, left + 14, width - 20);
     const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "group",
@@ -366,8 +364,7 @@
     const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
     const button = make("button", { type: "button", class: "theme" });
     const name = () => (button.textContent = isDark() ? "Light colours" : "Dark colours");
-    const turn = () => (root.dataset.theme = isDark() ? "light" : "dark");
-    button.addEventListener("click", () => { turn(); name(); });
+    button.addEventListener("click", () => name(root.dataset.theme = isDark() ? "light" : "dark"));
     dark.addEventListener("change", name);
     name();
     nav.prepend(button);
