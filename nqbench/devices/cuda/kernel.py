@@ -126,6 +126,7 @@ class CudaKernel(Prepared):
         if self._closed:
             return
         self._closed = True
+        self._make = None  # it holds this object: a module is unloaded where its context is current
         if self._device.lost:
             ABANDONED.append(self._kernel)
         self._memory.close()
