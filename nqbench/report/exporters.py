@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 HTML: Final = "html"
 """The format of whole pages; it has no file per table."""
+_NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _SPECIAL = re.compile(r"([\\|`*_<>\[\]])")
 
 
@@ -42,6 +43,12 @@ def body(table: Table) -> str:
 def escape(text: str) -> str:
     """Make text safe inside a cell or a sentence of Markdown."""
     return _SPECIAL.sub(r"\\\1", text).replace("\n", " ")
+
+
+def readable(text: str) -> str:
+    """The text with a mark for each character that HTML and XML cannot hold: a program's message
+    may have colours or half a letter in it."""
+    return _NO_CHARACTER.sub("\ufffd", text)
 
 
 def code(text: str) -> str:

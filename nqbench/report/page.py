@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from nqbench.errors import FolderRefused, StoreError, StudyError
-from nqbench.report.exporters import HTML, body, code, escape, exporter, templates
+from nqbench.report.exporters import HTML, body, code, escape, exporter, readable, templates
 from nqbench.report.figures.inline import inline_svg
 from nqbench.report.figures.style import Drawing, save
 from nqbench.report.table import Source, Table, slug
@@ -209,13 +209,13 @@ def html(blocks: Sequence[Block], home: str = "") -> str:
     title = found[0].title if found else "Report"
     known = [block.source for block in blocks if isinstance(block, Origin)]
     page = templates().get_template("page.html")
-    return page.render(title=title, sections=found, known=known, home=home)
+    return readable(page.render(title=title, sections=found, known=known, home=home))
 
 
 def sections(blocks: Sequence[Block]) -> list[Section]:
     """A section for each heading; what stands before the first one is left out."""
     found: list[Section] = []
-    taken: set[str] = set()
+    taken = {"main"}
     for block in blocks:
         if isinstance(block, Heading):
             name = unused(slug(block.text), taken)
@@ -312,7 +312,7 @@ class Page:
         inline_rows: int | None = None,
         home: str = "",
     ) -> None:
-        self._html = HTML in formats
+        self.wants_html = HTML in formats
         self._exporters = {name: exporter(name) for name in formats if name != HTML}
         for name in figure_formats:
             if name not in FIGURE_FORMATS:
@@ -332,19 +332,14 @@ class Page:
         self._depth = 0
         self._pictures = 0
 
-    @property
-    def wants_html(self) -> bool:
-        """Whether an HTML page was asked for."""
-        return self._html
-
     @contextmanager
     def only_html(self) -> Iterator[None]:
         """What is added inside stands on the HTML page alone, and is not written as files."""
-        self._in_files = False
+        before, self._in_files = self._in_files, False
         try:
             yield
         finally:
-            self._in_files = True
+            self._in_files = before
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:
@@ -419,11 +414,11 @@ class Page:
         """
         if level:
             self.heading(drawing.title + of, level)
-        if self._html:
+        files = self._save(drawing, source) if self._in_files else []
+        if self.wants_html:  # after the files: it names the marks of the figure
             self._pictures += 1
             svg = inline_svg(drawing, f"f{self._pictures}")
             self.html_blocks.append(Picture(drawing.alt, svg=svg))
-        files = self._save(drawing, source) if self._in_files else []
         for path in (path for end in _SHOWN_FIRST for path in files if path.suffix == end):
             self.blocks.append(Picture(drawing.alt, self._link_to(path)))
             break
@@ -458,8 +453,8 @@ class Page:
         Returns every file, the page first. Raises ``StoreError`` if the folder cannot be written.
         """
         files, pages = self.files, []
-        if self._exporters or not self._html:
+        if self._exporters or not self.wants_html:
             pages.append(self._out.page(f"{name}.md", markdown(self.blocks)))
-        if self._html:
+        if self.wants_html:
             pages.append(self._out.text(f"{name}.html", html(self.html_blocks, self._home)))
         return [*pages, *files]

@@ -29,7 +29,12 @@ REPORT = [
 def nasty_run() -> Builder:
     run = factorial(sizes=(15,), rounds=2, report=REPORT, command=("nqbench", "run", NASTY))
     run.device = {**run.device, "identity": {"name": NASTY, "driver": NASTY}}
-    run.fail("factorial", {**combinations(FACTORIAL)[0], "n": 16}, "launch_error", NASTY)
+    run.fail(
+        "factorial",
+        {**combinations(FACTORIAL)[0], "n": 16},
+        "launch_error",
+        f"{NASTY}\x1b[0m\0\x85",
+    )
     run.skip("launch", {"n": 16, "block_size": 512}, NASTY, "zhang2011.low_divergence")
     return run
 
@@ -98,7 +103,7 @@ def test_what_others_wrote_is_text(written: tuple[Path, Page]) -> None:
     assert page.all(".//img") == []
     assert not [e for e in page.root.iter() if any(name.startswith("on") for name in e.attrib)]
     row = page.table("What did not run, and why").findall("tbody/tr")[0]
-    assert texts(row)[-2:] == ["launch_error", NASTY]
+    assert texts(row)[-2:] == ["launch_error", f"{NASTY}\ufffd[0m\ufffd\ufffd"]
 
 
 def test_every_table_figure_and_point_is_on_it(written: tuple[Path, Page]) -> None:
@@ -118,6 +123,18 @@ def test_every_table_figure_and_point_is_on_it(written: tuple[Path, Page]) -> No
     results = page.table("Results of sweep factorial")
     assert len(results.findall("tbody/tr/th/a")) == 24 + 1
     assert "no figure is called" in page.text
+
+
+def test_the_other_formats_are_the_same_with_and_without_it(written: tuple[Path, Page]) -> None:
+    folder, page = written
+    formats, figures = ("md", "csv"), ("svg",)
+    with_page, without = folder / "with", folder / "without"
+    write_report([folder / "run"], with_page, (*formats, "html"), figures)
+    write_report([folder / "run"], without, formats, figures)
+    assert (with_page / "report.html").read_text(encoding="utf-8") == page.text
+    (with_page / "report.html").unlink()
+    alone = {path.name: path.read_bytes() for path in without.iterdir()}
+    assert {path.name: path.read_bytes() for path in with_page.iterdir()} == alone
 
 
 def test_cells_carry_the_numbers_that_csv_files_have(written: tuple[Path, Page]) -> None:

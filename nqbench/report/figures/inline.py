@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree
 
+from nqbench.report.exporters import readable
 from nqbench.report.figures.style import Drawing, styled
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def inline_svg(drawing: Drawing, name: str) -> str:
     text = io.StringIO()
     with styled():
         drawing.figure.savefig(text, format="svg", metadata={"Date": None})
-    root = ElementTree.fromstring(text.getvalue())
+    root = ElementTree.fromstring(readable(text.getvalue()))
     for part in ("metadata", "defs"):  # of the whole figure: a date, the page's own style
         for element in root.findall(f"{_SVG}{part}"):
             if part == "metadata" or element.find(f"{_SVG}style") is not None:
