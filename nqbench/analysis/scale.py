@@ -21,7 +21,7 @@ from nqbench.workloads.counting.known import eighth_nodes, nodes, solutions
 SIZES: Final = range(21, 29)
 GPUS: Final = (1, 8, 1000)
 MAX_STEP: Final = 3
-MIN_BASE_S: Final = 0.01
+MIN_BASE_S: Final = 0.005
 """Past predictions: at most so many rows ahead, from a board that took at least so long. A GPU is
 not full on smaller ones, so that their times grow more slowly than the search."""
 

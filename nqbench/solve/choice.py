@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Final
 from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.system.files import cache_folder, replacing
-from nqbench.workloads.counting.factors import (
-    DEFAULTS,
-    FACTORS,
-    MAX_N,
-    most_n,
-    takes_closed_jobs,
-)
+from nqbench.workloads.counting.factors import FACTORS, MAX_N, most_n, takes_closed_jobs
 from nqbench.workloads.counting.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -190,11 +184,14 @@ def tuned_from(run: Path) -> tuple[Choice, Path]:
     point, facts = times[best][1], device["facts"]
     gpu = DeviceFacts.from_dict(facts)
     before, _ = choice_for(gpu, n)
+    depths = _depths(data, point) | {n: int(point.level("depth"))}
+    if before.system == point.system:  # boards too large for a study keep theirs
+        depths |= {k: depth for k, depth in before.depths.items() if k > max(sizes)}
     found = Choice(
         capability="{}.{}".format(*facts["compute_capability"]),
         system=point.system,
         n=n,
-        depths=_depths(data, point) | {n: int(point.level("depth"))},
+        depths=depths,
         levels={JOBS_MADE: before.levels.get(JOBS_MADE, "cpu"), **_own_levels(point, gpu)},
         kernel_s=float(f"{seconds:.4g}"),
         gpu=str(facts["name"]),
@@ -220,23 +217,19 @@ def _depths(data: Dataset, chosen: PointResult) -> dict[int, int]:
 
 
 def _own_levels(point: PointResult, gpu: DeviceFacts) -> dict[str, Level]:
-    """Grid, and what else differs from what the system itself chooses on this GPU."""
-    from nqbench.analysis.data.dataset import INAPPLICABLE
-    from nqbench.workloads.counting.resolve import auto_lookahead, resolve_kernel
+    """What differs from the levels that the system takes by itself for this board on this GPU."""
+    from nqbench.workloads.counting.resolve import resolve_kernel
 
-    usual = {**DEFAULTS, **SYSTEMS[point.system]}
-    if point.level("lookahead") != INAPPLICABLE:  # automatic: it depends on the board
-        usual["lookahead"] = auto_lookahead(point.n, int(point.level("depth")))
+    given = {"n": point.n, "depth": int(point.level("depth"))}
+    usual, _, _ = resolve_kernel(given, point.system, gpu)
     levels: dict[str, Level] = {}
     for name, level in point.levels.items():
-        if name in FACTORS and name not in ("n", "depth", "probe") and usual.get(name) != level:
+        if name in FACTORS and name not in (*given, JOBS_MADE, "probe"):
             grid = isinstance(level, str) and level.endswith(PER_SM)
-            levels[name] = {"per_sm": int(str(level)[: -len(PER_SM)])} if grid else _whole(level)
-    alone = {"n": point.n, "depth": int(point.level("depth")), **levels}
-    alone.pop("block_size", None)
-    own, _, _ = resolve_kernel(alone, point.system, gpu)
-    block_size = _whole(point.level("block_size"))
-    return levels if own["block_size"] == block_size else {**levels, "block_size": block_size}
+            own = {"per_sm": int(str(level)[: -len(PER_SM)])} if grid else _whole(level)
+            if usual[name] != own:
+                levels[name] = own
+    return levels
 
 
 def _whole(level: int | float | str) -> int | str:
