@@ -17,6 +17,7 @@ from nqbench.analysis.claims.judge import ENUMERATED, Verdict
 from nqbench.analysis.compare.request import compare_datasets
 from nqbench.analysis.compare.wording import counted
 from nqbench.analysis.data.collect import load_dataset
+from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.matrix import short
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
@@ -38,7 +39,7 @@ TITLE: Final = "nqbench: what each change to a GPU kernel is worth"
 SECTIONS: Final = {
     "papers": "Papers, reproduced",
     ABLATION: "The ablation: every combination of four optimizations",
-    "compare": "GPUs compared",
+    "compare": "Architectures compared, measured and simulated",
     "frontier": "The fastest counter, trick by trick",
     "examples": "Examples: kernels of your own",
     "other": "Ceilings, baselines and checks",
@@ -169,24 +170,31 @@ def _kind(manifest: Mapping[str, Any]) -> str:
 
 
 def _comparisons(manifests: Manifests, out: Path) -> Iterator[Entry]:
-    """Runs of one study on different devices, each with the first of them."""
+    """Runs of one study on different devices, each with the first of them; simulated ones apart."""
     for name in dict.fromkeys(map(_study, manifests.values())):
-        runs = _runs(manifests, name)
-        if len(runs) < 2:
-            continue
-        data = {run: one for run in runs if not (one := load_dataset(run)).simulated}
-        if len(data) < 2:
-            continue
-        names, paths = list(map(_place, data)), list(data)
-        command = f"nqbench compare {' '.join(run.as_posix() for run in data)}"
-        try:
-            findings = compare_datasets([*data.values()], names, command=command, paths=paths)
-        except (AnalysisError, StudyError):
-            continue  # no point in common, or of different kinds
-        link = f"compare/{name}/compare.{HTML}"
-        write_comparison(findings, (out / link).parent, (HTML,), home=_home(link))
-        about = tuple(counted(c, section) for c in findings.comparisons for section in c.sections)
-        yield Entry("compare", title_of(findings), link, about)
+        found = {run: load_dataset(run) for run in _runs(manifests, name)}
+        for simulated in (False, True):
+            data = {run: one for run, one in found.items() if one.simulated == simulated}
+            if len(data) > 1:
+                folder = f"{name}-simulated" if simulated else name
+                yield from _comparison(data, f"compare/{folder}/compare.{HTML}", out)
+
+
+def _comparison(data: Mapping[Path, Dataset], link: str, out: Path) -> Iterator[Entry]:
+    names, paths = list(map(_place, data)), list(data)
+    command = f"nqbench compare {' '.join(run.as_posix() for run in data)}"
+    try:
+        findings = compare_datasets([*data.values()], names, command=command, paths=paths)
+    except (AnalysisError, StudyError):
+        return  # no point in common, or of different kinds
+    write_comparison(findings, (out / link).parent, (HTML,), home=_home(link))
+    about = tuple(
+        counted(comparison, section)
+        for comparison in findings.comparisons
+        for section in comparison.sections
+        if not section.equal_everywhere
+    )
+    yield Entry("compare", title_of(findings), link, about)
 
 
 def _index(manifests: Manifests, out: Path, command: str, entries: Sequence[Entry]) -> Path:
