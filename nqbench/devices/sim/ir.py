@@ -246,10 +246,10 @@ class Function:
     def store(self, value: Value, pointer: Value, align: int = 1) -> None:
         self.do(f"store {value}, {pointer}, align {align}")
 
-    def counter(self) -> Value:
-        """Memory for a 64-bit count that starts at 0; see :meth:`bump`."""
-        slot = self.slot(I64)
-        self.store(const(I64, 0), slot, 8)
+    def zeroed(self, type_: str = I64) -> Value:
+        """Memory that starts as 0; see :meth:`bump` for counting in it."""
+        slot = self.slot(type_)
+        self.store(const(type_, 0), slot, 64)
         return slot
 
     def spilled(self, value: Value) -> Value:
@@ -311,9 +311,15 @@ class Function:
         self.jump(after)
         self.label(after)
 
+    def leave(self, value: Value | None = None) -> None:
+        """Return from inside :meth:`when`."""
+        self.ret(value)
+        self.label(self.fresh("dead"))
+
     @contextmanager
-    def each_lane(self, bits: Value) -> Iterator[Value]:
-        """Code that runs once per set bit of a lane mask, in lane order; gives the lane (i32)."""
+    def while_any(self, bits: Value) -> Iterator[tuple[Value, Value]]:
+        """Code that runs until a lane mask is empty: gives what is left of it, and where that is
+        kept, for the code to take lanes out."""
         left = self.slot(I32)
         self.store(bits, left, 4)
         head, body, after = self.fresh("lanes"), self.fresh("lane"), self.fresh("after")
@@ -322,11 +328,17 @@ class Function:
         now = self.load(I32, left, 4)
         self.branch(self.nonzero(now), body, after)
         self.label(body)
-        lane = self.lowest(now)
-        self.store(self.and_(now, self.sub(now, const(I32, 1))), left, 4)
-        yield lane
+        yield now, left
         self.jump(head)
         self.label(after)
+
+    @contextmanager
+    def each_lane(self, bits: Value) -> Iterator[Value]:
+        """Code that runs once per set bit of a lane mask, in lane order; gives the lane (i32)."""
+        with self.while_any(bits) as (now, left):
+            lane = self.lowest(now)
+            self.store(self.and_(now, self.sub(now, const(I32, 1))), left, 4)
+            yield lane
 
     @contextmanager
     def counted(self, count: Value) -> Iterator[Value]:

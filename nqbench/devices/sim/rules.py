@@ -154,7 +154,7 @@ class SectorRules:
         first, lanes = f.parameters
         active = f.as_lanes(lanes)
         words = [f.add(first, const(V32, j)) for j in range(parts)]
-        passes, least = f.counter(), f.counter()
+        passes, least = f.zeroed(), f.zeroed()
         alone = []  # active lanes without such a partner
         for distance in (1, 2):
             partner = [lane ^ distance for lane in range(LANES)]
@@ -313,7 +313,7 @@ class HalfWarpSegments(HalfWarpStrict):
         sector = f.and_(f.op("lshr", offsets, const(V64, SECTOR_BITS)), within)
         bits = f.op("shl", const(V32, 1), f.resize(sector, 32))
         segments = f.op("lshr", offsets, f.splat(size))
-        passes, sectors = f.counter(), f.counter()
+        passes, sectors = f.zeroed(), f.zeroed()
         with each_group(f, _by_part(f, segments, const(I64, 4)), lanes) as (_, members):
             used = f.reduce("or", f.select(f.as_lanes(members), bits, const(V32, 0)))
             places = f.op("shl", f.resize(used, 64), const(I64, 2))
@@ -350,7 +350,7 @@ class LineRules(SegmentRules):
         segments = f.op("lshr", offsets, f.splat(f.select(cached, line, sector)))
         wider = f.intrinsic("umax", log, const(I64, 2))
         groups = _by_part(f, segments, f.sub(const(I64, 7), wider))
-        passes = f.counter()
+        passes = f.zeroed()
         with each_group(f, groups, lanes):
             f.bump(passes, const(I64, 1))
         count = f.load(I64, passes, 8)
@@ -411,20 +411,11 @@ def _by_part(f: Function, segments: Value, shift: Value) -> Value:
 def each_group(f: Function, ids: Value, lanes: Value) -> Iterator[tuple[Value, Value]]:
     """Code that runs once for each different id among the lanes, by the lowest lane that has it:
     gives the id and the lanes that share it."""
-    left = f.slot(I32)
-    f.store(lanes, left, 4)
-    head, body, after = f.fresh("groups"), f.fresh("group"), f.fresh("after")
-    f.jump(head)
-    f.label(head)
-    now = f.load(I32, left, 4)
-    f.branch(f.nonzero(now), body, after)
-    f.label(body)
-    which = f.extract(ids, f.lowest(now))
-    members = f.and_(now, f.as_bits(f.compare("eq", ids, f.splat(which))))
-    f.store(f.xor(now, members), left, 4)
-    yield which, members
-    f.jump(head)
-    f.label(after)
+    with f.while_any(lanes) as (now, left):
+        which = f.extract(ids, f.lowest(now))
+        members = f.and_(now, f.as_bits(f.compare("eq", ids, f.splat(which))))
+        f.store(f.xor(now, members), left, 4)
+        yield which, members
 
 
 def _half_warp(module: Module) -> None:
@@ -444,24 +435,16 @@ def _half_warp(module: Module) -> None:
         same = f.compare("eq", bank, f.splat(f.extract(bank, const(I32, lane))))
         hit = f.and_(same, higher)
         before = f.or_(before, f.select(hit, const(V32, 1 << lane), const(V32, 0)))
-    left, passes = f.slot(I32), f.slot(I32)
-    f.store(lanes, left, 4)
-    f.store(const(I32, 0), passes, 4)
-    f.jump("next")
-    f.label("next")
-    now = f.load(I32, left, 4)
-    f.branch(f.nonzero(now), "serve", "done")
-    f.label("serve")
-    first = f.lowest(now)
-    word, of_word = f.extract(words, first), f.extract(bank, first)
-    alone = f.compare("eq", f.and_(before, f.splat(now)), const(V32, 0))
-    others = f.and_(alone, f.compare("ne", bank, f.splat(of_word)))
-    served = f.as_bits(f.or_(others, f.compare("eq", words, f.splat(word))))
-    f.store(f.and_(now, f.not_(served)), left, 4)
-    f.store(f.add(f.load(I32, passes, 4), const(I32, 1)), passes, 4)
-    f.jump("next")
-    f.label("done")
-    f.ret(f.load(I32, passes, 4))
+    passes = f.zeroed()
+    with f.while_any(lanes) as (now, left):
+        first = f.lowest(now)
+        word, of_word = f.extract(words, first), f.extract(bank, first)
+        alone = f.compare("eq", f.and_(before, f.splat(now)), const(V32, 0))
+        others = f.and_(alone, f.compare("ne", bank, f.splat(of_word)))
+        served = f.as_bits(f.or_(others, f.compare("eq", words, f.splat(word))))
+        f.store(f.and_(now, f.not_(served)), left, 4)
+        f.bump(passes, const(I64, 1))
+    f.ret(f.resize(f.load(I64, passes, 8), 32))
 
 
 def _first_of_kind(f: Function, values: Value, active: Value) -> Value:
@@ -531,8 +514,7 @@ def _sectors(module: Module) -> None:
     f = Function("sim_sectors", I32, [(V32, "sectors"), (I32, "lanes")], module, "noinline")
     sectors, lanes = f.parameters
     with f.when(f.compare("eq", lanes, const(I32, 0)), likely=False):
-        f.ret(const(I32, 0))
-        f.label(f.fresh("dead"))
+        f.leave(const(I32, 0))
     active = f.as_lanes(lanes)
     low = f.reduce("umin", f.select(active, sectors, const(V32, -1)))
     distance = f.select(active, f.sub(sectors, f.splat(low)), const(V32, 0))
@@ -540,8 +522,7 @@ def _sectors(module: Module) -> None:
     with f.when(near, likely=True):
         bits = f.op("shl", const(V64, 1), f.resize(distance, 64))
         used = f.reduce("or", f.select(active, bits, const(V64, 0)))
-        f.ret(f.resize(f.popcount(used), 32))
-        f.label(f.fresh("dead"))
+        f.leave(f.resize(f.popcount(used), 32))
     f.ret(f.call(I32, "sim_spread", sectors, lanes))
 
 

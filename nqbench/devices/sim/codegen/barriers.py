@@ -171,8 +171,7 @@ def _check_skipped(
             (Context.FAULT_LANES, f.resize(gone, 64)),
         ):
             context.set(field, value)
-        f.ret(const(I64, 1))
-        f.label(f.fresh("dead"))
+        f.leave(const(I64, 1))
 
 
 def _resume(
@@ -205,8 +204,7 @@ def _resume(
         context.set(Context.FAULT_INSTRUCTION, last)
         context.set(Context.FAULT_WARP, f.address(at))
         context.set(Context.FAULT_LANES, f.resize(going, 64))
-        f.ret(const(I64, Fault.BARRIER_SPLIT))
-        f.label(f.fresh("dead"))
+        f.leave(const(I64, Fault.BARRIER_SPLIT))
     with f.when(f.nonzero(going)):
         waiting = f.and_(warp.get(Warp.WAITING), f.not_(f.resize(going, 64)))
         warp.set(Warp.WAITING, waiting)

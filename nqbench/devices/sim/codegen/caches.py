@@ -154,8 +154,7 @@ def _level_2(module: Module) -> None:
     with f.when(f.compare("eq", fields.get(Context.L2_BYTES), const(I64, 0))):
         level.count(Count.READ, f.select(reads, sectors, none))
         level.count(Count.WRITTEN, f.select(writes, sectors, none))
-        f.ret()
-        f.label(f.fresh("dead"))
+        f.leave()
     place, there = level.find(
         f.pointer(fields.get(Context.L2)), fields.get(Context.L2_BYTES), line
     )  # fmt: skip
@@ -190,16 +189,14 @@ def _level_1(module: Module, rules: SectorRules) -> None:
     asks = f.select(is_[Way.ATOMIC], const(I32, Asks.BOTH), asks)
     with f.when(f.compare("eq", size, const(I64, 0))):
         f.call("void", "sim_l2", context, line, sectors, asks)
-        f.ret()
-        f.label(f.fresh("dead"))
+        f.leave()
     place, there = level.find(cache, size, line)
     bits_at = level.bits(place)
     with f.when(f.not_(held)):
         if rules.l1_holds_global:
             _past(f, level, rules, place, there, is_[Way.STORE])
         f.call("void", "sim_l2", context, line, sectors, asks)
-        f.ret()
-        f.label(f.fresh("dead"))
+        f.leave()
     level.touch(place)
     with f.when(f.not_(there)):
         old = f.op("lshr", f.load(I32, bits_at, 4), const(I32, SECTORS))

@@ -30,19 +30,10 @@ def _groups(k: KernelWriter, i: Instruction) -> Iterator[tuple[Value, Value]]:
     """Code that runs once per group: its lanes as bits and as <32 x i1>."""
     f = k.f
     members = members_of(k, i)
-    left = f.slot(I32)
-    f.store(k.lanes, left, 4)
-    head, body, after = f.fresh("groups"), f.fresh("group"), f.fresh("after")
-    f.jump(head)
-    f.label(head)
-    now = f.load(I32, left, 4)
-    f.branch(f.nonzero(now), body, after)
-    f.label(body)
-    group = f.and_(f.extract(members, f.lowest(now)), now)
-    f.store(f.and_(now, f.not_(group)), left, 4)
-    yield group, f.as_lanes(group)
-    f.jump(head)
-    f.label(after)
+    with f.while_any(k.lanes) as (now, left):
+        group = f.and_(f.extract(members, f.lowest(now)), now)
+        f.store(f.and_(now, f.not_(group)), left, 4)
+        yield group, f.as_lanes(group)
 
 
 def _tell(k: KernelWriter, i: Instruction, how: int) -> None:
@@ -72,8 +63,7 @@ def vote(k: KernelWriter, i: Instruction) -> None:
         raise k.unsupported(i, "only the .sync form exists since compute capability 7.0")
     f = k.f
     ballot = "ballot" in i.modifiers
-    slot = f.slot(V32)
-    f.store(const(V32, 0), slot, CACHE_LINE)
+    slot = f.zeroed(V32)
     says = f.as_bits(k.predicate(i.operands[1]))
     with _groups(k, i) as (group, lanes):
         yes = f.and_(says, group)
@@ -121,9 +111,7 @@ def shuffle(k: KernelWriter, i: Instruction) -> None:
     present = f.op("lshr", f.splat(k.lanes), source)
     absent = f.compare("eq", f.and_(present, const(V32, 1)), const(V32, 0))
     k.fault_if(Fault.INACTIVE_SOURCE, f.as_bits(f.and_(absent, k.active)), i, source)
-    copy = f.slot(V32)
-    f.store(a, copy, CACHE_LINE)
-    pointers = f.offset(copy, f.and_(source, low5), I32)
+    pointers = f.offset(f.spilled(a), f.and_(source, low5), I32)
     value = f.call(
         V32, "llvm.masked.gather.v32i32.v32p0", pointers, const(I32, 4), k.active, const(V32, 0),
     )  # fmt: skip
@@ -142,8 +130,7 @@ def match(k: KernelWriter, i: Instruction) -> None:
     f = k.f
     (kind,) = kinds(k, i, ("any", "all", "sync"), allow="b")
     a = k.read(i.operands[1], kind.bits)
-    slot = f.slot(V32)
-    f.store(const(V32, 0), slot, CACHE_LINE)
+    slot = f.zeroed(V32)
     with _groups(k, i) as (group, lanes):
         if "all" in i.modifiers:
             one = f.extract(a, f.lowest(group))
@@ -174,8 +161,7 @@ def reduce(k: KernelWriter, i: Instruction) -> None:
         "max": -(2**31) if kind.signed else 0,
     }.get(how, 0)
     name = ("s" if kind.signed else "u") + how if how in ("min", "max") else how
-    slot = f.slot(V32)
-    f.store(const(V32, 0), slot, CACHE_LINE)
+    slot = f.zeroed(V32)
     with _groups(k, i) as (_, lanes):
         total = f.reduce(name, f.select(lanes, a, const(V32, neutral)))
         _keep(k, slot, lanes, f.splat(total))

@@ -162,7 +162,7 @@ def _run(module: Module) -> None:
             step = f.call(I32, "sim_warp", f.parameters[0], at, context.get(Context.QUANTUM))
             with f.when(f.nonzero(step)):
                 with f.when(f.compare("eq", step, const(I32, Step.FAULT)), likely=False):
-                    _give_up(f, Outcome.FAULT)
+                    f.leave(const(I32, Outcome.FAULT))
                 _idle(f, context, at, warp, f.op("udiv", number, per))
     for answer, test in (
         (Outcome.DONE, f.compare("eq", context.get(Context.LIVE_SLOTS), const(I64, 0))),
@@ -170,13 +170,8 @@ def _run(module: Module) -> None:
         (Outcome.PAUSE, f.compare("uge", context.get(Context.STEPS), end)),
     ):
         with f.when(test):
-            _give_up(f, answer)
+            f.leave(const(I32, answer))
     f.jump("round")
-
-
-def _give_up(f: Function, outcome: Outcome) -> None:
-    f.ret(const(I32, outcome))
-    f.label(f.fresh("dead"))
 
 
 def _idle(f: Function, context: Fields, at: Value, warp: Fields, index: Value) -> None:
@@ -205,12 +200,12 @@ def _idle(f: Function, context: Fields, at: Value, warp: Fields, index: Value) -
     with f.when(f.compare("eq", warp.get(Warp.WAITING), const(I64, 0)), likely=False):
         context.set(Context.FAULT_KIND, Fault.STUCK)
         context.set(Context.FAULT_WARP, f.address(at))
-        _give_up(f, Outcome.DEADLOCK)
+        f.leave(const(I32, Outcome.DEADLOCK))
     warp.set(Warp.STATE, State.PARKED)
     f.jump(f"{after}release")
     f.label(f"{after}release")
     fault = f.call(I64, "sim_release", context.record, slot, index)
     with f.when(f.nonzero(fault), likely=False):
-        _give_up(f, Outcome.FAULT)
+        f.leave(const(I32, Outcome.FAULT))
     f.jump(after)
     f.label(after)

@@ -36,9 +36,7 @@ def copy(k: KernelWriter, i: Instruction) -> None:
     given = k.read(i.operands[3], 32) if len(i.operands) > 3 else const(V32, size.value)
     reads = f.and_(k.active, f.nonzero(given))
     source = address_of(k, i.operands[1])
-    slots = [f.slot(V32) for _ in range(span.count)]
-    for slot in slots:
-        f.store(const(V32, 0), slot, CACHE_LINE)
+    slots = [f.zeroed(V32) for _ in range(span.count)]
     site = k.site(i, "global")
     with (
         f.when(f.nonzero(f.as_bits(reads))),
@@ -156,9 +154,8 @@ def _arrive(
     check_written(k, i, found, span, [fetch(k, found, 0)])
     mark_written(k, found, span, k.lanes)
     (pointers,) = found.pieces[0]
-    places_, result = f.spilled(pointers), f.slot(V64)
+    places_, result = f.spilled(pointers), f.zeroed(V64)
     counts, expected = f.spilled(count), f.spilled(nbytes or const(V32, 0))
-    f.store(const(V64, 0), result, CACHE_LINE)
     with f.each_lane(k.lanes) as lane:
         pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
         old = f.load(I64, pointer)

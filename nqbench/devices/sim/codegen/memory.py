@@ -129,9 +129,7 @@ def load(k: KernelWriter, i: Instruction) -> None:
                 k.write(target, k.parameter(i, target.width, place), kind.signed)
         return
     type_ = vector(f"i{span.bits}")
-    slots = [k.f.slot(type_) for _ in targets]
-    for slot in slots:
-        k.f.store(const(type_, 0), slot, CACHE_LINE)
+    slots = [k.f.zeroed(type_) for _ in targets]
     with visits(k, i, address_of(k, i.operands[1])) as spaces:
         for space, active, address in spaces:
             what = watch.load_of(i, space)
@@ -309,8 +307,7 @@ def fetch(k: KernelWriter, found: Places, e: int) -> Value:
 def _gather(k: KernelWriter, pointers: Value, bits: int) -> Value:
     type_ = vector(f"i{bits}")
     if bits < 32 or not k.scatters:
-        slot = k.f.slot(type_)
-        k.f.store(const(type_, 0), slot, CACHE_LINE)
+        slot = k.f.zeroed(type_)
         copy = k.f.spilled(pointers)
         with k.f.each_lane(k.lanes) as lane:
             pointer = k.f.load("ptr", k.f.offset(copy, lane, "ptr"), 8)

@@ -107,12 +107,7 @@ def shared(
     limit = f.splat(f.op("lshr", size, const(I32, span.log)))
     bad = f.and_(k.active, f.compare("uge", index, limit))
     k.fault_if(Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
-    if span.nbytes >= WORD:
-        per = span.nbytes // WORD
-        first = f.op("mul", index, const(V32, per)) if per > 1 else index
-        words = [f.add(first, const(V32, j)) if j else first for j in range(per)]
-    else:
-        words = [f.op("lshr", offset, const(V32, 2))]
+    words = _words(f, offset, index, span)
     if site is not None:
         passes = k.rules.shared(f, _counted(k, i, words), k.lanes, broadcast)
         k.tally(site, "passes", passes.taken)
@@ -125,6 +120,16 @@ def shared(
         for e in range(span.count)
     ]
     return Places(pieces, span.bits, words[0], offset)
+
+
+def _words(f: Function, offset: Value, index: Value, span: Span) -> list[Value]:
+    """The 4-byte words of every lane's access, at byte ``offset`` and the ``index``-th of its size:
+    one, or as many as the access is wide."""
+    if span.nbytes < WORD:
+        return [f.op("lshr", offset, const(V32, 2))]
+    per = span.nbytes // WORD
+    first = f.op("mul", index, const(V32, per)) if per > 1 else index
+    return [f.add(first, const(V32, j)) if j else first for j in range(per)]
 
 
 def _counted(k: KernelWriter, i: Instruction, words: list[Value]) -> list[Value]:
@@ -147,14 +152,8 @@ def local(k: KernelWriter, i: Instruction, address: Value, span: Span, site: Sit
     base = f.offset(k.warp, k.layout.local)
     lane = lanes_of(V32, list(range(LANES)))
     slots = sectors = const(I32, 0)
-    if span.nbytes < WORD:
-        rows = [f.op("lshr", offset, const(V32, 2))]
-    else:
-        per = span.nbytes // WORD
-        first = f.op("mul", index, const(V32, per)) if per > 1 else index
-        rows = [f.add(first, const(V32, j)) if j else first for j in range(per)]
     places = []
-    for row in rows:
+    for row in _words(f, offset, index, span):
         found = k.rules.local(f, row, k.lanes)
         sectors, slots = f.add(sectors, found.sectors), f.add(slots, found.passes)
         if k.rules.caches:
@@ -240,8 +239,7 @@ def define_global(module: Module, rules: SectorRules) -> None:
     bad = f.as_bits(f.and_(f.as_lanes(lanes), outside))
     with f.when(f.nonzero(bad), likely=False):
         size = f.op("shl", const(I64, 1), log)
-        f.ret(f.call(I32, "sim_outside", context, addresses, bad, size))
-        f.label(f.fresh("dead"))
+        f.leave(f.call(I32, "sim_outside", context, addresses, bad, size))
     f.ret(const(I32, 0))
 
 
@@ -252,10 +250,7 @@ def define_outside(module: Module) -> None:
     context, (_, addresses, lanes, size) = Fields(f, f.parameters[0]), f.parameters
     pages = context.get(Context.PAGES)
     lows, highs = (f.pointer(context.get(p)) for p in (Context.PAGE_LOW, Context.PAGE_HIGH))
-    copy = f.slot(V64)
-    f.store(addresses, copy, 64)
-    result = f.slot(I32)
-    f.store(const(I32, 0), result, 4)
+    copy, result = f.spilled(addresses), f.zeroed(I32)
     with f.each_lane(lanes) as lane:
         address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
         inside = f.sub(address, const(I64, GLOBAL_BASE))
@@ -267,9 +262,7 @@ def define_outside(module: Module) -> None:
         length = f.sub(high, low)
         short = f.or_(f.compare("ult", length, size), f.compare("ugt", at, f.sub(length, size)))
         askew = f.nonzero(f.and_(at, f.sub(size, const(I64, 1))))
-        bit = f.op("shl", const(I32, 1), lane)
-        old = f.load(I32, result, 4)
-        f.store(f.select(f.or_(short, askew), f.or_(old, bit), old), result, 4)
+        _set_if(f, result, lane, f.or_(short, askew))
     f.ret(f.load(I32, result, 4))
 
 
@@ -294,8 +287,7 @@ def define_undefined(module: Module) -> None:
     f = Function("sim_undefined", I32, parameters, module, "cold noinline nounwind")
     _, addresses, lanes = f.parameters
     pages = f.pointer(Fields(f, f.parameters[0]).get(Context.PAGE_UNDEFINED))
-    copy = f.spilled(addresses)
-    result = _zero(f)
+    copy, result = f.spilled(addresses), f.zeroed(I32)
     with f.each_lane(lanes) as lane:
         address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
         page = f.op("lshr", f.sub(address, const(I64, GLOBAL_BASE)), const(I64, PAGE_BITS))
@@ -345,7 +337,7 @@ def _unwritten_bytes(module: Module, span: Span) -> str:
     if name in module:
         return name
     f = Function(name, I32, SHADOW_PARAMETERS, module, "noinline nounwind")
-    bad = _zero(f)
+    bad = f.zeroed(I32)
     with _each_shadow(f) as (lane, start):
         missing = const("i1", 0)
         for byte in range(span.nbytes):
@@ -365,8 +357,7 @@ def _unwritten_words(module: Module, span: Span) -> str:
     f = Function(name, I32, [*SHADOW_PARAMETERS, *elements], module, "cold noinline nounwind")
     shadow, _, _, *values = f.parameters
     copies = [f.spilled(value) for value in values]
-    pattern = int.from_bytes(bytes([UNWRITTEN_BYTE] * WORD), "little")
-    bad, per = _zero(f), span.bits // 32
+    bad, per = f.zeroed(I32), span.bits // 32
     with _each_shadow(f) as (lane, start):
         missing = const("i1", 0)
         for e, copy in enumerate(copies):
@@ -375,17 +366,11 @@ def _unwritten_words(module: Module, span: Span) -> str:
                 word = f.load(I32, f.offset(copy, at, I32), 4)
                 mark = f.load(I8, f.offset(shadow, f.add(start, const(I64, e * per + j))))
                 none = f.compare("eq", mark, const(I8, 0))
-                same = f.compare("eq", word, const(I32, pattern))
+                same = f.compare("eq", word, const(I32, UNWRITTEN_WORD))
                 missing = f.or_(missing, f.and_(none, same))
         _set_if(f, bad, lane, missing)
     f.ret(f.load(I32, bad, 4))
     return name
-
-
-def _zero(f: Function) -> Value:
-    slot = f.slot(I32)
-    f.store(const(I32, 0), slot, 4)
-    return slot
 
 
 def _set_if(f: Function, bits: Value, lane: Value, condition: Value) -> None:

@@ -344,8 +344,7 @@ class KernelWriter:
         ``address`` (<32 x i32> or <32 x i64>) is what each lane wanted."""
         with self.f.when(self.f.nonzero(bad), likely=False):
             self.fault(fault, bad, instruction, address)
-            dead = self.f.fresh("dead")
-            self.f.label(dead)
+            self.f.label(self.f.fresh("dead"))
 
     def fault(
         self, fault: Fault, bad: Value, instruction: Instruction, address: Value | None = None
