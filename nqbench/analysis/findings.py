@@ -152,18 +152,18 @@ def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
         return None
     n = max(p.n for p in points)
     points = [p for p in points if p.n == n]
-    ranked = sorted(points, key=lambda p: _value(p, what), reverse=what.better == "higher")
+    ranked = sorted(points, key=lambda p: p.value(what), reverse=what.better == "higher")
     if len(ranked) < 2:
         return None
     best, second, worst = ranked[0], ranked[1], ranked[-1]
-    if what.kind == "counter" and 0 in (_value(best, what), _value(worst, what)):
+    if what.kind == "counter" and 0 in (best.value(what), worst.value(what)):
         return None  # the strongest factor says what brings a counter to zero
     gap = (
         point_ratio(worst, best, what) if what.better == "lower" else point_ratio(best, worst, what)
     )
     if not _is_clear(gap, len(ranked)):
         return None
-    value = _value(best, what)
+    value = best.value(what)
     winner = f"{describe(best, factors)} with {time(value) if what.unit == 's' else number(value)}"
     last = describe(worst, factors)
     basis = f"({_where(data, sweep, n)}; {interval_note(gap)})"
@@ -196,7 +196,7 @@ def _baseline(data: Dataset, best: PointResult, what: Quantity) -> str:
     baselines = [p for p in data.points if p.cpu and p.ok and p.n == best.n and p.values(what)]
     if not baselines:
         return ""
-    fastest = min(baselines, key=lambda p: _value(p, what))
+    fastest = min(baselines, key=lambda p: p.value(what))
     gain = point_ratio(fastest, best, what)
     return (
         f"; {fastest.system} on the CPU {does(gain, what)} (the whole computation, against the"
@@ -228,11 +228,6 @@ def strongest_interaction(data: Dataset, sweep: str, what: Quantity) -> str | No
         f" {ratio(best.at_level)} with {best.other} {best.other_level}"
         f" ({_where(data, sweep, n)}; {interval_note(best.ratio)})."
     )
-
-
-def _value(point: PointResult, what: Quantity) -> float:
-    estimate = point.estimate(what)
-    return math.nan if estimate is None else estimate.value
 
 
 def _strength(estimate: Estimate) -> float:

@@ -28,7 +28,7 @@ RESAMPLES: Final = 2000
 """For a verdict: each 2.5% limit then rests on 50 of them."""
 SEED: Final = 2011
 """The resamples are part of the analysis: the same records give the same verdict."""
-Column = NDArray[np.float64]
+Resampled = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Resamples:
         weights = tuple(np.vstack([np.ones(part.shape[1]), part]) for part in parts)
         return cls(rounds, weights, times)
 
-    def values(self, run: int, point: PointResult, what: Quantity = TIME) -> Column:
+    def values(self, run: int, point: PointResult, what: Quantity = TIME) -> Resampled:
         """A point's value in every resample, shape ``(count,)``: the geometric mean of its rounds,
         with the distance from that of all rounds widened.
 
@@ -88,14 +88,14 @@ class Resamples:
         weights = self.weights[run][:, known]
         weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, 1.0)
         distances = resampled(logs, weights, len(self.rounds[run])) - logs.mean()
-        values: Column = np.exp(every + distances)
+        values: Resampled = np.exp(every + distances)
         return values
 
 
-def resampled(logs: Column, weights: NDArray[np.float64], rounds: int) -> Column:
+def resampled(logs: Resampled, weights: NDArray[np.float64], rounds: int) -> Resampled:
     """Means of ``logs`` under each row of ``weights``, widened about the plain mean."""
     plain = float(logs.mean())
-    means: Column = weights @ logs / weights.sum(axis=1)
+    means: Resampled = weights @ logs / weights.sum(axis=1)
     return plain + widening(rounds) * (means - plain)
 
 

@@ -8,9 +8,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nqbench.analysis.claims.bootstrap import Resamples
+from nqbench.analysis.claims.bootstrap import Resampled, Resamples
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.observed import Observed, probe_value, profile_value
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
@@ -36,7 +35,6 @@ from nqbench.workloads import get, probe_counters
 TOO_OLD: Final = "cannot run kernels of a CUDA compiler that is still maintained (Turing or later)"
 """CUDA 13 compiles for compute capability 7.5 and up, the papers' devices are Tesla and Fermi."""
 
-Column = NDArray[np.float64]
 
 FULL: Final = "nqbench claims RUN --full"
 """The command that walks the large trees."""
@@ -289,7 +287,7 @@ class Values:
 
     def _all(
         self, system: str, n: int | None, hw: str, levels: Mapping[str, Any], phase: str = ""
-    ) -> tuple[list[PointResult], list[Column]]:
+    ) -> tuple[list[PointResult], list[Resampled]]:
         index, data = self._data(hw)
         full, size = self.paper.system(system), n or self.n
         check_timed(data, full)
@@ -300,7 +298,7 @@ class Values:
             if not points:
                 raise NotMeasured(f"the run has no {what.label} of {full}")
             self._kept[key] = points, [self.resamples.values(index, p, what) for p in points]
-        found: tuple[list[PointResult], list[Column]] = self._kept[key]
+        found: tuple[list[PointResult], list[Resampled]] = self._kept[key]
         return found
 
 

@@ -216,7 +216,7 @@ def _best(
             continue
         found: list[tuple[Matched, Leader]] = []
         for side, data in enumerate(sides):
-            ranked = sorted(seen.values(), key=lambda p: _value(_side(p, side), what))
+            ranked = sorted(seen.values(), key=lambda p: _side(p, side).value(what))
             first, second = (_side(p, side) for p in ranked[:2])
             lead = paired(
                 first.values(what), second.values(what), step_s=event_step_s(data)
@@ -235,11 +235,6 @@ def _side(pair: Matched, side: int) -> PointResult:
     return pair.second if side else pair.first
 
 
-def _value(point: PointResult, what: Quantity) -> float:
-    estimate = point.estimate(what)
-    return math.inf if estimate is None else estimate.value
-
-
 def order_of(sides: tuple[Dataset, Dataset], pairs: Sequence[Matched], what: Quantity) -> Order:
     """Which variants of one sweep and size change places between the two sides.
 
@@ -250,7 +245,7 @@ def order_of(sides: tuple[Dataset, Dataset], pairs: Sequence[Matched], what: Qua
     p_values: list[float] = []
     count = unsure = 0
     for group in _same_work(pairs, by_sweep=True):
-        times = [[_value(_side(p, side), what) for p in group] for side in (0, 1)]
+        times = [[_side(p, side).value(what) for p in group] for side in (0, 1)]
         for i, j in combinations(range(len(group)), 2):
             count += 1
             if (times[0][j] - times[0][i]) * (times[1][j] - times[1][i]) >= 0:

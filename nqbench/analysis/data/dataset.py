@@ -83,6 +83,11 @@ class PointResult:
         values = list(self.values(what).values())
         return combine(values, exact=what.exact) if values else None
 
+    def value(self, what: Quantity) -> float:
+        """The value alone; NaN where nothing was recorded."""
+        found = self.estimate(what)
+        return math.nan if found is None else found.value
+
     def detail(self, column: str) -> Any:
         """A recorded fact of the point (registers, jobs, ...), or ``None``."""
         for row in self.measurements.values():

@@ -96,7 +96,7 @@ def best_point(
 ) -> PointResult:
     """The fastest configuration that was timed. Raises :class:`NotMeasured`."""
     timed = timed_points(data, system, n, levels)
-    return min(timed, key=timed_s)
+    return min(timed, key=lambda point: point.value(TIME))
 
 
 def timed_points(
@@ -172,10 +172,3 @@ def launch_text(data: Dataset, point: PointResult) -> str:
 def _sizes(data: Dataset, system: str) -> str:
     sizes = sorted({p.n for p in data.points if p.system == system})
     return ", ".join(map(str, sizes)) or "none"
-
-
-def timed_s(point: PointResult) -> float:
-    """Seconds of a point that was timed."""
-    estimate = point.estimate(TIME)
-    assert estimate is not None  # timed points only
-    return estimate.value

@@ -74,7 +74,7 @@ def _one(
     n: int,
 ) -> Drawing:
     first = shown[0]
-    ranked = sorted(points, key=lambda p: _value(p, first), reverse=first.better == "higher")
+    ranked = sorted(points, key=lambda p: p.value(first), reverse=first.better == "higher")
     cut = ranked[:MAX_ROWS]
     factors = swept_factors(data, sweep) or columns_of(data, sweep)
     columns = _columns(data, sweep, factors, cut)
@@ -101,11 +101,6 @@ def _one(
     name = slug("ranking", sweep, item.value or "", f"n{n}" if item.n else "")
     alt = f"Sorted dot plot of {len(cut)} points with their factor levels."
     return finish(figure, name, f"{title}, N={n}", source_of(data), alt=alt, subtitle=subtitle)
-
-
-def _value(point: PointResult, what: Quantity) -> float:
-    estimate = point.estimate(what)
-    return float("nan") if estimate is None else estimate.value
 
 
 def _levels(points: Sequence[PointResult], factor: str) -> list[Level]:

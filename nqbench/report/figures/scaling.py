@@ -6,7 +6,6 @@ get a row each, and the CPU's times a separate panel.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -149,11 +148,11 @@ def _where(baselines: Series) -> str:
 
 def _relative(axes: Sequence[Axes], columns: Mapping[str, Series], what: Quantity) -> None:
     """Each kernel's time over that of the fastest kernel at the same size."""
-    everyone = [p for group in columns.values() for points in group.values() for p in points]
+    everyone = [p for group in columns.values() for own in group.values() for p in own]
     fastest: dict[int, PointResult] = {}
-    for point in everyone:
+    for point in (p for p in everyone if p.values(what)):
         best = fastest.get(point.n)
-        if best is None or _value(point, what) < _value(best, what):
+        if best is None or point.value(what) < best.value(what):
             fastest[point.n] = point
     shown = [1.0]
     for ax, group in zip(axes, columns.values(), strict=True):
@@ -231,11 +230,6 @@ def _cpu_panel(ax: Axes, baselines: Series) -> None:
 
 def _values(groups: Sequence[Sequence[PointResult]], what: Quantity) -> list[float]:
     return [e.value for group in groups for p in group if (e := p.estimate(what)) is not None]
-
-
-def _value(point: PointResult, what: Quantity) -> float:
-    estimate = point.estimate(what)
-    return math.inf if estimate is None else estimate.value
 
 
 def _lines(ax: Axes, group: Series, what: Quantity, first: int, *, dark: bool = False) -> None:

@@ -26,6 +26,7 @@ from nqbench.report.figures.style import (
     series_style,
 )
 from nqbench.report.papers.common import (
+    FULL,
     finished,
     host,
     measured,
@@ -52,9 +53,8 @@ SEARCHES: Final = (
 SPREAD: Final = 0.012
 """Seeds are drawn side by side, offset by this part of N, because their times are similar."""
 
-FULL: Final = 100.0
-"""Percent. Evaluations are timed in a separate walk, so noise may push their share above it."""
 HEADROOM: Final = 1.04
+"""Evaluations are timed in a separate walk, so noise may push their share above 100%."""
 
 
 MIN_SEEDS: Final = 2

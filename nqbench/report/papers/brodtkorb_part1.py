@@ -134,13 +134,11 @@ def version(system: str) -> str:
 
 def shares_s(point: PointResult) -> dict[str, float]:
     """Seconds of each part of a search; ``other`` is what is left of the whole."""
-    whole = point.estimate(TIME)
-    assert whole is not None  # timed points only
     found = {}
     for name, _, _ in PHASES[:-1]:
         part = point.estimate(quantity(name))
         found[name] = part.value if part else 0.0
-    return found | {"other": max(0.0, whole.value - sum(found.values()))}
+    return found | {"other": max(0.0, point.value(TIME) - sum(found.values()))}
 
 
 def _published_phases(figure: PaperFigure) -> dict[int, dict[str, dict[str, float]]]:
@@ -333,9 +331,7 @@ def timeline(
                         label=None if ends else label)  # fmt: skip
                 begin += took
             ends.append(begin)
-            whole = points[system].estimate(TIME)
-            assert whole is not None  # timed points only
-            took_s = time_text(whole.value / evaluations, 3)
+            took_s = time_text(points[system].value(TIME) / evaluations, 3)
             ax.text(begin, y, f" {took_s}", va="center", fontsize=6.5)
         value_axis(ax, "x", [1.15 * end for end in ends], TIME, log=False)
         ax.set_yticks(range(len(systems)), [version(s) for s in systems], fontsize=7)

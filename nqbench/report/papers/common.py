@@ -40,9 +40,12 @@ QUOTIENT_DIGITS: Final = 3
 """Digits of a quotient of printed numbers; no printed time has more significant ones."""
 TUNED: Final = ("cpu_threads",)
 """Systems of which the paper shows the best configuration."""
-COMPARE_RATIOS: Final = (
-    "Compare the ratios: times from the paper and times measured here are not comparable"
-)
+COMPARE_TIMES: Final = "times from the paper and times measured here are not comparable"
+COMPARE_RATIOS: Final = f"Compare the ratios: {COMPARE_TIMES}"
+KERNEL: Final = quantity("kernel")
+FULL: Final = 100.0
+"""Percent."""
+GIGA: Final = 1e9
 _CPU: Final = " (cpu)"
 
 

@@ -15,14 +15,13 @@ from nqbench.analysis.data.select import (
     best_point,
     configurations,
     timed_points,
-    timed_s,
 )
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.axes import axis_label, value_axis
 from nqbench.report.figures.style import COLOURS, GREY, HATCH, Drawing, legend, panels, whiskers
-from nqbench.report.papers.common import finished, reproduced, share, short, speedup
+from nqbench.report.papers.common import FULL, KERNEL, finished, reproduced, share, short, speedup
 from nqbench.report.table import Cell, Column, Source, Table
 from nqbench.report.tables.common import interval_note
 
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _BASE: Final = "base"
-KERNEL: Final = quantity("kernel")
-FULL: Final = 100.0
-"""Percent."""
 PARTS: Final = (
     ("kernel", COLOURS[0]),
     ("split on the CPU", COLOURS[4]),
@@ -176,10 +172,11 @@ def best(paper: Paper, table: PaperTable, run: Observed) -> Table:
 def _best_row(paper: Paper, data: Dataset, system: str, n: int) -> tuple[Cell, ...]:
     everyone = configurations(data, system, n)
     timed = timed_points(data, system, n)
-    chosen = min(timed, key=timed_s)
+    times = [point.value(TIME) for point in timed]
+    chosen = best_point(data, system, n)
     fractions = [float(o) for p in timed if (o := p.detail("occupancy")) is not None]
     base_name = paper.system(_BASE)
-    base = min(timed_points(data, base_name, n), key=timed_s) if system != base_name else None
+    base = best_point(data, base_name, n) if system != base_name else None
     own, split = chosen.detail("occupancy"), share(chosen, quantity("split"), FULL)
     return (
         *(short(system), str(n), chosen.level("depth"), chosen.level("block_size")),
@@ -187,7 +184,7 @@ def _best_row(paper: Paper, data: Dataset, system: str, n: int) -> tuple[Cell, .
         published_speedups(paper, system, n),
         *(speedup(base, chosen, what) for what in (TIME, KERNEL)),
         *(None if f is None else FULL * float(f) for f in (own, max(fractions, default=None))),
-        max(map(timed_s, timed)) / timed_s(chosen),
+        max(times) / min(times),
         *(len(timed), len(everyone) - len(timed)),
     )
 

@@ -18,7 +18,6 @@ from nqbench.analysis.data.select import (
     NotMeasured,
     launch_text,
     timed_points,
-    timed_s,
 )
 from nqbench.papers.schema import DataFile, Paper, PaperFigure, PaperTable
 from nqbench.report.figures.axes import powers_axis, sizes_axis, value_axis
@@ -224,7 +223,7 @@ def best_threads(
     for i, run in enumerate(runs):
         serial = found_points(run.data, paper.system(BASELINE))
         levels = {n: by_level(run, system, n, "threads") for n in sizes_of(run.data, system)}
-        own = {n: min(f, key=lambda t: timed_s(f[t])) for n, f in levels.items() if len(f) > 1}
+        own = {n: min(f, key=lambda t: f[t].value(TIME)) for n, f in levels.items() if len(f) > 1}
         ratios = {n: point_ratio(serial[n], levels[n][t], TIME) for n, t in own.items()
                   if n in serial}  # fmt: skip
         name = f"{host(run, runs)} (measured)"
@@ -384,7 +383,7 @@ def thread_table(paper: Paper, table: PaperTable, run: Observed) -> Table:
         theirs, ours = thread_times(theirs_all, n), by_level(run, system, n, "threads")
         if len(ours) < 2 or not theirs:
             continue
-        best, most = min(ours, key=lambda t: timed_s(ours[t])), max(ours)
+        best, most = min(ours, key=lambda t: ours[t].value(TIME)), max(ours)
         their_best = min(theirs, key=lambda t: theirs[t])
         rows.append(
             (

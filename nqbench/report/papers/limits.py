@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
-from nqbench.analysis.data.quantities import TIME, Quantity, quantity
+from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.analysis.limits.ceilings import bytes_per_s, ceilings_beside, integers_per_s
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable
 from nqbench.report.figures.axes import sizes_axis, value_axis
 from nqbench.report.figures.style import Drawing, interval_curve, new_figure
 from nqbench.report.papers.common import (
+    FULL,
+    GIGA,
+    KERNEL,
     finished,
     found_points,
     plain_ticks,
@@ -41,16 +44,12 @@ if TYPE_CHECKING:
 HISTOGRAM: Final = "fitness.histogram"
 MOVED: Final = ("bytes_moved", "operations")
 """What an evaluation moves and computes, as the workload states it (docs/fitness.md)."""
-KERNEL: Final = quantity("kernel")
-FULL: Final = 100.0
-"""Percent."""
 CEILINGS_OF: Final = {MOVED[0]: "copy", MOVED[1]: "logic"}
 """The ceiling of each. For integers that of logic instructions, which do not fuse two operations:
 of a pair's four operations, three are not additions with three operands."""
 
 
 BATCHES: Final = "batch"
-_GIGA: Final = 1e9
 
 
 def limits(
@@ -175,7 +174,7 @@ def shares(paper: Paper, table: PaperTable, run: Observed) -> Table:
     coarse = found_points(run.data, paper.system(COARSE))
     rows: list[tuple[Cell, ...]] = []
     for system, n, point in _points(paper, table, run):
-        what = TIME if point.cpu else quantity("kernel")
+        what = TIME if point.cpu else KERNEL
         here = point.estimate(what)
         if here is None or here.value <= 0:
             continue
@@ -184,7 +183,7 @@ def shares(paper: Paper, table: PaperTable, run: Observed) -> Table:
         for name, amount in zip(MOVED, amounts, strict=True):
             rate = None if amount is None else amount / here.value
             limit = None if point.cpu else known.get(name)
-            row += [amount, None if rate is None else rate / _GIGA]
+            row += [amount, None if rate is None else rate / GIGA]
             row.append(None if rate is None or limit is None else FULL * rate / limit)
         rows.append(tuple(row))
     if not rows:

@@ -26,7 +26,7 @@ from nqbench.report.papers.brodtkorb_part1 import (
     shown_systems,
     untimed,
 )
-from nqbench.report.papers.common import reproduced, short, timed_point
+from nqbench.report.papers.common import COMPARE_TIMES, GIGA, reproduced, short, timed_point
 from nqbench.report.table import Cell, Column, Table, tabulate
 from nqbench.report.tables.common import interval_note
 from nqbench.vocabulary import of_kernel
@@ -48,7 +48,6 @@ BASE: Final = VERSIONS[-1]
 """The paper's last version, the only one that works at all sizes."""
 GIVEN: Final = ("fp32_instructions_per_move", "roots_per_move", "bytes_per_move")
 """Work per move by the algorithm, as every point states it (docs/local-search.md)."""
-GIGA: Final = 1e9
 NOTES: Final = (
     "instructions, square roots and requested bytes are counts of the algorithm; device memory: as"
     " counted by Nsight Compute for the first evaluation, which starts with cold caches",
@@ -197,7 +196,7 @@ def searches(paper: Paper, table: PaperTable, run: Observed) -> Table:
         ),
     )
     notes = (
-        "times from the paper and times measured here are not comparable",
+        COMPARE_TIMES,
         "the phases come from another search with events around each kernel: their sum may exceed"
         " the whole",
         "speed-ups are given where both searches had the same iteration limit",

@@ -17,7 +17,6 @@ from nqbench.analysis.data.select import (
     main_point,
     no_time,
     timed_points,
-    timed_s,
 )
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable, Series
@@ -333,7 +332,7 @@ def pools(paper: Paper, table: PaperTable, run: Observed) -> Table:
            lambda key, size=size: p.estimate(TIME) if (p := found[key].get(size)) else None)
           for size in sizes),
         (Column("fastest pools", "number", "jobs"),
-         lambda key: min(found[key], key=lambda size: timed_s(found[key][size]))),
+         lambda key: min(found[key], key=lambda size: found[key][size].value(TIME))),
         *((Column(name, "time", spread=True),
            lambda key, name=name: _at_block(data, paper.system(name), *key)) for name in others),
     )  # fmt: skip

@@ -186,13 +186,13 @@ def _best(data: Dataset, sweep: str, what: Quantity) -> Best | None:
     n = max(p.n for p in points)
     ranked = sorted(
         (p for p in points if p.n == n),
-        key=lambda p: _number(p, what),
+        key=lambda p: p.value(what),
         reverse=what.better == "higher",
     )
     best, worst = ranked[0], ranked[-1]
     value = best.estimate(what)
     assert value is not None  # points with values only
-    if what.kind == "counter" and value.value in (0, _number(worst, what)):
+    if what.kind == "counter" and value.value in (0, worst.value(what)):
         return None  # many have none, or nothing differs
     name = describe(best, columns_of(data, sweep))
     return Best(sweep, n, what, name, value, _gap(best, worst, what))
@@ -200,10 +200,5 @@ def _best(data: Dataset, sweep: str, what: Quantity) -> Best | None:
 
 def _gap(best: PointResult, worst: PointResult, what: Quantity) -> float | None:
     """How far the worst is from the best, above 1; ``None`` for a single point."""
-    low, high = sorted((_number(best, what), _number(worst, what)))
+    low, high = sorted((best.value(what), worst.value(what)))
     return None if best is worst else high / low
-
-
-def _number(point: PointResult, what: Quantity) -> float:
-    estimate = point.estimate(what)
-    return math.nan if estimate is None else estimate.value
