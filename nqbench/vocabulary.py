@@ -7,9 +7,7 @@ check every YAML file of the project against both: a word that is in neither is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeVar, get_args
-
-_T = TypeVar("_T")
+from typing import Final, Literal, get_args
 
 Status = Literal[
     "ok", "wrong", "compile_error", "launch_error", "timeout", "crashed", "throttled", "skipped"
@@ -120,11 +118,6 @@ def is_counter(name: str) -> bool:
     """Whether a name is a counter, or one kernel's part of a counter."""
     known = {**COUNTERS, **PROGRAM_COUNTERS, **CACHE_COUNTERS, **TIME_COUNTERS}
     return plain_name(name)[0] in known
-
-
-def totals(values: Mapping[str, _T]) -> dict[str, _T]:
-    """The values without the parts of single kernels."""
-    return {name: value for name, value in values.items() if AT_KERNEL not in name}
 
 
 PROFILER_COUNTERS: Final = {

@@ -103,16 +103,13 @@ def _show(findings: Findings, out: Path | None, formats: list[str], *, as_json: 
 def _broken(gate: Gate, findings: Findings, option: str) -> bool:
     """Whether a point hit the gate; says how many did, and how many could not be compared."""
     from nqbench.cli.show.console import note
+    from nqbench.system.suggest import many
 
     hits = sum(gate.hits(comparison) for comparison in findings.comparisons)
     missing = [point for comparison in findings.comparisons for point in comparison.missing]
     broke = sum(point.broke for point in missing)
     unmatched = sum(comparison.unmatched for comparison in findings.comparisons)
-    unseen = f" ({_points(unmatched)} could not be compared, see above)" if unmatched else ""
+    unseen = f" ({many(unmatched, 'point')} could not be compared, see above)" if unmatched else ""
     failed = f", and {broke} that ran before and failed now" if broke else ""
-    note(f"{option}: {_points(hits) if hits else 'none'}{failed}{unseen}")
+    note(f"{option}: {many(hits, 'point') if hits else 'none'}{failed}{unseen}")
     return bool(hits or broke)
-
-
-def _points(count: int) -> str:
-    return "1 point" if count == 1 else f"{count} points"

@@ -37,14 +37,13 @@ from nqbench.solve.chunks import (
     Run,
     Waiting,
 )
-from nqbench.solve.count import MIN_LOGGED_N, Count, count_solutions, in_chunks
+from nqbench.solve.count import CPU, MIN_LOGGED_N, Count, count_solutions, in_chunks
 
 if TYPE_CHECKING:
     from distributed import Future
 
     from nqbench.plan import KernelPlan
 
-CPU: Final = "cpu"
 AHEAD: Final = 2
 """Runs that a GPU has at a time: the jobs of the second are made while the first is searched."""
 MIN_LAUNCH_S: Final = 0.03

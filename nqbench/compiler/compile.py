@@ -24,9 +24,8 @@ from nqbench.compiler.standins import STANDINS
 from nqbench.errors import CompileError
 from nqbench.plan import Kernel
 from nqbench.system.machine import cpu_count
-from nqbench.system.versions import installed
+from nqbench.system.versions import PACKAGE, installed
 
-OWN_SOURCES: Final = Path(__file__).resolve().parents[1]
 _ARCH: Final = re.compile(r"sm_\d{2,3}[af]?")
 _CUDA_HEADERS: Final = (
     *("nvidia-cuda-runtime", "nvidia-cuda-cccl"),
@@ -176,7 +175,7 @@ def _compile(request: CompileRequest) -> Compiled:
     try:
         image, symbols, log = nvrtc.build(program, request.kind)
     except nvrtc.Rejected as error:
-        if source.resolve().is_relative_to(OWN_SOURCES):
+        if source.resolve().is_relative_to(PACKAGE):
             raise  # they compile as they stand: what does not is a mistake
         image, symbols, log = DevicePart(program, headers).build(request.kind, error)
     symbol = symbols.pop(request.entry)

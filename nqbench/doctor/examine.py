@@ -10,8 +10,9 @@ from pathlib import Path
 
 from nqbench.doctor import gpu, probe, software, system
 from nqbench.doctor.probe import QUESTIONS, Answer, Answers
-from nqbench.doctor.report import Kind, Report, Row
+from nqbench.doctor.report import Report, Row
 from nqbench.errors import DeviceUnavailable
+from nqbench.facts import DeviceKind
 from nqbench.system.files import cache_folder
 
 
@@ -58,7 +59,7 @@ def examine(device: str = "auto", around: Surroundings | None = None) -> Report:
     return Report(device, kind, why, tuple(rows))
 
 
-def _kind(device: str) -> Kind | None:
+def _kind(device: str) -> DeviceKind | None:
     word, _, rest = device.partition(":")
     if word == "cuda" and (not rest or rest.isdecimal()):
         return "cuda"
@@ -73,7 +74,7 @@ def _kind(device: str) -> Kind | None:
     )
 
 
-def _auto(driver: Answer, root: Path) -> tuple[Kind, str]:
+def _auto(driver: Answer, root: Path) -> tuple[DeviceKind, str]:
     if driver.ok:
         return "cuda", "there is an NVIDIA driver"
     if gpu.has_kernel_module(root) or gpu.has_nvidia_card(root):

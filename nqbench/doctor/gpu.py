@@ -12,6 +12,7 @@ from nqbench.doctor.probe import Answer
 from nqbench.doctor.report import Row
 from nqbench.doctor.software import pip_install, setup
 from nqbench.doctor.system import read
+from nqbench.system.suggest import many
 
 Gpu = Mapping[str, Any]
 """One GPU as ``nvml.describe`` reports it."""
@@ -74,7 +75,7 @@ def driver(answer: Answer, nvml: Answer, root: Path) -> Row:
         words, remedy = START_FAILURES.get(code, ("does not start", "nvidia-smi"))
         return Row(name, "missing", f"{what}, {words} (CUDA error {code})", "gpu", remedy)
     number = value["count"]
-    return Row(name, "ok", f"{what}, {number} GPU{'s' * (number > 1)}", "gpu")
+    return Row(name, "ok", f"{what}, {many(number, 'GPU')}", "gpu")
 
 
 def _absent(name: str, failure: str, root: Path) -> Row:
@@ -132,8 +133,8 @@ def dotted(version: Any) -> str:
 def telemetry(answer: Answer, driver: Answer) -> Row:
     """NVML and its package."""
     if answer.ok:
-        number = len(answer.value["gpus"])
-        return Row("NVML", "ok", f"reports {number} GPU{'s' * (number != 1)}", "telemetry")
+        found = f"reports {many(len(answer.value['gpus']), 'GPU')}"
+        return Row("NVML", "ok", found, "telemetry")
     if answer.failure.startswith("pynvml is not installed"):
         remedy = pip_install("nvidia-ml-py")
     else:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
+from nqbench.facts import DeviceKind
+
 State = Literal["ok", "warning", "missing"]
-Kind = Literal["cuda", "sim", "cpu"]
 
 FEATURES: Final = {
     "core": "every command",
@@ -26,7 +27,7 @@ FEATURES: Final = {
 }
 """What a row is needed for: the part of nqbench that fails, or gets worse, without it."""
 
-NEEDED: Final[Mapping[Kind, frozenset[str]]] = {
+NEEDED: Final[Mapping[DeviceKind, frozenset[str]]] = {
     "cuda": frozenset({"core", "compile", "gpu", "cpu", "results"}),
     "sim": frozenset({"core", "compile", "sim", "cpu", "results"}),
     "cpu": frozenset({"core", "cpu", "results"}),
@@ -65,7 +66,7 @@ class Report:
     """
 
     device: str
-    kind: Kind
+    kind: DeviceKind
     why: str
     rows: tuple[Row, ...]
 

@@ -31,9 +31,9 @@ from nqbench.report.figures.style import (
     styled,
 )
 from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Page, Paragraph
-from nqbench.report.papers.write import CPU_BASELINE, observe_all, with_cpu
+from nqbench.report.papers.write import observe_all, recorded, with_cpu
 from nqbench.report.table import Column, Field, Source, Table, joint, source_of, tabulate
-from nqbench.runs.layout import KINDS, PLOTS, RESULTS, recorded_runs
+from nqbench.runs.layout import PLOTS, RESULTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,26 +118,20 @@ def write_recorded(
     the recorded run of the study ``cpu_baseline``. Raises ``AnalysisError`` if there is no effect,
     ``StudyError`` if there is no run.
     """
-    names = (*paper_names(), ABLATION)
-    kinds = {kind: [r for name in names for r in recorded_runs(name, kind)] for kind in KINDS}
-    filled = {kind: runs for kind, runs in kinds.items() if runs}
-    if not filled:
-        raise StudyError(
-            f"there is no run of a paper or of the ablation under {RESULTS}; `nqbench reproduce"
-            " zhang2011` or `nqbench run ablation` makes one"
-        )
-    reports, reasons = [], []
-    for kind, runs in filled.items():
-        folder = PLOTS / kind / PAGE
-        if out is not None:
-            folder = out / kind if len(filled) > 1 else out
-        baseline = cpu or next(iter(recorded_runs(CPU_BASELINE, kind)), None)
+    reports: list[MatrixReport] = []
+    reasons: list[AnalysisError] = []
+    for runs, folder, baseline in recorded((*paper_names(), ABLATION), PAGE, out, cpu):
         try:
             reports.append(write_effects(runs, folder, command, formats, cpu=baseline))
         except AnalysisError as error:
             reasons.append(error)
-    if not reports:
+    if reasons and not reports:
         raise reasons[0]
+    if not reports:
+        raise StudyError(
+            f"there is no run of a paper or of the ablation under {RESULTS}; `nqbench reproduce"
+            " zhang2011` or `nqbench run ablation` makes one"
+        )
     return reports
 
 

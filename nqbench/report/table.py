@@ -15,6 +15,7 @@ from typing import Final, Literal, TypeVar
 from nqbench.analysis import wording
 from nqbench.analysis.data.dataset import Dataset
 from nqbench.analysis.data.estimate import Estimate
+from nqbench.system.suggest import many
 
 Item = TypeVar("Item")
 Cell = str | int | float | Estimate | None
@@ -119,7 +120,7 @@ class Table:
     @property
     def size(self) -> str:
         """How many rows, in words."""
-        return f"{len(self.rows)} row{'' if len(self.rows) == 1 else 's'}"
+        return many(len(self.rows), "row")
 
     @property
     def label(self) -> str:

@@ -7,7 +7,7 @@ were two runs. A known difference is put in by lengthening one side's times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -40,8 +40,6 @@ UNTIMED: Final = (
     "counts and does not time: its counters repeat exactly, so there are no statistics to test;"
     " give a GPU, or no --device for the test device"
 )
-
-Change = Callable[[PointResult], PointResult]
 
 
 def study() -> Study:

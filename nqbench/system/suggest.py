@@ -1,4 +1,4 @@
-"""Parts of messages about an unknown name: the name as written, and the nearest known one."""
+"""Parts of messages: a name as written, the nearest known one, lists and numbers of things."""
 
 from __future__ import annotations
 
@@ -72,6 +72,11 @@ def listing(names: Iterable[str], last: str = "or") -> str:
     if len(first) < 2:
         return "".join(first)
     return f"{', '.join(first[:-1])} {last} {first[-1]}"
+
+
+def many(count: int, noun: str) -> str:
+    """``1 point``, ``3 points``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def shown(value: object, width: int = 60) -> str:

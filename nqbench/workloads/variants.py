@@ -7,12 +7,12 @@ Brodtkorb et al., section 6.5.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from nqbench.errors import InfeasibleError
-from nqbench.plan import KernelPlan, ProgramPlan
+from nqbench.plan import Kernel, KernelPlan, ProgramPlan
 from nqbench.workloads.base import VARIANTS, Variant
 
 
@@ -46,10 +46,9 @@ def alone(
     if len(arguments) < len(kernel.arguments):
         raise InfeasibleError(f"kernel {name} gets numbers from its program at each launch")
     used = {a for a in arguments if isinstance(a, str)}
+    own = {field.name: getattr(kernel, field.name) for field in fields(Kernel)}
     return KernelPlan(
-        source=kernel.source,
-        entry=kernel.entry,
-        arguments=arguments,
+        **{**own, "arguments": arguments},
         buffers=tuple(
             replace(
                 buffer,
@@ -60,14 +59,5 @@ def alone(
             for buffer in plan.buffers
             if buffer.name in used
         ),
-        grid=kernel.grid,
-        block=kernel.block,
-        shared_bytes=kernel.shared_bytes,
-        static_shared_bytes=kernel.static_shared_bytes,
-        options=kernel.options,
-        cache=kernel.cache,
-        include=kernel.include,
-        symbols=kernel.symbols,
-        cooperative=kernel.cooperative,
         about={**plan.about, "kernel": name},
     )

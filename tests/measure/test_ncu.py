@@ -22,7 +22,7 @@ from nqbench.measure.profiler.ncu import (
     Ended,
     collect,
     counters_of,
-    read_csv,
+    read_launches,
 )
 from nqbench.measure.profiler.ncu import main as profile_target
 from nqbench.measure.run_state import RunState, Task
@@ -88,7 +88,7 @@ def details_page() -> str:
 
 @pytest.mark.parametrize("page", [raw_page, details_page])
 def test_either_page_is_read(page: Callable[[], str]) -> None:
-    profile = read_csv(page())
+    profile = read_launches(page())[0]
     assert profile.kernel == KERNEL
     assert profile.metrics == {
         name: float(value.replace(",", "")) for name, value in VALUES.items() if value != "n/a"
@@ -96,7 +96,7 @@ def test_either_page_is_read(page: Callable[[], str]) -> None:
 
 
 def test_metrics_become_counters_of_ours() -> None:
-    found = counters_of(read_csv(raw_page()).metrics)
+    found = counters_of(read_launches(raw_page())[0].metrics)
     assert found == {
         "warp_instructions": 1_234_567,
         "thread_instructions": 20_000_000,
@@ -121,7 +121,7 @@ def test_metrics_become_counters_of_ours() -> None:
 )
 def test_no_table_is_an_error_that_tells_what_was_said(text: str, said: str) -> None:
     with pytest.raises(DeviceError, match=said):
-        read_csv(text)
+        read_launches(text)[0]
 
 
 def test_what_a_roofline_and_a_profiling_table_need() -> None:

@@ -26,6 +26,7 @@ from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.effects import NOTEWORTHY
 from nqbench.analysis.wording import does, ratio, time
+from nqbench.system.suggest import many
 
 LIMIT: Final = f"{NOTEWORTHY - 1:.0%}"
 """Smallest difference worth a sentence."""
@@ -238,24 +239,20 @@ def rates(found: Rated) -> Iterator[str]:
     if found.per_clock is not None:
         yield (
             f"Per multiprocessor and GHz, {names[1]} does {ratio(found.per_clock)} times the"
-            f" {found.unit} per second of {names[0]} (geometric mean of {_points(clocked)})."
+            f" {found.unit} per second of {names[0]} (geometric mean of {many(clocked, 'point')})."
         )
     if found.energy is not None:
         yield (
             f"A launch takes {ratio(found.energy)} times the energy on {names[1]} (whole board,"
-            f" geometric mean of the {_points(powered)} that were measured long enough)."
+            f" geometric mean of the {many(powered, 'point')} that were measured long enough)."
         )
-
-
-def _points(count: int) -> str:
-    return f"{count} point{'' if count == 1 else 's'}"
 
 
 def counted(comparison: Comparison, section: Section) -> str:
     """How many points are faster, slower, ..., and their mean."""
     head = (
         f"{comparison.names[1]} against {comparison.names[0]}, {section.quantity.label} of"
-        f" {_points(len(section.rows))}"
+        f" {many(len(section.rows), 'point')}"
     )
     if section.equal_everywhere:
         return f"{head}: equal everywhere."
@@ -267,10 +264,10 @@ def counted(comparison: Comparison, section: Section) -> str:
 
 
 def _missing(comparison: Comparison) -> str:
-    first, many = comparison.missing[0], comparison.unmatched
+    first = comparison.missing[0]
     return (
-        f"{_points(many)} could not be compared with {comparison.names[1]}; e.g. {first.label} (in"
-        f" {first.where}): {first.reason}."
+        f"{many(comparison.unmatched, 'point')} could not be compared with {comparison.names[1]};"
+        f" e.g. {first.label} (in {first.where}): {first.reason}."
     )
 
 

@@ -12,6 +12,7 @@ from nqbench.errors import StudyError
 from nqbench.record import Record
 from nqbench.runs.frame import recorded
 from nqbench.runs.reading import current, read_manifest, read_records
+from nqbench.system.suggest import many
 
 Row = Mapping[str, Any]
 
@@ -136,7 +137,7 @@ def _verdict(rows: Sequence[Row], any_good: bool) -> tuple[str, str]:
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number} measurement{'' if number == 1 else 's'} {what}"
+    return f"{many(number, 'measurement')} {what}"
 
 
 def _complete(row: Mapping[str, Any], timed: bool) -> bool:

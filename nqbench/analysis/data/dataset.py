@@ -22,6 +22,7 @@ from nqbench.analysis.data.quantities import (
     quantity,
 )
 from nqbench.facts import FAKE_NAME
+from nqbench.system.suggest import many
 from nqbench.workloads import launch_factors
 
 Level = int | float | str
@@ -161,7 +162,7 @@ class Dataset:
     @property
     def cpu_provenance(self) -> str:
         """Baselines are always measured, also in a simulated run."""
-        return f"measured, {self.rounds} round{'' if self.rounds == 1 else 's'}"
+        return f"measured, {many(self.rounds, 'round')}"
 
     @property
     def command(self) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nqbench.cli.show.console import say
 from nqbench.solve.check import sentence
-from nqbench.system.suggest import listing
+from nqbench.system.suggest import listing, many
 
 if TYPE_CHECKING:
     from nqbench.solve.check import Checked, Line, Mistake
@@ -20,13 +20,13 @@ def show_checked(found: Checked) -> None:
     for label, reason in found.failed:
         say(f"{label}: could not be checked: {reason}")
     for reason, count in Counter(reason for _, reason in found.skipped).items():
-        say(f"{_points(count)} skipped: {reason}")
+        say(f"{many(count, 'point')} skipped: {reason}")
     if not found.checked:
         say("no point was checked" if found.failed else "no point is a kernel")
         return
     kinds = Counter(mistake.first.kind for mistake in found.mistakes)
     what = listing([f"{kind} ({count})" for kind, count in kinds.items()], "and")
-    say(f"{_points(len(found.checked))} checked: {what or 'nothing wrong was found'}")
+    say(f"{many(len(found.checked), 'point')} checked: {what or 'nothing wrong was found'}")
 
 
 def _show(mistake: Mistake) -> None:
@@ -46,7 +46,3 @@ def _show(mistake: Mistake) -> None:
 def _show_source(line: Line) -> None:
     if line.text:
         say(f"{line.line:>6} | {line.text.strip()}")
-
-
-def _points(count: int) -> str:
-    return f"{count} point{'' if count == 1 else 's'}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nqbench.cli.show.console import console, duration, say
 from nqbench.cli.show.tables import plain_table, print_fitting
 from nqbench.point import distinguishing, text, varied
+from nqbench.system.suggest import many
 from nqbench.workloads import launch_factors
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def show_points(points: Sequence[Point], estimate_s: float | None) -> None:
         _show_sweep(sweep, [p for p in points if p.sweep == sweep])
     skipped = sum(1 for p in points if p.skip)
     measured = len(points) - skipped
-    summary = f"{measured} point{'' if measured == 1 else 's'} to measure, {skipped} skipped"
+    summary = f"{many(measured, 'point')} to measure, {skipped} skipped"
     if estimate_s is not None:
         summary += f"; estimated time {duration(estimate_s)}"
     say(summary)
@@ -38,7 +39,7 @@ def _show_sweep(sweep: str, points: Sequence[Point]) -> None:
     columns["command"] = [shlex.join(p.program.command) if p.program else "" for p in points]
     columns["skipped because"] = [p.skip for p in points]
     used = {name: cells for name, cells in columns.items() if any(cells)}
-    title = f"{sweep}: {len(points)} point{'' if len(points) == 1 else 's'}"
+    title = f"{sweep}: {many(len(points), 'point')}"
     rows = list(zip(*used.values(), strict=True))
     say(title)
     print_fitting(console(), plain_table(), list(used), rows, fixed)

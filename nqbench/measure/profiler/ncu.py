@@ -293,11 +293,6 @@ class Profile:
     metrics: Mapping[str, float]
 
 
-def read_csv(text: str) -> Profile:
-    """The first launch in what ``ncu --csv`` prints; see :func:`read_launches`."""
-    return read_launches(text)[0]
-
-
 def read_launches(text: str) -> list[Profile]:
     """Every launch in what ``ncu --csv`` prints, from either of its pages; at least one.
 

@@ -36,6 +36,7 @@ from nqbench.report.papers.common import (
     timed_on,
 )
 from nqbench.report.table import Cell, Column, Source, Table, slug
+from nqbench.system.suggest import many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -134,11 +135,7 @@ def _draw(ax: Axes, found: Found) -> list[float]:
                   for j in range(len(c))]  # fmt: skip
             ys = [s.whole_s for c in counts.values() for s in c]
             fill = "white" if cut else style.colour
-            label = (
-                f"{name} (predicted)"
-                if cut
-                else f"{name} ({len(own)} point{'' if len(own) == 1 else 's'})"
-            )
+            label = f"{name} (predicted)" if cut else f"{name} ({many(len(own), 'point')})"
             if own:
                 look: dict[str, Any] = {"marker": style.marker, "markersize": 4, "linestyle": ""}
                 ax.plot(xs, ys, color=style.colour, markerfacecolor=fill, label=label, **look)
@@ -306,7 +303,7 @@ def _strip(ax: Axes, here: Found, known: Sequence[Known]) -> None:
     labels, shown = [], []
     for row, (key, own) in enumerate(here.items()):
         style = series_style(SEARCHES.index(key))
-        labels.append(f"{_name(key)} ({len(own)} seed{'' if len(own) == 1 else 's'})")
+        labels.append(f"{_name(key)} ({many(len(own), 'seed')})")
         lift = np.linspace(-0.28, 0.28, len(own)) if len(own) > 1 else np.zeros(1)
         for search, dy in zip(own, lift, strict=True):
             look: dict[str, Any] = {"marker": style.marker, "markersize": 4, "linestyle": ""}

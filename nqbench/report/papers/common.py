@@ -182,6 +182,20 @@ def found_points(data: Dataset, system: str, sizes: Sequence[int] = ()) -> dict[
     return {n: point for n in every if (point := timed_point(data, system, n))}
 
 
+def found_runs(
+    runs: Sequence[Observed], systems: Sequence[str], what: str
+) -> list[tuple[Observed, dict[str, dict[int, PointResult]]]]:
+    """Each run that timed one of the systems, with their timed points by system and size.
+
+    Raises ``NotMeasured`` where none did, see :func:`refuse`.
+    """
+    ours = [(run, {s: found_points(run.data, s) for s in systems}) for run in runs]
+    ours = [(run, points) for run, points in ours if any(points.values())]
+    if not ours:
+        refuse(runs[0], systems[0], what)
+    return ours
+
+
 def refuse(run: Observed, system: str, what: str) -> NoReturn:
     """Raise ``NotMeasured`` with the reason why a run has no times of a system, else ``what``.
 

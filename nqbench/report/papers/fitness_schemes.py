@@ -36,6 +36,7 @@ from nqbench.report.papers.common import (
     cpu_name,
     finished,
     found_points,
+    found_runs,
     host,
     measured,
     plain_ticks,
@@ -307,11 +308,7 @@ def _gather(
     data = paper.series(figure.data)
     systems = drawn_systems(paper)
     theirs = {system: data.times(system) for system in systems}
-    ours = [(run, {s: found_points(run.data, s) for s in systems}) for run in runs]
-    ours = [(run, points) for run, points in ours if any(points.values())]
-    if not ours:
-        refuse(runs[0], systems[0], "no time to draw")
-    return systems, theirs, ours
+    return systems, theirs, found_runs(runs, systems, "no time to draw")
 
 
 def style_of(systems: Sequence[str], system: str) -> SeriesStyle:

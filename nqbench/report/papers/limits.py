@@ -24,6 +24,7 @@ from nqbench.report.papers.common import (
     KERNEL,
     finished,
     found_points,
+    found_runs,
     plain_ticks,
     ratio_line,
     refuse,
@@ -60,10 +61,7 @@ def limits(
     Raises ``NotMeasured`` where no run timed either scheme.
     """
     systems = (paper.system(COARSE), HISTOGRAM)
-    ours = [(run, {s: found_points(run.data, s) for s in systems}) for run in runs]
-    ours = [(run, points) for run, points in ours if any(points.values())]
-    if not ours:
-        refuse(runs[0], systems[0], "no time of either scheme")
+    ours = found_runs(runs, systems, "no time of either scheme")
     drawing = new_figure(1.2 + 3.2 * len(ours))
     grid = drawing.subplots(len(ours), 2, squeeze=False)
     for (left, right), (run, found) in zip(grid, ours, strict=True):

@@ -299,21 +299,32 @@ def report_recorded(
     for one paper; if it has runs of both kinds, each kind gets a folder there. Papers without a run
     are left out. Raises ``StudyError`` if no paper has one.
     """
-    reports = []
-    for name in names:
-        kinds = {kind: runs for kind in KINDS if (runs := recorded_runs(name, kind))}
-        for kind, runs in kinds.items():
-            baseline = cpu or next(iter(recorded_runs(CPU_BASELINE, kind)), None)
-            folder = PLOTS / kind / "papers" / name
-            if out is not None:
-                folder = out / kind if len(kinds) > 1 else out
-            reports.append(report_paper(name, runs, folder, full=full, cpu=baseline))
+    reports = [
+        report_paper(name, runs, folder, full=full, cpu=baseline)
+        for name in names
+        for runs, folder, baseline in recorded([name], f"papers/{name}", out, cpu)
+    ]
     if not reports:
         raise StudyError(
             f"there is no run of {', '.join(names)} under {RESULTS}; `nqbench reproduce {names[0]}`"
             " makes one"
         )
     return reports
+
+
+def recorded(
+    names: Sequence[str], place: str, out: Path | None, cpu: Path | None
+) -> Iterator[tuple[list[Path], Path, Path | None]]:
+    """The runs of some studies under ``results``, the project's and a user's apart: each with the
+    folder of its page (``place`` under ``plots``, else in ``out``) and with the run that has the
+    CPU programs: ``cpu``, else the recorded ``cpu_baseline``."""
+    kinds = {kind: [run for name in names for run in recorded_runs(name, kind)] for kind in KINDS}
+    kinds = {kind: runs for kind, runs in kinds.items() if runs}
+    for kind, runs in kinds.items():
+        folder = PLOTS / kind / place
+        if out is not None:
+            folder = out / kind if len(kinds) > 1 else out
+        yield runs, folder, cpu or next(iter(recorded_runs(CPU_BASELINE, kind)), None)
 
 
 def never_run(names: Sequence[str]) -> list[str]:

@@ -9,8 +9,6 @@ from typing import Final
 TREND: Final = 4
 """Rows over which the trend of a ratio is taken; even, since odd boards differ a little."""
 
-SOURCE: Final = "OEIS A000170; N = 26 and 27: Preusser et al. (2009, 2016), FPGA searches"
-
 SOLUTIONS: Final[Mapping[int, int]] = MappingProxyType(
     {
         1: 1,
@@ -42,6 +40,7 @@ SOLUTIONS: Final[Mapping[int, int]] = MappingProxyType(
         27: 234_907_967_154_122_528,
     }
 )
+"""a(n): OEIS A000170; N = 26 and 27: Preusser et al. (2009, 2016), FPGA searches."""
 
 NODES: Final[Mapping[int, int]] = MappingProxyType(
     {

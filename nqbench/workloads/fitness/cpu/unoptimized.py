@@ -127,14 +127,6 @@ def target_machine(level: int) -> Any:
     )
 
 
-def assembly() -> str:
-    """The machine code as text."""
-    import llvmlite.binding as llvm
-
-    machine = target_machine(0)  # also initialises the target
-    return str(machine.emit_assembly(llvm.parse_assembly(IR)))
-
-
 def unoptimized_conflicts(board: NDArray[Any]) -> int:
     """Conflicts of a board (``int32``, C-contiguous, shape ``(n,)``)."""
     return machine_code()[1](board.ctypes.data, board.size)
