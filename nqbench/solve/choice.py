@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Final
 from nqbench.errors import StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.system.files import cache_folder, replacing
-from nqbench.workloads.counting.factors import FACTORS, MAX_N, most_n, takes_closed_jobs
+from nqbench.workloads.counting.factors import (
+    FACTORS,
+    MAX_N,
+    has_instructions,
+    most_n,
+    takes_closed_jobs,
+)
 from nqbench.workloads.counting.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "fastest.yaml"
 MAX_JOBS: Final = 1 << 28
-"""Of a launch: thousands for every thread of a large GPU, in 3 GB of its memory."""
+"""Of a launch: thousands for every thread of a large GPU, in 4 GB of its memory."""
 
 NODES_PER_SM_S: Final = 5e8
 """Nodes per second and multiprocessor where nothing was measured: a ninth of what a first kernel
@@ -78,8 +84,12 @@ class Choice:
     @property
     def closed_jobs(self) -> bool:
         """See ``border``."""
-        levels = {**SYSTEMS.get(self.system, {}), **self.levels}
-        return takes_closed_jobs(levels.get("loop", ""))
+        return takes_closed_jobs(self.loop)
+
+    @property
+    def loop(self) -> Level:
+        """The loop of the kernel."""
+        return {**SYSTEMS.get(self.system, {}), **self.levels}.get("loop", "")
 
     def seconds(self, n: int, device: DeviceFacts) -> float:
         """Predicted seconds of the kernel on a device, by nodes of the tree; within a factor."""
@@ -118,7 +128,11 @@ def choice_for(device: DeviceFacts, n: int = 0) -> tuple[Choice, str]:
         for source in (_packaged(), own)
         for choice in sorted(_read(source), key=lambda choice: -choice.most_n)
     ]
-    known = {choice.capability: choice for choice in stored if n <= choice.most_n}
+    known = {
+        choice.capability: choice
+        for choice in stored
+        if n <= choice.most_n and has_instructions(device, choice.loop)
+    }
 
     def far(capability: str) -> tuple[int, int]:
         major, minor = map(int, capability.split("."))
@@ -192,7 +206,7 @@ def tuned_from(run: Path) -> tuple[Choice, Path]:
         system=point.system,
         n=n,
         depths=depths,
-        levels={JOBS_MADE: before.levels.get(JOBS_MADE, "cpu"), **_own_levels(point, gpu)},
+        levels={JOBS_MADE: before.levels.get(JOBS_MADE, "gpu"), **_own_levels(point, gpu)},
         kernel_s=float(f"{seconds:.4g}"),
         gpu=str(facts["name"]),
         multiprocessors=int(facts["multiprocessors"]),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.workloads.base import Factor
 
@@ -33,6 +34,8 @@ the last one is ``unrolled.cuh``."""
 
 UNROLLED_N: Final = 24
 """Boards that ``unrolled`` takes: beyond, a word has no room for a row, its number and its ties."""
+UNROLLED_CAPABILITY: Final = (7, 0)
+"""Of the GPUs whose ``lop3`` also gives a predicate (PTX manual, "lop3": ``.BoolOp``)."""
 
 _MANY: Final = 2**31 - 1
 
@@ -41,6 +44,12 @@ def takes_closed_jobs(loop: Level) -> bool:
     """Whether a loop needs jobs with rows enough that the border columns never close below them
     (``border``)."""
     return loop == "unrolled"
+
+
+def has_instructions(device: DeviceFacts, loop: Level) -> bool:
+    """Whether a GPU has the instructions that a loop is written in."""
+    own = device.compute_capability
+    return loop != "unrolled" or bool(device.compiled_for) or own >= UNROLLED_CAPABILITY
 
 
 def most_n(loop: Level) -> int:

@@ -32,7 +32,9 @@ from nqbench.workloads.counting.factors import (
     FACTORS,
     MAX_N,
     MIN_N,
+    UNROLLED_CAPABILITY,
     UNROLLED_N,
+    has_instructions,
     takes_closed_jobs,
 )
 from nqbench.workloads.counting.jobs import ODD_RULES, Encoding, Symmetry, count_jobs
@@ -220,7 +222,7 @@ def _check_unrolled(levels: Levels) -> None:
     if n > UNROLLED_N:
         raise InfeasibleError(
             f"loop: unrolled at n: {n}, whose rows leave no room for their numbers in a word; use"
-            f" loop: lookahead beyond n: {UNROLLED_N}",
+            f" loop: lookahead (system frontier.lookahead) beyond n: {UNROLLED_N}",
             "loop",
         )
     for name, accepted in (
@@ -274,6 +276,18 @@ def _check_n(n: Level, least: int) -> None:
             f"n: {n} is outside what {kind}, {least} to {MAX_N}; choose n in that range"
             + (", or a cpu.* system for smaller boards" if n < least else ""),
             "n",
+        )
+
+
+def _check_instructions(loop: Level, device: DeviceFacts) -> None:
+    if not has_instructions(device, loop):
+        least, own = (
+            ".".join(map(str, c)) for c in (UNROLLED_CAPABILITY, device.compute_capability)
+        )
+        raise InfeasibleError(
+            f"loop: unrolled has instructions of compute capability {least} and later, and"
+            f" {device.name} has {own}; use loop: lookahead (system frontier.lookahead)",
+            "loop",
         )
 
 
@@ -396,8 +410,9 @@ def _block_limits(config: Configuration, device: DeviceFacts) -> list[int]:
         device.max_threads_per_multiprocessor // config.block_size,
     ]
     if config.shared_bytes:
-        shared = config.shared_bytes + device.shared_reserved_per_block
-        limits.append(device.shared_per_multiprocessor // shared)
+        unit = device.shared_allocation_unit
+        units = -(-(config.shared_bytes + device.shared_reserved_per_block) // unit)
+        limits.append(device.shared_per_multiprocessor // (units * unit))
     return limits
 
 
@@ -413,6 +428,7 @@ def resolve_kernel(
     """
     check_device(system, device)
     levels = fill_levels(given, system)
+    _check_instructions(levels["loop"], device)
     levels["depth"] = _depth(levels, system)
     n, depth = number(levels, "n"), number(levels, "depth")
     if levels["lookahead"] == "auto":
