@@ -33,6 +33,8 @@ ENTRY = (
 
 
 def test_the_nearest_capability_is_taken_and_named(own: Path) -> None:
+    for capability, system in [((7, 0), "frontier.unrolled"), ((6, 1), "frontier.lookahead")]:
+        assert choice.choice_for(facts_of(capability))[0].system == system  # has its instructions
     own.write_text(ENTRY.format("8.9", "near", 0.5) + ENTRY.format("6.1", "old", 2))
     for capability, system, said in [
         ((8, 9), "near", "for compute capability 8.9"),
@@ -73,7 +75,7 @@ def test_a_tuned_choice_is_stored_and_used(own: Path, tmp_path: Path) -> None:
     builder.time("papers", {"n": 18, "symmetry": "mirror"}, 0.001, "tanaka2011.both")
     found, path = choice.tuned_from(builder.write(tmp_path / "run"))
     assert (path, found.capability, found.kernel_s) == (own, "9.0", 0.02)
-    assert found.levels == {"block_size": 96, "blocks": {"per_sm": 4}, "jobs_made": "cpu"}
+    assert found.levels == {"block_size": 96, "blocks": {"per_sm": 4}, "jobs_made": "gpu"}
     assert (found.system, found.n, found.depths) == ("frontier.lookahead", 18, {16: 6, 18: 7})
     assert [found.depth_at(n) for n in (14, 16, 17, 18, 20, 22)] == [4, 6, 6, 7, 7, 7]
     read, why = choice.choice_for(facts_of((9, 0)))

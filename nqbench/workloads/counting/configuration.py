@@ -32,9 +32,11 @@ _QUANTITIES: Final = 4
 _WARP: Final = 32
 _DISTANCE_WORDS: Final = 64
 
+MIN_DEPTH: Final = 2
+
 MAX_JOB_BYTES: Final = 4 * 2**30
-"""Host memory for the jobs of one point. It also keeps every word index of a job below 2^30, so the
-kernels index with 32 bits."""
+"""Memory for the jobs of one point, wherever they are made. It also keeps every word index of a job
+below 2^30, so the kernels index with 32 bits."""
 
 MAX_THREADS: Final = 2**30
 """Threads of a grid: thread and job numbers, and their sums, stay below 2^32 on the device."""
@@ -206,8 +208,8 @@ def geometry(config: Configuration, jobs: int, device: DeviceFacts) -> Geometry:
 
 
 def check_depth(n: int, depth: int) -> None:
-    """Rows placed on the CPU must leave at least three to search."""
-    if not 2 <= depth <= n - 3:
+    """Rows placed before the search must leave at least three to it."""
+    if not MIN_DEPTH <= depth <= n - 3:
         raise InfeasibleError(
             f"depth: {depth} is outside 2 to N-3 = {n - 3} at n: {n}; choose a depth in that range"
             " or auto",
@@ -239,11 +241,15 @@ def check_block(config: Configuration, device: DeviceFacts) -> None:
     ):
         if taken > limit:
             fits = config.block_size * limit // taken
+            if config.loop == "unrolled":  # takes whole warps
+                fits = fits // _WARP * _WARP
             advice = f"a block_size of at most {fits}" if fits else "another memory"
+            if config.rows != "remaining":
+                advice += ", or rows: remaining"
+            words = taken // (WORD * config.block_size)
             raise InfeasibleError(
-                f"{taken} bytes of {kind} per block ({config.words_per_thread} words for each of"
-                f" {config.block_size} threads) are over the limit of {limit} on {device.name}; try"
-                f" {advice}, or rows: remaining",
+                f"{taken} bytes of {kind} per block ({words} words for each of {config.block_size}"
+                f" threads) are over the limit of {limit} on {device.name}; try {advice}",
                 "block_size",
             )
 
@@ -258,11 +264,18 @@ def checked_jobs(config: Configuration) -> int:
             "depth",
         )
     limit = MAX_JOB_BYTES // config.bytes_per_job
-    jobs = count_jobs(n, depth, config.symmetry, config.odd_rule, limit, config.closed_jobs)
+
+    def count(rows: int) -> int:
+        return count_jobs(n, rows, config.symmetry, config.odd_rule, limit, config.closed_jobs)
+
+    jobs = count(depth)
     if jobs > limit:
+        advice = "use a smaller depth"
+        if config.closed_jobs and count(MIN_DEPTH) > limit:
+            advice = f"loop: unrolled has more at any depth; nqbench count {n} takes them in chunks"
         raise InfeasibleError(
             f"depth: {depth} at n: {n} gives more than {limit} jobs of {config.bytes_per_job}"
-            f" bytes, over the limit of {MAX_JOB_BYTES} bytes for one point; use a smaller depth",
+            f" bytes, over the limit of {MAX_JOB_BYTES} bytes for one point; {advice}",
             "depth",
         )
     return jobs

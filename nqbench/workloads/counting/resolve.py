@@ -116,6 +116,7 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
             " border queens; use encoding: masks",
             "symmetry",
         )
+    _check_unrolled(levels)
     if levels["encoding"] == "packed":
         for name, wanted in (("loop", "unrolled"), ("jobs_made", "gpu")):
             if levels[name] != wanted:
@@ -130,7 +131,6 @@ def fill_levels(given: Mapping[str, Level], system: str | None) -> Levels:
             " use symmetry: full or jobs_made: cpu",
             "jobs_made",
         )
-    _check_unrolled(levels)
     if levels["storage"] == "vector" and levels["layout"] == "padded":
         raise InfeasibleError(
             "storage: vector with layout: padded, whose odd stride is not aligned to the 16 bytes"
@@ -235,7 +235,7 @@ def _check_unrolled(levels: Levels) -> None:
         if levels[name] not in accepted:
             raise InfeasibleError(
                 f"{name}: {levels[name]} with loop: unrolled, which is written for"
-                f" {' and '.join(accepted)}; use {name}: {accepted[0]}",
+                f" {' or '.join(accepted)}; use {name}: {accepted[0]}",
                 name,
             )
     block_size = levels["block_size"]

@@ -212,7 +212,7 @@ template <class P, class F, class Probe> struct Walker {
 
     __device__ Walker(F& frame, Source<P, Probe>& jobs, unsigned hidden)
         : source(jobs),
-          rows{frame, 1},
+          rows{frame},
           one(P::kAdders == Adders::both ? hidden : 1),
           two(2 * one),
           minus_one(0u - one),

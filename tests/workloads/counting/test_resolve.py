@@ -199,6 +199,7 @@ def test_a_system_grid_that_does_not_suit_the_assignment_is_dropped() -> None:
 
 
 OLD = replace(GPU, name="old GPU", max_threads_per_block=512, shared_per_block=16_384)
+PASCAL = replace(GPU, name="old GPU", compute_capability=(6, 1))
 
 
 def refused(
@@ -267,6 +268,17 @@ def refused(
             "blocks",
         ),
         (None, {"n": 12, "block_size": 1025}, GPU, "block_size: 1025 is outside", "block_size"),
+        ("frontier.unrolled", {"n": 25}, GPU, "loop: unrolled at n: 25, whose rows", "loop"),
+        ("frontier.unrolled", {"n": 18}, PASCAL, "7.0 and later, and old GPU has 6.1", "loop"),
+        ("frontier.unrolled", {"n": 21}, GPU, "has more at any depth; nqbench count 21", "depth"),
+        (
+            "frontier.unrolled",
+            {"n": 18, "block_size": 256},
+            GPU,
+            "(50 words for each of 256 threads) are over the limit of 49152 on test GPU; try a"
+            " block_size of at most 224",
+            "block_size",
+        ),
     ],
 )
 def test_limits(

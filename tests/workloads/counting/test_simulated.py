@@ -173,6 +173,24 @@ def test_some_subtrees_of_the_widest_boards(simulator: Device, n: int, loop: str
 
 
 @pytest.mark.parametrize(
+    ("n", "depth", "lookahead", "encoding"),
+    [(17, 3, 2, "masks"), (20, 8, 3, "packed"), (23, 13, 2, "packed"), (24, 11, 1, "packed")],
+)
+def test_subtrees_of_the_unrolled_loop(
+    simulator: Device, n: int, depth: int, lookahead: int, encoding: str
+) -> None:
+    """Jobs of the least depth at which a word holds the diagonals of so many rows ahead."""
+    some = random_jobs(n, depth, 64 if n - depth < 14 else 2)
+    given: dict[str, Level] = {"n": n, "depth": depth, "lookahead": lookahead, "block_size": 64}
+    given |= {"encoding": encoding, "steps": 15 - lookahead}
+    plan = kernel_plan(given, "frontier.unrolled", simulator.facts, some)
+    with simulator.prepare(plan) as prepared:
+        prepared.launch()
+        weights = int(prepared.fetch()["results"].sum())
+    assert weights == border.weights_of_jobs(n, depth, some, 0, some.size // 3) > 0
+
+
+@pytest.mark.parametrize(
     "given",
     [
         {"assignment": "block_pool", "pool_size": 1},
