@@ -44,6 +44,9 @@ traffic. One sentence each, because no single one is the cost."""
 NEARLY_ALL: Final = 0.01
 """Below this ratio of counts, the percentage that is gone reads better than the ratio."""
 
+MIN_COMPARED: Final = 2
+"""Points that a finding needs."""
+
 NO_CHANGE: Final = ("system", "seed")
 """Factors that do not change a kernel: a system is many changes at once, a seed is chance."""
 
@@ -57,7 +60,7 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
     """
     data = run if isinstance(run, Dataset) else load_dataset(run)
     whole = tuple(p for p in data.points if PART not in p.levels)
-    if not whole:  # parts are no alternatives to compare
+    if data.points and not whole:  # parts are no alternatives to compare
         return [verdict_text(found) for found in bottlenecks(data)]
     data = replace(data, points=whole)
     sentences: list[str] = []
@@ -68,15 +71,23 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
             return sentences
     if not sentences:
         ok = [p for p in data.points if p.ok]
-        nothing = (
-            "none of them is a kernel, and findings compare kernels only; the tables have the times"
-            if ok and all(p.cpu for p in ok)
-            else "none of their differences exceeds its interval"
-        )
-        sentences.append(
-            f"No finding: of {len(data.points)} points {len(ok)} finished, and {nothing}."
-        )
+        counted = f"{len(ok)} of {len(data.points)} point{'s' * (len(data.points) != 1)} finished"
+        sentences.append(f"No finding: {counted}{_nothing_found(data, ok)}.")
     return sentences
+
+
+def _nothing_found(data: Dataset, ok: Sequence[PointResult]) -> str:
+    """Why points that finished support no finding."""
+    if len(ok) < MIN_COMPARED:
+        return ""
+    if all(p.cpu for p in ok):
+        return (
+            "; none of them is a kernel, and findings compare kernels only; the tables have the"
+            " times"
+        )
+    if data.rounds == 1 and not data.simulated:
+        return "; with one round no time has an interval, so that findings need `rounds: 2` or more"
+    return ", and none of their differences exceeds its interval"
 
 
 def _candidates(data: Dataset) -> Iterable[str | None]:
@@ -139,7 +150,7 @@ def _no_effect(data: Dataset, sweep: str, what: Quantity, here: Sequence[Effect]
         return None
     return (
         f"No factor clearly changes the {what.label} by {NOTEWORTHY - 1:.0%} or more"
-        f" ({_where(data, sweep, here[0].n)}; {len(here)} effects compared;"
+        f" ({_where(data, sweep, here[0].n)}; {len(here)} effect{'s' * (len(here) > 1)} compared;"
         f" {interval_note(here[0].ratio)})."
     )
 

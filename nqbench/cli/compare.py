@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,7 +53,7 @@ def compare(
     from nqbench.cli.show.console import hush
     from nqbench.cli.show.outcome import note_incomplete
     from nqbench.interchange import open_runs
-    from nqbench.system.files import printable
+    from nqbench.system.files import printable, shown_command
 
     hush(quiet)
     gate = Gate.parse(fail_on) if fail_on else None
@@ -66,7 +65,7 @@ def compare(
             by=by,
             margin=parse_percentage(margin, "--margin"),
             value=value,
-            command=shlex.join(command_line()),
+            command=shown_command(command_line()),
             paths=runs,
         )
         if gate is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -32,9 +31,10 @@ def effects(
     from nqbench.cli.show.outcome import note_incomplete, show_paths
     from nqbench.cli.show.tables import show_report_table
     from nqbench.report.matrix import write_effects, write_recorded
+    from nqbench.system.files import shown_command
 
     note_incomplete(runs or ())
-    command = shlex.join(command_line())
+    command = shown_command(command_line())
     if runs:
         reports = [write_effects(runs, out, command, formats or (), cpu=cpu)]
     else:

@@ -35,7 +35,6 @@ def explain(
     With --out also a page with figures of one warp: its lanes over time, and its banks.
     """
     import json
-    import shlex
 
     from nqbench.cli.show.console import note
     from nqbench.cli.show.explain import show_explained
@@ -46,6 +45,7 @@ def explain(
     from nqbench.report.table import Source
     from nqbench.solve.explain import explain_points
     from nqbench.study.chosen import chosen_points
+    from nqbench.system.files import shown_command
     from nqbench.system.suggest import listing
 
     facts = facts_for(device)
@@ -57,7 +57,7 @@ def explain(
             f" {MAX_POINTS} with --point FACTOR=LEVEL"
         )
     found = explain_points(points, device, trace=out is not None)
-    source = Source(facts.name, "simulated", shlex.join(command_line()), subject)
+    source = Source(facts.name, "simulated", shown_command(command_line()), subject)
     if as_json:
         typer.echo(json.dumps([one.as_json() for one in found], indent=2))
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -29,7 +28,8 @@ def site(
     from nqbench.cli.show.console import say
     from nqbench.cli.show.outcome import note_incomplete
     from nqbench.report.site import SITE, write_site
+    from nqbench.system.files import shown_command
 
     note_incomplete(runs or ())
-    for path in write_site(out or SITE, runs or (), shlex.join(command_line())):
+    for path in write_site(out or SITE, runs or (), shown_command(command_line())):
         say(str(path))

@@ -221,7 +221,7 @@ def _samples(samples_s: Sequence[float]) -> str:
         ((s, u) for s, u in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")) if samples_s[0] >= s),
         (1e-9, "ns"),
     )
-    return f"{' '.join(f'{value / scale:#.5g}'.rstrip('.') for value in samples_s)} {unit}"
+    return f"{' '.join(f'{value / scale:.5g}' for value in samples_s)} {unit}"
 
 
 def explain_command(data: Dataset, point: PointResult, free: Iterable[str]) -> str:

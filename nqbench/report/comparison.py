@@ -23,7 +23,16 @@ from nqbench.errors import AnalysisError
 from nqbench.report import table
 from nqbench.report.exporters import exporter
 from nqbench.report.figures.axes import ratio_axis
-from nqbench.report.figures.style import GREY, Drawing, dots, finish, legend, new_figure, styled
+from nqbench.report.figures.style import (
+    GREY,
+    Drawing,
+    dots,
+    finish,
+    label_of,
+    legend,
+    new_figure,
+    styled,
+)
 from nqbench.report.page import FIGURE_FORMATS, Bullets, Page
 from nqbench.report.table import Cell, Column, Source, Table, joint, slug, tabulate
 
@@ -414,7 +423,8 @@ def ratios(comparison: Comparison, section: Section, source: Source, which: str 
         rows = [(y, row.ratio) for y, row in enumerate(ranked) if row.verdict == verdict]
         if rows:
             dots(ax, rows, colour, marker, markersize=4.5, linewidth=1, label=verdict)
-    ax.set_yticks(range(len(ranked)), [names[row.pair.first] for row in ranked], fontsize=6.5)
+    named = [label_of(names[row.pair.first], 80) for row in ranked]
+    ax.set_yticks(range(len(ranked)), named, fontsize=6.5)
     ax.set_ylim(len(ranked) - 0.5, -0.5)
     ax.set_xlabel(f"{section.quantity.label}, compared / reference")
     legend(figure, ax)

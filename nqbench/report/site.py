@@ -29,6 +29,7 @@ from nqbench.report.papers.write import CPU_BASELINE, observe_all, write_paper
 from nqbench.report.writer import write_report
 from nqbench.runs.layout import PLOTS, RESULTS, recorded_runs
 from nqbench.runs.reading import read_manifest
+from nqbench.system.files import shown_command
 from nqbench.workloads import KERNEL
 
 SITE: Final = PLOTS / "site"
@@ -182,7 +183,7 @@ def _comparisons(manifests: Manifests, out: Path) -> Iterator[Entry]:
 
 def _comparison(data: Mapping[Path, Dataset], link: str, out: Path) -> Iterator[Entry]:
     names, paths = list(map(_place, data)), list(data)
-    command = f"nqbench compare {' '.join(run.as_posix() for run in data)}"
+    command = shown_command(["nqbench", "compare", *map(str, data)])
     try:
         findings = compare_datasets([*data.values()], names, command=command, paths=paths)
     except (AnalysisError, StudyError):

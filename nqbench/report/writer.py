@@ -33,6 +33,7 @@ from nqbench.report.table import slug, source_of
 from nqbench.report.tables import TABLES
 from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.study.report_items import ReportItem
+from nqbench.system.files import shown_path
 
 INLINE_ROWS: Final = 30
 """Tables with more rows are linked, not shown on the page."""
@@ -137,7 +138,7 @@ def _circumstances(page: Page, run: Observed, records: Sequence[Record]) -> None
     page.heading("Environment")
     page.add(*environment(data))
     page.heading("How to repeat it")
-    page.add(*repeat(data, run.path.as_posix()))
+    page.add(*repeat(data, shown_path(run.path)))
 
 
 def prepare(data: Dataset, item: ReportItem) -> list[Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
+import shlex
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +16,9 @@ from typing import Final
 CACHE_ENVIRONMENT: Final = "NQBENCH_CACHE_DIR"
 DISK_ERRORS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """A disk that is full or broken; after any other error, another folder helps."""
+
+_OPTION: Final = re.compile(r"(--[\w-]+=|-o(?=/)|)(.*)", re.DOTALL)
+"""A word of a command line: an option that is written in front of its value, the value."""
 
 
 @contextmanager
@@ -53,6 +58,22 @@ def printable(name: str | Path) -> str:
     written to a UTF-8 file.
     """
     return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def shown_path(path: str | Path) -> str:
+    """A path fit for a page that others read: from the working directory, else ``FOLDER/NAME``."""
+    path = Path(path)
+    if not path.is_absolute():
+        return path.as_posix()
+    if path.is_relative_to(here := Path.cwd()):
+        return path.relative_to(here).as_posix()
+    return f"FOLDER/{path.name}"
+
+
+def shown_command(words: Iterable[str]) -> str:
+    """A command line fit for a page that others read: its paths as :func:`shown_path`."""
+    parts = (_OPTION.fullmatch(word) for word in words)
+    return shlex.join(f"{p[1]}{shown_path(p[2]) if p[2][:1] == '/' else p[2]}" for p in parts if p)
 
 
 def contents(path: Path) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -223,10 +224,12 @@ def test_a_factor_named_like_a_column_keeps_its_levels() -> None:
     [
         (["/opt/venv/bin/nqbench", "run", "a b.yaml"], "nqbench run 'a b.yaml'"),
         (["/x/nqbench/__main__.py", "run", "c.yaml"], "nqbench run c.yaml"),
+        (["nqbench", "run", "/x/c.yaml", "-o/tmp/a"], "nqbench run FOLDER/c.yaml -oFOLDER/a"),
+        (["nqbench", "run", f"{Path.cwd()}/c", "--out=/tmp/a"], "nqbench run c --out=FOLDER/a"),
         ([], "nqbench run"),
     ],
 )
-def test_command_names_no_folder_of_the_program(command: list[str], shown: str) -> None:
+def test_command_names_no_folder_of_a_computer(command: list[str], shown: str) -> None:
     assert Dataset("x", {"command": command}, (), 0).command == shown
 
 

@@ -84,9 +84,9 @@ CPU_ALONE = points(
 @pytest.mark.parametrize(
     ("builder", "said"),
     [
-        (factorial(rounds=1), "none of their differences exceeds its interval"),
+        (factorial(rounds=1), "with one round no time has an interval"),
         (CPU_ALONE, "none of them is a kernel, and findings compare kernels only"),
-        (alone(), "of 1 points 0 finished"),
+        (alone(), "0 of 1 point finished."),
         (parts_per_thousand(), "none of their differences exceeds its interval"),
     ],
     ids=["one round", "CPU programs alone", "nothing finished", "parts per thousand"],

@@ -22,6 +22,7 @@ from nqbench.analysis.data.quantities import (
     quantity,
 )
 from nqbench.facts import FAKE_NAME
+from nqbench.system.files import shown_command
 from nqbench.system.suggest import many
 from nqbench.workloads import launch_factors
 
@@ -166,7 +167,7 @@ class Dataset:
 
     @property
     def command(self) -> str:
-        """The command that made the run; the program without its folder."""
+        """The command that made the run; the program and files without folders of a computer."""
         raw = self.manifest.get("command") or ""
         words = shlex.split(raw) if isinstance(raw, str) else [str(word) for word in raw]
         if not words:
@@ -174,7 +175,7 @@ class Dataset:
         program = PurePath(words[0]).name
         if program in {"__main__.py", "python", "python3"} or not program:
             program = "nqbench"
-        return shlex.join([program, *words[1:]])
+        return shown_command([program, *words[1:]])
 
     @property
     def study(self) -> Mapping[str, Any]:

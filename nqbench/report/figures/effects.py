@@ -21,6 +21,7 @@ from nqbench.report.figures.style import (
     dots,
     finish,
     grid_shape,
+    label_of,
     legend,
     new_figure,
     series_style,
@@ -160,7 +161,7 @@ def _draw(
         dots(ax, plain, style.colour, style.marker, label=f"N={n}", **look)
     _extremes(ax, part, rows, low, high)
     ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_yticks(range(len(rows)), rows if with_labels else [""] * len(rows))
+    ax.set_yticks(range(len(rows)), [label_of(row, 60) if with_labels else "" for row in rows])
     ax.tick_params(axis="y", length=0)
 
 

@@ -11,7 +11,15 @@ from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointRes
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.errors import AnalysisError
 from nqbench.report.figures.axes import WIDE, digits, short, timed_as
-from nqbench.report.figures.style import GREY, HATCH, Draw, Drawing, finish, new_figure
+from nqbench.report.figures.style import (
+    GREY,
+    HATCH,
+    Draw,
+    Drawing,
+    finish,
+    label_of,
+    new_figure,
+)
 from nqbench.report.items import sizes_of, sweep_of
 from nqbench.report.table import Column, cell_text, slug, source_of
 from nqbench.study.report_items import ReportItem
@@ -140,8 +148,8 @@ def _panel(
     _mark_best(ax, values, xs, ys, what)
     ax.set_xlim(-0.5, len(xs) - 0.5)
     ax.set_ylim(len(ys) - 0.5, -0.5)
-    ax.set_xticks(range(len(xs)), [str(v) for v in xs])
-    ax.set_yticks(range(len(ys)), [str(v) for v in ys])
+    ax.set_xticks(range(len(xs)), [label_of(v, 12) for v in xs])
+    ax.set_yticks(range(len(ys)), [label_of(v) for v in ys])
     ax.tick_params(length=0)
     ax.grid(visible=False)
     for spine in ax.spines.values():

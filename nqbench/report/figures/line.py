@@ -20,6 +20,7 @@ from nqbench.report.figures.style import (
     finish,
     grid_shape,
     interval_curve,
+    label_of,
     legend,
     new_figure,
     series_style,
@@ -215,4 +216,5 @@ def _x_axis(ax: Axes, ticks: Sequence[Level], place: dict[Level, float]) -> None
         ax.set_xscale("log", base=2)
         ax.xaxis.set_minor_locator(NullLocator())
     crowded = len(ticks) > 6
-    ax.set_xticks([place[t] for t in ticks], [str(t) for t in ticks], rotation=60 if crowded else 0)
+    names = [label_of(t, 20) for t in ticks]
+    ax.set_xticks([place[t] for t in ticks], names, rotation=60 if crowded else 0)

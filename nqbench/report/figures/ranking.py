@@ -20,6 +20,7 @@ from nqbench.report.figures.style import (
     Drawing,
     dots,
     finish,
+    label_of,
     new_figure,
 )
 from nqbench.report.items import columns_of, sizes_of, sweep_of, title_of
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 MAX_ROWS: Final = 60
 """More rows than this are no longer legible on one page; the best are shown."""
 MAX_DOTS: Final = 6
+LONGEST_LEVEL: Final = 20
+"""Characters of a level that is written upright, below its column of dots."""
 """A factor with more levels is written as text: a dot per level would take too much room."""
 _ROW_IN: Final = 0.165
 _DOT_IN: Final = 0.2
@@ -125,7 +128,7 @@ def _columns(
             columns.append(_Column(factor, level, left, _DOT_IN))
             left += _DOT_IN
         # Room for the factor's name above its columns.
-        left += max(0.12, 0.085 * len(factor) + 0.08 - _DOT_IN * len(levels))
+        left += max(0.12, 0.085 * len(label_of(factor)) + 0.08 - _DOT_IN * len(levels))
     return columns
 
 
@@ -136,7 +139,7 @@ def _matrix(
     for column in columns:
         if column.level is None:
             for y, point in zip(rows, points, strict=True):
-                text = str(point.level(column.factor))
+                text = label_of(point.level(column.factor))
                 ax.text(column.left, y, text, va="center", fontsize=7)
             continue
         here = [y for y in rows if points[y].level(column.factor) == column.level]
@@ -148,9 +151,10 @@ def _matrix(
         ax.plot([column.centre] * len(here), here, marker, color=colour, markersize=4.5)
     for factor in dict.fromkeys(c.factor for c in columns):
         left = min(c.left for c in columns if c.factor == factor)
-        ax.text(left, -0.9, factor, fontsize=7, fontweight="bold", va="bottom")
+        ax.text(left, -0.9, label_of(factor), fontsize=7, fontweight="bold", va="bottom")
     dots = [c for c in columns if c.level is not None]
-    ax.set_xticks([c.centre for c in dots], [str(c.level) for c in dots], rotation=90, fontsize=7)
+    levels = [label_of(c.level, LONGEST_LEVEL) for c in dots]
+    ax.set_xticks([c.centre for c in dots], levels, rotation=90, fontsize=7)
     ax.set_xlim(0, max((c.left + c.width for c in columns), default=0.1))
     ax.set_ylim(len(points) - 0.5, -0.7)
     ax.tick_params(axis="both", length=0, labelleft=False)

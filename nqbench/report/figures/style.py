@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 LINES: Final[tuple[Any, ...]] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 GREY: Final = "#6b6b6b"
 HATCH: Final = "////"
+LONGEST_LABEL: Final = 40
+"""Characters of a name in a figure; the tables beside it have it in full."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,14 +78,26 @@ def ordered_style(index: int, count: int) -> SeriesStyle:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """The project's look, on the Agg canvas, without touching the caller's settings."""
+    """The project's look, on the Agg canvas, without touching the caller's settings.
+
+    Matplotlib's remarks on names that are very long, or in letters its font lacks, tell a user
+    nothing to do.
+    """
     import matplotlib as mpl
 
     with (
         as_file(files("nqbench.report") / "nqbench.mplstyle") as sheet,
         mpl.rc_context(fname=sheet),
+        warnings.catch_warnings(),
     ):
+        warnings.filterwarnings("ignore", "constrained_layout not applied|Glyph", UserWarning)
         yield
+
+
+def label_of(name: object, longest: int = LONGEST_LABEL) -> str:
+    """A name as a label: cut, without control characters."""
+    text = "".join(c if c.isprintable() or c == "\n" else " " for c in str(name))
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
@@ -100,18 +115,20 @@ def finish(
 ) -> Drawing:
     """Add title and footer, lay out once, and freeze the layout so that every format agrees."""
     width, height = figure.get_size_inches()
+    heading = label_of(title, int(width * 11))  # characters of 10-point bold type in one line
+    subtitle = label_of(subtitle, len(subtitle))
     subtitle = "\n".join(
         part for line in subtitle.split("\n") for part in textwrap.wrap(line, int(width * 14.5))
     )  # characters of 8-point type in one line
-    head = f"{title}\n{subtitle}" if subtitle else title
+    head = f"{heading}\n{subtitle}" if subtitle else heading
     lines = head.count("\n") + 1
     top = (0.12 + 0.17 * lines) / height
     room = int(width * 18.5)  # characters of 6.5-point type in one line
-    footer = textwrap.wrap(f"{source}  |  {source.command}", room) or [""]
+    footer = textwrap.wrap(label_of(f"{source}  |  {source.command}", 8 * room), room) or [""]
     bottom = (0.2 + FOOTER_LINE_IN * len(footer)) / height
     engine: Any = figure.get_layout_engine()
     engine.set(rect=(0, bottom, 1, 1 - bottom - top), h_pad=0.06, w_pad=0.06)
-    figure.text(0.01, 1 - 0.08 / height, title, fontsize=10, fontweight="bold", va="top")
+    figure.text(0.01, 1 - 0.08 / height, heading, fontsize=10, fontweight="bold", va="top")
     if subtitle:
         figure.text(0.01, 1 - 0.29 / height, subtitle, fontsize=8, color=GREY, va="top")
     lowest: dict[str, Any] = {"fontsize": 6.5, "color": GREY, "va": "bottom"}
@@ -148,7 +165,7 @@ def legend(figure: Figure, ax: Axes, *, columns: int = 6) -> None:
         return
     figure.legend(
         handles,
-        labels,
+        list(map(label_of, labels)),
         loc="upper right",
         bbox_to_anchor=(0.995, 1 - 0.02 / figure.get_size_inches()[1]),
         ncols=min(columns, len(labels)),

@@ -11,6 +11,7 @@
   const MOST_MARKS = 60; // more rows than this are no longer legible in one ranking
   const WIDE = 4; // largest over smallest value above which an axis is logarithmic
   const NOT_RANKED = new Set(["N", "rounds", "samples", "pairs", "jobs", "blocks", "threads"]);
+  const LETTER = 6.8; // px, the usual width of one in a ranking
   const WIDE_SCREEN = matchMedia("(min-width: 60rem)");
   const byWords = new Intl.Collator("en", { numeric: true });
 
@@ -26,6 +27,11 @@
     for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
     element.append(...children);
     return element;
+  }
+
+  function cut(text, width) {
+    const room = Math.max(2, Math.floor(width / LETTER));
+    return text.length > room ? `${text.slice(0, room - 1)}…` : text;
   }
 
   function choice(label, texts, changed) {
@@ -93,9 +99,17 @@
     }
   }
 
+  const UNITS = { "": 1, "%": 1, ns: 1e-9, µs: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, days: 86400, years: 31557600 };
+
+  // What a cell is sorted by: its number, or that of a text such as "4.68 days".
+  function size({ numbers, text }) {
+    const [, number, unit] = /^([+-]?[\d.,]+) ?([a-zµ%]*)$/.exec(text) ?? [];
+    return Number.isNaN(numbers[0]) ? Number(number?.replaceAll(",", "")) * UNITS[unit] : numbers[0];
+  }
+
   // Empty cells come last, whichever way the column is sorted.
   function compare(one, two, down) {
-    const [a, b] = [one.numbers[0], two.numbers[0]];
+    const [a, b] = [size(one), size(two)];
     if (Number.isNaN(a) && Number.isNaN(b)) return down * byWords.compare(one.text, two.text);
     if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) ? 1 : -1;
     return down * (a - b);
@@ -222,7 +236,7 @@
   function ranking(marks, column, width, legend) {
     const narrow = width < 620;
     const longest = Math.max(0, ...marks.map((one) => one.label.length));
-    const left = narrow ? 8 : Math.min(width * 0.45, 12 + 6.3 * longest);
+    const left = narrow ? 8 : Math.min(width * 0.45, 12 + LETTER * longest);
     const [step, top] = [narrow ? 34 : 19, 8 + 18 * legend.length];
     const height = top + step * marks.length + 26;
     const axis = scale(marks, column, left + 14, width - 20);
@@ -230,9 +244,9 @@
       "aria-label": `Ranking by ${column.name}: ${marks.length} rows` });
     legend.forEach(({ level, colour }, i) => svg.append(
       draw("circle", { cx: left + 8, cy: 12 + 18 * i, r: 4, fill: colour }),
-      draw("text", { x: left + 18, y: 16 + 18 * i }, level)));
+      draw("text", { x: left + 18, y: 16 + 18 * i }, cut(level, width - left - 18))));
     drawAxis(svg, axis, column, top, height);
-    marks.forEach((one, i) => svg.append(markElement(one, axis, top + step * i, left, narrow)));
+    marks.forEach((one, i) => svg.append(markElement(one, axis, top + step * i, left, narrow && width)));
     return svg;
   }
 
@@ -245,14 +259,15 @@
     }
   }
 
+  // `narrow`: the width of a narrow ranking, where the words stand above the mark; else false.
   function markElement(one, axis, y, left, narrow) {
     const centre = narrow ? y + 24 : y + 10;
     const colour = one.colour ?? COLOURS[0];
     const look = { stroke: colour, "stroke-width": 1.5 };
     const tip = `${one.label}: ${one.text}`;
     const words = narrow
-      ? draw("text", { x: 4, y: y + 13 }, one.label)
-      : draw("text", { x: left, y: centre + 4, "text-anchor": "end" }, one.label);
+      ? draw("text", { x: 4, y: y + 13 }, cut(one.label, narrow))
+      : draw("text", { x: left, y: centre + 4, "text-anchor": "end" }, cut(one.label, left));
     const known = { "aria-label": tip, "data-tip": tip };
     const element = one.link ? draw("a", { href: one.link, ...known })
       : draw("g", { tabindex: "0", role: "img", ...known });
@@ -351,6 +366,14 @@
     document.addEventListener("keydown", (event) => event.key === "Escape" && tip.remove());
   }
 
+  // On a narrow screen names break after dots and underscores.
+  function breakNames() {
+    for (const cell of all("tbody th")) {
+      const name = cell.querySelector("a") ?? cell;
+      name.replaceChildren(...name.textContent.split(/(?<=[._])/).flatMap((part) => [part, make("wbr")]));
+    }
+  }
+
   // A link to a point opens what is folded around it.
   function unfold() {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -392,6 +415,7 @@
     addTools(grid);
     if ("chart" in box.dataset) new Ranking(grid).build();
   }
+  if (!WIDE_SCREEN.matches) breakNames();
   addTips();
   addStrips();
   followContents(nav);
