@@ -3,6 +3,7 @@ how it was measured, where, how to repeat it, and everything recorded about each
 
 from __future__ import annotations
 
+import math
 import shlex
 import statistics
 from collections import Counter
@@ -28,6 +29,8 @@ STATE: Final = {
     "power_mw": ("power", "W", 1e-3),
 }
 """Name, unit and scale of a sensor's readings."""
+MOST_DIGITS: Final = 5
+"""Digits of a sample; ``records.jsonl`` has all."""
 PROTOCOL: Final = {
     "rounds": "rounds, each a fresh process with an order of its own",
     "target": "relative interval of the median that ends sampling",
@@ -216,12 +219,18 @@ def _measurement(record: Record) -> dict[str, str]:
 
 
 def _samples(samples_s: Sequence[float]) -> str:
-    """All samples in one unit."""
+    """All samples in one unit, to a hundredth of what they scatter by."""
+    ordered, quarter = sorted(samples_s), len(samples_s) // 4
+    scatter = ordered[-1 - quarter] - ordered[quarter]
+    scattered = 0 < scatter <= ordered[-1]
+    needed = 2 + math.ceil(math.log10(ordered[-1] / scatter)) if scattered else MOST_DIGITS
+    digits = min(MOST_DIGITS, max(3, needed))
     scale, unit = next(
         ((s, u) for s, u in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")) if samples_s[0] >= s),
         (1e-9, "ns"),
     )
-    return f"{' '.join(f'{value / scale:.5g}' for value in samples_s)} {unit}"
+    texts = (f"{float(f'{value / scale:.{digits}g}'):g}" for value in samples_s)
+    return f"{' '.join(texts)} {unit}"
 
 
 def explain_command(data: Dataset, point: PointResult, free: Iterable[str]) -> str:
