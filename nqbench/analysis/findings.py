@@ -28,6 +28,7 @@ from nqbench.analysis.limits.bottleneck import bottlenecks, verdict_text
 from nqbench.analysis.wording import describe, does, interval_note, number, ratio, time
 from nqbench.errors import AnalysisError
 from nqbench.point import PART
+from nqbench.system.suggest import many
 
 WANTED: Final = 3
 """Number of findings shown: as many as can be read at a glance."""
@@ -71,7 +72,7 @@ def findings(run: Dataset | Path | str, wanted: int = WANTED) -> list[str]:
             return sentences
     if not sentences:
         ok = [p for p in data.points if p.ok]
-        counted = f"{len(ok)} of {len(data.points)} point{'s' * (len(data.points) != 1)} finished"
+        counted = f"{len(ok)} of {many(len(data.points), 'point')} finished"
         sentences.append(f"No finding: {counted}{_nothing_found(data, ok)}.")
     return sentences
 
@@ -150,7 +151,7 @@ def _no_effect(data: Dataset, sweep: str, what: Quantity, here: Sequence[Effect]
         return None
     return (
         f"No factor clearly changes the {what.label} by {NOTEWORTHY - 1:.0%} or more"
-        f" ({_where(data, sweep, here[0].n)}; {len(here)} effect{'s' * (len(here) > 1)} compared;"
+        f" ({_where(data, sweep, here[0].n)}; {many(len(here), 'effect')} compared;"
         f" {interval_note(here[0].ratio)})."
     )
 
