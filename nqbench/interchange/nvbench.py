@@ -20,16 +20,18 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, Field, StrictInt, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, StrictInt
 
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, Level, PointResult
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError, InterchangeError, StoreError
+from nqbench.interchange.reading import fitting, read_json, wrong
 from nqbench.record import LONGEST_S
 from nqbench.runs.reading import newest, read_manifest, read_records
 from nqbench.system.versions import __version__
@@ -47,9 +49,7 @@ SPEC: Final = "nqbench_device"
 """An extra entry in ``meta``: the device's name on the command line. It separates the synthetic
 times of the test device from measured ones."""
 TYPES: Final = ("int64", "float64", "string")
-SHOWN: Final = 60
-"""Characters of a wrong value that an error shows."""
-_ANEW: Final = "write the file again with `nvbench --json`"
+_ANEW: Final = "; write the file again with `nvbench --json`"
 Identity = tuple[str, str, int, tuple[tuple[str, Level], ...]]
 
 
@@ -187,14 +187,7 @@ def _read(path: Path) -> _File:
 
 
 def _load(path: Path) -> _Root:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InterchangeError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise InterchangeError(
-            f"{path} is not JSON ({error}); write it again with `nvbench --json {path.name}`"
-        ) from None
+    data = read_json(path, _ANEW)
     if not isinstance(data, Mapping) or "benchmarks" not in data:
         raise InterchangeError(
             f"{path} is not a result of nvbench: it has no list 'benchmarks';"
@@ -205,23 +198,10 @@ def _load(path: Path) -> _Root:
         version = version.get(name) if isinstance(version, Mapping) else None
     if version is not None and version != VERSION:
         raise _wrong(path, "meta.version.json.major", version, f"only {VERSION} is known here")
-    try:
-        return _Root.model_validate(data)
-    except ValidationError as errors:
-        first = errors.errors(include_url=False)[0]
-        steps = (s for s in first["loc"] if s not in TYPES)
-        where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)
-        where = where.removeprefix(".")
-        if first["type"] == "missing":
-            raise InterchangeError(f"{path}: {where} is missing; {_ANEW}") from None
-        raise _wrong(path, where, first["input"], first["msg"]) from None
+    return fitting(path, data, _Root, TYPES, _ANEW)
 
 
-def _wrong(path: Path, where: str, value: object, why: str) -> InterchangeError:
-    """The error for a field with a wrong value."""
-    text = repr(value)
-    shown = text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
-    return InterchangeError(f"{path}: {where} is {shown}: {why[:1].lower()}{why[1:]}; {_ANEW}")
+_wrong = partial(wrong, again=_ANEW)
 
 
 def _values(named: Sequence[_Int | _Float | _String]) -> dict[str, Level]:

@@ -33,7 +33,7 @@ from nqbench.report.figures.style import (
     new_figure,
     styled,
 )
-from nqbench.report.page import FIGURE_FORMATS, Bullets, Page
+from nqbench.report.page import Bullets, Page
 from nqbench.report.table import Cell, Column, Source, Table, joint, slug, tabulate
 
 QUIET: Final = ("same", "equal")
@@ -118,7 +118,6 @@ def write_comparison(
     findings: Findings,
     out: Path,
     formats: Sequence[str] = ("md", "csv"),
-    figure_formats: Sequence[str] = FIGURE_FORMATS,
     *,
     home: str = "",
 ) -> list[Path]:
@@ -128,7 +127,7 @@ def write_comparison(
 
     Raises ``StudyError`` for an unknown format, ``StoreError`` if the folder cannot be written.
     """
-    page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS, home=home)
+    page = Page(out, formats, inline_rows=INLINE_ROWS, home=home)
     page.heading(title_of(findings), 1)
     page.add(Bullets(tuple(sentences(findings))))
     for drawing, source in _drawings(findings):

@@ -30,7 +30,7 @@ from nqbench.report.figures.style import (
     series_style,
     styled,
 )
-from nqbench.report.page import FIGURE_FORMATS, FORMATS, Bullets, Page, Paragraph
+from nqbench.report.page import FORMATS, Bullets, Page, Paragraph
 from nqbench.report.papers.write import observe_all, recorded, with_cpu
 from nqbench.report.table import Column, Field, Source, Table, joint, source_of, tabulate
 from nqbench.runs.layout import PLOTS, RESULTS
@@ -68,7 +68,6 @@ def write_effects(
     out: Path | None,
     command: str,
     formats: Sequence[str] = FORMATS,
-    figure_formats: Sequence[str] = FIGURE_FORMATS,
     *,
     cpu: Path | None = None,
 ) -> MatrixReport:
@@ -78,7 +77,7 @@ def write_effects(
     ``AnalysisError`` (no effect in these runs), ``StudyError`` (an unknown format), ``StoreError``
     (not a run, or the folder cannot be written).
     """
-    page = Page(PLOTS / "local" / PAGE if out is None else out, formats or FORMATS, figure_formats)
+    page = Page(PLOTS / "local" / PAGE if out is None else out, formats or FORMATS)
     table, cells = add_effects(page, observe_all(runs, cpu), command, level=1)
     page.table(cells, inline=False, size=f"{cells.size}: ")
     return MatrixReport(tuple(page.write(PAGE)), table, cells)

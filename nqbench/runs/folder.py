@@ -20,14 +20,7 @@ from filelock import FileLock, Timeout
 
 from nqbench.errors import FolderRefused, StoreError
 from nqbench.record import Record
-from nqbench.runs.reading import (
-    MANIFEST,
-    MANIFEST_VERSION,
-    RECORDS,
-    TORN,
-    RecordFile,
-    read_records,
-)
+from nqbench.runs.reading import MANIFEST, MANIFEST_VERSION, RECORDS, TORN, RecordFile, read_records
 from nqbench.system.files import replacing
 
 LOCK: Final = ".lock"

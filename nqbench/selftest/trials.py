@@ -16,7 +16,6 @@ from typing import Any, Final
 from nqbench.analysis.compare.runs import Compared, compare_levels, compare_runs
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset, PointResult
-from nqbench.analysis.data.statistics import DEFAULT_MARGIN
 from nqbench.devices.fake.device import FakeDevice, FakeModel
 from nqbench.measure.sampling.sampling import Policy, sample
 from nqbench.plan import KernelPlan
@@ -86,9 +85,7 @@ class Outcome:
     welch: list[Trial] = field(default_factory=list)
 
 
-def run_scenario(
-    scenario: Scenario, trials: int, *, seed: int = 1, margin: float = DEFAULT_MARGIN
-) -> Outcome:
+def run_scenario(scenario: Scenario, trials: int, *, seed: int = 1) -> Outcome:
     """Carry out ``trials`` comparisons of each design; whole families, so perhaps a few more."""
     outcome = Outcome(scenario)
     families = -(-trials // scenario.family)
@@ -98,15 +95,15 @@ def run_scenario(
         first = _by_family(_dataset(scenario, chosen, seed))
         second = _by_family(_dataset(scenario, chosen, seed + 1))
         for family in chosen:
-            _judge(outcome, first[family], second[family], margin)
+            _judge(outcome, first[family], second[family])
     return outcome
 
 
-def _judge(outcome: Outcome, first: Dataset, second: Dataset, margin: float) -> None:
+def _judge(outcome: Outcome, first: Dataset, second: Dataset) -> None:
     scenario = outcome.scenario
     names = ("the first run", "the second run")
-    within = compare_levels(first, "system", ("a", "b"), margin=margin)
-    between = compare_runs(_version(first, "a"), _version(second, "b"), names, margin=margin)
+    within = compare_levels(first, "system", ("a", "b"))
+    between = compare_runs(_version(first, "a"), _version(second, "b"), names)
     for trials, comparison in ((outcome.paired, within), (outcome.welch, between)):
         for row in comparison.rows:
             index = int(row.pair.first.level("index"))

@@ -89,9 +89,7 @@ class VariantsStudy:
         ]
 
 
-def variants_study(
-    words: Sequence[str], sizes: Sequence[int] = (), measure: Measure | None = None
-) -> VariantsStudy:
+def variants_study(words: Sequence[str], sizes: Sequence[int] = ()) -> VariantsStudy:
     """The study of a command line: names of systems, and ``factor=level`` words for all of them.
 
     Raises ``StudyError`` for an unknown name, ``InfeasibleError`` for a system that runs on the CPU
@@ -112,7 +110,7 @@ def variants_study(
     if wrong := [size for size in sizes if size < 1]:
         raise StudyError(f"--n {wrong[0]}: a size is a whole number from 1")
     levels = dict(level_of(word, systems) for word in words if "=" in word)
-    return VariantsStudy(tuple(systems), tuple(sizes), levels, measure or Measure())
+    return VariantsStudy(tuple(systems), tuple(sizes), levels)
 
 
 def _proposed(name: str, workload: Workload, facts: DeviceFacts) -> tuple[int, ...]:

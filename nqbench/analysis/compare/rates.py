@@ -22,12 +22,7 @@ from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.data.statistics import Values, overall
-from nqbench.analysis.limits.ceilings import (
-    Ceilings,
-    ceilings_beside,
-    data_sheet,
-    multiprocessors,
-)
+from nqbench.analysis.limits.ceilings import Ceilings, ceilings_beside, data_sheet, multiprocessors
 from nqbench.analysis.limits.roofline import roof_points
 from nqbench.errors import AnalysisError
 from nqbench.point import PART

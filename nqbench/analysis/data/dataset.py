@@ -14,13 +14,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from nqbench.analysis.data.estimate import Estimate, combine
-from nqbench.analysis.data.quantities import (
-    SHOWN_COUNTERS,
-    TIME,
-    Quantity,
-    metrics_of,
-    quantity,
-)
+from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, Quantity, metrics_of, quantity
 from nqbench.facts import FAKE_NAME
 from nqbench.system.files import shown_command
 from nqbench.system.suggest import many

@@ -16,14 +16,7 @@ from nqbench.devices.sim.codegen.caches import Count as CacheCount
 from nqbench.devices.sim.codegen.kernel import BLOCK_STRIDE
 from nqbench.devices.sim.codegen.writer import SITE_FIELDS
 from nqbench.devices.sim.global_memory import GRID_SYNC, PARAMETERS, GlobalMemory
-from nqbench.devices.sim.layout import (
-    CACHE_LINE,
-    PRINT_RECORD,
-    Context,
-    Outcome,
-    Slot,
-    align,
-)
+from nqbench.devices.sim.layout import CACHE_LINE, PRINT_RECORD, Context, Outcome, Slot, align
 from nqbench.devices.sim.rules import LINE_BITS
 from nqbench.devices.sim.sanitizer import Watch
 from nqbench.devices.sim.translation import Translation

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import json
 import keyword
 import math
 import os
@@ -19,11 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from nqbench import expressions
 from nqbench.errors import InterchangeError, StudyError
-from nqbench.system.suggest import listing, shown
+from nqbench.interchange.reading import fitting, read_json, wrong
+from nqbench.system.suggest import listing
 
 FORMAT: Final = "kernel_tuner"
 MAX_VALUES: Final = 20_000
@@ -137,27 +137,13 @@ def import_space(file: Path, folder: Path) -> Imported:
 
 
 def _load(path: Path) -> _Root:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InterchangeError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise InterchangeError(f"{path} is not JSON: {error}") from None
+    data = read_json(path)
     if not isinstance(data, dict) or "KernelSpecification" not in data:
         said = "it has no 'KernelSpecification'"
         if isinstance(data, dict) and ("cache" in data or "results" in data):
             said = "it holds results, not a tuning space"
         raise InterchangeError(f"{path} is not a T1 file of kernel_tuner: {said}")
-    try:
-        return _Root.model_validate(_given(data))
-    except ValidationError as errors:
-        first = errors.errors(include_url=False)[0]
-        steps = [s for s in first["loc"] if s not in ("str", "int", "float", "bool", "list[any]")]
-        where = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)
-        if first["type"] == "missing":
-            raise InterchangeError(f"{path}: {where[1:]} is missing") from None
-        said = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
-        raise _wrong(path, where[1:], first["input"], said) from None
+    return fitting(path, _given(data), _Root, ("str", "int", "float", "bool", "list[any]"))
 
 
 def _given(data: Any) -> Any:
@@ -165,10 +151,6 @@ def _given(data: Any) -> Any:
     if isinstance(data, dict):
         return {key: _given(value) for key, value in data.items() if value is not None}
     return [_given(item) for item in data] if isinstance(data, list) else data
-
-
-def _wrong(path: Path, where: str, value: object, why: str) -> InterchangeError:
-    return InterchangeError(f"{path}: {where} is {shown(value)}: {why}")
 
 
 @dataclass
@@ -201,7 +183,7 @@ class _Import:
             self.notes.append(f"there is no {self.kernel.KernelFile} beside the T1 file")
 
     def wrong(self, where: str, value: object, why: str) -> InterchangeError:
-        return _wrong(self.path, where, value, why)
+        return wrong(self.path, where, value, why)
 
     def study(self) -> Imported:
         """Put the parts together."""

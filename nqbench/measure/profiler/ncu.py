@@ -30,14 +30,7 @@ from nqbench.measure.events import Listener
 from nqbench.measure.run_state import RunState, Task
 from nqbench.measure.sampling.measurement import PROFILED
 from nqbench.measure.sampling.sampling import Policy
-from nqbench.measure.worker.messages import (
-    Done,
-    MeasureRequest,
-    Open,
-    Refused,
-    decode,
-    encode,
-)
+from nqbench.measure.worker.messages import Done, MeasureRequest, Open, Refused, decode, encode
 from nqbench.measure.worker.pool import Reply
 from nqbench.measure.worker.process import import_path
 from nqbench.record import Record

@@ -139,12 +139,7 @@ def median_rank(count: int, confidence: float = CONFIDENCE) -> int:
     return rank
 
 
-def median_interval(
-    ordered: Sequence[float], confidence: float = CONFIDENCE
-) -> tuple[float, float] | None:
-    """Interval of the median of ascending samples, for any distribution.
-
-    ``None`` if there are too few samples for the confidence.
-    """
-    rank = median_rank(len(ordered), confidence)
+def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
+    """Interval of the median of ascending samples, for any distribution; ``None`` of too few."""
+    rank = median_rank(len(ordered))
     return (ordered[rank - 1], ordered[-rank]) if rank > 0 else None

@@ -17,15 +17,7 @@ from typing import IO, Final
 from nqbench import errors
 from nqbench.devices.command import CALLER_PATH
 from nqbench.errors import DeviceError, DeviceUnavailable, NqbenchError
-from nqbench.measure.worker.messages import (
-    Hello,
-    Message,
-    Open,
-    Ready,
-    Refused,
-    decode,
-    encode,
-)
+from nqbench.measure.worker.messages import Hello, Message, Open, Ready, Refused, decode, encode
 from nqbench.system.crash import UNEXPECTED
 
 CLOSE_S: Final = 10.0

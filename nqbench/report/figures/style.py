@@ -100,12 +100,12 @@ def label_of(name: object, longest: int = LONGEST_LABEL) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def new_figure(height_in: float, width_in: float = WIDTH_IN) -> Figure:
+def new_figure(height_in: float) -> Figure:
     """An empty figure with room for title and footer; it needs no window system."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 

@@ -17,14 +17,7 @@ from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Known, Paper, PaperFigure, PaperTable
 from nqbench.point import Level
 from nqbench.report.figures.axes import sizes_axis, value_axis
-from nqbench.report.figures.style import (
-    GREY,
-    Drawing,
-    finish,
-    new_figure,
-    panels,
-    series_style,
-)
+from nqbench.report.figures.style import GREY, Drawing, finish, new_figure, panels, series_style
 from nqbench.report.papers.common import (
     FULL,
     finished,

@@ -21,13 +21,7 @@ from nqbench.analysis.data.select import (
     main_point,
 )
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable, Ratio, Series
-from nqbench.report.figures.style import (
-    GREY,
-    Drawing,
-    finish,
-    interval_curve,
-    series_style,
-)
+from nqbench.report.figures.style import GREY, Drawing, finish, interval_curve, series_style
 from nqbench.report.table import Cell, Column, Source, Table, slug, source_of
 from nqbench.report.tables.common import interval_note
 

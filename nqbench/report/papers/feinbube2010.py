@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Final
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.observed import TOTALS, Observed, time_of
 from nqbench.analysis.data.quantities import TIME, Quantity, quantity
-from nqbench.analysis.data.select import (
-    NotMeasured,
-    best_point,
-    configurations,
-    timed_points,
-)
+from nqbench.analysis.data.select import NotMeasured, best_point, configurations, timed_points
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable

@@ -14,11 +14,7 @@ from nqbench.analysis.data.dataset import PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME
-from nqbench.analysis.data.select import (
-    NotMeasured,
-    launch_text,
-    timed_points,
-)
+from nqbench.analysis.data.select import NotMeasured, launch_text, timed_points
 from nqbench.papers.schema import DataFile, Paper, PaperFigure, PaperTable
 from nqbench.report.figures.axes import powers_axis, sizes_axis, value_axis
 from nqbench.report.figures.style import (

@@ -11,24 +11,11 @@ from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, probe_value, timed_runs
 from nqbench.analysis.data.quantities import TIME
-from nqbench.analysis.data.select import (
-    NotMeasured,
-    best_point,
-    main_point,
-    no_time,
-    timed_points,
-)
+from nqbench.analysis.data.select import NotMeasured, best_point, main_point, no_time, timed_points
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable, Series
 from nqbench.report.figures.axes import axis_label, value_axis
-from nqbench.report.figures.style import (
-    GREY,
-    HATCH,
-    Drawing,
-    new_figure,
-    panels,
-    series_style,
-)
+from nqbench.report.figures.style import GREY, HATCH, Drawing, new_figure, panels, series_style
 from nqbench.report.papers.common import (
     Reader,
     finished,

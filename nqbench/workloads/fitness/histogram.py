@@ -13,12 +13,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, Kernel
 from nqbench.point import Level
 from nqbench.workloads.fitness.boards import Board
-from nqbench.workloads.fitness.counts import (
-    COUNTER_BYTES,
-    QUEEN_BYTES,
-    batch_of,
-    diagonals,
-)
+from nqbench.workloads.fitness.counts import COUNTER_BYTES, QUEEN_BYTES, batch_of, diagonals
 from nqbench.workloads.fitness.levels import (
     check_device_bytes,
     check_grid,

@@ -25,13 +25,7 @@ from nqbench.plan import CpuPlan, CpuResult, Outputs, ProgramContext, ProgramPla
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.fitness import gpu
-from nqbench.workloads.fitness.annealing.cooling import (
-    Cooling,
-    Walk,
-    chain_key,
-    shuffle_key,
-    walk,
-)
+from nqbench.workloads.fitness.annealing.cooling import Cooling, Walk, chain_key, shuffle_key, walk
 from nqbench.workloads.fitness.cpu import evaluators
 from nqbench.workloads.fitness.cpu.plans import check_packages, cpu_plan
 from nqbench.workloads.fitness.programs import conflicts_of
