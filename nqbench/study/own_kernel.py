@@ -52,11 +52,13 @@ Dtype = Annotated[str, WithJsonSchema(_DTYPE)]
 _PLACES: Final = {"type": "array", "items": _EXPRESSION, "minItems": 1, "maxItems": 3}
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Unknown keys are refused and nothing is converted (``"5"`` is not 5)."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class _Short(_Strict):
+class _Short(Strict):
     """A form with a short one: a single value in place of keys with values.
 
     ``short`` is the key that the value belongs to, and the JSON Schema of the value.
@@ -102,7 +104,7 @@ class ArgumentFile(_Short):
     value: Expression | None = Field(None, description="Of a scalar.")
 
 
-class VariableFile(_Strict):
+class VariableFile(Strict):
     """Contents of a ``__constant__`` or ``__device__`` variable."""
 
     dtype: Dtype = Field(description=_DTYPE_MEANING)
@@ -164,7 +166,7 @@ class CheckFile(_Short):
     absolute: float = Field(0.0, ge=0, description="Tolerance in addition, in the value's unit.")
 
 
-class KernelFile(_Strict):
+class KernelFile(Strict):
     """A kernel of the user's own: a .cu file and everything it takes to run and check it."""
 
     source: str = Field(description="The .cu file, named from the study's folder.")

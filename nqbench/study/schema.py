@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from nqbench.study.model import NAME_PATTERN, NAME_RULE
-from nqbench.study.own_kernel import KernelFile
+from nqbench.study.own_kernel import KernelFile, Strict
 from nqbench.study.report_items import OF_KERNEL, OPTIONS, REPORT_KINDS, kinds, values
 from nqbench.workloads.base import Factor, Workload
 
@@ -101,13 +101,7 @@ def _factors(value: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"type": "object", "minProperties": 1, "additionalProperties": value})
 
 
-class _Strict(BaseModel):
-    """Unknown keys are refused and nothing is converted (``"5"`` is not 5)."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class ProgramFile(_Strict):
+class ProgramFile(Strict):
     """An external program as a system: anybody's, in any language; no shell starts it."""
 
     name: Name = Field(description="The system's name in tables and figures.")
@@ -151,7 +145,7 @@ _PROGRAM: Final = {"title": "program"}
 """Stands for ``ProgramFile`` in ``$defs``."""
 
 
-class SweepKeys(_Strict):
+class SweepKeys(Strict):
     """The keys of a sweep; a study with a single sweep may write them at top level."""
 
     n: Annotated[Any, WithJsonSchema(_SIZES)] = Field(
@@ -210,7 +204,7 @@ class SweepFile(SweepKeys):
     name: Name = Field(description="The sweep's name, for `of:` and the tables.")
 
 
-class MeasureFile(_Strict):
+class MeasureFile(Strict):
     """How to measure."""
 
     target: Any = Field(
@@ -279,7 +273,7 @@ class MeasureFile(_Strict):
     )
 
 
-class NeedsFile(_Strict):
+class NeedsFile(Strict):
     """What a study can run on."""
 
     device: str = Field(
@@ -289,7 +283,7 @@ class NeedsFile(_Strict):
     )
 
 
-class ReportFile(_Strict):
+class ReportFile(Strict):
     """A table or a figure."""
 
     table: str | None = Field(

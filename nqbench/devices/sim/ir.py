@@ -167,6 +167,10 @@ class Function:
     def compare(self, how: str, a: Value, b: Value) -> Value:
         return self.emit(like(a.type, I1), f"icmp {how} {a}, {b.text}")
 
+    def fcompare(self, how: str, a: Value, b: Value) -> Value:
+        """Of floats; ``uno`` of a value and itself asks for NaN."""
+        return self.emit(like(a.type, I1), f"fcmp {how} {a}, {b.text}")
+
     def nonzero(self, a: Value) -> Value:
         return self.compare("ne", a, const(a.type, 0))
 

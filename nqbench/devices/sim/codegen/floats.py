@@ -12,7 +12,7 @@ import math
 from typing import Final
 
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, as_bits, as_float, kinds
-from nqbench.devices.sim.ir import V32, V64, Value, const, like, vector
+from nqbench.devices.sim.ir import V32, V64, Value, const, vector
 from nqbench.devices.sim.ptx import Instruction, Operand, float_bits
 
 DIRECTED: Final = ("rz", "rm", "rp")
@@ -96,16 +96,12 @@ def _sum(k: KernelWriter, a: Value, b: Value) -> tuple[Value, Value]:
     return near, f.op("fadd", f.op("fsub", a, of_a), f.op("fsub", b, of_b))
 
 
-def _test(k: KernelWriter, how: str, a: Value, b: Value) -> Value:
-    return k.f.emit(vector("i1"), f"fcmp {how} {a}, {b.text}")
-
-
 def _beyond(k: KernelWriter, wide: Value, near: Value, left: Value) -> tuple[Value, Value]:
     """Whether the nearest float is above, and whether it is below, the true value."""
     f, zero = k.f, real(k, 0.0, DOUBLE)
-    same = _test(k, "oeq", wide, near)
-    above = f.or_(_test(k, "ogt", wide, near), f.and_(same, _test(k, "olt", left, zero)))
-    below = f.or_(_test(k, "olt", wide, near), f.and_(same, _test(k, "ogt", left, zero)))
+    same = f.fcompare("oeq", wide, near)
+    above = f.or_(f.fcompare("ogt", wide, near), f.and_(same, f.fcompare("olt", left, zero)))
+    below = f.or_(f.fcompare("olt", wide, near), f.and_(same, f.fcompare("ogt", left, zero)))
     return above, below
 
 
@@ -126,7 +122,7 @@ def _stepped(k: KernelWriter, bits: Value, beyond: tuple[Value, Value], towards:
 def _minus_zero(k: KernelWriter, terms: tuple[Value, Value], near: Value, bits: Value) -> Value:
     """Rounding down, a sum of zero is -0 unless both terms are +0 (IEEE 754, 6.3)."""
     f = k.f
-    zero = _test(k, "oeq", near, real(k, 0.0, DOUBLE))
+    zero = f.fcompare("oeq", near, real(k, 0.0, DOUBLE))
     some_bit = f.nonzero(f.or_(*(as_bits(k, term) for term in terms)))
     return f.select(f.and_(zero, some_bit), f.or_(bits, const(V32, SIGN)), bits)
 
@@ -151,11 +147,7 @@ UPPER_HALF: Final = ~0xFFFFFFFF
 
 
 def _doubles(k: KernelWriter, i: Instruction) -> list[Value]:
-    (kind,) = kinds(k, i, APPROXIMATE_MODIFIERS, allow="f")
-    values = [as_float(k, k.read(operand, kind.bits, kind.name)) for operand in i.operands[1:]]
-    if "ftz" in i.modifiers:
-        values = [flushed(k, value) for value in values]
-    return [k.f.cast("fpext", value, DOUBLE) for value in values]
+    return [k.f.cast("fpext", value, DOUBLE) for value in _read(k, i, APPROXIMATE_MODIFIERS)]
 
 
 def _write_approximate(k: KernelWriter, i: Instruction, value: Value) -> None:
@@ -251,7 +243,7 @@ def tanh_of(k: KernelWriter, x: Value) -> Value:
     power = power_of_two_of(k, f.op("fmul", x, real(k, 2 / math.log(2), DOUBLE)))
     far = f.op("fsub", one, f.op("fdiv", real(k, 2.0, DOUBLE), f.op("fadd", power, one)))
     near = f.op("fmul", x, _series(k, f.op("fmul", x, x), list(TANH_TERMS)))
-    small = _test(k, "olt", f.intrinsic("fabs", x), real(k, TANH_SMALL, DOUBLE))
+    small = f.fcompare("olt", f.intrinsic("fabs", x), real(k, TANH_SMALL, DOUBLE))
     return _but_nan(k, x, f.select(small, near, far))
 
 
@@ -269,7 +261,7 @@ def logarithm(k: KernelWriter, i: Instruction) -> None:
     mantissa = f.or_(f.and_(bits, const(V64, (1 << MANTISSA_BITS) - 1)), one)
     exponent = f.sub(f.op("lshr", bits, const(V64, MANTISSA_BITS)), const(V64, EXPONENT_BIAS))
     m = as_float(k, mantissa)
-    high = _test(k, "ogt", m, real(k, math.sqrt(2), DOUBLE))
+    high = f.fcompare("ogt", m, real(k, math.sqrt(2), DOUBLE))
     m = f.select(high, f.op("fmul", m, real(k, 0.5, DOUBLE)), m)
     exponent = f.add(exponent, f.resize(high, 64))
     one_real = real(k, 1.0, DOUBLE)
@@ -278,14 +270,14 @@ def logarithm(k: KernelWriter, i: Instruction) -> None:
     series = _series(k, square, [2 / math.log(2) / (2 * n + 1) for n in range(LOGARITHM_TERMS)])
     result = f.op("fadd", f.cast("sitofp", exponent, DOUBLE), f.op("fmul", series, s))
     zero, infinite = real(k, 0.0, DOUBLE), real(k, math.inf, DOUBLE)
-    result = f.select(_test(k, "oeq", x, infinite), infinite, result)
-    result = f.select(_test(k, "oeq", x, zero), real(k, -math.inf, DOUBLE), result)
-    result = f.select(_test(k, "olt", x, zero), real(k, math.nan, DOUBLE), result)
+    result = f.select(f.fcompare("oeq", x, infinite), infinite, result)
+    result = f.select(f.fcompare("oeq", x, zero), real(k, -math.inf, DOUBLE), result)
+    result = f.select(f.fcompare("olt", x, zero), real(k, math.nan, DOUBLE), result)
     _write_approximate(k, i, _but_nan(k, x, result))
 
 
 def _but_nan(k: KernelWriter, x: Value, result: Value) -> Value:
-    return k.f.select(_test(k, "uno", x, x), x, result)
+    return k.f.select(k.f.fcompare("uno", x, x), x, result)
 
 
 APPROXIMATIONS: dict[str, Handler] = {
@@ -297,8 +289,8 @@ APPROXIMATIONS: dict[str, Handler] = {
 FLOAT_TYPES = ("f32", "f64")
 
 
-def _read(k: KernelWriter, i: Instruction) -> list[Value]:
-    (kind,) = kinds(k, i, MODIFIERS, allow="f")
+def _read(k: KernelWriter, i: Instruction, modifiers: tuple[str, ...] = MODIFIERS) -> list[Value]:
+    (kind,) = kinds(k, i, modifiers, allow="f")
     values = [as_float(k, k.read(operand, kind.bits, kind.name)) for operand in i.operands[1:]]
     return [flushed(k, value) for value in values] if "ftz" in i.modifiers else values
 
@@ -339,9 +331,7 @@ def unary(k: KernelWriter, i: Instruction) -> None:
     elif i.opcode == "sqrt":
         result = f.intrinsic("sqrt", a)
     else:
-        bits = 32 if "float" in a.type else 64
-        one = as_float(k, const(like(a.type, f"i{bits}"), float_bits(1.0, bits)))
-        result = f.op("fdiv", one, a)
+        result = f.op("fdiv", real(k, 1.0, a.type), a)
     _write(k, i, result)
 
 

@@ -83,8 +83,8 @@ def to_odd(k: KernelWriter, value: Value) -> Value:
     back = f.cast("fpext", near, DOUBLE)
     size, back_size = f.intrinsic("fabs", value), f.intrinsic("fabs", back)
     bits = _bits(f, near)
-    above = f.emit(vector("i1"), f"fcmp ogt {back_size}, {size.text}")
-    inexact = f.emit(vector("i1"), f"fcmp one {back}, {value.text}")
+    above = f.fcompare("ogt", back_size, size)
+    inexact = f.fcompare("one", back, value)
     down = f.select(above, f.sub(bits, const(V32, 1)), bits)
     return _float(f, f.select(inexact, f.or_(down, const(V32, 1)), bits))
 
@@ -118,7 +118,7 @@ def _finished(k: KernelWriter, i: Instruction, value: Value) -> Value:
         value = floats.saturated(k, value)
     if "relu" in i.modifiers:
         nothing = real(k, 0.0, FLOAT)
-        nan = k.f.emit(vector("i1"), f"fcmp uno {value}, {value.text}")
+        nan = k.f.fcompare("uno", value, value)
         value = k.f.select(nan, value, k.f.intrinsic("maximumnum", value, nothing))
     return value
 
@@ -167,7 +167,7 @@ def _tests(k: KernelWriter, i: Instruction, kind: str) -> list[Value]:
     for x, y in zip(a, b, strict=True):
         left, right = widened(k.f, x, kind), widened(k.f, y, kind)
         test = FLOAT_TESTS[i.modifiers[0]]
-        found.append(k.f.emit(vector("i1"), f"fcmp {test} {left}, {right.text}"))
+        found.append(k.f.fcompare(test, left, right))
     return found
 
 
@@ -239,7 +239,7 @@ def _to_integer(k: KernelWriter, i: Instruction, number: Value, to: str) -> None
     name = f"llvm.fpto{letter}i.sat.v32i{bits}.v32f32"
     result = k.f.call(vector(f"i{bits}"), name, number)
     if bits == 64:
-        nan = k.f.emit(vector("i1"), f"fcmp uno {number}, {number.text}")
+        nan = k.f.fcompare("uno", number, number)
         result = k.f.select(nan, const(result.type, 1 << 63), result)
     k.write(i.operands[0], result, signed=letter == "s")
 

@@ -108,7 +108,7 @@ def _to_integer(k: KernelWriter, i: Instruction, number: Value, rounding: str, t
     result = k.f.call(type_, name, whole)
     if short == "f32" and to.bits < 64:
         return result
-    no_number = k.f.emit(like(number.type, "i1"), f"fcmp uno {number}, {number.text}")
+    no_number = k.f.fcompare("uno", number, number)
     return k.f.select(no_number, const(type_, 1 << (to.bits - 1)), result)
 
 
@@ -160,7 +160,7 @@ def _tested(k: KernelWriter, i: Instruction, kind: Kind) -> Value:
         x, y = as_float(k, a), as_float(k, b)
         if "ftz" in i.modifiers:
             x, y = flushed(k, x), flushed(k, y)
-        return k.f.emit(vector("i1"), f"fcmp {FLOAT_TESTS[test]} {x}, {y.text}")
+        return k.f.fcompare(FLOAT_TESTS[test], x, y)
     if test not in INTEGER_TESTS:
         raise k.unsupported(i)
     name = INTEGER_TESTS[test]
