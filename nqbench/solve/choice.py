@@ -7,7 +7,7 @@ comes first. A run that swept the launch gives a new entry (``tuned_from``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -218,12 +218,14 @@ def tuned_from(run: Path) -> tuple[Choice, Path]:
 
 
 def _depths(data: Dataset, chosen: PointResult) -> dict[int, int]:
-    """The fastest depth of the chosen system on each board that was measured with several."""
+    """The fastest depth of the chosen system on each board that was measured with several: jobs of
+    more rows take longer to make, so all of the time counts."""
     from nqbench.analysis.data.quantities import TIME
 
+    whole = replace(TIME, columns=("total_s",))
     times: dict[int, list[tuple[float, int]]] = {}
     for point in data.points:
-        seconds = point.estimate(TIME) if point.ok and point.system == chosen.system else None
+        seconds = point.estimate(whole) if point.ok and point.system == chosen.system else None
         if seconds is not None:
             times.setdefault(point.n, []).append((seconds.value, int(point.level("depth"))))
     several = {n: found for n, found in times.items() if len({depth for _, depth in found}) > 1}

@@ -68,9 +68,9 @@ def test_a_tuned_choice_is_stored_and_used(own: Path, tmp_path: Path) -> None:
     for block_size, seconds in ((64, 0.03), (96, 0.02), (192, 0.04)):
         levels = {"n": 18, **full, "block_size": block_size, "blocks": {"per_sm": 4}}
         builder.time("launch", levels, seconds, "frontier.lookahead")
-    for depth, seconds in ((5, 0.003), (6, 0.002), (7, 0.004)):
+    for depth, seconds, whole in ((5, 0.003, 0.004), (6, 0.002, 0.003), (7, 0.001, 0.005)):
         levels = {"n": 16, **full, "depth": depth, "block_size": 64}
-        builder.time("depths", levels, seconds, "frontier.lookahead")
+        builder.time("depths", levels, seconds, "frontier.lookahead", total_s=whole)
     builder.time("large", {"n": 19, **full, "block_size": 32}, 0.001, "frontier.predicated")
     builder.time("papers", {"n": 18, "symmetry": "mirror"}, 0.001, "tanaka2011.both")
     found, path = choice.tuned_from(builder.write(tmp_path / "run"))
