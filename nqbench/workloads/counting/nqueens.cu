@@ -47,12 +47,13 @@ __device__ __forceinline__ void deliver(Total count, Total* results, unsigned jo
     }
 }
 
-// jobs        encoded jobs, in depth-first order
+// jobs        encoded jobs, in depth-first order if the CPU made them
 // job_count   number of jobs
 // share       jobs per thread (contiguous) or per pool (block_pool), else 1
 // light_from  first job that counts once instead of twice (masks, odd N, mirror); unused otherwise
 // scratch     work space for Memory::global, Order<P>::kWords words per block
-// counter     next job for Assignment::global_pool, initially the number of threads
+// counter     next job for Assignment::global_pool, initially the number of threads, or for warp_pool,
+//             initially 0
 // results     one 64-bit word per job or thread (somers), in all (place_first), or per block
 template <class P, class Probe>
 __device__ __forceinline__ void run(const unsigned* __restrict__ jobs, unsigned job_count,

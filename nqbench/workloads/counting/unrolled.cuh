@@ -17,67 +17,70 @@
 
 // One step, as instructions: logic and shifts fill one pipe of Hopper, multiply-adds have another one, so
 // additions multiply by `one`. The compiler would rearrange the logic into more instructions, and branch.
-// lop3's last operand is the truth table of its three words, bit 4 a + 2 b + c.
-//   %0 .. %3    the node: open, left, right, candidates     %10 %11 %12  opening, its mask, returned
-//   %4          top of the stack                            %13 %14 %15  one, two, minus_one
-//   %5          where the next solution goes                %16 %17      numbers of the last two rows
-//   %6 .. %9    the child
-#define NQBENCH_STEP(look_ahead, so_far)                                                                 \
-    asm volatile(                                                                                 \
-        "{ .reg .pred again, opens, tie, more, stands, none, solution;"                           \
-        " .reg .u32 less, others, queen, word, below, above, further, number;"                    \
-        /* the lowest candidate; the node is pushed if there are others */                        \
-        " mad.lo.u32 less, %3, %13, -1;"                                                          \
-        " lop3.b32 others, %3, less, 0, 0xc0;"                                                    \
-        " setp.ne.u32 again, others, 0;"                                                          \
-        " mad.lo.u32 queen, others, %15, %3;"                                                     \
-        " mov.u32 %3, others;"                                                                    \
-        " @again st.shared.v4.u32 [%4], {%0, %1, %2, %3};"                                        \
-        " @again mad.lo.u32 %4, %13, %18, %4;"                                                    \
-        /* tie: no inner column, and the row `opening`: (queen & inner) | ((open ^ opening) & mask) */ \
-        " lop3.b32 word, %0, %10, %11, 0x28;"                                                     \
-        " lop3.b32 word, queen, %20, word, 0xea;"                                                 \
-        " setp.eq.u32 tie, word, 0;"                                                              \
-        /* the next row's number; the border columns return in the row `opening` */               \
-        " sub.u32 %6, %0, queen; add.u32 %6, %6, %21;"                                            \
-        " lop3.b32 word, %6, %10, %11, 0x28;"                                                     \
-        " setp.eq.u32 opens, word, 0;"                                                            \
-        " @opens mad.lo.u32 %6, %12, %13, %6;"                                                    \
-        " @tie mad.lo.u32 %6, %13, %23, %6;"                                                      \
-        /* Not a sum: diagonals that have left the board lie below it, and would carry. */        \
-        " lop3.b32 above, queen, %2, %22, 0xfe;"                                                  \
-        " shr.u32 %8, above, 1;"                                                                  \
-        " mad.lo.u32 below, queen, 2, %1;"                                                        \
-        " mad.lo.u32 %7, below, %14, %24;"                                                        \
-        " lop3.b32 number, %6, %16, %25, 0x28;"                                                   \
-        " setp.ne.u32 more, number, 0;"                                                           \
-        look_ahead " lop3.and.b32 %9|stands, %6, below, %8, 0x10, " so_far ";"                      \
+// lop3's last operand is the truth table of its three words, bit 4 a + 2 b + c; behind `|` it gives
+// whether the result has a bit, combined with one more predicate (compute capability 7.0 and later).
+//   %0 .. %3  the node: open, left, right, candidates   %10 %11 %12  opening, its mask, returned
+//   %4        top of the stack                          %13 %14 %15  one, two, minus_one
+//   %5        where the next solution goes              %16 %17      numbers of the last two rows
+//   %6 .. %9  the child                                 %18 %19      bytes to the next stack entry, solution
+//   %20       the columns inside the border             %21 %22 %23  one row, mark (<< 1), tie
+//   %24       -kFields                                  %25          bits of the row's number
+#define NQBENCH_STEP(look_ahead, so_far)                                                                  \
+    asm volatile(                                                                                         \
+        "{ .reg .pred again, opens, tie, more, stands, none, solution;"                                   \
+        " .reg .u32 less, others, queen, word, below, above, further, number;"                            \
+        /* the lowest candidate; the node is pushed if there are others */                                \
+        " mad.lo.u32 less, %3, %13, -1;"                                                                  \
+        " lop3.b32 others, %3, less, 0, 0xc0;"                                                            \
+        " setp.ne.u32 again, others, 0;"                                                                  \
+        " mad.lo.u32 queen, others, %15, %3;"                                                             \
+        " mov.u32 %3, others;"                                                                            \
+        " @again st.shared.v4.u32 [%4], {%0, %1, %2, %3};"                                                \
+        " @again mad.lo.u32 %4, %13, %18, %4;"                                                            \
+        /* tie: no inner column, and the row `opening`: (queen & inner) | ((open ^ opening) & mask) */    \
+        " lop3.b32 word, %0, %10, %11, 0x28;"                                                             \
+        " lop3.b32 word, queen, %20, word, 0xea;"                                                         \
+        " setp.eq.u32 tie, word, 0;"                                                                      \
+        /* the next row's number; the border columns return in the row `opening` */                       \
+        " sub.u32 %6, %0, queen; add.u32 %6, %6, %21;"                                                    \
+        " lop3.b32 word, %6, %10, %11, 0x28;"                                                             \
+        " setp.eq.u32 opens, word, 0;"                                                                    \
+        " @opens mad.lo.u32 %6, %12, %13, %6;"                                                            \
+        " @tie mad.lo.u32 %6, %13, %23, %6;"                                                              \
+        /* Not a sum: diagonals that have left the board lie below it, and would carry. */                \
+        " lop3.b32 above, queen, %2, %22, 0xfe;"                                                          \
+        " shr.u32 %8, above, 1;"                                                                          \
+        " mad.lo.u32 below, queen, 2, %1;"                                                                \
+        " mad.lo.u32 %7, below, %14, %24;"                                                                \
+        " lop3.b32 number, %6, %16, %25, 0x28;"                                                           \
+        " setp.ne.u32 more, number, 0;"                                                                   \
+        look_ahead " lop3.and.b32 %9|stands, %6, below, %8, 0x10, " so_far ";"                            \
         /* Solutions are weighed at the next vote: a branch here would be taken by one lane in thirty. */ \
-        " setp.ne.and.u32 solution, %9, 0, !more;"                                                \
-        " @solution st.shared.u32 [%5], %6;"                                                      \
-        " @solution mad.lo.u32 %5, %13, %19, %5;"                                                 \
-        " @!stands mad.lo.u32 %4, %15, %18, %4;"                                                  \
-        " @!stands ld.shared.v4.u32 {%6, %7, %8, %9}, [%4]; }"                                    \
-        : "+r"(node.open), "+r"(node.left), "+r"(node.right), "+r"(node.candidates), "+r"(top),   \
-          "+r"(newest), "=&r"(child.open), "=&r"(child.left), "=&r"(child.right),                 \
-          "=&r"(child.candidates)                                                                 \
-        : "r"(family.opening), "r"(family.mask), "r"(returned), "r"(one), "r"(two),               \
-          "r"(minus_one), "r"(K::row(P::kN - 1)), "r"(K::row(P::kN - 2)), "n"(Rows::kStep),       \
-          "n"(4 * P::kBlockSize), "n"(kInner), "n"(K::kRow), "n"(2 * K::kMarked), "n"(K::kTie),   \
-          "n"(0u - K::kFields), "n"(K::kRows)                                                     \
+        " setp.ne.and.u32 solution, %9, 0, !more;"                                                        \
+        " @solution st.shared.u32 [%5], %6;"                                                              \
+        " @solution mad.lo.u32 %5, %13, %19, %5;"                                                         \
+        " @!stands mad.lo.u32 %4, %15, %18, %4;"                                                          \
+        " @!stands ld.shared.v4.u32 {%6, %7, %8, %9}, [%4]; }"                                            \
+        : "+r"(node.open), "+r"(node.left), "+r"(node.right), "+r"(node.candidates), "+r"(top),           \
+          "+r"(newest), "=&r"(child.open), "=&r"(child.left), "=&r"(child.right),                         \
+          "=&r"(child.candidates)                                                                         \
+        : "r"(family.opening), "r"(family.mask), "r"(returned), "r"(one), "r"(two),                       \
+          "r"(minus_one), "r"(K::row(P::kN - 1)), "r"(K::row(P::kN - 2)), "n"(Rows::kStep),               \
+          "n"(4 * P::kBlockSize), "n"(kInner), "n"(K::kRow), "n"(2 * K::kMarked), "n"(K::kTie),           \
+          "n"(0u - K::kFields), "n"(K::kRows)                                                             \
         : "memory")
 
 // A queen must leave a column open in the row after the next one, and in the one below that where there
 // is such a row.
-#define NQBENCH_SECOND_ROW                                                                        \
-    " shr.u32 word, above, 2;"                                                                    \
+#define NQBENCH_SECOND_ROW     \
+    " shr.u32 word, above, 2;" \
     " lop3.and.b32 word|stands, %6, %7, word, 0x10, more;"
-#define NQBENCH_THIRD_ROW                                                                         \
-    " lop3.b32 number, %6, %17, %25, 0x28;"                                                       \
-    " setp.eq.u32 none, number, 0;"                                                               \
-    " mad.lo.u32 further, %7, %14, %24;"                                                          \
-    " shr.u32 word, above, 3;"                                                                    \
-    " lop3.or.b32 word|none, %6, further, word, 0x10, none;"                                      \
+#define NQBENCH_THIRD_ROW                                    \
+    " lop3.b32 number, %6, %17, %25, 0x28;"                  \
+    " setp.eq.u32 none, number, 0;"                          \
+    " mad.lo.u32 further, %7, %14, %24;"                     \
+    " shr.u32 word, above, 3;"                               \
+    " lop3.or.b32 word|none, %6, further, word, 0x10, none;" \
     " and.pred stands, stands, none;"
 
 // The words of a packed node.
@@ -198,7 +201,7 @@ template <class P, class F, class Probe> struct Walker {
     using Rows = typename StackOf<P, F>::Type;
     Source<P, Probe>& source;
     Rows rows;
-    unsigned one, two, minus_one;  // hidden from the compiler where multiply-adds shall add
+    unsigned one, two, minus_one;  // not known to the compiler if multiply-adds are to add
     typename Rows::Cursor bottom, top;
     Node node;
     Family<P> family;
