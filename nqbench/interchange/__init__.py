@@ -73,11 +73,7 @@ def export_run(run: Path, form: str, out: Path | None) -> str:
 
         text = str(load(run).to_csv(index=False, lineterminator="\n"))
     if out is not None:
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(text, encoding="utf-8", errors="backslashreplace")
-        except OSError as error:
-            raise _unwritable(error, out) from error
+        _write(out, text)
     return text
 
 
@@ -96,12 +92,16 @@ def import_study(form: str, file: Path, out: Path | None) -> tuple[str, tuple[st
         raise FolderRefused(f"{out} exists already; give another name with --out")
     made = import_space(file, out.parent if out else Path())
     if out is not None:
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(made.text, encoding="utf-8")
-        except OSError as error:
-            raise _unwritable(error, out) from error
+        _write(out, made.text)
     return made.text, made.notes
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise _unwritable(error, path) from error
 
 
 def _unwritable(error: OSError, path: Path) -> StoreError:

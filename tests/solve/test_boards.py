@@ -15,7 +15,7 @@ from nqbench.plan import Outputs
 from nqbench.solve import boards
 from nqbench.solve.boards import find_boards
 from nqbench.workloads.fitness.board_set import read_board_set
-from nqbench.workloads.fitness.boards import brute_force
+from tests.workloads.fitness import brute_force
 
 
 @pytest.mark.parametrize(("n", "count"), [(40, 3), (100, 20)])

@@ -178,10 +178,10 @@ def energies(point: PointResult) -> tuple[Values, str]:
     return found, ""
 
 
-Place = tuple[str, int, tuple[tuple[str, str], ...]]
+KernelId = tuple[str, int, tuple[tuple[str, str], ...]]
 
 
-def _identity(point: Any) -> Place:
+def _identity(point: Any) -> KernelId:
     """System, size and levels: one kernel in whatever sweep."""
     levels = tuple(sorted((k, str(v)) for k, v in point.levels.items()))
     return (point.system or getattr(point, "sweep", ""), point.n, levels)
@@ -189,7 +189,7 @@ def _identity(point: Any) -> Place:
 
 def _roofs(
     runs: tuple[Observed | None, Observed | None],
-) -> tuple[str, tuple[Mapping[Place, float], Mapping[Place, float]]]:
+) -> tuple[str, tuple[Mapping[KernelId, float], Mapping[KernelId, float]]]:
     """The share of the roof of each profiled kernel, per side.
 
     Both sides are held against ceilings of one kind: measured ones where both GPUs have them, else
@@ -204,7 +204,7 @@ def _roofs(
     return (of if one or two else ""), (one, two)
 
 
-def _shares(run: Observed | None, roof: Ceilings | None) -> Mapping[Place, float]:
+def _shares(run: Observed | None, roof: Ceilings | None) -> Mapping[KernelId, float]:
     if run is None or roof is None or not run.profiles:
         return {}
     try:

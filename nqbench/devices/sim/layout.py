@@ -253,6 +253,12 @@ def warp_layout(blocks: list[Block], register_bytes: int, local_bytes: int) -> W
     )
 
 
+def place_in(shape: tuple[int, int, int], number: int) -> tuple[int, int, int]:
+    """The x, y and z of a thread in its block, or of a block in the grid."""
+    x, y, _ = shape
+    return number % x, number // x % y, number // (x * y)
+
+
 def align(value: int, step: int = CACHE_LINE) -> int:
     """The next multiple of ``step``."""
     return -(-value // step) * step

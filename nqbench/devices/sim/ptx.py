@@ -64,6 +64,11 @@ class Negated:
 Operand: TypeAlias = Register | Immediate | Name | Memory | Vector | Pair | Negated
 
 
+def both(operand: Operand) -> tuple[Operand, Operand | None]:
+    """Both operands of a pair; any other one alone."""
+    return (operand.first, operand.second) if isinstance(operand, Pair) else (operand, None)
+
+
 def registers(operand: Operand) -> list[Register]:
     """Every register that the operand mentions."""
     if isinstance(operand, Register):

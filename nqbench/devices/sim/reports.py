@@ -12,7 +12,7 @@ from nqbench.devices.sim.attribution import readable
 from nqbench.devices.sim.calls import STACK_BYTES
 from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.codegen.writer import WORKSPACE
-from nqbench.devices.sim.engine import WARP_SIZE, Geometry, Run
+from nqbench.devices.sim.engine import WARP_SIZE, Run
 from nqbench.devices.sim.global_memory import NEAR
 from nqbench.devices.sim.layout import (
     GLOBAL_BASE,
@@ -24,6 +24,7 @@ from nqbench.devices.sim.layout import (
     Print,
     State,
     Warp,
+    place_in,
 )
 from nqbench.devices.sim.ptx import WIDTHS, Instruction
 from nqbench.errors import KernelFault
@@ -80,7 +81,7 @@ def fault(run: Run, entry: str) -> KernelFault:
         detail = f" ({address:#x})"
     elif kind is Fault.INACTIVE_SOURCE:
         detail = f" (source lane {address})"
-    thread = _thread(run.geometry, warp * WARP_SIZE + lane)
+    thread = place_in(run.geometry.block, warp * WARP_SIZE + lane)
     return KernelFault(
         f"kernel {entry}: {what}{detail}; block {block}, thread {thread}, warp {warp}, lane {lane};"
         f" {_where(instruction)}"
@@ -266,8 +267,3 @@ def _where(instruction: Instruction) -> str:
 def _block(state: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int, int, int]:
     x, y, z = (int(state[field]) for field in (Warp.CTAID_X, Warp.CTAID_Y, Warp.CTAID_Z))
     return x, y, z
-
-
-def _thread(geometry: Geometry, number: int) -> tuple[int, int, int]:
-    x, y, _ = geometry.block
-    return number % x, number // x % y, number // (x * y)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -14,7 +15,7 @@ from nqbench.devices.sim.attribution import readable
 from nqbench.devices.sim.calls import STACK
 from nqbench.devices.sim.global_memory import GRID_SYNC, NEAR, GlobalMemory, Shadow
 from nqbench.devices.sim.ir import LANES
-from nqbench.devices.sim.layout import GLOBAL_BASE
+from nqbench.devices.sim.layout import GLOBAL_BASE, place_in
 from nqbench.devices.sim.liveness import results, sources
 from nqbench.devices.sim.ptx import WIDTHS, Instruction, Register
 from nqbench.devices.sim.translation import Translation
@@ -31,6 +32,7 @@ DOES: Final = {
 """What the two threads of a race do."""
 MAX_CELLS: Final = 1 << 26
 """Of global memory: 7 GB of shadow, if a kernel touches them all."""
+Instructions = defaultdict[Register, list[Instruction]]
 Thread = tuple[tuple[int, int, int], tuple[int, int, int]]
 
 
@@ -258,7 +260,7 @@ class Watch:
 
     def _thread(self, number: int) -> Thread:
         block, thread = divmod(number, self.threads)
-        return _split(block, self.grid), _split(thread, self.block)
+        return place_in(self.grid, block), place_in(self.block, thread)
 
     def _target(self, space: str, address: int) -> tuple[str, int, str]:
         """What an address is in, the byte offset there, and its dtype if that is known."""
@@ -282,11 +284,6 @@ class Watch:
                 name = readable(variable.name)
                 return ("local memory" if "depot" in name else name), address - at, ""
         return "", 0, ""
-
-
-def _split(number: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    x, y, _ = shape
-    return number % x, number // x % y, number // (x * y)
 
 
 def _dtype(instruction: Instruction, dtype: str, size: int) -> str:
@@ -318,10 +315,7 @@ def _shift(code: Translation, space: str) -> int:
 
 def _depends(code: Translation) -> NDArray[np.uint8]:
     """``[a, b]``: whether what instruction ``a`` stores may come from what ``b`` loads."""
-    definitions: dict[Register, list[Instruction]] = {}
-    for i in (i for block in code.blocks for i in block.instructions):
-        for register in results(i):
-            definitions.setdefault(register, []).append(i)
+    definitions, _ = _by_register(code)
     numbers: dict[Instruction, list[int]] = {}
     for number, i in enumerate(code.instructions):
         numbers.setdefault(i, []).append(number)
@@ -337,12 +331,7 @@ def _depends(code: Translation) -> NDArray[np.uint8]:
 def _copies(code: Translation) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """``watcher.Field``'s ``COPY`` and ``COPIED``: loads from local memory whose values only stores
     to local memory take, element by element, as in the copy of a struct."""
-    made, taken = dict[Register, list[Instruction]](), dict[Register, list[Instruction]]()
-    for i in (i for block in code.blocks for i in (*block.instructions, block.closing) if i):
-        for register in results(i):
-            made.setdefault(register, []).append(i)
-        for register in sources(i):
-            taken.setdefault(register, []).append(i)
+    made, taken = _by_register(code)
 
     def values(i: Instruction, place: int) -> list[Any]:
         return list(getattr(i.operands[place], "items", (i.operands[place],)))
@@ -375,8 +364,19 @@ def _copies(code: Translation) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     return copy, copied.reshape(-1)
 
 
+def _by_register(code: Translation) -> tuple[Instructions, Instructions]:
+    """The instructions that write each register, and those that read it."""
+    made, taken = Instructions(list), Instructions(list)
+    for i in (i for block in code.blocks for i in (*block.instructions, block.closing) if i):
+        for register in results(i):
+            made[register].append(i)
+        for register in sources(i):
+            taken[register].append(i)
+    return made, taken
+
+
 def _loads_behind(
-    store: Instruction, definitions: dict[Register, list[Instruction]]
+    store: Instruction, definitions: Mapping[Register, list[Instruction]]
 ) -> list[Instruction]:
     value = store.operands[1]
     pending: list[Any] = list(getattr(value, "items", (value,)))

@@ -87,15 +87,6 @@ def conflicts(board: NDArray[np.integer[Any]]) -> int:
     return total
 
 
-def brute_force(board: NDArray[np.integer[Any]]) -> int:
-    """The same by comparing all pairs, as a reference for tests. O(n^2) time, O(n) memory."""
-    row = board.astype(np.int64)
-    return sum(
-        int(np.count_nonzero(np.abs(row[i + 1 :] - row[i]) == np.arange(1, row.size - i)))
-        for i in range(row.size)
-    )
-
-
 def is_board(values: NDArray[Any]) -> bool:
     """Whether every row of 0..n-1 occurs once."""
     seen = values.astype(np.int64)

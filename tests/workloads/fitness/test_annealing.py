@@ -30,9 +30,10 @@ from nqbench.workloads.fitness.annealing.cooling import (
     walk,
 )
 from nqbench.workloads.fitness.annealing.evaluated import walk_measured
-from nqbench.workloads.fitness.boards import brute_force, conflicts, is_board
+from nqbench.workloads.fitness.boards import conflicts, is_board
 from nqbench.workloads.fitness.cpu import evaluators
 from nqbench.workloads.fitness.cpu import tbb as cpu_tbb
+from tests.workloads.fitness import brute_force
 from tests.workloads.fitness.running import ATTACKED, COOLING, SIM, same, search
 
 SA_CPU = "fitness_schemes.sa_cpu"

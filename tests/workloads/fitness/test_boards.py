@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from nqbench.errors import InfeasibleError
 from nqbench.workloads.fitness.boards import (
-    brute_force,
     checked,
     combined,
     conflicts,
@@ -21,6 +20,7 @@ from nqbench.workloads.fitness.boards import (
     read_board,
     valid_board,
 )
+from tests.workloads.fitness import brute_force
 
 
 @given(st.permutations(range(9)))

@@ -11,8 +11,8 @@ import pytest
 from nqbench.errors import StudyError
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
-from nqbench.workloads.fitness.boards import brute_force
 from nqbench.workloads.fitness.counts import count, diagonals, pairs, sub_kernels, sub_threads
+from tests.workloads.fitness import brute_force
 from tests.workloads.fitness.running import OWN, PAPER
 from tests.workloads.running import GPU
 

@@ -20,7 +20,6 @@ from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.boards import (
     Board,
-    brute_force,
     conflicts,
     make_batch,
     random_board,
@@ -30,6 +29,7 @@ from nqbench.workloads.fitness.cpu import evaluators, plans
 from nqbench.workloads.fitness.cpu import tbb as cpu_tbb
 from nqbench.workloads.fitness.cpu.evaluators import fork_join_counted, leaf_level
 from nqbench.workloads.fitness.cpu.unoptimized import IR, target_machine
+from tests.workloads.fitness import brute_force
 
 needs_tbb = pytest.mark.skipif(bool(cpu_tbb.load_tbb()), reason=cpu_tbb.load_tbb() or "TBB is here")
 

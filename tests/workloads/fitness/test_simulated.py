@@ -9,7 +9,8 @@ import pytest
 
 from nqbench.devices.base import Device
 from nqbench.point import Level
-from nqbench.workloads.fitness.boards import brute_force, make_batch, make_board
+from nqbench.workloads.fitness.boards import make_batch, make_board
+from tests.workloads.fitness import brute_force
 from tests.workloads.fitness.running import OWN, PAPER, evaluate, launch
 
 HISTOGRAMS: list[tuple[str, dict[str, Level]]] = [

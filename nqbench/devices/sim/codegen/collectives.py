@@ -13,7 +13,7 @@ from nqbench.devices.sim.codegen import barriers, watch
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, kinds
 from nqbench.devices.sim.ir import I32, LANES, V32, Value, const, lanes_of
 from nqbench.devices.sim.layout import CACHE_LINE, Fault
-from nqbench.devices.sim.ptx import Instruction, Operand, Pair
+from nqbench.devices.sim.ptx import Instruction, both
 
 LANE_IDS = lanes_of(V32, list(range(LANES)))
 
@@ -115,14 +115,10 @@ def shuffle(k: KernelWriter, i: Instruction) -> None:
     value = f.call(
         V32, "llvm.masked.gather.v32i32.v32p0", pointers, const(I32, 4), k.active, const(V32, 0),
     )  # fmt: skip
-    target, flag = _two(i.operands[0])
+    target, flag = both(i.operands[0])
     k.write(target, value)
     if flag is not None:
         k.write(flag, inside)
-
-
-def _two(operand: Operand) -> tuple[Operand, Operand | None]:
-    return (operand.first, operand.second) if isinstance(operand, Pair) else (operand, None)
 
 
 def match(k: KernelWriter, i: Instruction) -> None:
@@ -143,7 +139,7 @@ def match(k: KernelWriter, i: Instruction) -> None:
                 mine = f.and_(f.as_bits(same), group)
                 f.store(mine, f.offset(slot, lane, I32), 4)
     result = f.load(V32, slot, CACHE_LINE)
-    target, flag = _two(i.operands[0])
+    target, flag = both(i.operands[0])
     k.write(target, result)
     if flag is not None:
         k.write(flag, f.nonzero(result))
@@ -185,7 +181,7 @@ def elect(k: KernelWriter, i: Instruction) -> None:
     """``elect``: the lowest member, and whether that is the lane itself."""
     kinds(k, i, ("sync",))
     lane = k.f.intrinsic("cttz", members_of(k, i), const("i1", 0))
-    target, flag = _two(i.operands[0])
+    target, flag = both(i.operands[0])
     k.write(target, lane)
     if flag is not None:
         k.write(flag, k.f.compare("eq", lane, k.special("%laneid")))

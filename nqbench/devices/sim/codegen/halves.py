@@ -15,7 +15,7 @@ from nqbench.devices.sim.codegen.floats import DOUBLE, FLOAT, real
 from nqbench.devices.sim.codegen.moves import FLOAT_TESTS, ROUNDINGS
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter
 from nqbench.devices.sim.ir import V16, V32, V64, Function, Value, const, like, vector
-from nqbench.devices.sim.ptx import WIDTHS, Instruction, Operand, Pair
+from nqbench.devices.sim.ptx import WIDTHS, Instruction, Operand, both
 
 HALVES: Final = ("f16", "bf16", "f16x2", "bf16x2")
 KNOWN: Final = frozenset(
@@ -177,13 +177,10 @@ def compare(k: KernelWriter, i: Instruction) -> None:
     if i.modifiers[1] in ("and", "or", "xor"):
         extra = k.predicate(i.operands[3])
         found = [k.f.op(i.modifiers[1], one, extra) for one in found]
-    target = i.operands[0]
-    targets = (target.first, target.second) if isinstance(target, Pair) else (target,)
-    if len(targets) > len(found):
-        found.append(k.f.not_(found[0]))
-    for place, one in zip(targets, found, strict=False):
-        if getattr(place, "name", "") != "_":
-            k.write(place, one)
+    first, second = both(i.operands[0])
+    k.write(first, found[0])
+    if second is not None:
+        k.write(second, found[1] if len(found) > 1 else k.f.not_(found[0]))
 
 
 def set_(k: KernelWriter, i: Instruction) -> None:

@@ -6,7 +6,7 @@ from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, Kind, kind
 from nqbench.devices.sim.ir import I32, MASK, V32, V64, Value, const, element, like
 from nqbench.devices.sim.layout import Fault
 from nqbench.devices.sim.liveness import CARRY, CARRYING
-from nqbench.devices.sim.ptx import Immediate, Instruction, Pair
+from nqbench.devices.sim.ptx import Immediate, Instruction, both
 
 
 def _operands(k: KernelWriter, i: Instruction, kind: Kind) -> list[Value]:
@@ -251,15 +251,13 @@ def lop3(k: KernelWriter, i: Instruction) -> None:
             for place, value in zip((4, 2, 1), values, strict=True):
                 term = f.and_(term, value if row & place else f.not_(value))
             result = f.or_(result, term)
-    target = i.operands[0]
-    if not isinstance(target, Pair):
-        k.write(target, result)
+    target, test = both(i.operands[0])
+    k.write(target, result)
+    if test is None:
         return
-    if getattr(target.first, "name", "") != "_":
-        k.write(target.first, result)
     combined = k.predicate(i.operands[5])
     how = f.and_ if "and" in i.modifiers else f.or_
-    k.write(target.second, how(f.compare("ne", result, const(V32, 0)), combined))
+    k.write(test, how(f.compare("ne", result, const(V32, 0)), combined))
 
 
 def extract_field(k: KernelWriter, i: Instruction) -> None:

@@ -6,7 +6,7 @@ from nqbench.devices.sim.codegen.floats import finished, flushed
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter, Kind, as_bits, as_float, kinds
 from nqbench.devices.sim.ir import Value, const, like, vector
 from nqbench.devices.sim.layout import LOCAL_WINDOW, SHARED_WINDOW
-from nqbench.devices.sim.ptx import Instruction, Operand, Pair, Vector
+from nqbench.devices.sim.ptx import Instruction, Vector, both
 
 ROUNDINGS = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 INTEGER_TESTS = {
@@ -136,21 +136,15 @@ def compare(k: KernelWriter, i: Instruction) -> None:
     known = (*INTEGER_TESTS, *FLOAT_TESTS, *COMBINATIONS, "ftz")
     (kind,) = kinds(k, i, known, allow="usbf")
     result = _tested(k, i, kind)
-    target = i.operands[0]
-    first, second = (target.first, target.second) if isinstance(target, Pair) else (target, None)
+    first, second = both(i.operands[0])
     opposite = k.f.not_(result)
     if i.modifiers[1] in COMBINATIONS:
         extra = k.predicate(i.operands[3])
         result = k.f.op(i.modifiers[1], result, extra)
         opposite = k.f.op(i.modifiers[1], opposite, extra)
-    if not _sink(first):
-        k.write(first, result)
-    if second is not None and not _sink(second):
+    k.write(first, result)
+    if second is not None:
         k.write(second, opposite)
-
-
-def _sink(operand: Operand) -> bool:
-    return getattr(operand, "name", "") == "_"
 
 
 def _tested(k: KernelWriter, i: Instruction, kind: Kind) -> Value:
