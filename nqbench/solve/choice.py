@@ -143,9 +143,10 @@ def choice_for(device: DeviceFacts, n: int = 0) -> tuple[Choice, str]:
     name = f"{wanted[0]}.{wanted[1]}"
     if nearest.capability == name:
         return nearest, f"the choice for compute capability {name}: {nearest.origin}"
+    advice = "; nqbench count --tuned-from RUN stores one" if device.kind == "cuda" else ""
     return nearest, (
         f"no choice is stored for compute capability {name}, so that of {nearest.capability}:"
-        f" {nearest.origin}; nqbench count --tuned-from RUN stores one"
+        f" {nearest.origin}{advice}"
     )
 
 
