@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nqbench.devices.cuda.driver import VISIBLE
 from nqbench.doctor import gpu, probe, software, system
 from nqbench.doctor.probe import QUESTIONS, Answer, Answers
 from nqbench.doctor.report import Report, Row
@@ -94,7 +95,7 @@ def _software(answers: Answers) -> Iterator[Row]:
 def _gpu(answers: Answers, around: Surroundings) -> Iterator[Row]:
     driver, nvml = answers["driver"], answers["nvml"]
     yield gpu.driver(driver, nvml, around.root)
-    chosen = around.environment.get(gpu.VISIBLE)
+    chosen = around.environment.get(VISIBLE)
     if chosen is not None and driver.ok:
         yield gpu.visible(chosen)
     yield software.pycuda(answers["pycuda"], driver)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from nqbench.devices.cuda.driver import VISIBLE
 from nqbench.doctor.probe import Answer
 from nqbench.doctor.report import Row
 from nqbench.doctor.software import pip_install, setup
@@ -20,7 +21,6 @@ Gpu = Mapping[str, Any]
 NVIDIA_VENDOR: Final = "0x10de"
 DISPLAY_CLASS: Final = "0x03"  # PCI base class of display and 3D controllers
 NO_DEVICE: Final = 100
-VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 START_FAILURES: Final[Mapping[int, tuple[str, str]]] = {
     100: (
         "sees no GPU",

@@ -24,7 +24,7 @@ from nqbench.errors import StudyError
 from nqbench.point import MEASURING
 from nqbench.system.python_files import load_file, module_name, where_raised
 from nqbench.system.suggest import nearest, suggestion
-from nqbench.workloads.base import Workload
+from nqbench.workloads.base import KERNEL, Workload
 
 __all__ = [
     "KERNEL",
@@ -48,8 +48,6 @@ GROUP: Final = "nqbench.workloads"
 """The entry point under which an installed package names its workloads."""
 OWN: Final = "own"
 """The package for workloads that studies describe themselves; no workload of its own."""
-KERNEL: Final = "kernel"
-"""The key of such a description in a study, and what the names of such workloads begin with."""
 _brought: dict[str, Workload] = {}
 """Workloads that studies have brought along into this process."""
 _outside: dict[str, Outside] = {}

@@ -16,6 +16,9 @@ from nqbench.point import Level
 NOT_APPLICABLE: Final = "-"
 """Level of a factor that has no meaning with the other levels chosen."""
 
+KERNEL: Final = "kernel"
+"""The key of a user's own kernel in a study, and what the names of such workloads begin with."""
+
 FAULT: Final = "fault"
 """Key of a finding that explains a wrong answer; empty if the answer may be right."""
 

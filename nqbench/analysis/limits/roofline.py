@@ -21,14 +21,13 @@ from nqbench.analysis.data.observed import Observed, profile_value
 from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.analysis.limits.ceilings import STUDY, Ceilings, Kind
 from nqbench.errors import AnalysisError
-from nqbench.point import L2, PART
+from nqbench.point import MEASURING, PART
 from nqbench.vocabulary import of_kernel, plain_name
 
 SIMULATED: Final = "simulated PTX"
 PROFILED: Final = "ncu"
 DEVICE_MEMORY: Final = "device memory"
 SECTOR_BYTES: Final = 32
-_NOT_COMPARED: Final = (L2, PART)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,4 +241,4 @@ def _same(one: PointResult, two: PointResult) -> bool:
 
 
 def _compared(levels: Mapping[str, Any]) -> dict[str, str]:
-    return {k: str(v) for k, v in levels.items() if k not in _NOT_COMPARED}
+    return {k: str(v) for k, v in levels.items() if k not in MEASURING}

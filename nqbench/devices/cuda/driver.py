@@ -15,6 +15,7 @@ from typing import Any, Final
 from nqbench.errors import DeviceError, DeviceUnavailable
 
 LIBRARY: Final = "libcuda.so.1"
+VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 _PREFERRED_CARVEOUT: Final = "CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT"
 _MAX_DYNAMIC_SHARED: Final = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
 

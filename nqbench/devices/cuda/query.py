@@ -16,7 +16,6 @@ from nqbench.facts import DeviceFacts
 from nqbench.system.versions import installed
 
 FIRST_CARVEOUT_CAPABILITY: Final = (7, 0)  # Volta joined L1 cache and shared memory
-VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +73,10 @@ def _gpu(index: int) -> Gpu:
 
 def _hidden() -> str:
     """A remark if the environment may hide GPUs, which the driver does not report."""
-    value = os.environ.get(VISIBLE)
+    value = os.environ.get(cuda_driver.VISIBLE)
     if value is None:
         return ""
-    return f"; {VISIBLE} is {value!r} here, and GPUs that it does not name are hidden"
+    return f"; {cuda_driver.VISIBLE} is {value!r} here, and GPUs that it does not name are hidden"
 
 
 def find_device(cuda: Any, index: int) -> Any:

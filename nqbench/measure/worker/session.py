@@ -9,10 +9,10 @@ import os
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
 
 from nqbench.devices.base import Device, Prepared
 from nqbench.devices.cpu import CpuDevice
+from nqbench.devices.cuda.driver import VISIBLE
 from nqbench.devices.registry import open_device
 from nqbench.errors import (
     CompileError,
@@ -34,8 +34,6 @@ from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, Outputs, Plan, Progra
 from nqbench.point import COLD, HOT, L2, Point
 from nqbench.system.timing import timed
 from nqbench.workloads.base import FAULT, Compared, Workload
-
-VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 
 
 class Session:

@@ -22,6 +22,7 @@ from nqbench.report.tables.common import (
     program_notes,
     value_fields,
 )
+from nqbench.runs.frame import RESOURCES
 from nqbench.study.report_items import ReportItem
 
 _PHASES: Final = (
@@ -40,7 +41,6 @@ _RESOURCES: Final = {
     "blocks": Column("blocks", "number"),
     "jobs": Column("jobs", "number"),
 }
-_COMPILER: Final = ("registers", "stack_bytes", "spill_bytes", "occupancy")
 
 
 def results(data: Dataset, item: ReportItem) -> list[Table]:
@@ -162,7 +162,7 @@ def resources(data: Dataset, item: ReportItem) -> list[Table]:
 
 def _resources(data: Dataset, item: ReportItem, sweep: str) -> Table | None:
     points = [p for p in data.select(sweep, item.n, cpu=False) if p.ok]
-    if not any(p.detail(name) is not None for p in points for name in _COMPILER):
+    if not any(p.detail(name) is not None for p in points for name in RESOURCES):
         return None
     factors = columns_of(data, sweep)
     shown = [name for name in _RESOURCES if name not in factors]  # a level has its column already

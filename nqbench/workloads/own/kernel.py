@@ -21,8 +21,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Outputs, Plan
 from nqbench.point import Level
 from nqbench.system.python_files import load_function, where_raised
-from nqbench.workloads import KERNEL
-from nqbench.workloads.base import Compared, Resolved, Workload
+from nqbench.workloads.base import KERNEL, Compared, Resolved, Workload
 from nqbench.workloads.levels import given_levels
 from nqbench.workloads.own import arrays
 from nqbench.workloads.own.block import Block, Part

@@ -18,7 +18,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import Buffer, KernelPlan
 from nqbench.point import Level
 from nqbench.system.suggest import suggestion
-from nqbench.workloads import KERNEL
+from nqbench.workloads.base import KERNEL
 from nqbench.workloads.own import arrays
 from nqbench.workloads.own.block import BRACES, Block, Part, is_file
 
