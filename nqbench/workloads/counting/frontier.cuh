@@ -95,6 +95,7 @@ template <class P, class F> struct Stack {
     static constexpr int kStep = F::kStep;
     using Cursor = int;
     F& frame;
+    unsigned one;  // 1
 
     __device__ Cursor bottom() const { return frame.row(P::kFirstRow); }
     __device__ void push_if(bool stored, Cursor& top, const Node& node) {
@@ -129,24 +130,25 @@ template <class P, class F> struct PredicatedStack {
     static constexpr int kStep = 4 * F::kStep;
     using Cursor = unsigned;
     F& frame;
+    unsigned one;  // 1; the compiler makes an addition of the multiply-add
 
     __device__ Cursor bottom() const { return frame.address(frame.row(P::kFirstRow)); }
     __device__ void push_if(bool stored, Cursor& top, const Node& node) {
         asm volatile(
             "{ .reg .pred stored; setp.ne.u32 stored, %1, 0;"
-            " @stored st.shared.v4.u32 [%0], {%2, %3, %4, %5}; @stored add.u32 %0, %0, %6; }"
+            " @stored st.shared.v4.u32 [%0], {%2, %3, %4, %5}; @stored mad.lo.u32 %0, %6, %7, %0; }"
             : "+r"(top)
             : "r"(unsigned(stored)), "r"(node.open), "r"(node.left), "r"(node.right),
-              "r"(node.candidates), "n"(kStep)
+              "r"(node.candidates), "n"(kStep), "r"(one)
             : "memory");
     }
     __device__ void pop_if(bool loaded, Cursor& top, Node& node) {
         asm volatile(
             "{ .reg .pred loaded; setp.ne.u32 loaded, %5, 0;"
-            " @loaded sub.u32 %4, %4, %6; @loaded ld.shared.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+            " @loaded mad.lo.u32 %4, %6, %7, %4; @loaded ld.shared.v4.u32 {%0, %1, %2, %3}, [%4]; }"
             : "+r"(node.open), "+r"(node.left), "+r"(node.right), "+r"(node.candidates),
               "+r"(top)
-            : "r"(unsigned(loaded)), "n"(kStep)
+            : "r"(unsigned(loaded)), "n"(-kStep), "r"(one)
             : "memory");
     }
 };
@@ -179,7 +181,7 @@ template <class P, class F, class Probe> struct Lane {
     Node node;
     unsigned job;
 
-    __device__ Lane(F& frame, Source<P, Probe>& jobs) : source(jobs), rows{frame} {
+    __device__ Lane(F& frame, Source<P, Probe>& jobs) : source(jobs), rows{frame, 1} {
         bottom = top = rows.bottom();
         idle();
     }

@@ -215,7 +215,7 @@ template <class P, class F, class Probe> struct Walker {
 
     __device__ Walker(F& frame, Source<P, Probe>& jobs, unsigned hidden)
         : source(jobs),
-          rows{frame},
+          rows{frame, 1},
           one(P::kAdders == Adders::both ? hidden : 1),
           two(2 * one),
           minus_one(0u - one),
