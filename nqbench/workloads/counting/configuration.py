@@ -283,8 +283,10 @@ def checked_jobs(config: Configuration) -> int:
 
 def check_grid(config: Configuration, grid: Geometry, device: DeviceFacts) -> None:
     """Grid and device memory."""
-    if grid.blocks > device.max_grid_x or grid.threads > MAX_THREADS:
-        limit = min(device.max_grid_x, MAX_THREADS // config.block_size)
+    # Every warp of a pool counts on by a share of 128 jobs when there are none left (unrolled.cuh).
+    most = MAX_THREADS // 2 if config.assignment == "warp_pool" else MAX_THREADS
+    if grid.blocks > device.max_grid_x or grid.threads > most:
+        limit = min(device.max_grid_x, most // config.block_size)
         raise InfeasibleError(
             f"{grid.blocks} blocks of {config.block_size} threads are over the limit of {limit}"
             f" blocks on {device.name}; use fewer blocks, a larger pool_size or a smaller depth",

@@ -270,6 +270,13 @@ def refused(
         (None, {"n": 12, "block_size": 1025}, GPU, "block_size: 1025 is outside", "block_size"),
         ("frontier.unrolled", {"n": 25}, GPU, "loop: unrolled at n: 25, whose rows", "loop"),
         ("frontier.unrolled", {"n": 18}, PASCAL, "7.0 and later, and old GPU has 6.1", "loop"),
+        (
+            "frontier.unrolled",
+            {"n": 9, "blocks": 2**23},
+            GPU,
+            "over the limit of 4194304",
+            "blocks",
+        ),
         ("frontier.unrolled", {"n": 21}, GPU, "has more at any depth; nqbench count 21", "depth"),
         (
             "frontier.unrolled",
