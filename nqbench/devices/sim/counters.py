@@ -14,11 +14,10 @@ from nqbench.devices.sim.codegen.caches import Count as CacheCount
 from nqbench.devices.sim.codegen.kernel import BLOCK_FIELDS
 from nqbench.devices.sim.codegen.writer import LEAST, SITE_FIELDS, Site
 from nqbench.devices.sim.engine import WARP_SIZE, Run
-from nqbench.devices.sim.ptx import Instruction
+from nqbench.devices.sim.ptx import ATOMICS, Instruction
 from nqbench.devices.sim.rules import SECTOR_BITS
 from nqbench.devices.sim.translation import Translation
 
-ATOMIC_OPCODES = ("atom", "red")
 SOURCE_COUNTS = (
     *("issue_slots", "warp_instructions", "thread_instructions", "branches", "divergent_branches"),
     *("shared_requests", "shared_passes", "bank_conflicts"),
@@ -98,8 +97,8 @@ class Tally:
             "global_transactions": global_[self.code.rules.transactions],
             "global_sectors": global_["sectors"],
             "global_bytes": global_["sectors"] << SECTOR_BITS,
-            "shared_atomics": self._space("shared", ATOMIC_OPCODES)["requests"],
-            "global_atomics": self._space("global", ATOMIC_OPCODES)["requests"],
+            "shared_atomics": self._space("shared", ATOMICS)["requests"],
+            "global_atomics": self._space("global", ATOMICS)["requests"],
             "barriers": int(self.executions[[b.block for b in self.code.barriers]].sum()),
             **self._caches(),
         }
@@ -115,10 +114,10 @@ class Tally:
                 opcodes: sum(
                     self._space(space, opcodes)["sectors"] for space in ("local", "global")
                 )
-                for opcodes in (LOADS, STORES, ATOMIC_OPCODES)
+                for opcodes in (LOADS, STORES, ATOMICS)
             }
-            read = moved[LOADS] + moved[ATOMIC_OPCODES]
-            written = moved[STORES] + moved[ATOMIC_OPCODES]
+            read = moved[LOADS] + moved[ATOMICS]
+            written = moved[STORES] + moved[ATOMICS]
         found: dict[str, int | float] = {
             "l1_hit_sectors": counts[CacheCount.L1_HITS],
             "l1_miss_sectors": counts[CacheCount.L1_MISSES],

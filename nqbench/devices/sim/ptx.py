@@ -171,6 +171,7 @@ class Kernel:
     functions: dict[str, int] = field(default_factory=dict)
 
 
+ATOMICS = ("atom", "red")
 SPACES = frozenset({"shared", "local", "global", "const", "param"})
 WIDTHS = {
     "pred": 1, "b8": 8, "u8": 8, "s8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16,

@@ -24,14 +24,13 @@ from nqbench.devices.sim.cfg import Block
 from nqbench.devices.sim.codegen.kernel import BLOCK_FIELDS
 from nqbench.devices.sim.codegen.writer import SITE_FIELDS, Site
 from nqbench.devices.sim.liveness import results, sources
-from nqbench.devices.sim.ptx import Instruction, Name, Register
+from nqbench.devices.sim.ptx import ATOMICS, Instruction, Name, Register
 from nqbench.devices.sim.ptxas import Assembled
 from nqbench.devices.sim.rules import SECTOR_BITS
 from nqbench.errors import DeviceError
 
 LANES: Final = 32
 OFF_CHIP: Final = ("global", "local")
-ATOMICS: Final = ("atom", "red")
 NOT_ARITHMETIC: Final = frozenset(
     {"ld", "ldu", "st", "atom", "red", "bra", "brx", "mov", "mad", "mul", "bar", "barrier", "ret",
      "exit", "shfl", "vote", "activemask", "cvta", "cvt", "call"}

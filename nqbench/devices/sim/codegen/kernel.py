@@ -15,7 +15,7 @@ from nqbench.devices.sim.codegen.built_in import built_in
 from nqbench.devices.sim.codegen.collectives import COLLECTIVES, members_of
 from nqbench.devices.sim.codegen.copies import COPIES
 from nqbench.devices.sim.codegen.integers import BITS, INTEGER
-from nqbench.devices.sim.codegen.memory import ATOMICS, MEMORY
+from nqbench.devices.sim.codegen.memory import MEMORY
 from nqbench.devices.sim.codegen.moves import MOVES
 from nqbench.devices.sim.codegen.writer import Handler, KernelWriter
 from nqbench.devices.sim.ir import I1, I32, I64, MASK, PTR, V32, Value, const, lanes_of
@@ -24,7 +24,7 @@ from nqbench.devices.sim.liveness import CHANGING_SPECIALS
 from nqbench.devices.sim.ptx import Instruction, Name
 
 HANDLERS: dict[str, Handler] = {
-    **INTEGER, **BITS, **MOVES, **MEMORY, **ATOMICS, **COPIES, **COLLECTIVES, "call": built_in,
+    **INTEGER, **BITS, **MOVES, **MEMORY, **COPIES, **COLLECTIVES, "call": built_in,
 }  # fmt: skip
 
 BLOCK_FIELDS = ("executions", "lanes", "divergent")

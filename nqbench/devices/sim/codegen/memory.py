@@ -351,12 +351,6 @@ def is_sink(operand: Operand) -> bool:
     return isinstance(operand, Name) and operand.name == "_"
 
 
-MEMORY: dict[str, Handler] = {
-    "ld": load, "ldu": load, "st": store, "membar": nothing, "fence": nothing,
-    "prefetch": nothing, "prefetchu": nothing, "nanosleep": nothing,
-}  # fmt: skip
-
-
 OPERATIONS = ("add", "exch", "cas", "min", "max", "and", "or", "xor", "inc", "dec")
 
 
@@ -457,4 +451,8 @@ def _combined(f: Function, kind: Kind, operation: str, old: Value, new: list[Val
     return f.op(operation, old, a)
 
 
-ATOMICS: dict[str, Handler] = {"atom": atomic, "red": atomic}
+MEMORY: dict[str, Handler] = {
+    "ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic,
+    "membar": nothing, "fence": nothing, "prefetch": nothing, "prefetchu": nothing,
+    "nanosleep": nothing,
+}  # fmt: skip

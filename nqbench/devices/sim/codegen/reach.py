@@ -39,7 +39,7 @@ from nqbench.devices.sim.layout import (
     Fault,
     Warp,
 )
-from nqbench.devices.sim.ptx import Instruction
+from nqbench.devices.sim.ptx import ATOMICS, Instruction
 from nqbench.devices.sim.rules import SectorRules, Way
 
 WORD = 4
@@ -200,7 +200,7 @@ def global_(
 
 def _way(i: Instruction) -> Way:
     """How an access to global memory goes."""
-    if i.opcode in ("atom", "red"):
+    if i.opcode in ATOMICS:
         return Way.ATOMIC
     if i.opcode == "st":
         return Way.STORE
