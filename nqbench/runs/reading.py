@@ -78,6 +78,9 @@ class ManifestJson(TypedDict):
     device: DeviceJson
     points: list[PlannedJson]
     command: NotRequired[str | list[Any] | None]
+    protocol: NotRequired[dict[str, Any] | None]
+    environment: NotRequired[dict[str, Any] | None]
+    devices: NotRequired[list[Any]]
 
 
 @dataclass(frozen=True, slots=True)

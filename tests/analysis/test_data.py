@@ -226,10 +226,11 @@ def test_a_factor_named_like_a_column_keeps_its_levels() -> None:
         (["/x/nqbench/__main__.py", "run", "c.yaml"], "nqbench run c.yaml"),
         (["nqbench", "run", "/x/c.yaml", "-o/tmp/a"], "nqbench run FOLDER/c.yaml -oFOLDER/a"),
         (["nqbench", "run", f"{Path.cwd()}/c", "--out=/tmp/a"], "nqbench run c --out=FOLDER/a"),
+        ("nqbench run 'x", """nqbench run ''"'"'x'"""),
         ([], "nqbench run"),
     ],
 )
-def test_command_names_no_folder_of_a_computer(command: list[str], shown: str) -> None:
+def test_command_names_no_folder_of_a_computer(command: Any, shown: str) -> None:
     assert Dataset("x", {"command": command}, (), 0).command == shown
 
 

@@ -163,7 +163,7 @@ class Dataset:
     def command(self) -> str:
         """The command that made the run; the program and files without folders of a computer."""
         raw = self.manifest.get("command") or ""
-        words = shlex.split(raw) if isinstance(raw, str) else [str(word) for word in raw]
+        words = _words(raw) if isinstance(raw, str) else [str(word) for word in raw]
         if not words:
             return "nqbench run"
         program = PurePath(words[0]).name
@@ -236,6 +236,14 @@ class Dataset:
                 if isinstance(levels, list | tuple):
                     return list(levels)
         return []
+
+
+def _words(command: str) -> list[str]:
+    """The words of a command that was recorded as one text."""
+    try:
+        return shlex.split(command)
+    except ValueError:  # a quotation without end
+        return command.split()
 
 
 def missing(value: Any) -> bool:
