@@ -63,6 +63,8 @@ COMMANDS: Final = (
 """In the order of ``nqbench --help``."""
 LISTS: Final = ("kernels", "devices", "schema")
 """Commands that compute nothing, and so need little memory."""
+READERS: Final = ("report", "claims", "effects", "compare", "site", "static", "explain", "export")
+"""Commands that measure nothing."""
 HELP_WIDTH: Final = 100
 
 app = typer.Typer(
@@ -148,6 +150,8 @@ def _kept(words: Sequence[str]) -> str:
     if words[1:2] == ["count"] and not any(word.startswith("--log") for word in words):
         return "nothing is kept of a count without --log FILE"
     again = shlex.join(word for word in words if word != FRESH)
+    if words[1:2] and words[1] in READERS:
+        return f"no record was changed; repeat it with: {again}"
     return f"what was measured is kept; resume with: {again}"
 
 

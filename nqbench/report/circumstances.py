@@ -81,7 +81,8 @@ def device_state(data: Dataset, records: Sequence[Record]) -> Table:
 
 def how_measured(data: Dataset, records: Sequence[Record]) -> list[Block]:
     """The protocol, what ended the measurements, and where the time went."""
-    protocol = data.manifest.get("protocol") or data.study.get("measure") or {}
+    timed = not data.simulated or any(point.cpu for point in data.points)
+    protocol = (data.manifest.get("protocol") or data.study.get("measure") or {}) if timed else {}
     ended = Counter(r.ended_by for r in records if r.ended_by)
     spent: Counter[str] = Counter()
     for record in records:
@@ -284,8 +285,8 @@ def _said(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        separator = "." if all(isinstance(v, int) for v in value) else ", "
-        return separator.join(map(str, value))
+        version = len(value) == 2 and all(isinstance(v, int) for v in value)
+        return ("." if version else ", ").join(map(_said, value))
     return str(value)
 
 

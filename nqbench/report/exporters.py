@@ -17,10 +17,12 @@ from nqbench.report.table import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 HTML: Final = "html"
 """The format of whole pages; it has no file per table."""
 _NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_CODE = re.compile(r"`([^`]+)`")
 _SPECIAL = re.compile(r"([\\|`*_<>\[\]])")
 
 
@@ -139,7 +141,7 @@ def templates() -> Environment:
     """The templates of reports; everything put into them is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    made = Environment(
         loader=PackageLoader("nqbench.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -147,6 +149,15 @@ def templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    made.filters["sentence"] = _sentence
+    return made
+
+
+def _sentence(text: str) -> Markup:
+    """Escaped text for HTML, what stands between back-ticks as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
 EXPORTERS: Final[dict[str, Callable[[Table], str]]] = {

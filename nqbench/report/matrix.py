@@ -383,7 +383,8 @@ def _labels(ax: Axes, lines: Sequence[_Line]) -> None:
     bold: dict[str, Any] = {"va": "center", "fontsize": 7.5, "fontweight": "bold"}
     for y, line in enumerate(lines):
         if line.row is None:
-            ax.axhspan(y - 0.5, y + 0.5, color="#f0f0f0", zorder=0, linewidth=0)
+            # Above the lines, so that none crosses the words.
+            ax.axhspan(y - 0.5, y + 0.5, color="#f0f0f0", zorder=2.5, linewidth=0)
             ax.text(0.012, y, line.text, transform=place, in_layout=False, **bold)
 
 

@@ -288,8 +288,8 @@ def _folder_errors(path: Path) -> Iterator[None]:
         if isinstance(error, FileNotFoundError):
             reason = "no folder can be created there"
         raise (StoreError if error.errno in DISK_ERRORS else FolderRefused)(
-            f"the report cannot be written to {error.filename2 or path}: {reason}; give another folder"
-            " with --out"
+            f"the report cannot be written to {error.filename2 or path}: {reason};"
+            " give another folder with --out"
         ) from error
 
 

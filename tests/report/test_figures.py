@@ -466,3 +466,19 @@ def test_axis_of_three_decades_and_one_way_to_write_a_power() -> None:
     assert labels == ["0.3", "1", "3", "10", "30"]
     shown = [axes._ratio_text(v) for v in (1e-6, 0.02, 0.95, 1.0, 1000.0, 1e6)]
     assert shown == ["1e-6", "0.02", "0.95", "1", "1000", "1e6"]
+
+
+def test_names_of_any_length_and_kind_are_drawn(tmp_path: Path) -> None:
+    """Matplotlib complains of none (warnings are errors), and no label is wider than the figure."""
+    run = Builder(rounds=2)
+    for i in range(3):
+        run.time("s", {"n": 15, "loop": f"{i}{'x' * 300}\x1b$\\frac$", "memory": "\u4e16"}, 0.1 + i)
+    for name in ("effects", "ranking"):
+        (draw,) = FIGURES[name](run.data(), ReportItem(form="figure", name=name))
+        with styled():
+            drawing = draw()
+            save(drawing, tmp_path / "x.svg", source_of(run.data()))
+        text = (tmp_path / "x.svg").read_text(encoding="utf-8")
+        assert "x" * 10 in text
+        assert "x" * 70 not in text
+        assert "\x1b" not in text

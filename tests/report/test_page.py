@@ -17,7 +17,9 @@ from nqbench.report.writer import write_report
 from tests.builders import FACTORIAL, H100, MINI, TRUTH, Builder, combinations, factorial
 
 FILES = ("md", "csv")
-NASTY = "</td></details><script>alert(1)</script><img src=x onerror=alert(2)> \"'&amp;"
+NASTY = (
+    "</td></details><script>alert(1)</script><img src=x onerror=alert(2)> \"'&amp; `<img src=y>`"
+)
 REPORT = [
     {"table": "effects", "of": "factorial"},
     {"figure": "effects", "of": "factorial"},

@@ -20,6 +20,7 @@ from nqbench.errors import AnalysisError
 from nqbench.point import PART
 from nqbench.report.items import columns_of
 from nqbench.report.table import Column, Table, cell_text, source_of, tabulate
+from nqbench.system.suggest import many
 
 MAX_ROWS: Final = 12
 """Rows that leave room for the rest on a screen."""
@@ -174,7 +175,11 @@ def _shown(data: Dataset) -> list[Quantity]:
 
 def _rest(found: Sized) -> tuple[str, ...]:
     rest = len(found) - MAX_ROWS
-    return (f"{rest} more rows are in the tables of the report",) if rest > 0 else ()
+    return (
+        (f"{many(rest, 'more row')} {'is' if rest == 1 else 'are'} in the tables of the report",)
+        if rest > 0
+        else ()
+    )
 
 
 def _best(data: Dataset, sweep: str, what: Quantity) -> Best | None:

@@ -103,7 +103,7 @@
 
   // What a cell is sorted by: its number, or that of a text such as "4.68 days".
   function size({ numbers, text }) {
-    const [, number, unit] = /^([+-]?[\d.,]+) ?([a-zµ%]*)$/.exec(text) ?? [];
+    const [, number, unit] = /^([+-]?[\d.,]+(?:e[+-]?\d+)?) ?([a-zµ%]*)$/.exec(text) ?? [];
     return Number.isNaN(numbers[0]) ? Number(number?.replaceAll(",", "")) * UNITS[unit] : numbers[0];
   }
 
