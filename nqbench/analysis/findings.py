@@ -156,15 +156,21 @@ def _no_effect(data: Dataset, sweep: str, what: Quantity, here: Sequence[Effect]
     )
 
 
+def best_first(points: Iterable[PointResult], what: Quantity) -> list[PointResult]:
+    """Those of the largest size that have a value, the best first; none of a quantity of which
+    neither more nor less is better."""
+    valued = [p for p in points if p.ok and p.values(what)]
+    if not valued or not what.better:
+        return []
+    n = max(p.n for p in valued)
+    largest = (p for p in valued if p.n == n)
+    return sorted(largest, key=lambda p: p.value(what), reverse=what.better == "higher")
+
+
 def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
     """The best point of a sweep against the worst, the runner-up and the CPU baseline."""
     factors = swept_factors(data, sweep)
-    points = [p for p in data.select(sweep, cpu=False) if p.ok and p.values(what)]
-    if not points or not what.better:
-        return None
-    n = max(p.n for p in points)
-    points = [p for p in points if p.n == n]
-    ranked = sorted(points, key=lambda p: p.value(what), reverse=what.better == "higher")
+    ranked = best_first(data.select(sweep, cpu=False), what)
     if len(ranked) < 2:
         return None
     best, second, worst = ranked[0], ranked[1], ranked[-1]
@@ -178,7 +184,7 @@ def extremes(data: Dataset, sweep: str, what: Quantity) -> str | None:
     value = best.value(what)
     winner = f"{describe(best, factors)} with {time(value) if what.unit == 's' else number(value)}"
     last = describe(worst, factors)
-    basis = f"({_where(data, sweep, n)}; {interval_note(gap)})"
+    basis = f"({_where(data, sweep, best.n)}; {interval_note(gap)})"
     many = f"{what.label} of {len(ranked)} points"
     if what.kind == "counter":  # of which none is the cost: no value of it is "best"
         if what.better == "higher":

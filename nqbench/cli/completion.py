@@ -16,7 +16,6 @@ import typer
 
 ASKED: Final = "_NQBENCH_COMPLETE"
 """The variable by which the shell's function asks; its value names the shell."""
-FORMATS: Final = ("md", "csv", "tex", "html")
 
 
 def studies(incomplete: str) -> list[str]:
@@ -73,8 +72,10 @@ def runs(incomplete: str) -> list[str]:
 
 
 def formats(incomplete: str) -> list[str]:
-    """Formats of tables."""
-    return _fitting(FORMATS, incomplete)
+    """Formats of tables and pages."""
+    from nqbench.report.exporters import EXPORTERS, HTML
+
+    return _fitting((*EXPORTERS, HTML), incomplete)
 
 
 def _fitting(words: Iterable[str], incomplete: str) -> list[str]:

@@ -173,7 +173,9 @@ def _kind(manifest: Mapping[str, Any]) -> str:
 def _comparisons(manifests: Manifests, out: Path) -> Iterator[Entry]:
     """Runs of one study on different devices, each with the first of them; simulated ones apart."""
     for name in dict.fromkeys(map(_study, manifests.values())):
-        found = {run: load_dataset(run) for run in _runs(manifests, name)}
+        if len(runs := _runs(manifests, name)) < 2:
+            continue
+        found = {run: load_dataset(run) for run in runs}
         for simulated in (False, True):
             data = {run: one for run, one in found.items() if one.simulated == simulated}
             if len(data) > 1:

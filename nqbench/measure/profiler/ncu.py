@@ -53,8 +53,6 @@ _BRANCH: Final = "smsp__sass_branch_targets_threads"
 _THREAD_OPS: Final = "smsp__sass_thread_inst_executed_op"
 _PER_SECTOR: Final = "smsp__sass_average_data_bytes_per_sector_mem_global_op"
 _PER_REQUEST: Final = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op"
-
-
 _STALLED: Final = "smsp__average_warps_issue_stalled"
 _PEAK: Final = "avg.pct_of_peak_sustained"
 

@@ -14,7 +14,7 @@ from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import CPU_TIME, TIME, Quantity, quantity
 from nqbench.analysis.factorial.effects import Effect, effects
-from nqbench.analysis.findings import REPORTED_COUNTERS
+from nqbench.analysis.findings import REPORTED_COUNTERS, best_first
 from nqbench.analysis.wording import describe
 from nqbench.errors import AnalysisError
 from nqbench.point import PART
@@ -183,24 +183,17 @@ def _rest(found: Sized) -> tuple[str, ...]:
 
 
 def _best(data: Dataset, sweep: str, what: Quantity) -> Best | None:
-    cpu = what is CPU_TIME
-    points = [p for p in data.select(sweep, cpu=cpu) if p.ok and PART not in p.levels]
-    points = [p for p in points if p.values(what)]
-    if not points or not what.better:
+    points = data.select(sweep, cpu=what is CPU_TIME)
+    ranked = best_first((p for p in points if PART not in p.levels), what)
+    if not ranked:
         return None
-    n = max(p.n for p in points)
-    ranked = sorted(
-        (p for p in points if p.n == n),
-        key=lambda p: p.value(what),
-        reverse=what.better == "higher",
-    )
     best, worst = ranked[0], ranked[-1]
     value = best.estimate(what)
     assert value is not None  # points with values only
     if what.kind == "counter" and value.value in (0, worst.value(what)):
         return None  # many have none, or nothing differs
     name = describe(best, columns_of(data, sweep))
-    return Best(sweep, n, what, name, value, _gap(best, worst, what))
+    return Best(sweep, best.n, what, name, value, _gap(best, worst, what))
 
 
 def _gap(best: PointResult, worst: PointResult, what: Quantity) -> float | None:

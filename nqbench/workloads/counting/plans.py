@@ -34,7 +34,7 @@ _CPU_FUNCTIONS: Final = {
 }
 
 _MAKING_BLOCK: Final = 128
-"""Threads per block of the kernel that makes the jobs."""
+"""Threads per block of the kernel that makes the jobs: its ``kMakers`` warps."""
 _WARP: Final = 32
 
 _ABSENT: Final = np.uint64(0)
