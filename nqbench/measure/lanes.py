@@ -196,6 +196,7 @@ class Lanes:
         try:
             while taken := shared.take(place.hello):
                 tasks = recording.assign(taken, place.hello)
+                shared.say_spread()
                 stages, turn = Stages(dispatch, recording.seed), shared.turn(taken)
                 measure(stages, tasks, place.hello, None, place.cores, turn)
         except DeviceLost as lost:
@@ -220,7 +221,7 @@ class SharedRun:
         self._dynamic = dynamic
         self._lock = threading.Lock()
         self._unverified: dict[int, float] = {}  # by busy thread: its smallest board, inf if none
-        self._split: set[tuple[str, int]] = set()
+        self._spread: set[tuple[str, int]] = set()
         self.waiting = self._groups(self._keep_earlier())
 
     def take(self, hello: Hello) -> list[int]:
@@ -267,12 +268,17 @@ class SharedRun:
         return min(self.recording.points[index].n for index in taken)
 
     def give_back(self, points: Iterable[int]) -> None:
-        """Points of a lost device: those that are unfinished wait for another."""
+        """Points of a lost device wait for another: those that are unfinished, and where times are
+        compared also the finished ones of the same group, so that the group ends on one device."""
         tasks, state = self.recording.tasks, self.recording.state
         rounds = self.recording.study.measure.rounds
-        left = [i for i in points if not finished(tasks[i], state, rounds)]
+        left = {i for i in points if not finished(tasks[i], state, rounds)}
         with self._lock:
-            self.waiting += self._groups(left)
+            for group in self._groups(points):
+                if self.recording.hello.timed:
+                    self.waiting += [group] if left.intersection(group) else []
+                elif unfinished := [i for i in group if i in left]:
+                    self.waiting.append(unfinished)
 
     def _make_pieces(self) -> None:
         """Split the largest group while there are fewer than devices without one."""
@@ -282,16 +288,25 @@ class SharedRun:
                 return
             place = self.waiting.index(largest)
             self.waiting[place : place + 1] = [largest[::2], largest[1::2]]
-            self._say_split(largest[0])
 
-    def _say_split(self, index: int) -> None:
-        point = self.recording.points[index]
-        if (point.sweep, point.n) not in self._split:
-            self._split.add((point.sweep, point.n))
-            self._listener.message(
-                f"sweep {point.sweep} N={point.n} is spread over several GPUs: comparisons within"
-                " it include how these GPUs differ"
-            )
+    def say_spread(self) -> None:
+        """Say once which compared points are on several devices, for whatever reason."""
+        recording = self.recording
+        if not recording.hello.timed:
+            return
+        with self._lock:
+            waiting = {index for group in self.waiting for index in group}
+            owners: dict[tuple[str, int], set[str]] = {}
+            for index, point in enumerate(recording.points):
+                if index not in waiting:
+                    owners.setdefault((point.sweep, point.n), set()).add(recording.owner(index))
+            for sweep, n in {group for group, names in owners.items() if len(names) > 1}:
+                if (sweep, n) not in self._spread:
+                    self._spread.add((sweep, n))
+                    self._listener.message(
+                        f"sweep {sweep} N={n} is spread over several GPUs: comparisons within it"
+                        " include how these GPUs differ"
+                    )
 
     def _groups(self, indices: Iterable[int]) -> list[list[int]]:
         """Points that are compared with each other, small boards first."""

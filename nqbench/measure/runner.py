@@ -167,6 +167,10 @@ class Recording:
             self._writer.write_manifest(self._manifest)
         return [self.tasks[index] for index in keys]
 
+    def owner(self, index: int) -> str:
+        """The device that a point is assigned to."""
+        return self._owners[index]
+
     def dispatch(self, budget: Budget, listener: Listener, workers: WorkerFactory) -> Dispatch:
         """What the stages of one device share."""
         state = self.state.reporting_to(listener)

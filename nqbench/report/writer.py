@@ -97,6 +97,13 @@ def _section(
         page.add(Paragraph(about if about[-1] in ".!?" else f"{about}."))
     ok = sum(p.ok for p in data.points)
     page.add(Origin(source_of(data), f"{ok} of {len(data.points)} points ok"))
+    for sweep, n in data.spread:
+        page.add(
+            Paragraph(
+                f"Sweep {sweep} N={n} was measured on several GPUs: comparisons within it include"
+                " how these GPUs differ."
+            )
+        )
     page.heading("Findings")
     page.add(Bullets(tuple(sentences)))
     if page.wants_html:

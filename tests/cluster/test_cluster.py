@@ -103,13 +103,16 @@ class Meddler(Recorder):
     def __init__(self, after: int = 0, act: Callable[[], None] = lambda: None) -> None:
         super().__init__()
         self.after, self.act = after, act
+        self._lock = threading.Lock()  # several devices report at a time
 
     def device(self, name: str) -> Meddler:
         return self
 
     def advanced(self, record: Any = None) -> None:
-        super().advanced(record)
-        if len(self.records) == self.after:
+        with self._lock:
+            super().advanced(record)
+            due = len(self.records) == self.after
+        if due:
             self.act()
 
 
@@ -267,7 +270,7 @@ def test_each_gpu_measures_its_points_in_fresh_processes_and_a_lost_ones_go_to_o
     points = [p for n in (8, 9) for p in toy.points(6, n)]
 
     def lose_one() -> None:
-        device = read_records(tmp_path / "r").records[-1].device
+        device = listener.records[listener.after - 1].device  # its thread waits in here
         (address,) = (a for a, m in cluster.members.items() if device in str(m.described))
         cluster.client.run(stay_dead, workers=[address], nanny=True)
         pids.extend(cluster.client.run(os.getpid, workers=[address]).values())
@@ -275,7 +278,9 @@ def test_each_gpu_measures_its_points_in_fresh_processes_and_a_lost_ones_go_to_o
 
     threads = cluster.client.run(os.environ.get, "OMP_NUM_THREADS")
     assert {*threads.values()} == {os.environ.get("OMP_NUM_THREADS")}, "as without a cluster"
-    outcome = on(cluster, "fake", tmp_path / "r", points, listener=Meddler(10, lose_one))
+    listener = Meddler(5, lose_one)  # of six: while its device verifies
+    outcome = on(cluster, "fake", tmp_path / "r", points, listener=listener)
+    assert pids
     assert outcome.counts == {"ok": 12}
     manifest = read_manifest(tmp_path / "r")
     keys = {point["key"] for point in manifest["points"]}

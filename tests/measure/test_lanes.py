@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nqbench.analysis.data.collect import load_dataset
 from nqbench.errors import DeviceLost
 from nqbench.measure.events import RunOutcome
 from nqbench.measure.lanes import Request, run_on_site
@@ -16,7 +17,7 @@ from nqbench.measure.worker.messages import Hello
 from nqbench.measure.worker.pool import InProcess, Job, Reply
 from nqbench.point import Point
 from nqbench.record import Record
-from nqbench.runs.reading import RECORDS, read_manifest, read_records
+from nqbench.runs.reading import RECORDS, current, read_manifest, read_records
 from nqbench.study import Measure
 from tests.measure.toy import Recorder, ToyStudy, point
 
@@ -144,7 +145,29 @@ def test_a_large_group_is_split_only_for_devices_without_one(
     outcome, listener = run(tmp_path, sizes(8, each=each), Gpu(0), Gpu(1), Gpu(2))
     assert outcome.counts == {"ok": each}
     assert len({r.device for r in records(tmp_path)}) == pieces
-    assert any("N=8 is spread" in message for message in listener.messages) == (pieces > 1)
+    said = [message for message in listener.messages if "N=8 is spread" in message]
+    assert len(said) == (pieces > 1)
+    assert load_dataset(tmp_path).spread == ([("sizes", 8)] if said else [])
+
+
+@pytest.mark.parametrize("lost_after", [6, 15])  # while it verifies; in the last round of 6 points
+def test_a_group_whose_device_is_lost_ends_on_one_device(lost_after: int, tmp_path: Path) -> None:
+    outcome, listener = run(tmp_path, sizes(8, each=6), Gpu(0, lost_after=lost_after), Gpu(1))
+    assert outcome.counts == {"ok": 6}
+    final = current(read_manifest(tmp_path), records(tmp_path))
+    assert {r.device for r in final} == {Gpu(1).spec}
+    assert Counter(r.round for r in final) == {0: 6, 1: 6, 2: 6}
+    assert load_dataset(tmp_path).spread == []
+    assert not any("spread" in message for message in listener.messages)
+
+
+def test_a_group_that_a_resumed_run_spreads_is_said(tmp_path: Path) -> None:
+    run(tmp_path, sizes(8), Gpu(0))
+    file = tmp_path / RECORDS
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:10]))
+    _, listener = run(tmp_path, sizes(8), Gpu(1))
+    assert sum("N=8 is spread" in message for message in listener.messages) == 1
+    assert load_dataset(tmp_path).spread == [("sizes", 8)]
 
 
 def test_a_lost_devices_points_are_measured_anew_by_another(tmp_path: Path) -> None:

@@ -129,6 +129,15 @@ class Dataset:
         return f"{name} ({spec})" if name and name != spec else spec
 
     @property
+    def spread(self) -> list[tuple[str, int]]:
+        """Sweep and size of each group of timed points that were measured on several devices."""
+        devices: dict[tuple[str, int], set[int]] = {}
+        for point in () if self.simulated else self.manifest.get("points", ()):
+            group = (point["sweep"], point["factors"]["n"])
+            devices.setdefault(group, set()).add(point.get("on", 0))
+        return [group for group, found in devices.items() if len(found) > 1]
+
+    @property
     def device_short(self) -> str:
         """Device within a sentence: a model's description is left out."""
         return str(self._device.get("spec")) if self.simulated else self.device
