@@ -3,7 +3,7 @@
     python -m benchmarks.latencies --device cuda:0
 
 runs one warp through chains of dependent steps, one multiprocessor through requests for 32 lines
-each, and the chip through partly written sectors, and prints what ``nqbench/devices/models`` calls
+each, and the chip through partly written sectors, and prints what the models of the simulator call
 each number. Nothing of the counting kernels is in it, so a model may be fed with it. In the
 simulator it only shows that the kernels run: clocks count instructions there.
 """
@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.devices.base import Device
+from nqbench.device import Device
 from nqbench.devices.registry import open_device
 from nqbench.plan import Argument, Buffer, KernelPlan
 

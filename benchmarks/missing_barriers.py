@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Final
 
 import nqbench
-from nqbench.devices.sim import SimDevice
+from nqbench.devices.simulator import SimDevice
+from nqbench.inspection import check_points
 from nqbench.plan import Kernel, KernelPlan, Plan, ProgramPlan
-from nqbench.solve.check import check_points, run_checked
+from nqbench.simulator.mistakes import run_checked
 from nqbench.study.chosen import chosen_points
 from nqbench.workloads import find_system
 
@@ -72,11 +73,11 @@ def of_systems(device: SimDevice) -> Iterator[tuple[str, set[str]]]:
                 workload, _ = find_system(system)
                 factors = workload.resolve({"n": n}, system, device.facts).factors
                 plan = moved(workload.plan(factors, system, device.facts), copy)
-                kinds |= {finding.kind for _, finding in run_checked(plan, device)}
+                kinds |= {finding.kind for _, finding in run_checked(plan, device.simulation)}
             yield f"{file}:{line}", kinds
 
 
-def moved(plan: Plan, folder: Path) -> Plan:
+def moved(plan: Plan, folder: Path) -> KernelPlan | ProgramPlan:
     """A plan whose kernels come from a copy of the workloads."""
 
     def there(source: Path) -> Path:

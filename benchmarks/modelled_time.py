@@ -34,9 +34,9 @@ from typing import Any, Final
 import numpy as np
 from scipy.stats import spearmanr
 
-from nqbench.devices.models import CACHE, TIME, Model, load_model
-from nqbench.devices.sim.device import SimDevice
+from nqbench.devices.simulator import SimDevice
 from nqbench.plan import Buffer, KernelPlan
+from nqbench.simulator.models import CACHE, TIME, Model, load_model
 from nqbench.study import expand, load_study
 from nqbench.workloads import get
 

@@ -29,9 +29,9 @@ import yaml
 from benchmarks.arguments import positive
 from nqbench.cli import app as cli
 from nqbench.devices.cpu import CpuDevice
-from nqbench.devices.models import load_model
 from nqbench.errors import NqbenchError
 from nqbench.facts import DeviceFacts
+from nqbench.simulator.models import load_model
 from nqbench.study import expand, load_study
 
 ROOT: Final = Path(__file__).parents[1]

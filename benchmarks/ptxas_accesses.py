@@ -16,11 +16,11 @@ from pathlib import Path
 
 from nqbench.compiler.compile import compile_kernel
 from nqbench.compiler.sass import sass_counts
-from nqbench.devices.sim import SimDevice
-from nqbench.devices.sim.ptx import UnsupportedPtx
-from nqbench.devices.sim.translation import build
+from nqbench.devices.simulator import SimDevice
 from nqbench.errors import CompileError
 from nqbench.plan import Kernel, kernels_of
+from nqbench.simulator.ptx import UnsupportedPtx
+from nqbench.simulator.translation import build
 from nqbench.study import expand, load_study
 from nqbench.workloads import get
 

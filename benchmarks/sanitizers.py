@@ -2,7 +2,7 @@
 
     python -m benchmarks.sanitizers [--out DIR] [--kernels NAME ...]
 
-Runs each kernel of tests/devices/sim/kernels/planted.cu in the simulator's checked mode and, on a
+Runs each kernel of tests/simulator/kernels/planted.cu in the simulator's checked mode and, on a
 GPU, under the tools memcheck, racecheck, initcheck and synccheck. Prints a table: which of them
 find the planted mistake, and at which line. Exits with 0 if nqbench finds every mistake at its line
 and nothing in the kernels without one, with 1 if not, with 2 if compute-sanitizer could not be run.
@@ -28,11 +28,11 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.devices.sim import SimDevice
+from nqbench.devices.simulator import SimDevice
 from nqbench.plan import Buffer, KernelPlan
-from nqbench.solve.check import run_checked
+from nqbench.simulator.mistakes import run_checked
 
-SOURCE: Final = Path(__file__).parents[1] / "tests" / "devices" / "sim" / "kernels" / "planted.cu"
+SOURCE: Final = Path(__file__).parents[1] / "tests" / "simulator" / "kernels" / "planted.cu"
 TOOLS: Final = ("memcheck", "racecheck", "initcheck", "synccheck")
 WORDS, BLOCKS, THREADS = 192, 2, 96
 LIMIT_S: Final = 60.0
@@ -103,7 +103,7 @@ def plan_of(name: str) -> KernelPlan:
 def ours(name: str) -> Seen:
     """What nqbench finds."""
     device = SimDevice(checked=True, max_steps=1 << 22)
-    found = [finding for _, finding in run_checked(plan_of(name), device)]
+    found = [finding for _, finding in run_checked(plan_of(name), device.simulation)]
     places = [place for f in found for place in (f.place, f.other) if place]
     return Seen(sum(f.count for f in found), tuple(sorted({place.line for place in places})))
 

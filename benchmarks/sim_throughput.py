@@ -21,11 +21,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from nqbench.devices.base import Device
+from nqbench.device import Device
 from nqbench.devices.registry import open_simulator
-from nqbench.devices.sim.launching import SimPrepared
-from nqbench.devices.sim.translation import build_cold
 from nqbench.plan import Buffer, KernelPlan
+from nqbench.simulator.launching import SimPrepared
+from nqbench.simulator.translation import build_cold
 from nqbench.workloads.counting import Counting
 
 SOURCE: Final = Path(__file__).with_suffix(".cu")

@@ -1,6 +1,6 @@
 """What a device can hold: the limits that decide whether a configuration fits.
 
-Filled from the driver for a real GPU and from ``devices/models/*.yaml`` for a simulated one.
+Filled from the driver for a real GPU and from ``simulator/models/*.yaml`` for a simulated one.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def check(
     from nqbench.cli.show.console import note
     from nqbench.cli.show.progress import progress
     from nqbench.devices.registry import open_simulator
-    from nqbench.solve.check import check_points
+    from nqbench.inspection import check_points
     from nqbench.study.chosen import chosen_points
 
     simulator = open_simulator(device, checked=True)

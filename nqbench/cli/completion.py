@@ -39,7 +39,7 @@ def systems_or_studies(incomplete: str) -> list[str]:
 
 def devices(incomplete: str) -> list[str]:
     """GPUs of this computer, models of the simulator, the CPU."""
-    from nqbench.devices.models import model_names
+    from nqbench.simulator.models import model_names
 
     gpus = sorted(Path("/proc/driver/nvidia/gpus").glob("*"))  # without starting the driver
     cuda = [f"cuda:{index}" for index in range(len(gpus))]
@@ -53,7 +53,7 @@ def simulators(incomplete: str) -> list[str]:
 
 def models(incomplete: str) -> list[str]:
     """Models of the simulator, and files that describe one."""
-    from nqbench.devices.models import model_names
+    from nqbench.simulator.models import model_names
 
     return [*_fitting(model_names(), incomplete), *_files(incomplete)]
 

@@ -40,10 +40,10 @@ def explain(
     from nqbench.cli.show.explain import show_explained
     from nqbench.cli.show.outcome import show_paths
     from nqbench.devices.registry import facts_for
+    from nqbench.inspection import explain_points
     from nqbench.point import varied
     from nqbench.report.explain import write_explained
     from nqbench.report.table import Source
-    from nqbench.solve.explain import explain_points
     from nqbench.study.chosen import chosen_points
     from nqbench.system.files import shown_command
     from nqbench.system.suggest import listing

@@ -338,7 +338,7 @@ def _gpus() -> list[str]:
 
 
 def _models() -> list[str]:
-    from nqbench.devices.models import model_names
+    from nqbench.simulator.models import model_names
 
     return list(model_names())
 

@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.devices.base import Launch, Prepared, Resources
+from nqbench.device import Launch, Prepared, Resources
 from nqbench.errors import LaunchTimeout, ProgramFault
 from nqbench.plan import CommandPlan, Outputs
 from nqbench.point import Program

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from nqbench.devices.base import Device, Launch, Prepared, Resources
-from nqbench.devices.program import find_function
+from nqbench.device import Device, Launch, Prepared, Resources
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
+from nqbench.multi_launch import find_function
 from nqbench.plan import CommandPlan, CpuPlan, CpuResult, Outputs, Plan
 from nqbench.system.machine import cpu_count, cpu_model
 from nqbench.system.versions import installed

@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from nqbench.devices.base import Device
-from nqbench.devices.models import (
+from nqbench.device import Device
+from nqbench.errors import DeviceError, DeviceUnavailable
+from nqbench.facts import DeviceFacts
+from nqbench.simulator.models import (
     DEFAULT_MODEL,
     MODES,
     ORDERS,
@@ -22,12 +24,10 @@ from nqbench.devices.models import (
     load_model,
     model_names,
 )
-from nqbench.errors import DeviceError, DeviceUnavailable
-from nqbench.facts import DeviceFacts
 from nqbench.system.suggest import nearest, suggestion
 
 if TYPE_CHECKING:
-    from nqbench.devices.sim import SimDevice
+    from nqbench.devices.simulator import SimDevice
 
 KINDS: Final = ("auto", "cuda", "sim", "cpu", "fake")
 
@@ -115,7 +115,7 @@ def open_device(spec: str) -> Device:
 
 def open_simulator(spec: str, *, checked: bool = False) -> SimDevice:
     """Open a simulated GPU, in its checked mode if asked. Raises ``DeviceUnavailable``."""
-    from nqbench.devices.sim import SimDevice
+    from nqbench.devices.simulator import SimDevice
 
     kind, rest = _split(choose_device(spec).spec)
     if kind != "sim":

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from nqbench.compiler.static import static_report
-from nqbench.devices.models import chips
 from nqbench.plan import kernels_of
 from nqbench.point import labels
+from nqbench.simulator.models import chips
 from nqbench.workloads import get, launch_factors
 
 if TYPE_CHECKING:

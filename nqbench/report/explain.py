@@ -30,7 +30,7 @@ SHOWN: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of the source with its counters (``devices.sim.counters.SOURCE_COUNTS``).
+    """A line of the source with its counters (``simulator.tally.SOURCE_COUNTS``).
 
     ``file`` is empty for instructions that belong to no line.
     """

@@ -18,7 +18,7 @@ from nqbench.errors import NqbenchError, StudyError, WrongAnswer
 from nqbench.solve.launch import run_once
 
 if TYPE_CHECKING:
-    from nqbench.devices.base import Device
+    from nqbench.device import Device
     from nqbench.point import Level
     from nqbench.workloads.fitness.annealing.cooling import Cooling
     from nqbench.workloads.fitness.board_set import BoardSet

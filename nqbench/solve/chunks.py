@@ -34,7 +34,7 @@ from nqbench.solve.choice import MAX_JOBS
 from nqbench.system.machine import cpu_count
 
 if TYPE_CHECKING:
-    from nqbench.devices.base import Device
+    from nqbench.device import Device
     from nqbench.plan import KernelPlan
     from nqbench.point import Level
     from nqbench.solve.choice import Choice

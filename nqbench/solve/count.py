@@ -16,7 +16,7 @@ from nqbench.errors import InfeasibleError, StudyError, WrongAnswer
 from nqbench.solve.launch import Launched, launch
 
 if TYPE_CHECKING:
-    from nqbench.devices.base import Device
+    from nqbench.device import Device
     from nqbench.devices.registry import Choice as DeviceChoice
     from nqbench.point import Level
     from nqbench.solve.choice import Choice

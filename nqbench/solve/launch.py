@@ -13,7 +13,7 @@ from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, Plan, ProgramPlan
 from nqbench.workloads.base import FAULT
 
 if TYPE_CHECKING:
-    from nqbench.devices.base import Device, Prepared
+    from nqbench.device import Device, Prepared
     from nqbench.plan import Outputs
     from nqbench.point import Level
     from nqbench.workloads.base import Workload

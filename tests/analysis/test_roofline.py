@@ -18,7 +18,6 @@ from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.limits.ceilings import Ceiling, Ceilings, Kind, ceilings_of
 from nqbench.analysis.limits.roofline import SIMULATED, RoofPoint, roof_points
 from nqbench.cli.app import app
-from nqbench.devices.models import load_model
 from nqbench.errors import AnalysisError, NqbenchError, StudyError
 from nqbench.facts import DeviceFacts
 from nqbench.measure.runner import run_study
@@ -26,6 +25,7 @@ from nqbench.point import Level, Point
 from nqbench.report.figures.style import styled
 from nqbench.report.roofline import ceilings_table, draw, roofline_table
 from nqbench.report.table import Source
+from nqbench.simulator.models import load_model
 from nqbench.study import Measure
 from tests.builders import interval
 from tests.measure.toy import ToyStudy

@@ -17,10 +17,10 @@ import pytest
 from benchmarks import nvbench_crosscheck
 from benchmarks.crosscheck import side_nqbench, side_nvbench
 from benchmarks.crosscheck.cases import CASES, make_job
-from nqbench.devices.base import Launch
-from nqbench.devices.models import load_model
+from nqbench.device import Launch
 from nqbench.errors import DeviceError, DeviceUnavailable, NqbenchError
 from nqbench.plan import KernelPlan, Outputs
+from nqbench.simulator.models import load_model
 from tests.benchmarks.fake_nvbench import FakeBench, FakeBindings
 
 SPIN = CASES["spin_50us"]

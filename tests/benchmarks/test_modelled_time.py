@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks.modelled_time import POOL, Key, effect, part_of, sliced
-from nqbench.devices.models import TIME, load_model
-from nqbench.devices.sim import SimDevice
+from nqbench.devices.simulator import SimDevice
 from nqbench.plan import KernelPlan
+from nqbench.simulator.models import TIME, load_model
 from nqbench.workloads.counting import Counting
 
 MINI = load_model("mini")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.call import call
-from tests.devices.sim.harness import KERNELS
+from tests.simulator.harness import KERNELS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STUDY = """\

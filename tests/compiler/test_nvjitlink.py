@@ -14,9 +14,9 @@ from nqbench.compiler import bindings
 from nqbench.compiler import nvjitlink as linking
 from nqbench.compiler.compile import CompileRequest, compile_cubin, compile_many, compile_ptx
 from nqbench.compiler.static import static_report
-from nqbench.devices.models import load_model
 from nqbench.errors import CompileError
 from nqbench.plan import KernelPlan
+from nqbench.simulator.models import load_model
 from nqbench.system.files import CACHE_ENVIRONMENT
 
 NESTED = """\

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqbench.compiler.occupancy import occupancy
-from nqbench.devices.models import load_model, model_names
 from nqbench.plan import CachePreference
+from nqbench.simulator.models import load_model, model_names
 
 CASES = Path(__file__).parent / "occupancy_cases.csv"
 

@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 from nqbench.compiler.compile import compile_cubin
-from nqbench.devices.models import (
+from nqbench.devices.simulator import SimDevice
+from nqbench.errors import DeviceUnavailable
+from nqbench.facts import DeviceFacts
+from nqbench.plan import Buffer, KernelPlan
+from nqbench.simulator.models import (
     DEFAULT_MODEL,
     REPRESENTATIVES,
     capability_facts,
@@ -17,10 +21,6 @@ from nqbench.devices.models import (
     load_model,
     model_names,
 )
-from nqbench.devices.sim import SimDevice
-from nqbench.errors import DeviceUnavailable
-from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, KernelPlan
 from nqbench.workloads.counting.counts import MULTIPROCESSORS
 
 GOOD = """\

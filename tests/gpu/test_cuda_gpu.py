@@ -18,8 +18,8 @@ from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of
 from nqbench.devices.cuda.driver import OccupancyProbe
 from nqbench.devices.cuda.kernel import CARVEOUT_PERCENT
-from nqbench.devices.models import is_model, load_model
 from nqbench.plan import Argument, Buffer, CachePreference, KernelPlan
+from nqbench.simulator.models import is_model, load_model
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice

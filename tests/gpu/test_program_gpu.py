@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nqbench.devices.sim import SimDevice
+from nqbench.devices.simulator import SimDevice
 from nqbench.measure.profiler.ncu import PROFILE_ROUND
 from nqbench.measure.runner import run_study
 from nqbench.plan import ProgramPlan
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure
-from tests.devices.sim.test_program import plan as simulated_plan
 from tests.gpu.programs import (
     BLOCKS,
     COUNT,
@@ -34,6 +33,7 @@ from tests.gpu.programs import (
     program,
 )
 from tests.measure.toy import Recorder, ToyStudy
+from tests.simulator.test_program import plan as simulated_plan
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice

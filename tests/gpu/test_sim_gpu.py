@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from nqbench.plan import KernelPlan
-from tests.devices.sim.harness import cuda
-from tests.devices.sim.test_calls import LANES, RIGHT
-from tests.devices.sim.test_modern import CASES
+from tests.simulator.harness import cuda
+from tests.simulator.test_calls import LANES, RIGHT
+from tests.simulator.test_modern import CASES
 
 if TYPE_CHECKING:
     from nqbench.devices.cuda.device import CudaDevice
@@ -44,7 +44,7 @@ def test_calls(device: CudaDevice, entry: str) -> None:
 
 
 def test_halves(device: CudaDevice) -> None:
-    from tests.devices.sim.harness import device as simulator
+    from tests.simulator.harness import device as simulator
 
     a = np.linspace(-3, 3, 32).astype(np.float16)
     pairs = np.stack([a, a[::-1]], 1).reshape(-1).copy()

@@ -25,7 +25,7 @@ from nqbench.point import Level, Point
 from nqbench.workloads.base import Factor, Workload
 
 NAME = "tests.measure.programs:PROGRAMS"
-SOURCE = Path(__file__).parents[1] / "devices" / "sim" / "kernels" / "steps.cu"
+SOURCE = Path(__file__).parents[1] / "simulator" / "kernels" / "steps.cu"
 LENGTH = 100
 
 

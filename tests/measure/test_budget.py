@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.devices.models import load_model
 from nqbench.facts import DeviceFacts
 from nqbench.measure.budget import END_SLACK_S, Budget
 from nqbench.measure.dispatch import Dispatch
@@ -20,6 +19,7 @@ from nqbench.measure.worker.pool import WorkerPool, Workers
 from nqbench.point import Point
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.frame import load
+from nqbench.simulator.models import load_model
 from nqbench.study import Measure
 from nqbench.system.machine import cpu_count
 from nqbench.workloads import get

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from nqbench.devices.models import load_model
 from nqbench.errors import DeviceError, StudyError
 from nqbench.measure.identity.keys import Keys
 from nqbench.measure.identity.manifest import protocol_of
@@ -35,6 +34,7 @@ from nqbench.point import Point
 from nqbench.record import Record
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.reading import read_records
+from nqbench.simulator.models import load_model
 from nqbench.study import Measure, Study, expand, load_study
 from nqbench.vocabulary import COUNTERS, PROFILER_COUNTERS
 from tests.measure.toy import Recorder, ToyStudy, point

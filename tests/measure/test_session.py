@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.devices.base import Prepared
+from nqbench.device import Prepared
 from nqbench.devices.fake import device as fake
 from nqbench.devices.fake.device import FakePrepared
 from nqbench.errors import StudyError

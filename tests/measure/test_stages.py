@@ -8,7 +8,6 @@ import pytest
 
 from nqbench.analysis.data.collect import load_dataset
 from nqbench.compiler.compile import compile_cubin
-from nqbench.devices.models import load_model
 from nqbench.measure.budget import Budget
 from nqbench.measure.dispatch import Dispatch
 from nqbench.measure.run_state import RunState, Task
@@ -22,6 +21,7 @@ from nqbench.plan import KernelPlan
 from nqbench.point import Point, labels
 from nqbench.runs.folder import RunWriter
 from nqbench.runs.frame import load
+from nqbench.simulator.models import load_model
 from nqbench.study import Measure, expand, load_study
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import get, probe_counters

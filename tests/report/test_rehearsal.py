@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.devices.models import load_model
 from nqbench.facts import DeviceKind
 from nqbench.report.rehearsal import report_problems
+from nqbench.simulator.models import load_model
 from nqbench.study import expand, load_study
 
 STUDY = """\

@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from nqbench.cli.app import app
-from nqbench.devices.sim import SimPrepared
 from nqbench.errors import NqbenchError, StudyError
 from nqbench.plan import Outputs
+from nqbench.simulator.launching import SimPrepared
 from nqbench.solve import boards
 from nqbench.solve.boards import find_boards
 from nqbench.workloads.fitness.board_set import read_board_set

@@ -17,7 +17,7 @@ from unittest import mock
 
 import pytest
 
-from nqbench.devices.sim import SimDevice
+from nqbench.devices.simulator import SimDevice
 from nqbench.errors import StudyError, WrongAnswer
 from nqbench.solve.choice import Choice
 from nqbench.solve.chunks import (

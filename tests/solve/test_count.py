@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.devices.sim import SimDevice
+from nqbench.devices.simulator import SimDevice
 from nqbench.errors import DeviceUnavailable, StudyError
 from nqbench.facts import DeviceFacts, DeviceKind
 from nqbench.point import Level

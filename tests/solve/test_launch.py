@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from nqbench.devices.cpu import CpuPrepared
-from nqbench.devices.sim import SimDevice
-from nqbench.devices.sim.launching import SimPrepared
+from nqbench.devices.simulator import SimDevice
 from nqbench.errors import InfeasibleError, StudyError, WrongAnswer
 from nqbench.point import Level
+from nqbench.simulator.launching import SimPrepared
 from nqbench.solve.count import count_solutions
 from nqbench.solve.launch import launch
 from nqbench.workloads import get

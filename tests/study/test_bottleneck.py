@@ -12,7 +12,6 @@ from nqbench.analysis.data.quantities import TIME
 from nqbench.analysis.findings import findings
 from nqbench.analysis.limits.bottleneck import Bottleneck, Judged, bottlenecks
 from nqbench.compiler.occupancy import occupancy
-from nqbench.devices.models import load_model
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.measure.runner import run_study
 from nqbench.measure.variants import OfVariant, matched
@@ -21,6 +20,7 @@ from nqbench.report.figures.bottleneck import PER_ROW, _rows
 from nqbench.report.figures.bottleneck import bottleneck as draw
 from nqbench.report.figures.style import styled
 from nqbench.report.tables.bottleneck import bottleneck as tabulate
+from nqbench.simulator.models import load_model
 from nqbench.study import Measure, ReportItem
 from nqbench.study.variants import VariantsStudy, variants_study
 from nqbench.workloads.base import VARIANTS

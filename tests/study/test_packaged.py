@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nqbench.devices.models import load_model
 from nqbench.errors import StudyError
 from nqbench.papers import load_paper, paper_folder
+from nqbench.simulator.models import load_model
 from nqbench.study import expand, load_study, packaged
 from nqbench.study.own_kernel import ArgumentFile, CheckFile, FactorFile, KernelFile
 from nqbench.study.packaged import find_study, studies, write_template

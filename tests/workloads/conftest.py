@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nqbench.devices.base import Device
+from nqbench.device import Device
 from nqbench.devices.registry import open_device
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nqbench.devices.base import Device, Launch
+from nqbench.device import Device, Launch
 from nqbench.devices.registry import open_device
 from nqbench.facts import DeviceFacts
 from nqbench.plan import Outputs, Plan

@@ -6,11 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from nqbench.cli.show.console import say
-from nqbench.solve.check import sentence
+from nqbench.simulator.mistakes import sentence
 from nqbench.system.suggest import listing, many
 
 if TYPE_CHECKING:
-    from nqbench.solve.check import Checked, Line, Mistake
+    from nqbench.inspection import Checked
+    from nqbench.simulator.mistakes import Line, Mistake
 
 
 def show_checked(found: Checked) -> None:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.kernel import LoadedKernel
 from nqbench.devices.cuda.memory import DeviceMemory, Owner, late
-from nqbench.devices.program import CheckedContext, kernel_of, launch_arguments
 from nqbench.errors import DeviceError
+from nqbench.multi_launch import CheckedContext, kernel_of, launch_arguments
 from nqbench.plan import Buffer, Kernel, ProgramPlan, Variable
 
 PINNED_BYTES: Final = 1 << 16

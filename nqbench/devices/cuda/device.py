@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, overload
 
 from nqbench.compiler.compile import compile_kernel
-from nqbench.devices.base import Device
+from nqbench.device import Device
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.blocking_kernel import BlockingKernel
 from nqbench.devices.cuda.kernel import CudaKernel

@@ -17,13 +17,13 @@ from nqbench.compiler.compile import Compiled
 from nqbench.compiler.nvjitlink import linker_version
 from nqbench.compiler.occupancy import occupancy
 from nqbench.compiler.resources import resources_of
-from nqbench.devices.base import Launch, Prepared, Resources
+from nqbench.device import Launch, Prepared, Resources
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.blocking_kernel import DEFAULT_CARVEOUT
 from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, L2Flush, Owner, late
 from nqbench.devices.cuda.query import FIRST_CARVEOUT_CAPABILITY
-from nqbench.devices.program import symbol_bytes
 from nqbench.errors import DeviceError
+from nqbench.multi_launch import symbol_bytes
 from nqbench.plan import (
     PREPARE,
     Argument,

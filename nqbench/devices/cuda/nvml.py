@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Final
 
-from nqbench.devices.base import Reading, Sensor
+from nqbench.device import Reading, Sensor
 from nqbench.errors import DeviceError
 
 CLOCK_REASONS: Final = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from nqbench.compiler.compile import Compiled
-from nqbench.devices.base import Launch, Prepared
+from nqbench.device import Launch, Prepared
 from nqbench.devices.cuda.context import (
     CudaContext,
     LoadedProgram,
@@ -17,8 +17,8 @@ from nqbench.devices.cuda.context import (
 )
 from nqbench.devices.cuda.kernel import LoadedKernel
 from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, Owner
-from nqbench.devices.program import check_kernels, find_function
 from nqbench.errors import DeviceError, InfeasibleError
+from nqbench.multi_launch import check_kernels, find_function
 from nqbench.plan import Outputs, ProgramPlan
 from nqbench.vocabulary import of_kernel
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.nvml import nvml_settings
-from nqbench.devices.models import capability_facts
 from nqbench.errors import DeviceError, DeviceUnavailable
 from nqbench.facts import DeviceFacts
+from nqbench.simulator.models import capability_facts
 from nqbench.system.versions import installed
 
 FIRST_CARVEOUT_CAPABILITY: Final = (7, 0)  # Volta joined L1 cache and shared memory

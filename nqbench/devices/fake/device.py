@@ -24,7 +24,7 @@ from typing import Final
 
 import numpy as np
 
-from nqbench.devices.base import Device, Launch, Prepared, Reading, Resources, Sensor
+from nqbench.device import Device, Launch, Prepared, Reading, Resources, Sensor
 from nqbench.devices.fake.model import FAULTS, FakeModel
 from nqbench.errors import CompileError, DeviceError, LaunchError
 from nqbench.facts import FAKE_NAME, DeviceFacts

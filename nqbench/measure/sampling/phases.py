@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from nqbench.devices.base import Prepared
+from nqbench.device import Prepared
 from nqbench.measure.sampling.measurement import Measurement
 from nqbench.plan import CommandPlan, CpuPlan, Plan, ProgramPlan
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from nqbench.devices.base import Device, Reading, Sensor
+from nqbench.device import Device, Reading, Sensor
 from nqbench.errors import DeviceError
 from nqbench.record import Record
 

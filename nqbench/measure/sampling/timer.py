@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from nqbench.devices.base import Launch, Prepared
+from nqbench.device import Launch, Prepared
 from nqbench.errors import DeviceError
 
 BEAT_S: Final = 0.5

@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from nqbench.devices.base import Device, Prepared
+from nqbench.device import Device, Prepared
 from nqbench.devices.cpu import CpuDevice
 from nqbench.devices.cuda.driver import VISIBLE
 from nqbench.devices.registry import open_device

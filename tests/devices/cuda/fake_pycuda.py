@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nqbench.devices.models import load_model
+from nqbench.simulator.models import load_model
 
 MODEL = load_model("sm_90").facts
 DRIVER_VERSION = 13000

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nqbench.devices.base import Reading
+from nqbench.device import Reading
 from nqbench.devices.cuda.nvml import SETTINGS, NvmlSensor, nvml_settings
 from nqbench.errors import DeviceError
 

@@ -19,9 +19,9 @@ from nqbench.errors import DeviceError, InfeasibleError, LaunchError, LaunchTime
 from nqbench.plan import Buffer, Kernel, ProgramContext, ProgramPlan, Variable
 from tests.devices.cuda.fake_pycuda import Error, FakeDriver, LogicError, OutOfMemory
 from tests.devices.cuda.test_device import ILLEGAL, gpu
-from tests.devices.sim.harness import device as simulator
-from tests.devices.sim.test_program import KERNELS_OF_STEPS, MISTAKES, N, kernel
-from tests.devices.sim.test_program import plan as simulated_plan
+from tests.simulator.harness import device as simulator
+from tests.simulator.test_program import KERNELS_OF_STEPS, MISTAKES, N, kernel
+from tests.simulator.test_program import plan as simulated_plan
 
 __all__ = ["gpu"]  # a fixture
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nqbench.devices.base import Device
+from nqbench.device import Device
 from nqbench.errors import AnalysisError, InfeasibleError, StudyError
 from nqbench.workloads.counting import WORKLOAD, counts, enumeration
 from nqbench.workloads.counting.counts import (

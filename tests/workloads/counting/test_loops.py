@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from nqbench.devices.base import Device
+from nqbench.device import Device
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD
 from tests.workloads.counting.oracle import placements

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nqbench.devices.base import Device
+from nqbench.device import Device
 from nqbench.devices.registry import open_device
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nqbench.compiler.compile import compile_ptx
-from nqbench.devices.base import Device, Launch
+from nqbench.device import Device, Launch
 from nqbench.plan import KernelPlan, Outputs
 from nqbench.point import Level
 from nqbench.vocabulary import COUNTERS

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nqbench.devices.base import Device
+from nqbench.device import Device
 from nqbench.plan import Buffer, KernelPlan
 from nqbench.point import Level
 from nqbench.workloads.counting import WORKLOAD, border

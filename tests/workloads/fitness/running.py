@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nqbench.devices.base import Device, Launch
-from nqbench.devices.sim import SimDevice
+from nqbench.device import Device, Launch
+from nqbench.devices.simulator import SimDevice
 from nqbench.plan import Outputs
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD

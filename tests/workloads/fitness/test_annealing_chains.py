@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from nqbench.devices.cpu import CpuDevice
-from nqbench.devices.models import load_model
-from nqbench.devices.sim import SimDevice
+from nqbench.devices.simulator import SimDevice
 from nqbench.errors import WrongDeviceError
 from nqbench.plan import CpuPlan
 from nqbench.point import Level
+from nqbench.simulator.models import load_model
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.annealing import chains as chains_module
 from nqbench.workloads.fitness.annealing import points

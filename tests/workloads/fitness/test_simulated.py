@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from nqbench.devices.base import Device
+from nqbench.device import Device
 from nqbench.point import Level
 from nqbench.workloads.fitness.boards import make_batch, make_board
 from tests.workloads.fitness import brute_force

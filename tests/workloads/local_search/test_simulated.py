@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nqbench.devices.base import Device
-from nqbench.devices.sim import SimDevice
+from nqbench.device import Device
+from nqbench.devices.simulator import SimDevice
 from nqbench.plan import KernelPlan, Outputs, ProgramPlan
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD

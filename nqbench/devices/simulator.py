@@ -1,0 +1,50 @@
+"""The simulator as a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+from nqbench.device import Device
+from nqbench.errors import DeviceError
+from nqbench.plan import KernelPlan, Plan, ProgramPlan
+from nqbench.simulator.simulation import simulation
+
+if TYPE_CHECKING:
+    from nqbench.simulator.launching import SimPrepared
+    from nqbench.simulator.programs import SimProgram
+
+
+class SimDevice(Device):
+    """A simulated GPU; arguments and errors are those of ``nqbench.simulator.simulation``."""
+
+    timed = False
+    deterministic = True
+
+    def __init__(self, model: str = "mini", **settings: Any) -> None:
+        self.simulation = simulation(model, **settings)
+        self.model, self.spec = self.simulation.model, self.simulation.spec
+        self.facts, self.remark = self.model.facts, self.model.remark
+
+    def identity(self) -> Mapping[str, object]:
+        """Everything that can change a counter."""
+        return self.simulation.identity()
+
+    @overload
+    def prepare(self, plan: KernelPlan) -> SimPrepared: ...
+
+    @overload
+    def prepare(self, plan: ProgramPlan) -> SimProgram: ...
+
+    @overload
+    def prepare(self, plan: Plan) -> SimPrepared | SimProgram: ...
+
+    def prepare(self, plan: Plan) -> SimPrepared | SimProgram:
+        """See ``simulator.programs.prepare``; ``DeviceError`` for a plan for the CPU."""
+        if not isinstance(plan, KernelPlan | ProgramPlan):
+            raise DeviceError(
+                f"{self.spec} runs kernels; {plan.name} is a computation for the cpu device"
+            )
+        from nqbench.simulator.programs import prepare
+
+        return prepare(self.simulation, plan)

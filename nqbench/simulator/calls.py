@@ -1,0 +1,581 @@
+"""Calls: a kernel and the functions it calls as one flat kernel.
+
+A call is replaced by the body of its function, with registers of its own. The parameters of calls
+become registers. A call through a pointer becomes a choice among the functions whose address is
+taken somewhere. Functions that call themselves, directly or not, stay one body: their calls jump,
+and each lane keeps the registers that it still needs, and where to return, on a stack in its local
+memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from nqbench.simulator.liveness import results, sources
+from nqbench.simulator.ptx import (
+    WIDTHS,
+    Immediate,
+    Instruction,
+    Kernel,
+    Label,
+    Memory,
+    Name,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    UnsupportedPtx,
+    Variable,
+    Vector,
+    Where,
+)
+
+BUILT_IN: Final = ("vprintf", "__assertfail")
+"""Functions of CUDA's that the simulator executes itself."""
+LAUNCHES: Final = ("cudaLaunchDevice", "cudaGetParameterBuffer", "cudaDeviceSynchronize")
+FUNCTION_BASE: Final = 1 << 46
+FUNCTION_STEP: Final = 16
+"""Addresses of functions: no memory is there."""
+MAX_INSTRUCTIONS: Final = 200_000
+"""Of a kernel with all of its calls: more takes minutes to translate."""
+STACK_BYTES: Final = 16384
+"""Of each lane, for functions that call themselves."""
+STACK: Final = "__call_stack"
+
+Find = Callable[[str], Kernel | None]
+
+
+def flatten(kernel: Kernel, find: Find) -> None:
+    """Replace the calls in ``kernel``. ``find`` gives a function's body by its name, or ``None``.
+
+    Raises ``UnsupportedPtx`` for a function without a body."""
+    if any(isinstance(i, Instruction) and i.opcode == "call" for i in kernel.body):
+        _Flattening(kernel, find).run()
+
+
+def _address(number: int) -> int:
+    return FUNCTION_BASE + FUNCTION_STEP * number
+
+
+@dataclass(slots=True)
+class _Instance:
+    """One copy of a function's body: how its names are told from those of other copies."""
+
+    function: Kernel
+    suffix: str
+    parameters: dict[str, str] = field(default_factory=dict)
+    machine: _Machine | None = None
+
+    def label(self, name: str) -> str:
+        return name + self.suffix
+
+    def operand(self, operand: Operand) -> Operand:
+        """An operand as this copy's own."""
+        if isinstance(operand, Register):
+            return Register(operand.name + self.suffix, operand.width)
+        if isinstance(operand, Memory):
+            return Memory(self.operand(operand.base), operand.offset)
+        if isinstance(operand, Vector):
+            return Vector(tuple(map(self.operand, operand.items)))
+        if isinstance(operand, Pair):
+            return Pair(self.operand(operand.first), self.operand(operand.second))
+        if isinstance(operand, Negated):
+            return Negated(Register(operand.register.name + self.suffix, 1))
+        return operand
+
+    def instruction(self, i: Instruction) -> Instruction:
+        guard = None if i.guard is None else Register(i.guard.name + self.suffix, 1)
+        return replace(i, operands=tuple(map(self.operand, i.operands)), guard=guard)
+
+    def parameter(self, name: str) -> str:
+        """The register that stands for a parameter of this copy, without its offset."""
+        return self.parameters.get(name, name + self.suffix)
+
+
+@dataclass(slots=True)
+class _Machine:
+    """Functions that call one another, as one piece of code with a stack."""
+
+    suffix: str
+    members: dict[str, Kernel]
+    returns: list[str] = field(default_factory=list)
+
+    @property
+    def pointer(self) -> Register:
+        return Register(f"%stack{self.suffix}", 32)
+
+    def entry(self, name: str) -> str:
+        return f"{name}{self.suffix}"
+
+    @property
+    def table(self) -> str:
+        return f"returns{self.suffix}"
+
+
+class _Flattening:
+    def __init__(self, kernel: Kernel, find: Find) -> None:
+        self.kernel = kernel
+        self.find = find
+        self.count = 0
+        self.out: list[Instruction | Label] = []
+        self.widths: dict[tuple[str, int], int] = {}
+        self.circles: dict[str, dict[str, Kernel]] = {}
+
+    def run(self) -> None:
+        kernel = self.kernel
+        self.targets: dict[str, tuple[str, ...]] = {}
+        self._take_addresses()
+        self._body(_Instance(kernel, ""), end=None)
+        kernel.body = self.out
+        kernel.targets = self.targets
+
+    def _take_addresses(self) -> None:
+        """Give an address to every function that something refers to without calling it."""
+        seen: set[str] = set()
+        pending = [self.kernel]
+        while pending:
+            body = pending.pop()
+            names = [r.name for v in body.variables.values() for _, r in v.references]
+            calls: list[str] = []
+            for item in body.body:
+                if isinstance(item, Instruction) and item.opcode in ("mov", "call"):
+                    found = calls if item.opcode == "call" else names
+                    found += [o.name for o in item.operands if isinstance(o, Name)]
+            for name in (*names, *calls):
+                function = self._function(name)
+                if function is not None:
+                    if name in names:
+                        self._address_of(name)
+                    if name not in seen:
+                        seen.add(name)
+                        pending.append(function)
+
+    # bodies
+
+    def _body(self, at: _Instance, end: str | None) -> None:
+        """Write a body; returns go to ``end`` (``None``: they leave the kernel)."""
+        for name, table in at.function.targets.items():
+            self.targets[at.label(name)] = tuple(map(at.label, table))
+        for variable in at.function.variables.values():
+            if at.machine is None or variable.space != "local":
+                self.kernel.variables.setdefault(variable.name, variable)
+        for item in at.function.body:
+            if len(self.out) > MAX_INSTRUCTIONS:
+                raise UnsupportedPtx(
+                    f"more than {MAX_INSTRUCTIONS} instructions in calls", Where(1)
+                )
+            if isinstance(item, Label):
+                self.out.append(Label(at.label(item.name)))
+            elif item.opcode == "call":
+                self._guarded(at, item)
+            else:
+                self._plain(at, item, end)
+
+    def _plain(self, at: _Instance, item: Instruction, end: str | None) -> None:
+        i = at.instruction(item)
+        if item.opcode == "ret" and at.machine is not None:
+            self._return(at, i)
+        elif item.opcode == "ret" and end is not None:
+            self.out.append(replace(i, opcode="bra", modifiers=("uni",), operands=(Name(end),)))
+        elif item.opcode in ("bra", "brx"):
+            operands = tuple(
+                Name(at.label(o.name)) if isinstance(o, Name) else o for o in i.operands
+            )
+            self.out.append(replace(i, operands=operands))
+        elif item.opcode in ("ld", "st") and "param" in item.spaces:
+            self.out += self._parameter_access(at, item)
+        else:
+            self.out.append(self._named(at, i))
+
+    def _named(self, at: _Instance, i: Instruction) -> Instruction:
+        """Addresses of functions as numbers, and local memory of an activation on the stack."""
+        operands = list(i.operands)
+        for place, operand in enumerate(operands):
+            if not isinstance(operand, Name) or i.opcode != "mov":
+                continue
+            variable = at.function.variables.get(operand.name)
+            if at.machine is not None and variable is not None and variable.space == "local":
+                return self._own_memory(at, i, operand)
+            if operand.name not in self.kernel.variables and self._function(operand.name):
+                operands[place] = Immediate(self._address_of(operand.name))
+        return replace(i, operands=tuple(operands))
+
+    def _function(self, name: str) -> Kernel | None:
+        return None if name.startswith("%") else self.find(name)
+
+    def _address_of(self, name: str) -> int:
+        return self.kernel.functions.setdefault(name, _address(len(self.kernel.functions)))
+
+    # parameters of calls, as registers
+
+    def _parameter_access(self, at: _Instance, item: Instruction) -> Iterator[Instruction]:
+        place = item.operands[1 if item.opcode == "ld" else 0]
+        assert isinstance(place, Memory)
+        if not isinstance(place.base, Name):
+            yield at.instruction(item)
+            return
+        if place.base.name in self.kernel.parameters and not at.suffix:
+            yield at.instruction(item)
+            return
+        kind = item.modifiers[-1]
+        value = item.operands[0 if item.opcode == "ld" else 1]
+        values = value.items if isinstance(value, Vector) else (value,)
+        name, step = at.parameter(place.base.name), WIDTHS[kind] // 8
+        for number, one in enumerate(values):
+            register = self._register(name, place.offset + number * step, kind, item)
+            own = at.operand(one)
+            if item.opcode == "st":
+                operands: tuple[Operand, ...] = (register, own)
+                yield replace(
+                    at.instruction(item), opcode="mov", modifiers=(kind,), operands=operands
+                )
+            else:
+                yield _move_from(at.instruction(item), own, register, kind)
+
+    def _register(self, name: str, offset: int, kind: str, item: Instruction) -> Register:
+        """The register of a parameter's part; all accesses to it must agree on its place."""
+        width = max(WIDTHS[kind], 32)
+        known = self.widths.setdefault((name, offset), width)
+        if known != width and 64 in (known, width):
+            raise UnsupportedPtx("a parameter of a call in parts of several sizes", item.where)
+        return Register(f"{name}+{offset}", known)
+
+    def _copies(self, source: str, target: str, like: Instruction) -> None:
+        """Move a parameter into another, in all parts that are known by now."""
+        parts = {key: width for key, width in self.widths.items() if key[0] == source}
+        for (_, offset), width in parts.items():
+            self.widths.setdefault((target, offset), width)
+            pair = (Register(f"{target}+{offset}", width), Register(f"{source}+{offset}", width))
+            self.out.append(_made(like, "mov", (f"b{width}",), *pair))
+
+    # calls
+
+    def _guarded(self, at: _Instance, item: Instruction) -> None:
+        """A call under a predicate is a branch around it."""
+        if item.guard is None:
+            self._call(at, item)
+            return
+        after = self._fresh("skip")
+        i = at.instruction(item)
+        self.out.append(
+            Instruction("bra", (), (Name(after),), i.guard, not i.guard_negated, i.where)
+        )
+        self._call(at, replace(item, guard=None))
+        self.out.append(Label(after))
+
+    def _call(self, at: _Instance, item: Instruction) -> None:
+        given = [o for o in item.operands if isinstance(o, Vector)]
+        callee = next(o for o in item.operands if isinstance(o, Name | Register))
+        before = item.operands.index(callee)
+        gives = _names(given[0]) if before else []
+        takes = _names(given[before]) if len(given) > before else []
+        if isinstance(callee, Register):
+            self._indirect(at, item, callee, gives, takes)
+        elif callee.name in BUILT_IN:
+            self._built_in(at, item, callee.name, gives, takes)
+        else:
+            self._direct(at, item, callee.name, gives, takes)
+
+    def _built_in(
+        self, at: _Instance, item: Instruction, name: str, gives: list[str], takes: list[str]
+    ) -> None:
+        arguments = [
+            Register(f"{at.parameter(take)}+0", self.widths[at.parameter(take), 0])
+            for take in takes
+        ]
+        result: list[Operand] = []
+        for give in gives:
+            self.widths.setdefault((at.parameter(give), 0), 32)
+            result.append(Register(f"{at.parameter(give)}+0", 32))
+        operands = (*(result or [Name("_")]), Name(name), *arguments)
+        self.out.append(replace(item, operands=operands))
+
+    def _direct(
+        self, at: _Instance, item: Instruction, name: str, gives: list[str], takes: list[str]
+    ) -> None:
+        function = self.find(name)
+        if function is None:
+            why = "has no body in this module"
+            if name.startswith(LAUNCHES):
+                why = "launches a kernel from a kernel, which is not simulated"
+            raise UnsupportedPtx(f"a call of {name}, which {why},", item.where)
+        if at.machine is not None and name in at.machine.members:
+            self._jump(at, item, name, gives, takes)
+            return
+        self.out.append(_made(item, "call", item.modifiers))
+        circle = self._circle(name)
+        self.count += 1
+        suffix = f"#{self.count}"
+        if circle:
+            self._enter(at, item, _Machine(suffix, circle), name, gives, takes)
+            return
+        inner = _Instance(function, suffix)
+        names = [*zip(function.returns, gives, strict=False)]
+        names += zip(function.parameters, takes, strict=False)
+        inner.parameters = {own: at.parameter(theirs) for own, theirs in names}
+        end = self._fresh("return")
+        self._body(inner, end)
+        self.out.append(Label(end))
+
+    def _indirect(
+        self, at: _Instance, item: Instruction, callee: Register, gives: list[str], takes: list[str]
+    ) -> None:
+        """One of the functions whose address is taken and that take and give as many values."""
+        pointer = at.operand(callee)
+        end = self._fresh("called")
+        for name, address in list(self.kernel.functions.items()):
+            function = self.find(name)
+            assert function is not None
+            if (len(function.returns), len(function.parameters)) != (len(gives), len(takes)):
+                continue
+            other = self._fresh("other")
+            equal = Register(self._fresh("%is"), 1)
+            self.out += [
+                _made(item, "setp", ("ne", "u64"), equal, pointer, Immediate(address)),
+                Instruction("bra", (), (Name(other),), equal, False, item.where),
+            ]
+            self._direct(at, item, name, gives, takes)
+            self.out += [_made(item, "bra", ("uni",), Name(end)), Label(other)]
+        self.out += [_made(item, "call", ("nowhere",), Name("_"), pointer), Label(end)]
+
+    # functions that call themselves
+
+    def _circle(self, name: str) -> dict[str, Kernel]:
+        """The functions that call ``name`` and are called by it; empty if there are none."""
+        if name not in self.circles:
+            below = self._reached(name)
+            self.circles[name] = {n: f for n, f in below.items() if name in self._reached(n)}
+        return self.circles[name]
+
+    def _reached(self, name: str) -> dict[str, Kernel]:
+        """What a function calls, directly or not."""
+        found: dict[str, Kernel] = {}
+        pending = [name]
+        while pending:
+            function = self.find(pending.pop())
+            for item in function.body if function else ():
+                if not isinstance(item, Instruction) or item.opcode != "call":
+                    continue
+                names = [o.name for o in item.operands if isinstance(o, Name)]
+                if any(isinstance(o, Register) for o in item.operands):
+                    names += self.kernel.functions  # through a pointer: any of them
+                for name_ in names:
+                    inner = self._function(name_)
+                    if inner is not None and name_ not in found:
+                        found[name_] = inner
+                        pending.append(name_)
+        return found
+
+    def _enter(
+        self, at: _Instance, item: Instruction, machine: _Machine, name: str,
+        gives: list[str], takes: list[str],
+    ) -> None:  # fmt: skip
+        """The first call of such a function: its stack is empty."""
+        self.kernel.variables.setdefault(STACK, Variable(STACK, "local", 16, STACK_BYTES))
+        end = self._fresh("return")
+        machine.returns.append(end)
+        function = machine.members[name]
+        self.out.append(_made(item, "mov", ("u32",), machine.pointer, Name(STACK)))
+        self.out.append(_stored(item, machine.pointer, 0, Immediate(0), 32))
+        for own, theirs in zip(function.parameters, takes, strict=False):
+            self._copies(at.parameter(theirs), own + machine.suffix, item)
+        self.out.append(_made(item, "bra", ("uni",), Name(machine.entry(name))))
+        for member, body in machine.members.items():
+            self.out.append(Label(machine.entry(member)))
+            self._body(_Instance(body, machine.suffix + member, _own(body, machine), machine), None)
+        self.out.append(Label(end))
+        for own, theirs in zip(function.returns, gives, strict=False):
+            self._copies(own + machine.suffix, at.parameter(theirs), item)
+        self.targets[machine.table] = tuple(machine.returns)
+
+    def _jump(
+        self, at: _Instance, item: Instruction, name: str, gives: list[str], takes: list[str]
+    ) -> None:
+        """A further call: keep what is still needed, then jump."""
+        machine = at.machine
+        assert machine is not None
+        self.out.append(_made(item, "call", item.modifiers))
+        back = self._fresh("return")
+        number = len(machine.returns)
+        machine.returns.append(back)
+        kept = [at.operand(r) for r in _needed(at.function, item)]
+        size = _frame(at.function, len(kept))
+        sp = machine.pointer
+        for place, register in enumerate(kept):
+            self._keep(item, sp, 16 + 8 * place, register)
+        self.out.append(_made(item, "add", ("u32",), sp, sp, Immediate(size)))
+        self.out.append(
+            _made(item, "call", ("depth",), Name("_"), sp, Name(STACK, STACK_BYTES - MARGIN))
+        )
+        self.out.append(_stored(item, sp, 0, Immediate(number), 32))
+        function = machine.members[name]
+        for own, theirs in zip(function.parameters, takes, strict=False):
+            self._copies(at.parameter(theirs), own + machine.suffix, item)
+        self.out.append(_made(item, "bra", ("uni",), Name(machine.entry(name))))
+        self.out.append(Label(back))
+        self.out.append(_made(item, "sub", ("u32",), sp, sp, Immediate(size)))
+        for place, register in enumerate(kept):
+            self._restore(item, sp, 16 + 8 * place, register)
+        for own, theirs in zip(function.returns, gives, strict=False):
+            self._results(own + machine.suffix, at.parameter(theirs), at.function, theirs, item)
+
+    def _results(
+        self, own: str, target: str, function: Kernel, name: str, item: Instruction
+    ) -> None:
+        """A result in the parts that the caller reads: the callee may not be written yet."""
+        for other in function.body:
+            if isinstance(other, Instruction) and other.opcode == "ld" and "param" in other.spaces:
+                place = other.operands[1]
+                assert isinstance(place, Memory)
+                if isinstance(place.base, Name) and place.base.name == name:
+                    kind = other.modifiers[-1]
+                    a = self._register(target, place.offset, kind, other)
+                    b = self._register(own, place.offset, kind, other)
+                    self.out.append(_made(item, "mov", (f"b{a.width}",), a, b))
+
+    def _return(self, at: _Instance, i: Instruction) -> None:
+        machine = at.machine
+        assert machine is not None
+        after = self._fresh("stay")
+        if i.guard is not None:
+            self.out.append(
+                Instruction("bra", (), (Name(after),), i.guard, not i.guard_negated, i.where)
+            )
+        number = Register(self._fresh("%back"), 32)
+        self.out.append(_loaded(i, number, machine.pointer, 0))
+        self.out.append(_made(i, "brx", ("idx",), number, Name(machine.table)))
+        self.out.append(Label(after))
+
+    def _keep(self, item: Instruction, sp: Register, offset: int, register: Operand) -> None:
+        assert isinstance(register, Register)
+        if register.width == 1:
+            number = Register(self._fresh("%kept"), 32)
+            self.out.append(
+                _made(item, "selp", ("u32",), number, Immediate(1), Immediate(0), register)
+            )
+            register = number
+        self.out.append(_stored(item, sp, offset, register, register.width))
+
+    def _restore(self, item: Instruction, sp: Register, offset: int, register: Operand) -> None:
+        assert isinstance(register, Register)
+        if register.width > 1:
+            self.out.append(_loaded(item, register, sp, offset))
+            return
+        number = Register(self._fresh("%kept"), 32)
+        self.out.append(_loaded(item, number, sp, offset))
+        self.out.append(_made(item, "setp", ("ne", "u32"), register, number, Immediate(0)))
+
+    def _own_memory(self, at: _Instance, i: Instruction, name: Name) -> Instruction:
+        """The address of a variable of this activation: it lies at the end of its frame."""
+        assert at.machine is not None
+        place = 0
+        for variable in _local(at.function):
+            if variable.name == name.name:
+                break
+            place += -(-variable.nbytes // 16) * 16
+        start = 16 + 8 * MAX_KEPT + place + name.offset
+        target = i.operands[0]
+        assert isinstance(target, Register)
+        number = Register(self._fresh("%own"), 32)
+        self.out.append(_made(i, "add", ("u32",), number, at.machine.pointer, Immediate(start)))
+        return _made(i, "cvt", (f"u{target.width}", "u32"), target, number)
+
+    def _fresh(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}#{self.count}"
+
+
+MARGIN: Final = 2048
+"""Bytes of the stack that the deepest frame may need."""
+MAX_KEPT: Final = 64
+"""Registers that a frame has room for."""
+
+
+def _frame(function: Kernel, kept: int) -> int:
+    """Bytes of an activation: where to return, registers, variables."""
+    own = sum(-(-v.nbytes // 16) * 16 for v in _local(function))
+    if not own:
+        return 16 + -(-8 * kept // 16) * 16
+    return 16 + 8 * MAX_KEPT + own
+
+
+def _local(function: Kernel) -> list[Variable]:
+    return [v for v in function.variables.values() if v.space == "local"]
+
+
+def _own(function: Kernel, machine: _Machine) -> dict[str, str]:
+    """Its parameters and results, which all of its callers share."""
+    names = (*function.parameters, *function.returns)
+    return {name: name + machine.suffix for name in names}
+
+
+def _needed(function: Kernel, call: Instruction) -> list[Register]:
+    """Registers that are read after a call and were written before: by liveness, backwards."""
+    body = function.body
+    labels = {item.name: n for n, item in enumerate(body) if isinstance(item, Label)}
+    after: list[set[Register]] = [set() for _ in range(len(body) + 1)]
+    changed = True
+    while changed:
+        changed = False
+        for n in reversed(range(len(body))):
+            live = set().union(*(after[m] for m in _following(function, labels, n)))
+            item = body[n]
+            if isinstance(item, Instruction) and item.opcode != "call":
+                live = (live - set(results(item))) | set(sources(item))
+            elif isinstance(item, Instruction):
+                live |= {o for o in item.operands if isinstance(o, Register)}
+            if live != after[n]:
+                after[n], changed = live, True
+    at = next(n for n, item in enumerate(body) if item is call or item == call)
+    found = sorted(after[at + 1], key=lambda r: r.name)
+    if len(found) > MAX_KEPT:
+        raise UnsupportedPtx(
+            f"a recursive call across which {len(found)} registers live", call.where
+        )
+    return found
+
+
+def _following(function: Kernel, labels: dict[str, int], n: int) -> list[int]:
+    item = function.body[n]
+    if isinstance(item, Label) or item.opcode not in ("bra", "brx", "ret", "exit"):
+        return [n + 1]
+    found = [n + 1] if item.guard is not None else []
+    for operand in item.operands:
+        if isinstance(operand, Name):
+            names = function.targets.get(operand.name, (operand.name,))
+            found += [labels[name] for name in names]
+    return found
+
+
+def _names(operand: Vector) -> list[str]:
+    return [item.name for item in operand.items if isinstance(item, Name)]
+
+
+def _made(
+    like: Instruction, opcode: str, modifiers: tuple[str, ...], *operands: Operand
+) -> Instruction:
+    return Instruction(opcode, modifiers, operands, None, False, like.where)
+
+
+def _stored(
+    like: Instruction, base: Register, offset: int, value: Operand, width: int
+) -> Instruction:
+    return _made(like, "st", ("local", f"u{max(width, 16)}"), Memory(base, offset), value)
+
+
+def _loaded(like: Instruction, target: Register, base: Register, offset: int) -> Instruction:
+    return _made(like, "ld", ("local", f"u{max(target.width, 16)}"), target, Memory(base, offset))
+
+
+def _move_from(i: Instruction, target: Operand, register: Register, kind: str) -> Instruction:
+    """``ld.param`` of a register: narrow kinds take the low bits, extended as a load would."""
+    narrow = WIDTHS[kind] < register.width
+    if not isinstance(target, Register) or not narrow or target.width == WIDTHS[kind]:
+        return replace(
+            i, opcode="mov", modifiers=(f"b{WIDTHS[kind]}",), operands=(target, register)
+        )
+    sign = "s" if kind[0] == "s" else "u"
+    to, source = f"{sign}{target.width}", f"{sign}{WIDTHS[kind]}"
+    return replace(i, opcode="cvt", modifiers=(to, source), operands=(target, register))

@@ -1,0 +1,286 @@
+"""Control flow: basic blocks in loop-nested topological order, one synthetic latch per loop.
+
+A warp always runs its earliest non-empty block. With loop bodies contiguous and loop exits after
+them, lanes that leave a branch or a loop early wait where the others will come by, which is where
+a GPU lets them meet again (the immediate post-dominator, or earlier). All jumps back to a loop's
+head go through a latch placed last in the loop: without it, lanes that ``continue`` early would
+start the next iteration alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from nqbench.simulator.ptx import (
+    Instruction,
+    Kernel,
+    Label,
+    Name,
+    Register,
+    UnsupportedPtx,
+    Vector,
+)
+
+Ending = Literal["jump", "branch", "switch", "exit", "barrier"]
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """A basic block.
+
+    ``targets``  jump: (next,); branch: (taken, otherwise); switch: the table; barrier: (next,)
+    ``closing``  the branch, switch, exit or barrier instruction (also counted in the block)
+    ``latch``    synthetic, without instructions
+    ``gathers``  starts with a collective that waits for its member lanes
+    """
+
+    index: int = -1
+    instructions: list[Instruction] = field(default_factory=list)
+    ending: Ending = "jump"
+    targets: list[Block] = field(default_factory=list)
+    closing: Instruction | None = None
+    latch: bool = False
+    gathers: bool = False
+
+    @property
+    def length(self) -> int:
+        """Instructions in the block, the closing one included."""
+        return len(self.instructions) + (self.closing is not None)
+
+
+BARRIER_OPCODES = ("bar", "barrier")
+
+
+def is_barrier(instruction: Instruction) -> bool:
+    """Whether the instruction waits for other warps of the block."""
+    return instruction.opcode in BARRIER_OPCODES and not {"warp", "arrive"} & {
+        *instruction.modifiers
+    }
+
+
+def is_collective(instruction: Instruction) -> bool:
+    """Whether the instruction waits for member lanes of its own warp."""
+    if instruction.opcode in BARRIER_OPCODES:
+        return "warp" in instruction.modifiers
+    return instruction.opcode in ("shfl", "vote", "match", "redux", "elect") and (
+        "sync" in instruction.modifiers
+    )
+
+
+def build(kernel: Kernel) -> list[Block]:
+    """The kernel's blocks in execution order; ``blocks[i].index == i`` and ``blocks[0]`` enters."""
+    entry = _split(kernel)
+    ordered = _order(_reachable(entry), entry)
+    for index, block in enumerate(ordered):
+        block.index = index
+    return ordered
+
+
+def _split(kernel: Kernel) -> Block:
+    """Cut the body into blocks and connect them; returns the first."""
+    return _Splitter(kernel).run()
+
+
+class _Splitter:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.labels = {item.name: Block() for item in kernel.body if isinstance(item, Label)}
+        self.leave = Block(ending="exit")
+        self.current = Block()
+
+    def run(self) -> Block:
+        entry = self.current
+        for item in self.kernel.body:
+            if isinstance(item, Label):
+                self._go_on(self.labels[item.name])
+            elif is_collective(item):
+                self._collective(item)
+            elif not self._closes(item):
+                self.current.instructions.append(item)
+        if not self.current.targets and self.current.ending == "jump":
+            self.current.ending = "exit"
+        return entry
+
+    def _go_on(self, into: Block) -> None:
+        """Continue in another block, which the current one falls into."""
+        if not self.current.targets and self.current.ending == "jump":
+            self.current.targets = [into]
+        self.current = into
+
+    def _collective(self, item: Instruction) -> None:
+        """A block of its own: it waits for its members, and what follows waits for others."""
+        _unguarded(item)
+        if self.current.instructions:
+            self._go_on(Block())
+        self.current.gathers = True
+        self.current.instructions.append(item)
+        self._go_on(Block())
+
+    def _closes(self, item: Instruction) -> bool:
+        """Whether the instruction ended the current block; then another one is current."""
+        block, following = self.current, Block()
+        if item.opcode == "bra":
+            self._branch(block, item, self._target(_label(item), item), following)
+        elif item.opcode in ("ret", "exit"):
+            self._branch(block, item, None, following)
+        elif item.opcode == "brx":
+            _unguarded(item)
+            block.ending = "switch"
+            block.targets = [self._target(name, item) for name in _table(self.kernel, item)]
+        elif is_barrier(item):
+            _unguarded(item)
+            block.ending, block.targets = "barrier", [following]
+        else:
+            return False
+        block.closing = item
+        self.current = following
+        return True
+
+    def _branch(
+        self, block: Block, item: Instruction, target: Block | None, following: Block
+    ) -> None:
+        """Jump to ``target``, or leave the kernel."""
+        if item.guard is not None:
+            block.ending, block.targets = "branch", [target or self.leave, following]
+        elif target is None:
+            block.ending = "exit"
+        else:
+            block.targets = [target]
+
+    def _target(self, name: str, at: Instruction) -> Block:
+        if name not in self.labels:
+            raise UnsupportedPtx(f"jump to {name}, which does not exist", at.where)
+        return self.labels[name]
+
+
+def _unguarded(item: Instruction) -> None:
+    if item.guard is not None:
+        raise UnsupportedPtx(f"predicated {item.full_opcode}", item.where)
+
+
+def _label(branch: Instruction) -> str:
+    target = branch.operands[0] if branch.operands else None
+    if not isinstance(target, Name):
+        raise UnsupportedPtx("a branch without a label", branch.where)
+    return target.name
+
+
+def _table(kernel: Kernel, branch: Instruction) -> Iterable[str]:
+    table = branch.operands[-1]
+    if isinstance(table, Vector):
+        return [item.name for item in table.items if isinstance(item, Name)]
+    if isinstance(table, Name) and table.name in kernel.targets:
+        return kernel.targets[table.name]
+    raise UnsupportedPtx("an indexed branch without a table", branch.where)
+
+
+def _reachable(entry: Block) -> list[Block]:
+    found: dict[Block, None] = {entry: None}
+    stack = [entry]
+    while stack:
+        for target in stack.pop().targets:
+            if target not in found:
+                found[target] = None
+                stack.append(target)
+    return list(found)
+
+
+def _order(nodes: Iterable[Block], entry: Block) -> list[Block]:
+    """Topological order of ``nodes`` with every loop contiguous and closed by its latch."""
+    inside = set(nodes)
+    ordered: list[Block] = []
+    for component in reversed(_components(inside, entry)):
+        loops = len(component) > 1 or component[0] in component[0].targets
+        if not loops:
+            ordered.append(component[0])
+            continue
+        members = set(component)
+        head = entry if entry in members else _head(inside, members, component)
+        latch = Block(latch=True, targets=[head])
+        for block in component:
+            block.targets = [latch if target is head else target for target in block.targets]
+        ordered += [*_order(component, head), latch]
+    return ordered
+
+
+def _head(inside: set[Block], members: set[Block], component: list[Block]) -> Block:
+    """The loop's entry. A loop with several (not from structured code) takes the first found."""
+    entries = {t for b in inside - members for t in b.targets if t in members}
+    return next(block for block in reversed(component) if block in entries)
+
+
+def _components(inside: set[Block], entry: Block) -> list[list[Block]]:
+    """Strongly connected components in reverse topological order (Tarjan, without recursion)."""
+    number: dict[Block, int] = {entry: 0}
+    low: dict[Block, int] = {entry: 0}
+    path, on_path = [entry], {entry}
+    work = [(entry, iter([t for t in entry.targets if t in inside]))]
+    found: list[list[Block]] = []
+    while work:
+        block, targets = work[-1]
+        for target in targets:
+            if target not in number:
+                number[target] = low[target] = len(number)
+                path.append(target)
+                on_path.add(target)
+                work.append((target, iter([t for t in target.targets if t in inside])))
+                break
+            if target in on_path:
+                low[block] = min(low[block], number[target])
+        else:
+            work.pop()
+            if work:
+                low[work[-1][0]] = min(low[work[-1][0]], low[block])
+            if low[block] == number[block]:
+                cut = path.index(block)
+                component, path = path[cut:], path[:cut]
+                on_path -= set(component)
+                found.append(component[::-1])
+    return found
+
+
+def skipping(blocks: list[Block]) -> dict[int, list[tuple[int, int]]]:
+    """Ways past a barrier of the whole block: jumps from code that may still reach it to code
+    behind it. By the barrier's basic block; a way to the kernel's end alone is none."""
+    found = {}
+    for barrier in blocks:
+        closing = barrier.closing
+        if barrier.ending != "barrier" or closing is None or _counts_threads(closing):
+            continue
+        behind = _ahead(blocks, barrier.targets[0].index, None)
+        ahead = _ahead(blocks, 0, barrier.index)
+        ways = [
+            (source, target.index)
+            for source in sorted(ahead - behind - {barrier.index})
+            for target in dict.fromkeys(blocks[source].targets)
+            if target.index in behind and target.index > source and not _only_ends(target)
+        ]
+        if ways:
+            found[barrier.index] = ways
+    return found
+
+
+def _counts_threads(barrier: Instruction) -> bool:
+    """Whether the barrier is for a given number of threads."""
+    return len(barrier.operands) > (3 if "red" in barrier.modifiers else 1)
+
+
+def _ahead(blocks: list[Block], start: int, closed: int | None) -> set[int]:
+    """Blocks that a lane may reach without starting a loop anew, and not through ``closed``."""
+    found = {start}
+    for index in range(start, len(blocks)):
+        if index in found and index != closed:
+            found |= {t.index for t in blocks[index].targets if t.index > index}
+    return found
+
+
+def _only_ends(block: Block) -> bool:
+    """Whether a block does nothing but leave the kernel."""
+    return block.ending == "exit" and not block.instructions
+
+
+def guard_of(block: Block) -> Register | None:
+    """The predicate that the block's closing branch tests."""
+    return block.closing.guard if block.closing is not None else None

@@ -1,0 +1,213 @@
+"""Barriers of a whole block: how a warp waits, what a reduction gives back, how they open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nqbench.simulator.cfg import Block
+from nqbench.simulator.codegen import watch
+from nqbench.simulator.codegen.writer import KernelWriter, kinds
+from nqbench.simulator.ir import I32, I64, PTR, V32, Fields, Function, Module, Value, const
+from nqbench.simulator.layout import (
+    BARRIERS,
+    CACHE_LINE,
+    Context,
+    Fault,
+    Slot,
+    State,
+    Warp,
+    WarpLayout,
+)
+from nqbench.simulator.ptx import Immediate, Instruction, Operand
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierSite:
+    """A block-wide barrier in the code: where lanes continue after it."""
+
+    index: int
+    barrier: int
+    resume: int
+    aligned: bool
+    reduces: str
+    block: int
+
+
+def site_of(k: KernelWriter, block: Block, index: int) -> BarrierSite:
+    """What a barrier instruction says; refuses numbers that are not constant."""
+    closing = block.closing
+    assert closing is not None
+    known = ("cta", "sync", "red", "popc", "and", "or", "aligned")
+    kinds(k, closing, known, allow="up")
+    reduces = next((m for m in closing.modifiers if m in ("popc", "and", "or")), "")
+    operands = closing.operands[1 if reduces else 0 :]
+    number = operands[0] if operands else None
+    if not isinstance(number, Immediate) or not 0 <= number.value < BARRIERS:
+        raise k.unsupported(closing, "the barrier must be a constant from 0 to 15")
+    aligned = closing.opcode == "bar" or "aligned" in closing.modifiers
+    return BarrierSite(index, number.value, block.targets[0].index, aligned, reduces, block.index)
+
+
+def _count(closing: Instruction) -> Operand | None:
+    reduces = "red" in closing.modifiers
+    operands = closing.operands[1:-1] if reduces else closing.operands
+    return operands[1] if len(operands) > 1 else None
+
+
+def arrive(k: KernelWriter, i: Instruction) -> None:
+    """``bar.arrive``: counts at a barrier, and goes on."""
+    kinds(k, i, ("cta", "arrive", "aligned"))
+    number, count = (*i.operands, None)[:2]
+    if not isinstance(number, Immediate) or count is None:
+        raise k.unsupported(i, "it needs a constant barrier and a number of threads")
+    f, slot = k.f, k.pointer(Warp.SLOT)
+    wanted = f.extract(k.read(count, 32), f.lowest(k.lanes))
+    f.store(f.resize(wanted, 64), f.offset(slot, 8 * (Slot.EXPECTED + number.value)), 8)
+    f.bump(f.offset(slot, 8 * (Slot.ARRIVED + number.value)), f.popcount(k.lanes))
+    watch.at_barrier(k, k.lanes, number.value, watch.ARRIVE)
+
+
+def wait(k: KernelWriter, block: Block, site: BarrierSite) -> None:
+    """Lanes arrive; they continue when the scheduler opens the barrier."""
+    f = k.f
+    closing = block.closing
+    assert closing is not None
+    slot = k.pointer(Warp.SLOT)
+    if site.reduces:
+        says = f.and_(f.as_bits(k.predicate(closing.operands[-1])), k.lanes)
+        place = f.offset(slot, 8 * (Slot.TRUE_LANES + site.barrier))
+        f.bump(place, f.popcount(says))
+    count = _count(closing)
+    if count is not None:
+        wanted = k.f.extract(k.read(count, 32), f.lowest(k.lanes))
+        place = f.offset(slot, 8 * (Slot.EXPECTED + site.barrier))
+        f.store(f.resize(wanted, 64), place, 8)
+    k.end()
+    place = f.offset(k.warp, k.layout.waits + 4 * site.index)
+    f.store(f.or_(f.load(I32, place, 4), k.lanes), place, 4)
+    waiting = f.offset(k.warp, 8 * Warp.WAITING)
+    f.store(f.or_(f.load(I64, waiting, 8), f.resize(k.lanes, 64)), waiting, 8)
+    arrived = f.offset(slot, 8 * (Slot.ARRIVED + site.barrier))
+    f.bump(arrived, f.popcount(k.lanes))
+    all_threads = closing if count is None else None
+    watch.at_barrier(k, k.lanes, site.barrier, watch.ARRIVE, all_threads)
+    f.jump("dispatch")
+
+
+def result(k: KernelWriter, block: Block, site: BarrierSite) -> None:
+    """Give the lanes behind a reducing barrier its result."""
+    f = k.f
+    assert block.closing is not None
+    slot = k.pointer(Warp.SLOT)
+    true = f.load(I64, f.offset(slot, 8 * (Slot.RESULT_TRUE + site.barrier)), 8)
+    if site.reduces == "popc":
+        answer = f.splat(f.resize(true, 32))
+    elif site.reduces == "or":
+        answer = f.splat(f.nonzero(true))
+    else:
+        all_ = f.load(I64, f.offset(slot, 8 * (Slot.RESULT_ALL + site.barrier)), 8)
+        answer = f.splat(f.compare("eq", true, all_))
+    k.write(block.closing.operands[0], answer)
+
+
+def release(
+    module: Module, layout: WarpLayout, barriers: list[BarrierSite], watched: bool = False
+) -> None:
+    """Open every barrier of a block that has all its threads; returns a fault kind or 0.
+    ``watched``: the watcher is told which warps continue."""
+    parameters = [(PTR, "context"), (PTR, "slot"), (I64, "index")]
+    f = Function("sim_release", I64, parameters, module, "nounwind")
+    context, slot = Fields(f, f.parameters[0]), Fields(f, f.parameters[1])
+    warps, stride = context.get(Context.WARPS_PER_BLOCK), context.get(Context.WARP_STRIDE)
+    first = f.op("mul", f.parameters[2], warps)
+    for barrier in sorted({site.barrier for site in barriers}):
+        arrived = slot.get(Slot.ARRIVED + barrier)
+        expected = slot.get(Slot.EXPECTED + barrier)
+        wanted = f.select(f.nonzero(expected), expected, slot.get(Slot.ALIVE))
+        full = f.and_(f.nonzero(arrived), f.compare("uge", arrived, wanted))
+        with f.when(full):
+            sites = [site for site in barriers if site.barrier == barrier]
+            for site in sites:
+                if site.block in layout.skipped:
+                    _check_skipped(f, context, layout, site, first, warps)
+            slot.set(Slot.RESULT_TRUE + barrier, slot.get(Slot.TRUE_LANES + barrier))
+            slot.set(Slot.RESULT_ALL + barrier, arrived)
+            for field in (Slot.TRUE_LANES, Slot.ARRIVED, Slot.EXPECTED):
+                slot.set(field + barrier, 0)
+            with f.counted(warps) as number:
+                at = f.element(context.get(Context.WARPS), stride, f.add(first, number))
+                _resume(f, context, at, layout, sites, watched)
+    f.ret(const(I64, 0))
+
+
+def _check_skipped(
+    f: Function, context: Fields, layout: WarpLayout, site: BarrierSite, first: Value, warps: Value
+) -> None:
+    """Stop if some lanes went past a barrier more often than those that wait at it."""
+    least, most, where = f.slot(I32), f.slot(I32), f.slot(I64)
+    for slot, start in ((least, -1), (most, 0)):
+        f.store(const(I32, start), slot, 4)
+    f.store(const(I64, 0), where, 8)
+    stride, base = context.get(Context.WARP_STRIDE), context.get(Context.WARPS)
+    with f.counted(warps) as number:
+        at = f.element(base, stride, f.add(first, number))
+        counts = f.load(V32, f.offset(at, layout.counter(site.block)), CACHE_LINE)
+        waiting = f.as_lanes(f.load(I32, f.offset(at, layout.waits + 4 * site.index), 4))
+        low = f.reduce("umin", f.select(waiting, counts, const(V32, -1)))
+        f.store(f.intrinsic("umin", f.load(I32, least, 4), low), least, 4)
+        high = f.reduce("umax", counts)
+        with f.when(f.compare("ugt", high, f.load(I32, most, 4))):
+            f.store(high, most, 4)
+            f.store(f.address(at), where, 8)
+    bound = f.load(I32, least, 4)
+    with f.when(f.compare("ugt", f.load(I32, most, 4), bound), likely=False):
+        warp = f.load(I64, where, 8)
+        place = f.offset(f.pointer(warp), layout.counter(site.block))
+        gone = f.as_bits(f.compare("ugt", f.load(V32, place, CACHE_LINE), f.splat(bound)))
+        for field, value in (
+            (Context.FAULT_KIND, Fault.SKIPPED),
+            (Context.FAULT_INSTRUCTION, site.index),
+            (Context.FAULT_WARP, warp),
+            (Context.FAULT_LANES, f.resize(gone, 64)),
+        ):
+            context.set(field, value)
+        f.leave(const(I64, 1))
+
+
+def _resume(
+    f: Function,
+    context: Fields,
+    at: Value,
+    layout: WarpLayout,
+    sites: list[BarrierSite],
+    watched: bool,
+) -> None:
+    """Let a warp's waiting lanes continue behind the barrier."""
+    warp = Fields(f, at)
+    going, several, last = const(I32, 0), const(I32, 0), const(I64, 0)
+    for site in sites:
+        wait = f.offset(at, layout.waits + 4 * site.index)
+        lanes = f.load(I32, wait, 4)
+        f.store(const(I32, 0), wait, 4)
+        mask = f.offset(at, layout.masks + 4 * site.resume)
+        f.store(f.or_(f.load(I32, mask, 4), lanes), mask, 4)
+        some = f.nonzero(lanes)
+        field = Warp.BITS + site.resume // 64
+        bit = f.select(some, const(I64, 1 << site.resume % 64), const(I64, 0))
+        warp.set(field, f.or_(warp.get(field), bit))
+        going = f.or_(going, lanes)
+        last = f.select(some, const(I64, site.index), last)
+        if site.aligned:
+            several = f.add(several, f.cast("zext", some, I32))
+    with f.when(f.compare("ugt", several, const(I32, 1)), likely=False):
+        context.set(Context.FAULT_KIND, Fault.BARRIER_SPLIT)
+        context.set(Context.FAULT_INSTRUCTION, last)
+        context.set(Context.FAULT_WARP, f.address(at))
+        context.set(Context.FAULT_LANES, f.resize(going, 64))
+        f.leave(const(I64, Fault.BARRIER_SPLIT))
+    with f.when(f.nonzero(going)):
+        waiting = f.and_(warp.get(Warp.WAITING), f.not_(f.resize(going, 64)))
+        warp.set(Warp.WAITING, waiting)
+        warp.set(Warp.STATE, State.READY)
+        if watched:
+            watch.call_barrier(f, context.record, at, going, sites[0].barrier, watch.RESUME)

@@ -1,0 +1,87 @@
+"""Functions of CUDA's that the simulator executes itself, and what remains of other calls."""
+
+from __future__ import annotations
+
+from nqbench.simulator.codegen.writer import KernelWriter
+from nqbench.simulator.ir import I32, I64, PTR, V64, Fields, Function, Module, const
+from nqbench.simulator.layout import (
+    LOCAL_WINDOW,
+    PRINT_RECORD,
+    PRINTED_BYTES,
+    Context,
+    Fault,
+    Print,
+    Warp,
+)  # fmt: skip
+from nqbench.simulator.ptx import Instruction, Name
+
+
+def built_in(k: KernelWriter, i: Instruction) -> None:
+    """``call``: an instruction that only counts, a check that ``calls`` put in, or a function."""
+    what = next((o.name for o in i.operands[1:2] if isinstance(o, Name)), "")
+    if "depth" in i.modifiers:
+        deep = k.f.compare("uge", k.read(i.operands[1], 32), k.read(i.operands[2], 32))
+        k.fault_if(Fault.DEPTH, k.f.as_bits(k.f.and_(deep, k.active)), i)
+    elif "nowhere" in i.modifiers:
+        k.fault_if(
+            Fault.NOT_A_FUNCTION, k.f.or_(k.lanes, const(I32, 0)), i, k.read(i.operands[1], 64)
+        )
+    elif what == "__assertfail":
+        message = k.read(i.operands[2], 64)
+        k.fault_if(Fault.ASSERTION, k.f.or_(k.lanes, const(I32, 0)), i, message)
+    elif what == "vprintf":
+        _print(k, i)
+
+
+def _print(k: KernelWriter, i: Instruction) -> None:
+    """Store the address of the text and the values, which the engine puts into words."""
+    text, values = (k.read(operand, 64) for operand in i.operands[2:4])
+    f = k.f
+    offset = f.sub(values, const(V64, LOCAL_WINDOW))
+    local = f.offset(k.warp, k.layout.local)
+    f.call(
+        "void",
+        "sim_print",
+        k.context,
+        k.warp,
+        k.lanes,
+        text,
+        offset,
+        local,
+        const(I64, k.layout.local_bytes),
+    )
+    k.write(i.operands[0], const("<32 x i32>", 1))
+
+
+def define_print(module: Module) -> None:
+    """``sim_print``: one record per lane, as long as there is room; all are counted."""
+    parameters = [(PTR, "context"), (PTR, "warp"), (I32, "lanes"), (V64, "text"), (V64, "values"),
+                  (PTR, "local"), (I64, "local_bytes")]  # fmt: skip
+    f = Function("sim_print", "void", parameters, module, "cold noinline nounwind")
+    context_at, warp_at, lanes, text, values, local, local_bytes = f.parameters
+    context, warp = Fields(f, context_at), Fields(f, warp_at)
+    texts, places = f.spilled(text), f.spilled(values)
+    with f.each_lane(lanes) as lane32:
+        lane = f.resize(lane32, 64)
+        number = context.get(Context.PRINTED)
+        context.add(Context.PRINTED, 1)
+        with f.when(f.compare("ult", number, context.get(Context.PRINT_ROOM))):
+            record = f.element(context.get(Context.PRINTS), const(I64, PRINT_RECORD), number)
+            fields = Fields(f, record)
+            thread = f.add(f.op("shl", warp.get(Warp.INDEX), const(I64, 5)), lane)
+            for field, value in (
+                (Print.TEXT, f.load(I64, f.offset(texts, lane, I64), 8)),
+                (Print.THREAD, thread),
+                (Print.BLOCK_X, warp.get(Warp.CTAID_X)),
+                (Print.BLOCK_Y, warp.get(Warp.CTAID_Y)),
+                (Print.BLOCK_Z, warp.get(Warp.CTAID_Z)),
+            ):
+                fields.set(field, value)
+            start = f.load(I64, f.offset(places, lane, I64), 8)
+            with f.counted(const(I64, PRINTED_BYTES // 4)) as word:
+                at = f.add(start, f.op("shl", word, const(I64, 2)))
+                with f.when(f.compare("ult", at, local_bytes)):
+                    row = f.op("shl", f.op("lshr", at, const(I64, 2)), const(I64, 5))
+                    value = f.load(I32, f.offset(local, f.add(row, lane), I32), 4)
+                    f.store(value, f.offset(fields.place(Print.END), word, I32), 4)
+    f.ret()

@@ -1,0 +1,241 @@
+"""The L1 and L2 caches as generated code: which sectors of an access hit, what goes to the memory.
+
+A cache is an array of sets, a set a record of three vectors with one element per way: the line's
+number (0: empty), when it was last used, and its bits: one for each of its four sectors that is
+there, and one for each that is newer than the level below. The way least recently used goes first.
+docs/simulator.md says what is modelled and what is not.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from nqbench.simulator.ir import (
+    I32,
+    I64,
+    LANES,
+    PTR,
+    V32,
+    Fields,
+    Function,
+    Module,
+    Value,
+    const,
+    lanes_of,
+    vector,
+)
+from nqbench.simulator.layout import Context, Warp
+from nqbench.simulator.rules import LINE_BITS, SectorRules, Way, each_group
+
+L1_WAYS: Final = 4
+L2_WAYS: Final = 16
+LOCAL_LINES: Final = 1 << 28
+"""Numbers of the lines of local memory start here."""
+
+SECTORS: Final = 4
+ALL: Final = (1 << SECTORS) - 1
+
+
+class Count(IntEnum):
+    """What the caches count, in sectors of 32 bytes (64-bit each)."""
+
+    L1_HITS = 0
+    L1_MISSES = 1
+    L2_HITS = 2
+    L2_MISSES = 3
+    READ = 4
+    WRITTEN = 5
+    CLOCK = 6
+    END = 7
+
+
+class Asks(IntEnum):
+    """What a level asks of the one below."""
+
+    READ = 0
+    WRITE = 1
+    BOTH = 2
+
+
+def set_bytes(ways: int) -> int:
+    """Bytes of one set."""
+    return 12 * ways
+
+
+def define_caches(module: Module, rules: SectorRules) -> None:
+    """``sim_cached(context, warp, lines, bits, lanes, way)``: an access by ``lanes`` to a line each
+    (<32 x i32>) and in it to the sector whose bit is set in ``bits`` (<32 x i32>)."""
+    _level_2(module)
+    _level_1(module, rules)
+    parameters = [(PTR, "context"), (PTR, "warp"), (V32, "lines"), (V32, "bits"), (I32, "lanes")]
+    f = Function("sim_cached", "void", [*parameters, (I32, "way")], module, "noinline nounwind")
+    context, warp, lines, bits, lanes, way = f.parameters
+    size = Fields(f, context).get(Context.L1_BYTES)
+    cache = f.element(
+        Fields(f, context).get(Context.L1), size, Fields(f, warp).get(Warp.SMID)
+    )  # fmt: skip
+    with each_group(f, lines, lanes) as (line, members):
+        used = f.reduce("or", f.select(f.as_lanes(members), bits, const(V32, 0)))
+        f.call("void", "sim_l1", context, cache, line, used, way)
+    f.ret()
+
+
+def local_access(
+    f: Function, context: Value, warp: Value, row: Value, rows: int, lanes: Value, way: Way
+) -> None:
+    """An access to a row of words of the warp's local memory, of which it has ``rows``."""
+    number = f.resize(Fields(f, warp).get(Warp.NUMBER), 32)
+    first = f.add(f.op("mul", number, const(I32, rows)), const(I32, LOCAL_LINES))
+    lines = f.add(row, f.splat(first))
+    bits = lanes_of(V32, [1 << (lane >> 3) for lane in range(LANES)])
+    f.call("void", "sim_cached", context, warp, lines, bits, lanes, const(I32, way))
+
+
+def global_access(
+    f: Function, context: Value, warp: Value, offsets: Value, lanes: Value, way: Value
+) -> None:
+    """An access at byte offsets (<32 x i64>) into global memory, the first page of which is empty:
+    no line has the number 0."""
+    sector = f.resize(f.op("lshr", offsets, const(offsets.type, LINE_BITS - 2)), 32)
+    lines = f.op("lshr", sector, const(V32, 2))
+    bits = f.op("shl", const(V32, 1), f.and_(sector, const(V32, SECTORS - 1)))
+    f.call("void", "sim_cached", context, warp, lines, bits, lanes, f.resize(way, 32))
+
+
+class _Level:
+    """Finds a line in a cache of ``ways``."""
+
+    def __init__(self, f: Function, context: Value, ways: int) -> None:
+        self.f = f
+        self.ways = ways
+        self.counts = Fields(f, f.pointer(Fields(f, context).get(Context.CACHE_COUNTS)))
+
+    def find(self, cache: Value, nbytes: Value, line: Value) -> tuple[Value, Value]:
+        """The place of the line, or of the one that has to go for it, and whether it is there."""
+        f, type_ = self.f, vector(I32, self.ways)
+        sets = f.resize(f.op("udiv", nbytes, const(I64, set_bytes(self.ways))), 32)
+        number = f.resize(f.op("urem", line, sets), 64)
+        at = f.offset(cache, f.op("mul", number, const(I64, set_bytes(self.ways))))
+        same = f.compare("eq", f.load(type_, at, 4), f.splat(line, self.ways))
+        hits = f.cast("bitcast", same, f"i{self.ways}")
+        there = f.nonzero(hits)
+        stamps = f.load(type_, f.offset(at, 4 * self.ways), 4)
+        oldest = f.splat(f.reduce("umin", stamps), self.ways)
+        olds = f.cast("bitcast", f.compare("eq", stamps, oldest), f"i{self.ways}")
+        way = f.resize(f.lowest(f.resize(f.select(there, hits, olds), 32)), 64)
+        return f.offset(at, way, I32), there
+
+    def touch(self, place: Value) -> None:
+        """Make the line at a place the one used last."""
+        f = self.f
+        now = f.add(self.counts.get(Count.CLOCK), const(I64, 1))
+        self.counts.set(Count.CLOCK, now)
+        f.store(f.resize(now, 32), f.offset(place, 4 * self.ways), 4)
+
+    def bits(self, place: Value) -> Value:
+        """Where the bits of the line at a place are."""
+        return self.f.offset(place, 8 * self.ways)
+
+    def count(self, field: Count, sectors: Value) -> None:
+        """Add the number of set bits."""
+        self.f.bump(self.counts.place(field), self.f.popcount(sectors))
+
+
+def _level_2(module: Module) -> None:
+    """``sim_l2``: reads and writes of sectors of a line; without an L2 they go to the memory."""
+    parameters = [(PTR, "context"), (I32, "line"), (I32, "sectors"), (I32, "asks")]
+    f = Function("sim_l2", "void", parameters, module, "noinline nounwind")
+    context, line, sectors, asks = f.parameters
+    level = _Level(f, context, L2_WAYS)
+    fields = Fields(f, context)
+    reads, writes = (f.compare("ne", asks, const(I32, other)) for other in (Asks.WRITE, Asks.READ))
+    none = const(I32, 0)
+    with f.when(f.compare("eq", fields.get(Context.L2_BYTES), const(I64, 0))):
+        level.count(Count.READ, f.select(reads, sectors, none))
+        level.count(Count.WRITTEN, f.select(writes, sectors, none))
+        f.leave()
+    place, there = level.find(
+        f.pointer(fields.get(Context.L2)), fields.get(Context.L2_BYTES), line
+    )  # fmt: skip
+    level.touch(place)
+    bits_at = level.bits(place)
+    with f.when(f.not_(there)):
+        level.count(Count.WRITTEN, f.op("lshr", f.load(I32, bits_at, 4), const(I32, SECTORS)))
+        f.store(line, place, 4)
+        f.store(none, bits_at, 4)
+    bits = f.load(I32, bits_at, 4)
+    missing = f.and_(sectors, f.not_(bits))
+    level.count(Count.L2_HITS, f.and_(sectors, bits))
+    level.count(Count.L2_MISSES, missing)
+    level.count(Count.READ, f.select(reads, missing, none))
+    newer = f.select(writes, f.op("shl", sectors, const(I32, SECTORS)), none)
+    f.store(f.or_(f.or_(bits, sectors), newer), bits_at, 4)
+    f.ret()
+
+
+def _level_1(module: Module, rules: SectorRules) -> None:
+    """``sim_l1``: an access to sectors of a line by way of a multiprocessor's own cache."""
+    parameters = [(PTR, "context"), (PTR, "cache"), (I32, "line"), (I32, "sectors"), (I32, "way")]
+    f = Function("sim_l1", "void", parameters, module, "noinline nounwind")
+    context, cache, line, sectors, way = f.parameters
+    level = _Level(f, context, L1_WAYS)
+    size = Fields(f, context).get(Context.L1_BYTES)
+    is_ = {w: f.compare("eq", way, const(I32, w)) for w in Way}
+    local = f.or_(is_[Way.LOCAL_LOAD], is_[Way.LOCAL_STORE])
+    held = f.or_(local, is_[Way.LOAD]) if rules.l1_holds_global else local
+    plain = f.or_(is_[Way.STORE], is_[Way.LOCAL_STORE])
+    asks = f.select(plain, const(I32, Asks.WRITE), const(I32, Asks.READ))
+    asks = f.select(is_[Way.ATOMIC], const(I32, Asks.BOTH), asks)
+    with f.when(f.compare("eq", size, const(I64, 0))):
+        f.call("void", "sim_l2", context, line, sectors, asks)
+        f.leave()
+    place, there = level.find(cache, size, line)
+    bits_at = level.bits(place)
+    with f.when(f.not_(held)):
+        if rules.l1_holds_global:
+            _past(f, level, rules, place, there, is_[Way.STORE])
+        f.call("void", "sim_l2", context, line, sectors, asks)
+        f.leave()
+    level.touch(place)
+    with f.when(f.not_(there)):
+        old = f.op("lshr", f.load(I32, bits_at, 4), const(I32, SECTORS))
+        with f.when(f.nonzero(old)):
+            write = const(I32, Asks.WRITE)
+            f.call("void", "sim_l2", context, f.load(I32, place, 4), old, write)
+        f.store(line, place, 4)
+        f.store(const(I32, 0), bits_at, 4)
+    bits = f.load(I32, bits_at, 4)
+    missing = f.and_(sectors, f.not_(bits))
+    level.count(Count.L1_HITS, f.and_(sectors, bits))
+    level.count(Count.L1_MISSES, missing)
+    newer = const(I32, 0)
+    if rules.writes_back:
+        newer = f.op("shl", sectors, const(I32, SECTORS))
+    stored, loaded = f.fresh("stored"), f.fresh("loaded")
+    f.branch(is_[Way.LOCAL_STORE], stored, loaded)
+    f.label(stored)
+    f.store(f.or_(f.or_(bits, sectors), newer), bits_at, 4)
+    if not rules.writes_back:
+        f.call("void", "sim_l2", context, line, sectors, const(I32, Asks.WRITE))
+    f.ret()
+    f.label(loaded)
+    with f.when(f.nonzero(missing)):
+        wanted = missing
+        if rules.fills_lines:
+            wanted = f.and_(const(I32, ALL), f.not_(bits))
+        f.call("void", "sim_l2", context, line, wanted, const(I32, Asks.READ))
+        f.store(f.or_(bits, wanted), bits_at, 4)
+    f.ret()
+
+
+def _past(
+    f: Function, level: _Level, rules: SectorRules, place: Value, there: Value, store: Value
+) -> None:
+    """A store, an atomic or an uncached load meets the L1: where lines are filled whole, the line
+    goes (write-evict); elsewhere a store also changes the line that is there."""
+    gone = there if rules.fills_lines else f.and_(there, f.not_(store))
+    with f.when(gone):
+        f.store(const(I32, 0), place, 4)
+        f.store(const(I32, 0), level.bits(place), 4)
+        f.store(const(I32, 0), f.offset(place, 4 * level.ways), 4)

@@ -1,0 +1,343 @@
+"""Integer arithmetic, comparisons, logic and bit fields."""
+
+from __future__ import annotations
+
+from nqbench.simulator.codegen.writer import Handler, KernelWriter, Kind, kinds
+from nqbench.simulator.ir import I32, MASK, V32, V64, Value, const, element, like
+from nqbench.simulator.layout import Fault
+from nqbench.simulator.liveness import CARRY, CARRYING
+from nqbench.simulator.ptx import Immediate, Instruction, both
+
+
+def _operands(k: KernelWriter, i: Instruction, kind: Kind) -> list[Value]:
+    return [k.read(operand, kind.bits, kind.name) for operand in i.operands[1:]]
+
+
+def add_sub(k: KernelWriter, i: Instruction) -> None:
+    """Also with the carry bit: ``.cc`` leaves it, ``addc`` and ``subc`` add it."""
+    (kind,) = kinds(k, i, ("cc", "sat"))
+    a, b = _operands(k, i, kind)
+    if "sat" in i.modifiers:
+        k.write(i.operands[0], k.f.intrinsic(f"s{i.opcode}.sat", a, b), kind.signed)
+    elif i.opcode[-1] == "c" or "cc" in i.modifiers:
+        k.write(i.operands[0], _carried(k, i, a, b))
+    else:
+        k.write(i.operands[0], k.f.op(i.opcode, a, b), kind.signed)
+
+
+def _carried(k: KernelWriter, i: Instruction, a: Value, b: Value) -> Value:
+    """A sum or difference with the carry going in and out. A difference is a sum with the
+    complement, so its carry says that nothing was borrowed: what CUDA's own 128-bit division reads
+    with ``addc``. (The PTX manual calls it a borrow, which pairs of ``sub`` and ``subc`` cannot
+    tell.)"""
+    f, subtracts = k.f, i.opcode.startswith("sub")
+    b = f.not_(b) if subtracts else b
+    result = f.add(a, b)
+    out = f.compare("ult", result, a)
+    if subtracts or i.opcode in CARRYING:
+        more = k.register(CARRY) if i.opcode in CARRYING else const(MASK, 1)
+        before, result = result, f.add(result, f.resize(more, int(element(a.type)[1:])))
+        out = f.or_(out, f.compare("ult", result, before))
+    if "cc" in i.modifiers:
+        k.write(CARRY, out)
+    return result
+
+
+def _product(k: KernelWriter, a: Value, b: Value, kind: Kind, part: str) -> Value:
+    """``lo``: the low half; ``hi``: the high half; ``wide``: all bits."""
+    if part == "lo":
+        return k.f.op("mul", a, b)
+    double = 2 * kind.bits
+    whole = k.f.op("mul", k.f.resize(a, double, kind.signed), k.f.resize(b, double, kind.signed))
+    if part == "wide":
+        return whole
+    return k.f.resize(k.f.op("lshr", whole, const(whole.type, kind.bits)), kind.bits)
+
+
+def mul_mad(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i, ("lo", "hi", "wide", "cc"))
+    part = i.modifiers[0]
+    if part == "wide" and kind.bits == 64:
+        raise k.unsupported(i)
+    a, b = (k.read(operand, kind.bits) for operand in i.operands[1:3])
+    result = _product(k, a, b, kind, part)
+    if i.opcode == "madc" or "cc" in i.modifiers:
+        result = _carried(k, i, k.read(i.operands[3], kind.bits), result)
+    elif i.opcode == "mad":
+        bits = kind.bits * (2 if part == "wide" else 1)
+        result = k.f.add(result, k.read(i.operands[3], bits))
+    k.write(i.operands[0], result, kind.signed)
+
+
+def mul24(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i, ("lo",))
+    if i.modifiers[0] != "lo":
+        raise k.unsupported(i)
+    shift = "ashr" if kind.signed else "lshr"
+    eight = const(V32, 8)
+    a, b = (
+        k.f.op(shift, k.f.op("shl", value, eight), eight)
+        for value in (k.read(operand, 32) for operand in i.operands[1:3])
+    )
+    result = k.f.op("mul", a, b)
+    if i.opcode == "mad24":
+        result = k.f.add(result, k.read(i.operands[3], 32))
+    k.write(i.operands[0], result, kind.signed)
+
+
+def div_rem(k: KernelWriter, i: Instruction) -> None:
+    """Division by zero is a fault: PTX leaves its result to the machine. Lanes that do not take
+    part divide by 1. The smallest number by -1 gives itself, remainder 0."""
+    f = k.f
+    (kind,) = kinds(k, i)
+    a, b = _operands(k, i, kind)
+    one = const(b.type, 1)
+    zero = f.and_(k.active, f.compare("eq", b, const(b.type, 0)))
+    k.fault_if(Fault.DIVISION, f.as_bits(zero), i)
+    b = f.select(k.active, b, one)
+    minus: Value | None = None
+    if kind.signed:
+        minus = f.compare("eq", b, const(b.type, -1))
+        b = f.select(minus, one, b)
+    if kind.bits <= 32:
+        quotient = _short_quotient(k, a, b, kind)
+    else:
+        quotient = f.op("sdiv" if kind.signed else "udiv", a, b)
+    if i.opcode == "rem":
+        result = f.sub(a, f.op("mul", quotient, b))
+    elif minus is not None:
+        result = f.select(minus, f.sub(const(a.type, 0), quotient), quotient)
+    else:
+        result = quotient
+    k.write(i.operands[0], result, kind.signed)
+
+
+def _short_quotient(k: KernelWriter, a: Value, b: Value, kind: Kind) -> Value:
+    """Through doubles, which is exact up to 32 bits: a quotient that is not whole lies at least
+    1/b below the next whole number, far more than the rounding of a 53-bit division."""
+    double = like(a.type, "double")
+    sign = "s" if kind.signed else "u"
+    x, y = (k.f.cast(f"{sign}itofp", value, double) for value in (a, b))
+    wide = k.f.cast("fptosi", k.f.op("fdiv", x, y), like(a.type, "i64"))
+    return k.f.resize(wide, kind.bits)
+
+
+def negate(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i)
+    (a,) = _operands(k, i, kind)
+    k.write(i.operands[0], k.f.sub(const(a.type, 0), a), kind.signed)
+
+
+def absolute(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i)
+    (a,) = _operands(k, i, kind)
+    k.write(i.operands[0], k.f.intrinsic("abs", a, const("i1", 0)), kind.signed)
+
+
+def extreme(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i)
+    a, b = _operands(k, i, kind)
+    name = ("s" if kind.signed else "u") + i.opcode
+    k.write(i.operands[0], k.f.intrinsic(name, a, b), kind.signed)
+
+
+def sad(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i)
+    a, b, c = _operands(k, i, kind)
+    sign = "s" if kind.signed else "u"
+    apart = k.f.sub(k.f.intrinsic(f"{sign}max", a, b), k.f.intrinsic(f"{sign}min", a, b))
+    k.write(i.operands[0], k.f.add(apart, c), kind.signed)
+
+
+def dot(k: KernelWriter, i: Instruction) -> None:
+    """``dp4a`` and ``dp2a``: products of four bytes, or of two halves with two bytes, and a sum."""
+    f = k.f
+    first, second = kinds(k, i, ("lo", "hi"))
+    a, b, total = (k.read(operand, 32) for operand in i.operands[1:4])
+    parts, bits = (4, 8) if i.opcode == "dp4a" else (2, 16)
+    start = 16 if "hi" in i.modifiers else 0
+    for n in range(parts):
+        x = _field(k, a, n * bits, bits, first.signed)
+        y = _field(k, b, start + n * 8, 8, second.signed)
+        total = f.add(total, f.op("mul", x, y))
+    k.write(i.operands[0], total)
+
+
+def _field(k: KernelWriter, word: Value, start: int, bits: int, signed: bool) -> Value:
+    up = k.f.op("shl", word, const(V32, 32 - bits - start))
+    return k.f.op("ashr" if signed else "lshr", up, const(V32, 32 - bits))
+
+
+def trap(k: KernelWriter, i: Instruction) -> None:
+    kinds(k, i)
+    k.fault_if(Fault.TRAP, k.f.or_(k.lanes, const(I32, 0)), i)
+
+
+INTEGER: dict[str, Handler] = {
+    "add": add_sub, "sub": add_sub, "mul": mul_mad, "mad": mul_mad, "addc": add_sub,
+    "subc": add_sub, "madc": mul_mad, "mul24": mul24,
+    "mad24": mul24, "div": div_rem, "rem": div_rem, "neg": negate, "abs": absolute,
+    "min": extreme, "max": extreme, "sad": sad, "trap": trap, "dp4a": dot,
+    "dp2a": dot,
+}  # fmt: skip
+
+
+BYTE = 0xFF
+
+
+def logic(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i, allow="bp")
+    if kind.bits == 1:
+        values = [k.predicate(operand) for operand in i.operands[1:]]
+    else:
+        values = [k.read(operand, kind.bits) for operand in i.operands[1:]]
+    if i.opcode == "not":
+        result = k.f.not_(values[0])
+    elif i.opcode == "cnot":
+        nothing = k.f.compare("eq", values[0], const(values[0].type, 0))
+        result = k.f.cast("zext", nothing, values[0].type)
+    else:
+        result = k.f.op(i.opcode, values[0], values[1])
+    k.write(i.operands[0], result)
+
+
+def shift(k: KernelWriter, i: Instruction) -> None:
+    """Amounts beyond the width shift everything out."""
+    (kind,) = kinds(k, i)
+    a = k.read(i.operands[1], kind.bits)
+    how = "shl" if i.opcode == "shl" else "ashr" if kind.signed else "lshr"
+    k.write(i.operands[0], _shifted(k, how, a, k.read(i.operands[2], 32)), kind.signed)
+
+
+def _shifted(k: KernelWriter, how: str, a: Value, amount: Value) -> Value:
+    """Shift every lane of ``a`` by its own 32-bit amount, clamped as PTX does."""
+    f = k.f
+    bits = int(a.type[1:-1].split(" x i")[1])
+    limit = const(V32, bits - 1)
+    inside = f.compare("ule", amount, limit)
+    if how == "ashr":
+        least = f.select(inside, amount, limit)
+        return f.op("ashr", a, f.resize(least, bits))
+    by = f.resize(f.and_(amount, limit), bits)
+    return f.select(inside, f.op(how, a, by), const(a.type, 0))
+
+
+def funnel_shift(k: KernelWriter, i: Instruction) -> None:
+    """``shf``: the upper (left) or lower (right) word of a shifted pair."""
+    f = k.f
+    kinds(k, i, ("l", "r", "wrap", "clamp"))
+    left = "l" in i.modifiers
+    low, high, amount = (k.read(operand, 32) for operand in i.operands[1:4])
+    result = f.intrinsic("fshl" if left else "fshr", high, low, amount)
+    if "clamp" in i.modifiers:
+        beyond = f.compare("uge", amount, const(V32, 32))
+        result = f.select(beyond, low if left else high, result)
+    k.write(i.operands[0], result)
+
+
+def lop3(k: KernelWriter, i: Instruction) -> None:
+    """Any function of three bits, given by its truth table; also with a predicate, whether it
+    has a bit, combined with another one."""
+    f = k.f
+    kinds(k, i, ("and", "or"))
+    table = i.operands[4]
+    if not isinstance(table, Immediate):
+        raise k.unsupported(i, "table is not a constant")
+    values = [k.read(operand, 32) for operand in i.operands[1:4]]
+    result = const(V32, 0)
+    for row in range(8):
+        if table.value >> row & 1:
+            term = const(V32, -1)
+            for place, value in zip((4, 2, 1), values, strict=True):
+                term = f.and_(term, value if row & place else f.not_(value))
+            result = f.or_(result, term)
+    target, test = both(i.operands[0])
+    k.write(target, result)
+    if test is None:
+        return
+    combined = k.predicate(i.operands[5])
+    how = f.and_ if "and" in i.modifiers else f.or_
+    k.write(test, how(f.compare("ne", result, const(V32, 0)), combined))
+
+
+def extract_field(k: KernelWriter, i: Instruction) -> None:
+    """``bfe``: bits beyond the top are the sign (signed) or zero."""
+    f = k.f
+    (kind,) = kinds(k, i)
+    a = k.read(i.operands[1], kind.bits)
+    position, length = (
+        f.and_(k.read(operand, 32), const(V32, BYTE)) for operand in i.operands[2:4]
+    )
+    how = "ashr" if kind.signed else "lshr"
+    field = _shifted(k, how, a, position)
+    spare = f.intrinsic("usub.sat", const(V32, kind.bits), length)
+    moved = _shifted(k, "shl", field, spare)
+    # An empty field is zero: shifting out everything leaves nothing to move back.
+    k.write(i.operands[0], _shifted(k, how, moved, spare), kind.signed)
+
+
+def insert_field(k: KernelWriter, i: Instruction) -> None:
+    """``bfi``: replace ``length`` bits of b at ``position`` by the low bits of a."""
+    f = k.f
+    (kind,) = kinds(k, i)
+    a, b = (k.read(operand, kind.bits) for operand in i.operands[1:3])
+    position, length = (
+        f.and_(k.read(operand, 32), const(V32, BYTE)) for operand in i.operands[3:5]
+    )
+    ones = f.not_(_shifted(k, "shl", const(a.type, -1), length))
+    mask = _shifted(k, "shl", ones, position)
+    moved = _shifted(k, "shl", a, position)
+    k.write(i.operands[0], f.or_(f.and_(moved, mask), f.and_(b, f.not_(mask))))
+
+
+def permute(k: KernelWriter, i: Instruction) -> None:
+    """``prmt``: pick four of the eight bytes of b:a; bit 3 of a selector copies the byte's sign."""
+    f = k.f
+    kinds(k, i)
+    a, b, selector = (k.read(operand, 32) for operand in i.operands[1:4])
+    pair = f.or_(f.resize(a, 64), f.op("shl", f.resize(b, 64), const(V64, 32)))
+    result = const(V32, 0)
+    for place in range(4):
+        nibble = f.op("lshr", selector, const(V32, 4 * place))
+        which = f.op("shl", f.and_(nibble, const(V32, 7)), const(V32, 3))
+        byte = f.resize(f.resize(f.op("lshr", pair, f.resize(which, 64)), 32), 8)
+        sign = f.op("ashr", byte, const(byte.type, 7))
+        wants_sign = f.nonzero(f.and_(nibble, const(V32, 8)))
+        picked = f.resize(f.select(wants_sign, sign, byte), 32)
+        result = f.or_(result, f.op("shl", picked, const(V32, 8 * place)))
+    k.write(i.operands[0], result)
+
+
+def count_bits(k: KernelWriter, i: Instruction) -> None:
+    """``popc`` and ``clz``; the result has 32 bits whatever the operand has."""
+    (kind,) = kinds(k, i)
+    a = k.read(i.operands[1], kind.bits)
+    zeros = () if i.opcode == "popc" else (const("i1", 0),)
+    result = k.f.intrinsic("ctlz" if zeros else "ctpop", a, *zeros)
+    k.write(i.operands[0], k.f.resize(result, 32))
+
+
+def reverse(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i)
+    a = k.read(i.operands[1], kind.bits)
+    k.write(i.operands[0], k.f.intrinsic("bitreverse", a))
+
+
+def find_top(k: KernelWriter, i: Instruction) -> None:
+    """``bfind``: place of the highest bit (signed: that differs from the sign), -1 if none;
+    ``shiftamt``: how far to shift it to the top instead."""
+    f = k.f
+    (kind,) = kinds(k, i, ("shiftamt",))
+    a = k.read(i.operands[1], kind.bits)
+    if kind.signed:
+        a = f.xor(a, f.op("ashr", a, const(a.type, kind.bits - 1)))
+    zeros = f.resize(f.intrinsic("ctlz", a, const("i1", 0)), 32)
+    place = zeros if "shiftamt" in i.modifiers else f.sub(const(V32, kind.bits - 1), zeros)
+    k.write(i.operands[0], f.select(f.nonzero(a), place, const(V32, -1)))
+
+
+BITS: dict[str, Handler] = {
+    "and": logic, "or": logic, "xor": logic, "not": logic, "cnot": logic, "shl": shift,
+    "shr": shift, "shf": funnel_shift, "lop3": lop3, "bfe": extract_field, "bfi": insert_field,
+    "prmt": permute, "popc": count_bits, "clz": count_bits, "brev": reverse, "bfind": find_top,
+}  # fmt: skip

@@ -1,0 +1,458 @@
+"""Loads, stores and atomics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from nqbench.simulator.cfg import Block
+from nqbench.simulator.codegen import halves, reach, watch
+from nqbench.simulator.codegen.reach import (
+    Places,
+    Span,
+    check_written,
+    mark_written,
+    note_written,
+)
+from nqbench.simulator.codegen.writer import SITE_FIELDS, Handler, KernelWriter, Kind, Site, kinds
+from nqbench.simulator.ir import I32, I64, NULL, PTR, V64, Function, Value, const, vector
+from nqbench.simulator.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Context, Fault, Warp
+from nqbench.simulator.ptx import (
+    SPACES,
+    WIDTHS,
+    Instruction,
+    Memory,
+    Name,
+    Operand,
+    Register,
+    Vector,
+)
+
+QUALIFIERS = frozenset(
+    {"volatile", "relaxed", "acquire", "release", "acq_rel", "weak", "cta", "cluster", "gpu", "sys",
+     "ca", "cg", "cs", "cv", "lu", "wb", "wt", "nc", "v2", "v4", "L1::no_allocate",
+     "L1::evict_first", "L1::evict_last", "L1::evict_unchanged", "L1::evict_normal", "L2::64B",
+     "L2::128B", "L2::256B", "shared::cta", "param::entry"}
+)  # fmt: skip
+"""Order, scope and cache hints: they change no value, since accesses happen one at a time."""
+
+
+def space_of(i: Instruction) -> str:
+    """The memory space that an access names, or ``generic``."""
+    if "param" in i.spaces and any(map(_has_register, i.operands)):
+        return "const"  # an address of the parameters' copy
+    return next(iter(i.spaces), "generic")
+
+
+def _has_register(operand: Operand) -> bool:
+    return isinstance(operand, Memory) and isinstance(operand.base, Register)
+
+
+def address_of(k: KernelWriter, operand: Operand) -> Value:
+    """The address operand of an access in every lane."""
+    if not isinstance(operand, Memory):
+        raise ValueError("the address is not in brackets")
+    base = operand.base
+    bits = base.width if isinstance(base, Register) else 64
+    value = k.read(base, bits)
+    return k.f.add(value, const(value.type, operand.offset)) if operand.offset else value
+
+
+def _span(k: KernelWriter, i: Instruction) -> tuple[Kind, Span]:
+    (kind,) = kinds(k, i, QUALIFIERS | SPACES, allow="usbf")
+    return kind, Span(kind.bits, i.elements)
+
+
+def _items(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+@contextmanager
+def visits(
+    k: KernelWriter, i: Instruction, address: Value
+) -> Iterator[list[tuple[str, Value, Value]]]:
+    """The spaces an access may reach: (space, lanes that go there, addresses in it)."""
+    space = space_of(i)
+    if space != "generic":
+        yield [(space, k.active, address)]
+        return
+    f = k.f
+    window = f.op("lshr", address, const(V64, 40))
+    in_shared = f.compare("eq", window, const(V64, SHARED_WINDOW >> 40))
+    in_local = f.compare("eq", window, const(V64, LOCAL_WINDOW >> 40))
+    elsewhere = f.not_(f.or_(in_shared, in_local))
+    yield [
+        ("shared", f.and_(k.active, in_shared), f.sub(address, const(V64, SHARED_WINDOW))),
+        ("local", f.and_(k.active, in_local), f.sub(address, const(V64, LOCAL_WINDOW))),
+        ("global", f.and_(k.active, elsewhere), address),
+    ]
+
+
+def places(
+    k: KernelWriter, i: Instruction, space: str, address: Value, span: Span, broadcast: bool = True
+) -> Places:
+    """Check, count and locate an access by ``k.lanes`` (not empty) in one space."""
+    if space == "const":
+        return reach.global_(k, i, address, span, None)
+    if i in k.assembled.dropped:
+        return reach.shared(k, i, address, span, None)
+    always = not k.narrowed and space_of(i) != "generic"
+    site = k.site(i, space, always)
+    if not always:
+        k.count(site, k.lanes)
+    if space == "shared":
+        return reach.shared(k, i, address, span, site, broadcast)
+    if space == "local":
+        return reach.local(k, i, address, span, site)
+    return reach.global_(k, i, address, span, site)
+
+
+@contextmanager
+def visiting(k: KernelWriter, i: Instruction, active: Value) -> Iterator[None]:
+    """Code for the lanes that go to one space; skipped if there are none."""
+    if not k.narrowed and space_of(i) != "generic":
+        yield  # the lanes of a block are never none
+        return
+    with k.f.when(k.f.nonzero(k.f.as_bits(active))), k.only(active):
+        yield
+
+
+def load(k: KernelWriter, i: Instruction) -> None:
+    kind, span = _span(k, i)
+    targets = _items(i.operands[0])
+    if len(targets) != span.count:
+        raise k.unsupported(i, "number of results")
+    if space_of(i) == "param" and not _has_register(i.operands[1]):
+        for place, target in enumerate(targets):
+            if isinstance(target, Register) and target not in k.file.remade:
+                k.write(target, k.parameter(i, target.width, place), kind.signed)
+        return
+    type_ = vector(f"i{span.bits}")
+    slots = [k.f.zeroed(type_) for _ in targets]
+    with visits(k, i, address_of(k, i.operands[1])) as spaces:
+        for space, active, address in spaces:
+            what = watch.load_of(i, space)
+            with visiting(k, i, active), watch.watched(k, i, space, address, span, what):
+                if _outlined(k, i, space):
+                    values = _called(k, i, space, address, span, [])
+                else:
+                    found = places(k, i, space, address, span)
+                    values = fetched(k, i, space, found, span)
+                if space == "global" and k.undefined:
+                    reach.check_defined(k, i, address, values)
+                for slot, value in zip(slots, values, strict=True):
+                    merged = value
+                    if space_of(i) == "generic":
+                        merged = k.f.select(k.active, value, k.f.load(type_, slot, CACHE_LINE))
+                    k.f.store(merged, slot, CACHE_LINE)
+    for target, slot in zip(targets, slots, strict=True):
+        k.write(target, k.f.load(type_, slot, CACHE_LINE), kind.signed)
+
+
+def store(k: KernelWriter, i: Instruction) -> None:
+    kind, span = _span(k, i)
+    items = _items(i.operands[1])
+    if len(items) != span.count or space_of(i) in ("const", "param"):
+        raise k.unsupported(i)
+    values = [k.read(item, kind.bits, kind.name) for item in items]
+    with visits(k, i, address_of(k, i.operands[0])) as spaces:
+        for space, active, address in spaces:
+            what = watch.store_of(i, space)
+            with visiting(k, i, active), watch.watched(k, i, space, address, span, what, values):
+                if _outlined(k, i, space):
+                    _called(k, i, space, address, span, values)
+                else:
+                    stored(k, space, places(k, i, space, address, span), span, values)
+
+
+def fetched(k: KernelWriter, i: Instruction, space: str, found: Places, span: Span) -> list[Value]:
+    """All elements, checked for memory that was never written."""
+    values = [fetch(k, found, e) for e in range(span.count)]
+    if space == "shared":
+        check_written(k, i, found, span, values)
+    return values
+
+
+def stored(k: KernelWriter, space: str, found: Places, span: Span, values: list[Value]) -> None:
+    """Store all elements, and tell the shadow."""
+    for e, value in enumerate(values):
+        put(k, found, e, value)
+    if space == "shared":
+        note_written(k, found, span, values)
+
+
+def _outlined(k: KernelWriter, i: Instruction, space: str) -> bool:
+    """Whether the access is a call; merged ones are counted in a way of their own."""
+    merged = i in k.assembled.dropped or i in k.assembled.wide
+    return k.outlines and space in OUTLINED and not merged
+
+
+OUTLINED = ("shared", "local")
+MANY_ACCESSES = 48
+"""Of shared and local memory in a kernel, from which on they are calls."""
+
+
+def outlines(blocks: Iterable[Block]) -> bool:
+    """Whether a kernel has so many accesses that each should be a call."""
+    accesses = [
+        i for block in blocks for i in block.instructions
+        if i.opcode in ("ld", "st") and space_of(i) in (*OUTLINED, "generic")
+    ]  # fmt: skip
+    return len(accesses) > MANY_ACCESSES
+
+
+def _called(
+    k: KernelWriter, i: Instruction, space: str, address: Value, span: Span, given: list[Value]
+) -> list[Value]:
+    """The access as a call of a function of the kernel's module; a load gives its values."""
+    f, type_ = k.f, vector(f"i{span.bits}")
+    always = not k.narrowed and space_of(i) != "generic"
+    site = k.site(i, space, always)
+    if not always:
+        k.count(site, k.lanes)
+    values = f.slot(type_, span.count)
+    for e, value in enumerate(given):
+        f.store(value, f.offset(values, e, type_), CACHE_LINE)
+    address = f.resize(address, 64)
+    name = _function(k, i, space, span, stores=bool(given))
+    where = const(I64, len(k.instructions))
+    k.instructions.append(i)
+    bad = f.call(
+        I32,
+        name,
+        k.context,
+        k.warp,
+        k.lanes,
+        address,
+        where,
+        k.counter(site, SITE_FIELDS[0]),
+        values,
+    )
+    going = f.fresh("going")
+    f.branch(f.nonzero(bad), "faulted", going, likely=False)
+    f.label(going)
+    return (
+        []
+        if given
+        else [f.load(type_, f.offset(values, e, type_), CACHE_LINE) for e in range(span.count)]
+    )
+
+
+def _function(k: KernelWriter, i: Instruction, space: str, span: Span, *, stores: bool) -> str:
+    """A function that does such an access; it returns 1 after a fault."""
+    name = f"sim_{'store' if stores else 'load'}_{space}_{span.count}x{span.bits}"
+    if name in k.f.module:
+        return name
+    parameters = [(PTR, "context"), (PTR, "warp"), (I32, "lanes"), (V64, "addresses"),
+                  (I64, "where"), (PTR, "counters"), (PTR, "values")]  # fmt: skip
+    f = Function(name, I32, parameters, k.f.module, "noinline nounwind")
+    context, warp, lanes, addresses, where, counters, values = f.parameters
+    inner = Outlined(
+        f, context, warp, k.layout, k.file, k.symbols, k.rules, k.exact_shadow, k.scatters,
+        where=where, counters=counters,
+    )  # fmt: skip
+    inner.lanes, inner.active = lanes, f.as_lanes(lanes)
+    inner.watched = k.watched
+    site = Site(0, i, 0, space)
+    at = (
+        reach.shared(inner, i, addresses, span, site)
+        if space == "shared"
+        else reach.local(inner, i, addresses, span, site)
+    )
+    type_ = vector(f"i{span.bits}")
+    pointers = [f.offset(values, e, type_) for e in range(span.count)]
+    if stores:
+        stored(inner, space, at, span, [f.load(type_, p, CACHE_LINE) for p in pointers])
+    else:
+        for pointer, value in zip(pointers, fetched(inner, i, space, at, span), strict=True):
+            f.store(value, pointer, CACHE_LINE)
+    f.ret(const(I32, 0))
+    f.label("faulted")
+    f.ret(const(I32, 1))
+    return name
+
+
+@dataclass(slots=True)
+class Outlined(KernelWriter):
+    """Writes an access into a function of its own: the place in the code and the counters are
+    parameters, and pointers are loaded where they are used."""
+
+    where: Value = NULL
+    counters: Value = NULL
+
+    def counter(self, site: Site, name: str) -> Value:  # noqa: ARG002 (the parameter is the site's)
+        """Where one of the site's counters is."""
+        return self.f.offset(self.counters, 8 * SITE_FIELDS.index(name))
+
+    def pointer(self, field_: Context | Warp) -> Value:
+        """A pointer out of the context or the warp."""
+        number = self.number(field_) if isinstance(field_, Context) else self.warp_number(field_)
+        return self.f.pointer(number)
+
+    def place(self, instruction: Instruction) -> Value:  # noqa: ARG002 (likewise)
+        """The number of the instruction in the caller."""
+        return self.where
+
+
+def fetch(k: KernelWriter, found: Places, e: int) -> Value:
+    """Element ``e`` in the active lanes, 0 in the others."""
+    parts = [_gather(k, pointers, found.bits) for pointers in found.pieces[e]]
+    if len(parts) == 1:
+        return parts[0]
+    low, high = (k.f.resize(part, 64) for part in parts)
+    return k.f.or_(low, k.f.op("shl", high, const(V64, 32)))
+
+
+def _gather(k: KernelWriter, pointers: Value, bits: int) -> Value:
+    type_ = vector(f"i{bits}")
+    if bits < 32 or not k.scatters:
+        slot = k.f.zeroed(type_)
+        copy = k.f.spilled(pointers)
+        with k.f.each_lane(k.lanes) as lane:
+            pointer = k.f.load("ptr", k.f.offset(copy, lane, "ptr"), 8)
+            value = k.f.load(f"i{bits}", pointer)
+            k.f.store(value, k.f.offset(slot, lane, f"i{bits}"))
+        return k.f.load(type_, slot, CACHE_LINE)
+    return k.f.call(
+        type_,
+        f"llvm.masked.gather.v32i{bits}.v32p0",
+        pointers,
+        const(I32, bits // 8),
+        k.active,
+        const(type_, 0),
+    )
+
+
+def put(k: KernelWriter, found: Places, e: int, value: Value) -> None:
+    """Store element ``e`` in the active lanes; of lanes with the same address the highest wins."""
+    f = k.f
+    parts = [value]
+    if len(found.pieces[e]) == 2:
+        parts = [f.resize(value, 32), f.resize(f.op("lshr", value, const(V64, 32)), 32)]
+    for pointers, part in zip(found.pieces[e], parts, strict=True):
+        if found.bits >= 32 and k.scatters:
+            name = f"llvm.masked.scatter.v32i{found.bits}.v32p0"
+            size = const(I32, found.bits // 8)
+            f.call("void", name, part, pointers, size, k.active)
+            continue
+        copy, places_ = k.f.spilled(part), k.f.spilled(pointers)
+        with f.each_lane(k.lanes) as lane:
+            pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
+            f.store(f.load(f"i{found.bits}", f.offset(copy, lane, f"i{found.bits}")), pointer)
+
+
+def nothing(k: KernelWriter, i: Instruction) -> None:
+    """Fences and prefetches: memory is consistent and has no cache here."""
+
+
+def is_sink(operand: Operand) -> bool:
+    """Whether a result is thrown away."""
+    return isinstance(operand, Name) and operand.name == "_"
+
+
+OPERATIONS = ("add", "exch", "cas", "min", "max", "and", "or", "xor", "inc", "dec")
+
+
+def atomic(k: KernelWriter, i: Instruction) -> None:
+    kind = _atomic_type(k, i)
+    bits = WIDTHS[kind]
+    operation = next((m for m in i.modifiers if m in OPERATIONS), "")
+    floating = kind[0] == "f" or kind in halves.HALVES
+    if not operation or (bits < 32 and operation != "cas" and not floating):
+        raise k.unsupported(i)
+    if (floating and operation not in ("add", "exch")) or space_of(i) == "local":
+        raise k.unsupported(i)
+    keeps = i.opcode == "atom"
+    at = 1 if keeps else 0
+    type_ = vector(f"i{bits}")
+    given = [
+        [k.read(item, bits, kind) for item in _items(operand)] for operand in i.operands[at + 1 :]
+    ]
+    span = Span(bits, len(given[0]))
+    result = k.f.slot(type_, span.count)
+    for e in range(span.count):
+        k.f.store(const(type_, 0), k.f.offset(result, e, type_), CACHE_LINE)
+    with visits(k, i, address_of(k, i.operands[at])) as spaces:
+        for space, active, address in spaces:
+            if space == "local":
+                k.fault_if(Fault.SPACE, k.f.as_bits(active), i, address)
+                continue
+            what = watch.EXCHANGE if operation == "exch" else watch.ATOMIC
+            with visiting(k, i, active), watch.watched(k, i, space, address, span, what):
+                found = places(k, i, space, address, span, broadcast=False)
+                if space == "shared":
+                    check_written(
+                        k, i, found, span, [fetch(k, found, e) for e in range(span.count)]
+                    )
+                    # Any value may come out, so the shadow of these words is always set.
+                    mark_written(k, found, span, k.lanes)
+                elif space == "global" and k.undefined:
+                    reach.check_defined(k, i, address, [fetch(k, found, 0)])
+                for e in range(span.count):
+                    place = k.f.offset(result, e, type_)
+                    _turns(k, kind, operation, found.pieces[e], [v[e] for v in given], place)
+    if keeps and not is_sink(i.operands[0]):
+        for e, target in enumerate(_items(i.operands[0])):
+            value = k.f.load(type_, k.f.offset(result, e, type_), CACHE_LINE)
+            k.write(target, value, kind[0] == "s")
+
+
+def _atomic_type(k: KernelWriter, i: Instruction) -> str:
+    """The type of an atomic; other modifiers must be known."""
+    known = QUALIFIERS | {"shared", "global", "noftz", "v8", *OPERATIONS}
+    found = [m for m in i.modifiers if m in WIDTHS]
+    strange = [m for m in i.modifiers if m not in known and m not in WIDTHS]
+    if strange or len(found) != 1:
+        raise k.unsupported(i, f"modifier .{strange[0]}" if strange else "")
+    return found[0]
+
+
+def _turns(
+    k: KernelWriter, kind: str, operation: str, pieces: list[Value], values: list[Value],
+    result: Value,
+) -> None:  # fmt: skip
+    f = k.f
+    scalar = f"i{WIDTHS[kind]}"
+    (pointers,) = pieces
+    places_ = k.f.spilled(pointers)
+    copies = [k.f.spilled(value) for value in values]
+    with f.each_lane(k.lanes) as lane:
+        pointer = f.load("ptr", f.offset(places_, lane, "ptr"), 8)
+        old = f.load(scalar, pointer)
+        operands = [f.load(scalar, f.offset(copy, lane, scalar)) for copy in copies]
+        if kind in halves.HALVES and operation == "add":
+            new = halves.sum_of(f, old, operands[0], kind)
+        else:
+            new = _combined(f, Kind(kind), operation, old, operands)
+        f.store(new, pointer)
+        f.store(old, f.offset(result, lane, scalar))
+
+
+def _combined(f: Function, kind: Kind, operation: str, old: Value, new: list[Value]) -> Value:
+    """What the atomic leaves in memory."""
+    a = new[0]
+    if operation == "exch":
+        return a
+    if operation == "cas":
+        return f.select(f.compare("eq", old, a), new[1], old)
+    if operation in ("min", "max"):
+        return f.intrinsic(("s" if kind.signed else "u") + operation, old, a)
+    one, zero = const(a.type, 1), const(a.type, 0)
+    if operation == "inc":
+        return f.select(f.compare("uge", old, a), zero, f.add(old, one))
+    if operation == "dec":
+        wraps = f.or_(f.compare("eq", old, zero), f.compare("ugt", old, a))
+        return f.select(wraps, a, f.sub(old, one))
+    if operation == "add" and kind.float:
+        name = "float" if kind.bits == 32 else "double"
+        x, y = (f.cast("bitcast", value, name) for value in (old, a))
+        return f.cast("bitcast", f.op("fadd", x, y), old.type)
+    return f.op(operation, old, a)
+
+
+MEMORY: dict[str, Handler] = {
+    "ld": load, "ldu": load, "st": store, "atom": atomic, "red": atomic,
+    "membar": nothing, "fence": nothing, "prefetch": nothing, "prefetchu": nothing,
+    "nanosleep": nothing,
+}  # fmt: skip

@@ -1,0 +1,169 @@
+"""Moves, conversions, selections and comparisons."""
+
+from __future__ import annotations
+
+from nqbench.simulator.codegen.floats import finished, flushed
+from nqbench.simulator.codegen.writer import Handler, KernelWriter, Kind, as_bits, as_float, kinds
+from nqbench.simulator.ir import Value, const, like, vector
+from nqbench.simulator.layout import LOCAL_WINDOW, SHARED_WINDOW
+from nqbench.simulator.ptx import Instruction, Vector, both
+
+ROUNDINGS = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
+INTEGER_TESTS = {
+    "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
+    "lo": "lt", "ls": "le", "hi": "gt", "hs": "ge",
+}  # fmt: skip
+FLOAT_TESTS = {
+    "eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "equ": "ueq",
+    "neu": "une", "ltu": "ult", "leu": "ule", "gtu": "ugt", "geu": "uge",
+    "num": "ord", "nan": "uno",
+}  # fmt: skip
+COMBINATIONS = ("and", "or", "xor")
+
+
+def move(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i, allow="usbfp")
+    target, source = i.operands
+    if isinstance(target, Vector):
+        _unpack(k, i, kind, target)
+    elif isinstance(source, Vector):
+        k.write(target, _packed(k, kind, source))
+    elif kind.bits == 1:
+        k.write(target, k.predicate(source))
+    else:
+        k.write(target, k.read(source, kind.bits, kind.name))
+
+
+def _unpack(k: KernelWriter, i: Instruction, kind: Kind, target: Vector) -> None:
+    value = k.read(i.operands[1], kind.bits)
+    part = kind.bits // len(target.items)
+    for place, item in enumerate(target.items):
+        shifted = k.f.op("lshr", value, const(value.type, place * part))
+        k.write(item, k.f.resize(shifted, part))
+
+
+def _packed(k: KernelWriter, kind: Kind, source: Vector) -> Value:
+    part = kind.bits // len(source.items)
+    result = const(vector(f"i{kind.bits}"), 0)
+    for place, item in enumerate(source.items):
+        wide = k.f.resize(k.read(item, part), kind.bits)
+        result = k.f.or_(result, k.f.op("shl", wide, const(wide.type, place * part)))
+    return result
+
+
+def convert(k: KernelWriter, i: Instruction) -> None:
+    f = k.f
+    to, source = kinds(k, i, (*ROUNDINGS, "rn", "ftz", "sat"), allow="usbf")
+    if "sat" in i.modifiers and to.float and not source.float:
+        raise k.unsupported(i, "saturation of an integer made a float")
+    value = k.read(i.operands[1], source.bits, source.name)
+    if "ftz" in i.modifiers and source.float:
+        value = as_bits(k, flushed(k, as_float(k, value)))
+    rounding = next((ROUNDINGS[m] for m in i.modifiers if m in ROUNDINGS), "")
+    if not to.float and not source.float:
+        value = _clamped(k, value, to, source) if "sat" in i.modifiers else value
+        value = f.resize(value, to.bits, source.signed)
+    elif to.float and not source.float:
+        how = "sitofp" if source.signed else "uitofp"
+        value = as_bits(k, f.cast(how, value, _float_type(value, to)))
+    elif to.float:
+        number = as_float(k, value)
+        if rounding:
+            number = f.intrinsic(rounding, number)
+        if to.bits != source.bits:
+            how = "fpext" if to.bits > source.bits else "fptrunc"
+            number = f.cast(how, number, _float_type(value, to))
+        value = as_bits(k, finished(k, i, number))
+    else:
+        value = _to_integer(k, i, as_float(k, value), rounding, to)
+    k.write(i.operands[0], value, to.signed)
+
+
+def _clamped(k: KernelWriter, value: Value, to: Kind, source: Kind) -> Value:
+    """The nearest integer that the other type has, with the bits of its own."""
+    low = -(1 << (to.bits - 1)) if to.signed else 0
+    high = (1 << (to.bits - to.signed)) - 1
+    sign = "s" if source.signed else "u"
+    if low > -(1 << (source.bits - 1)) and source.signed:
+        value = k.f.intrinsic("smax", value, const(value.type, low))
+    if high < (1 << (source.bits - source.signed)) - 1:
+        value = k.f.intrinsic(f"{sign}min", value, const(value.type, high))
+    return value
+
+
+def _float_type(value: Value, kind: Kind) -> str:
+    return like(value.type, "float" if kind.bits == 32 else "double")
+
+
+def _to_integer(k: KernelWriter, i: Instruction, number: Value, rounding: str, to: Kind) -> Value:
+    """Out of range gives the nearest integer. NaN gives 0, or the highest bit alone where either
+    type has 64 bits (PTX ISA, cvt)."""
+    if not rounding:
+        raise k.unsupported(i, "no rounding")
+    whole = k.f.intrinsic(rounding, number)
+    type_ = like(number.type, f"i{to.bits}")
+    sign = "s" if to.signed else "u"
+    short = {"float": "f32", "double": "f64"}["float" if "float" in number.type else "double"]
+    name = f"llvm.fpto{sign}i.sat.v32i{to.bits}.v32{short}"
+    result = k.f.call(type_, name, whole)
+    if short == "f32" and to.bits < 64:
+        return result
+    no_number = k.f.fcompare("uno", number, number)
+    return k.f.select(no_number, const(type_, 1 << (to.bits - 1)), result)
+
+
+def to_generic(k: KernelWriter, i: Instruction) -> None:
+    """``cvta``: between a space's own addresses and generic ones. (Parameters whose address is
+    taken have a copy in global memory.)"""
+    (kind,) = kinds(k, i, ("to", "global", "shared", "local", "const", "param"))
+    space = next(m for m in i.modifiers if m != "to")
+    window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space, 0)
+    if window and kind.bits != 64:
+        raise k.unsupported(i)
+    value = k.read(i.operands[1], kind.bits)
+    how = "sub" if "to" in i.modifiers else "add"
+    k.write(i.operands[0], k.f.op(how, value, const(value.type, window)))
+
+
+def select(k: KernelWriter, i: Instruction) -> None:
+    (kind,) = kinds(k, i, allow="usbf")
+    a, b = (k.read(operand, kind.bits, kind.name) for operand in i.operands[1:3])
+    k.write(i.operands[0], k.f.select(k.predicate(i.operands[3]), a, b))
+
+
+def compare(k: KernelWriter, i: Instruction) -> None:
+    """``setp``, also with two results and combined with a third predicate."""
+    known = (*INTEGER_TESTS, *FLOAT_TESTS, *COMBINATIONS, "ftz")
+    (kind,) = kinds(k, i, known, allow="usbf")
+    result = _tested(k, i, kind)
+    first, second = both(i.operands[0])
+    opposite = k.f.not_(result)
+    if i.modifiers[1] in COMBINATIONS:
+        extra = k.predicate(i.operands[3])
+        result = k.f.op(i.modifiers[1], result, extra)
+        opposite = k.f.op(i.modifiers[1], opposite, extra)
+    k.write(first, result)
+    if second is not None:
+        k.write(second, opposite)
+
+
+def _tested(k: KernelWriter, i: Instruction, kind: Kind) -> Value:
+    test = i.modifiers[0]
+    a, b = (k.read(operand, kind.bits, kind.name) for operand in i.operands[1:3])
+    if kind.float:
+        x, y = as_float(k, a), as_float(k, b)
+        if "ftz" in i.modifiers:
+            x, y = flushed(k, x), flushed(k, y)
+        return k.f.fcompare(FLOAT_TESTS[test], x, y)
+    if test not in INTEGER_TESTS:
+        raise k.unsupported(i)
+    name = INTEGER_TESTS[test]
+    if name not in ("eq", "ne"):
+        unsigned = test in ("lo", "ls", "hi", "hs") or not kind.signed
+        name = ("u" if unsigned else "s") + name
+    return k.f.compare(name, a, b)
+
+
+MOVES: dict[str, Handler] = {
+    "mov": move, "cvt": convert, "cvta": to_generic, "selp": select, "setp": compare,
+}  # fmt: skip

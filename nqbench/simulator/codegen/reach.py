@@ -1,0 +1,412 @@
+"""From addresses to places: bounds, alignment and counting of one warp-wide access.
+
+Every access is checked in every lane. A rotation by the access's size turns both tests into one
+comparison: an address that is not aligned gets its low bits moved to the top and so is too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from nqbench.simulator.codegen import caches
+from nqbench.simulator.codegen.writer import LEAST, KernelWriter, Site
+from nqbench.simulator.ir import (
+    I8,
+    I32,
+    I64,
+    LANES,
+    MASK,
+    NULL,
+    PTR,
+    V32,
+    V64,
+    Fields,
+    Function,
+    Module,
+    Value,
+    const,
+    lanes_of,
+    vector,
+)
+from nqbench.simulator.layout import (
+    GLOBAL_BASE,
+    PAGE_BITS,
+    UNDEFINED_WORD,
+    UNWRITTEN_BYTE,
+    Context,
+    Fault,
+    Warp,
+)
+from nqbench.simulator.ptx import ATOMICS, Instruction
+from nqbench.simulator.rules import SectorRules, Way
+
+WORD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What each lane accesses: ``count`` elements of ``bits``, side by side."""
+
+    bits: int
+    count: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.bits // 8 * self.count
+
+    @property
+    def log(self) -> int:
+        return self.nbytes.bit_length() - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where an access goes.
+
+    ``pieces``  per element, the pointers (<32 x ptr>) of its parts, lowest first
+    ``bits``    size of a part
+    ``words``   shared memory only: index of the first 4-byte word (<32 x i32>)
+    ``offset``  shared memory only: byte offset (<32 x i32>)
+    """
+
+    pieces: list[list[Value]]
+    bits: int
+    words: Value | None = None
+    offset: Value | None = None
+
+
+def _rotated(f: Function, value: Value, log: int) -> Value:
+    return f.intrinsic("fshr", value, value, const(value.type, log)) if log else value
+
+
+def _short(k: KernelWriter, i: Instruction, address: Value) -> Value:
+    """A 64-bit address inside shared or local memory as 32 bits; fails if it does not fit."""
+    if address.type == V32:
+        return address
+    high = k.f.nonzero(k.f.op("lshr", address, const(V64, 32)))
+    k.fault_if(Fault.OUT_OF_BOUNDS, k.f.as_bits(k.f.and_(high, k.active)), i, address)
+    return k.f.resize(address, 32)
+
+
+def shared(
+    k: KernelWriter,
+    i: Instruction,
+    address: Value,
+    span: Span,
+    site: Site | None,
+    broadcast: bool = True,
+) -> Places:
+    """Shared memory: check, count the passes through the banks (unless the access is merged into
+    another), find the places."""
+    f = k.f
+    offset = _short(k, i, address)
+    index = _rotated(f, offset, span.log)
+    size = f.resize(k.number(Context.SHARED_BYTES), 32)
+    limit = f.splat(f.op("lshr", size, const(I32, span.log)))
+    bad = f.and_(k.active, f.compare("uge", index, limit))
+    k.fault_if(Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
+    words = _words(f, offset, index, span)
+    if site is not None:
+        passes = k.rules.shared(f, _counted(k, i, words), k.lanes, broadcast)
+        k.tally(site, "passes", passes.taken)
+        if passes.least is not None:
+            k.tally(site, LEAST, passes.least)
+    base = k.pointer(Warp.SHARED)
+    start = f.op("mul", index, const(V32, span.count)) if span.count > 1 else index
+    pieces = [
+        [f.offset(base, f.add(start, const(V32, e)) if e else start, f"i{span.bits}")]
+        for e in range(span.count)
+    ]
+    return Places(pieces, span.bits, words[0], offset)
+
+
+def _words(f: Function, offset: Value, index: Value, span: Span) -> list[Value]:
+    """The 4-byte words of every lane's access, at byte ``offset`` and the ``index``-th of its size:
+    one, or as many as the access is wide."""
+    if span.nbytes < WORD:
+        return [f.op("lshr", offset, const(V32, 2))]
+    per = span.nbytes // WORD
+    first = f.op("mul", index, const(V32, per)) if per > 1 else index
+    return [f.add(first, const(V32, j)) if j else first for j in range(per)]
+
+
+def _counted(k: KernelWriter, i: Instruction, words: list[Value]) -> list[Value]:
+    """The words that an access is counted for: those of all that are merged into it."""
+    wide = k.assembled.wide.get(i)
+    if wide is None:
+        return words
+    first = k.f.add(words[0], const(V32, wide.shift // WORD))
+    return [k.f.add(first, const(V32, j)) for j in range(wide.nbytes // WORD)]
+
+
+def local(k: KernelWriter, i: Instruction, address: Value, span: Span, site: Site) -> Places:
+    """Local memory: word w of lane l lies at word 32 w + l of the warp's local memory."""
+    f = k.f
+    offset = _short(k, i, address)
+    index = _rotated(f, offset, span.log)
+    limit = const(V32, k.layout.local_bytes >> span.log)
+    bad = f.and_(k.active, f.compare("uge", index, limit))
+    k.fault_if(Fault.OUT_OF_BOUNDS, f.as_bits(bad), i, offset)
+    base = f.offset(k.warp, k.layout.local)
+    lane = lanes_of(V32, list(range(LANES)))
+    slots = sectors = const(I32, 0)
+    places = []
+    for row in _words(f, offset, index, span):
+        found = k.rules.local(f, row, k.lanes)
+        sectors, slots = f.add(sectors, found.sectors), f.add(slots, found.passes)
+        if k.rules.caches:
+            way = Way.LOCAL_STORE if i.opcode == "st" else Way.LOCAL_LOAD
+            words = k.layout.local_bytes // WORD
+            caches.local_access(f, k.context, k.warp, row, words, k.lanes, way)
+        places.append(f.add(f.op("shl", row, const(V32, 5)), lane))
+    k.tally(site, "sectors", sectors)
+    k.tally(site, "passes", slots)
+    if span.bits < 32:
+        within = f.and_(offset, const(V32, WORD - 1))
+        pieces = []
+        for e in range(span.count):
+            word, byte = divmod(e * span.bits // 8, WORD)
+            at = f.add(f.op("shl", places[word], const(V32, 2)), within)
+            pieces.append([f.offset(base, f.add(at, const(V32, byte)), I8)])
+        return Places(pieces, span.bits)
+    pointers = [f.offset(base, place, I32) for place in places]
+    per_element = max(span.bits // 32, 1)
+    pieces = [pointers[e * per_element : (e + 1) * per_element] for e in range(span.count)]
+    return Places(pieces, 32)
+
+
+def global_(
+    k: KernelWriter, i: Instruction, address: Value, span: Span, site: Site | None
+) -> Places:
+    """Global memory (and constants, which are not counted). ``k.lanes`` must not be empty.
+
+    All lanes are checked against the buffer of the first; only if some are outside it, each is
+    checked against its own."""
+    f = k.f
+    address = f.resize(address, 64)
+    counters = NULL if site is None else k.counter(site, "passes")
+    log, way = const(I64, span.log), const(I64, _way(i))
+    bad = f.call(I32, "sim_global", k.context, k.warp, address, k.lanes, log, way, counters)
+    k.fault_if(Fault.OUT_OF_BOUNDS, bad, i, address)
+    memory = k.pointer(Context.GLOBAL)
+    pieces = [
+        [f.offset(f.offset(memory, e * span.bits // 8 - GLOBAL_BASE), address)]
+        for e in range(span.count)
+    ]
+    return Places(pieces, span.bits)
+
+
+def _way(i: Instruction) -> Way:
+    """How an access to global memory goes."""
+    if i.opcode in ATOMICS:
+        return Way.ATOMIC
+    if i.opcode == "st":
+        return Way.STORE
+    return Way.LOAD if {"cg", "cv"}.isdisjoint(i.modifiers) else Way.UNCACHED_LOAD
+
+
+def define_global(module: Module, rules: SectorRules) -> None:
+    """``sim_global``: check and count an access to global memory by ``lanes`` (not empty).
+
+    Returns the lanes that are outside every buffer or misaligned. All lanes are checked against
+    the buffer of the first; only if some are outside it, each is checked against its own.
+    ``counters`` is the place of the site's ``passes`` and ``sectors``, or null."""
+    parameters = [(PTR, "context"), (PTR, "warp"), (V64, "addresses"), (I32, "lanes")]
+    parameters += [(I64, "log"), (I64, "way"), (PTR, "counters")]
+    f = Function("sim_global", I32, parameters, module, "noinline nounwind")
+    context, warp, addresses, lanes, log, way, counters = f.parameters
+    fields = Fields(f, context)
+    inside = f.sub(addresses, const(V64, GLOBAL_BASE))
+    with f.when(f.compare("ne", counters, NULL), likely=True):
+        found = rules.traffic(f, inside, lanes, log, way)
+        f.bump(counters, found.passes)
+        f.bump(f.offset(counters, 8), found.sectors)
+        if rules.caches:
+            caches.global_access(f, context, warp, inside, lanes, way)
+    first = f.extract(inside, f.lowest(lanes))
+    page = f.op("lshr", first, const(I64, PAGE_BITS))
+    page = f.select(f.compare("ult", page, fields.get(Context.PAGES)), page, const(I64, 0))
+    low, high = (
+        f.load(I64, f.offset(f.pointer(fields.get(table)), page, I64), 8)
+        for table in (Context.PAGE_LOW, Context.PAGE_HIGH)
+    )
+    offset = f.sub(inside, f.splat(low))
+    index = f.intrinsic("fshr", offset, offset, f.splat(log))
+    limit = f.op("lshr", f.sub(high, low), log)
+    outside = f.compare("uge", index, f.splat(limit))
+    bad = f.as_bits(f.and_(f.as_lanes(lanes), outside))
+    with f.when(f.nonzero(bad), likely=False):
+        size = f.op("shl", const(I64, 1), log)
+        f.leave(f.call(I32, "sim_outside", context, addresses, bad, size))
+    f.ret(const(I32, 0))
+
+
+def define_outside(module: Module) -> None:
+    """``sim_outside``: which of the lanes are not inside a buffer or not aligned, one by one."""
+    parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes"), (I64, "size")]
+    f = Function("sim_outside", I32, parameters, module, "noinline nounwind")
+    context, (_, addresses, lanes, size) = Fields(f, f.parameters[0]), f.parameters
+    pages = context.get(Context.PAGES)
+    lows, highs = (f.pointer(context.get(p)) for p in (Context.PAGE_LOW, Context.PAGE_HIGH))
+    copy, result = f.spilled(addresses), f.zeroed(I32)
+    with f.each_lane(lanes) as lane:
+        address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
+        inside = f.sub(address, const(I64, GLOBAL_BASE))
+        page = f.op("lshr", inside, const(I64, PAGE_BITS))
+        page = f.select(f.compare("ult", page, pages), page, const(I64, 0))
+        low = f.load(I64, f.offset(lows, page, I64), 8)
+        high = f.load(I64, f.offset(highs, page, I64), 8)
+        at = f.sub(inside, low)
+        length = f.sub(high, low)
+        short = f.or_(f.compare("ult", length, size), f.compare("ugt", at, f.sub(length, size)))
+        askew = f.nonzero(f.and_(at, f.sub(size, const(I64, 1))))
+        _set_if(f, result, lane, f.or_(short, askew))
+    f.ret(f.load(I32, result, 4))
+
+
+UNWRITTEN_WORD = int.from_bytes(bytes([UNWRITTEN_BYTE] * WORD), "little")
+
+
+def check_defined(k: KernelWriter, i: Instruction, address: Value, values: list[Value]) -> None:
+    """Stop if a lane read global memory as it was before anything was written there."""
+    f = k.f
+    if k.watched or values[0].type not in (V32, V64):
+        return  # single bytes can have any value
+    bits = f.as_bits(_suspicious(k, values, UNDEFINED_WORD))
+    with f.when(f.nonzero(bits), likely=False):
+        wide = f.resize(address, 64)
+        bad = f.call(I32, "sim_undefined", k.context, wide, bits)
+        k.fault_if(Fault.UNDEFINED, bad, i, wide)
+
+
+def define_undefined(module: Module) -> None:
+    """``sim_undefined``: which of the lanes read from a buffer that started undefined."""
+    parameters = [(PTR, "context"), (V64, "addresses"), (I32, "lanes")]
+    f = Function("sim_undefined", I32, parameters, module, "cold noinline nounwind")
+    _, addresses, lanes = f.parameters
+    pages = f.pointer(Fields(f, f.parameters[0]).get(Context.PAGE_UNDEFINED))
+    copy, result = f.spilled(addresses), f.zeroed(I32)
+    with f.each_lane(lanes) as lane:
+        address = f.load(I64, f.offset(copy, f.resize(lane, 64), I64), 8)
+        page = f.op("lshr", f.sub(address, const(I64, GLOBAL_BASE)), const(I64, PAGE_BITS))
+        _set_if(f, result, lane, f.nonzero(f.load(I8, f.offset(pages, page))))
+    f.ret(f.load(I32, result, 4))
+
+
+def _suspicious(k: KernelWriter, values: list[Value], pattern: int = UNWRITTEN_WORD) -> Value:
+    """Lanes (<32 x i1>) where a word has the pattern of unwritten memory."""
+    found = const(MASK, 0)
+    for value in values:
+        words = [value]
+        if value.type == V64:
+            words = [k.f.resize(value, 32), k.f.resize(k.f.op("lshr", value, const(V64, 32)), 32)]
+        for word in words:
+            found = k.f.or_(found, k.f.compare("eq", word, const(V32, pattern)))
+    return k.f.and_(found, k.active)
+
+
+def check_written(
+    k: KernelWriter, i: Instruction, found: Places, span: Span, values: list[Value]
+) -> None:
+    """Stop if a lane read shared memory that nothing was ever stored to."""
+    if k.watched:
+        return  # the watcher has seen the access already
+    suspects = k.lanes if k.exact_shadow else k.f.as_bits(_suspicious(k, values))
+    f = k.f
+    assert found.offset is not None
+    with f.when(f.nonzero(suspects), likely=False if not k.exact_shadow else None):
+        shadow = k.pointer(Warp.SHADOW)
+        if k.exact_shadow:
+            name = _unwritten_bytes(f.module, span)
+            bad = f.call(I32, name, shadow, found.offset, suspects)
+        else:
+            assert found.words is not None
+            name = _unwritten_words(f.module, span)
+            bad = f.call(I32, name, shadow, found.words, suspects, *values)
+        k.fault_if(Fault.UNWRITTEN, bad, i, found.offset)
+
+
+SHADOW_PARAMETERS = [(PTR, "shadow"), (V32, "where"), (I32, "lanes")]
+
+
+def _unwritten_bytes(module: Module, span: Span) -> str:
+    """A function that gives the lanes with a byte that was never written."""
+    name = f"sim_unwritten_{span.nbytes}_bytes"
+    if name in module:
+        return name
+    f = Function(name, I32, SHADOW_PARAMETERS, module, "noinline nounwind")
+    bad = f.zeroed(I32)
+    with _each_shadow(f) as (lane, start):
+        missing = const("i1", 0)
+        for byte in range(span.nbytes):
+            mark = f.load(I8, f.offset(f.parameters[0], f.add(start, const(I64, byte))))
+            missing = f.or_(missing, f.compare("eq", mark, const(I8, 0)))
+        _set_if(f, bad, lane, missing)
+    f.ret(f.load(I32, bad, 4))
+    return name
+
+
+def _unwritten_words(module: Module, span: Span) -> str:
+    """A function that gives the lanes with a word that looks unwritten and never was written."""
+    name = f"sim_unwritten_{span.count}x{span.bits}"
+    if name in module:
+        return name
+    elements = [(vector(f"i{span.bits}"), f"value{e}") for e in range(span.count)]
+    f = Function(name, I32, [*SHADOW_PARAMETERS, *elements], module, "cold noinline nounwind")
+    shadow, _, _, *values = f.parameters
+    copies = [f.spilled(value) for value in values]
+    bad, per = f.zeroed(I32), span.bits // 32
+    with _each_shadow(f) as (lane, start):
+        missing = const("i1", 0)
+        for e, copy in enumerate(copies):
+            for j in range(per):
+                at = f.add(f.op("mul", lane, const(I32, per)), const(I32, j))
+                word = f.load(I32, f.offset(copy, at, I32), 4)
+                mark = f.load(I8, f.offset(shadow, f.add(start, const(I64, e * per + j))))
+                none = f.compare("eq", mark, const(I8, 0))
+                same = f.compare("eq", word, const(I32, UNWRITTEN_WORD))
+                missing = f.or_(missing, f.and_(none, same))
+        _set_if(f, bad, lane, missing)
+    f.ret(f.load(I32, bad, 4))
+    return name
+
+
+def _set_if(f: Function, bits: Value, lane: Value, condition: Value) -> None:
+    """Set the lane's bit if the condition (i1) holds."""
+    bit = f.op("shl", f.cast("zext", condition, I32), lane)
+    f.store(f.or_(f.load(I32, bits, 4), bit), bits, 4)
+
+
+@contextmanager
+def _each_shadow(f: Function) -> Iterator[tuple[Value, Value]]:
+    """For each lane: its number, and where its access begins in the shadow (i64)."""
+    _, where, lanes, *_ = f.parameters
+    copy = f.spilled(where)
+    with f.each_lane(lanes) as lane:
+        yield lane, f.resize(f.load(I32, f.offset(copy, lane, I32), 4), 64)
+
+
+def note_written(k: KernelWriter, found: Places, span: Span, values: list[Value]) -> None:
+    """Tell the shadow about a store to shared memory (only of the pattern, unless exact)."""
+    if k.watched:
+        return
+    lanes = k.lanes if k.exact_shadow else k.f.as_bits(_suspicious(k, values))
+    with k.f.when(k.f.nonzero(lanes), likely=False if not k.exact_shadow else None):
+        mark_written(k, found, span, lanes)
+
+
+def mark_written(k: KernelWriter, found: Places, span: Span, lanes: Value) -> None:
+    """Set the shadow of what these lanes access."""
+    where = found.offset if k.exact_shadow else found.words
+    assert where is not None
+    marks = span.nbytes if k.exact_shadow else span.nbytes // WORD
+    name = f"sim_mark_{marks}"
+    if name not in k.f.module:
+        f = Function(name, "void", SHADOW_PARAMETERS, k.f.module, "noinline nounwind")
+        with _each_shadow(f) as (_, start):
+            ones = const(f"i{8 * marks}", int.from_bytes(b"\1" * marks, "little"))
+            f.store(ones, f.offset(f.parameters[0], start))
+        f.ret()
+    k.f.call("void", name, k.pointer(Warp.SHADOW), where, lanes)

@@ -1,0 +1,280 @@
+"""Runs a kernel: resident blocks, counts, the loop around the native code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.compiler.occupancy import occupancy
+from nqbench.errors import DeviceError
+from nqbench.facts import DeviceFacts
+from nqbench.plan import CachePreference
+from nqbench.simulator.codegen.caches import L1_WAYS, L2_WAYS, set_bytes
+from nqbench.simulator.codegen.caches import Count as CacheCount
+from nqbench.simulator.codegen.kernel import BLOCK_STRIDE
+from nqbench.simulator.codegen.writer import SITE_FIELDS
+from nqbench.simulator.global_memory import GRID_SYNC, PARAMETERS, GlobalMemory
+from nqbench.simulator.layout import CACHE_LINE, PRINT_RECORD, Context, Outcome, Slot, align
+from nqbench.simulator.rules import LINE_BITS
+from nqbench.simulator.sanitizer import Watch
+from nqbench.simulator.translation import Translation
+
+WARP_SIZE: Final = 32
+STEPS_PER_SLICE: Final = 1 << 20
+"""Loop iterations between two looks at the clock and at Ctrl-C: about a tenth of a second."""
+
+MAX_COUNT_BYTES: Final = 1 << 31
+"""Of counters, where every warp of the grid has its own: some 700,000 warps."""
+
+PRINT_ROOM: Final = 4096
+"""Calls of ``printf`` in a launch whose text is kept."""
+
+STATE_OF_A_LAUNCH: Final = (
+    Context.NEXT_BLOCK, Context.LIVE_SLOTS, Context.STEPS, Context.FAULT_KIND,
+    Context.FAULT_INSTRUCTION, Context.FAULT_LANE, Context.FAULT_ADDRESS, Context.FAULT_WARP,
+    Context.FAULT_LANES, Context.PRINTED,
+)  # fmt: skip
+"""Fields of the context that a launch changes; all start as 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A launch's shape. ``order`` is ``round_robin``, ``reverse`` or ``greedy``."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    dynamic_shared_bytes: int
+    resident_blocks: int
+    multiprocessors: int
+    order: str
+    quantum: int
+    cooperative: bool = False
+    caches: tuple[int, int] | None = None
+    """Bytes of each multiprocessor's L1 and of the L2, where they are simulated."""
+
+    @property
+    def threads(self) -> int:
+        """Threads per block."""
+        return int(np.prod(self.block))
+
+    @property
+    def warps(self) -> int:
+        """Warps per block."""
+        return -(-self.threads // WARP_SIZE)
+
+
+def resident_blocks(
+    facts: DeviceFacts,
+    threads: int,
+    shared_bytes: int,
+    grid_blocks: int,
+    cache: CachePreference = "default",
+) -> int:
+    """How many blocks the device holds at a time. Registers do not limit it, because PTX has no
+    register count."""
+    each = occupancy(facts, 0, shared_bytes, threads, cache).blocks_per_multiprocessor
+    return min(max(each, 1) * facts.multiprocessors, grid_blocks)
+
+
+class Run:
+    """One launch, or several of the same kernel in a row: its state, its counters.
+
+    With ``per_warp`` every warp of the grid has counters of its own.
+    """
+
+    def __init__(
+        self,
+        code: Translation,
+        memory: GlobalMemory,
+        parameters: bytes,
+        geometry: Geometry,
+        *,
+        per_warp: bool = False,
+    ) -> None:
+        self.code = code
+        self.memory = memory
+        self.geometry = g = geometry
+        layout = code.layout
+        self.context = np.zeros(len(Context) + 8, np.int64)
+        self.counted_warps = int(np.prod(g.grid)) * g.warps if per_warp else 1
+        self.block_stride = len(code.blocks) * BLOCK_STRIDE
+        self.site_stride = max(len(code.sites), 1) * 8 * len(SITE_FIELDS)
+        if self.counted_warps * (self.block_stride + self.site_stride) > MAX_COUNT_BYTES:
+            raise DeviceError(
+                f"{self.counted_warps} warps are too many to keep counters of each, which the"
+                " modelled time needs; use a smaller board, fewer jobs or fewer blocks"
+            )
+        self.block_counts = _zeros(self.counted_warps * self.block_stride)
+        self.site_counts = _zeros(self.counted_warps * self.site_stride)
+        self.parameters = np.frombuffer(parameters + bytes(8), np.uint8).copy()
+        stride = align(g.threads, WARP_SIZE)
+        self.indices = _zeros(4 * 3 * stride).view(np.int32)
+        thread = np.arange(g.threads)
+        x, y, _ = g.block
+        for row, index in enumerate((thread % x, thread // x % y, thread // (x * y))):
+            self.indices[row * stride : row * stride + g.threads] = index
+        self.shared_stride = 2 * align(max(g.shared_bytes, 1))
+        self.shared = _zeros(g.resident_blocks * self.shared_stride)
+        self.slot_stride = align(8 * Slot.END)
+        self.slots = _zeros(g.resident_blocks * self.slot_stride)
+        self.warps = _zeros(g.resident_blocks * g.warps * layout.nbytes)
+        self.prints = np.zeros(PRINT_ROOM * PRINT_RECORD if code.prints else 0, np.uint8)
+        l1, l2 = g.caches or (0, 0)
+        sets = (l1 // (L1_WAYS << LINE_BITS), l2 // (L2_WAYS << LINE_BITS))
+        self.l1 = _zeros(g.multiprocessors * sets[0] * set_bytes(L1_WAYS))
+        self.l2 = _zeros(sets[1] * set_bytes(L2_WAYS))
+        self.cache_counts = np.zeros(CacheCount.END, np.int64)
+        self._describe(stride)
+        self.watch: Watch | None = None
+        if code.watched:
+            self.watch = Watch(code, memory, g.grid, g.block, g.resident_blocks, g.shared_bytes)
+            self.context[Context.WATCH] = self.watch.header.ctypes.data
+
+    def _describe(self, stride: int) -> None:
+        """Write the launch into the context, where the generated code finds it."""
+        g, m, layout = self.geometry, self.memory, self.code.layout
+        values: dict[int, int] = {
+            Context.GLOBAL: m.data.ctypes.data,
+            Context.PAGE_LOW: m.low.ctypes.data,
+            Context.PAGE_HIGH: m.high.ctypes.data,
+            Context.PAGES: len(m.low),
+            Context.PAGE_UNDEFINED: m.undefined.ctypes.data,
+            Context.PARAMETERS: self.parameters.ctypes.data,
+            Context.THREAD_INDICES: self.indices.ctypes.data,
+            Context.THREAD_STRIDE: stride,
+            Context.SHARED_BYTES: g.shared_bytes,
+            Context.DYNAMIC_SHARED_BYTES: g.dynamic_shared_bytes,
+            Context.BLOCK_COUNTS: self.block_counts.ctypes.data,
+            Context.SITE_COUNTS: self.site_counts.ctypes.data,
+            Context.WARPS: self.warps.ctypes.data,
+            Context.WARP_STRIDE: layout.nbytes,
+            Context.WARPS_PER_BLOCK: g.warps,
+            Context.SLOTS: self.slots.ctypes.data,
+            Context.SLOT_STRIDE: self.slot_stride,
+            Context.SLOT_COUNT: g.resident_blocks,
+            Context.SHARED: self.shared.ctypes.data,
+            Context.SHARED_STRIDE: self.shared_stride,
+            Context.TOTAL_BLOCKS: int(np.prod(g.grid)),
+            Context.THREADS_PER_BLOCK: g.threads,
+            Context.QUANTUM: g.quantum,
+            Context.REVERSE: int(g.order == "reverse"),
+            Context.MULTIPROCESSORS: g.multiprocessors,
+            Context.WARP_MASKS: layout.masks,
+            Context.WARP_LOCAL: layout.local,
+            Context.WARP_LOCAL_BYTES: WARP_SIZE * layout.local_bytes,
+            Context.PRINTS: self.prints.ctypes.data,
+            Context.PRINT_ROOM: len(self.prints) // PRINT_RECORD,
+            Context.L1: self.l1.ctypes.data,
+            Context.L1_BYTES: len(self.l1) // g.multiprocessors,
+            Context.L2: self.l2.ctypes.data,
+            Context.L2_BYTES: len(self.l2),
+            Context.CACHE_COUNTS: self.cache_counts.ctypes.data,
+        }
+        if self.counted_warps > 1:
+            values[Context.BLOCK_COUNTS_STRIDE] = self.block_stride
+            values[Context.SITE_COUNTS_STRIDE] = self.site_stride
+        if PARAMETERS in m.by_name:
+            values[Context.PARAMETER_COPY] = m.address(PARAMETERS)
+            self._show_parameters()
+        if g.cooperative:
+            values[Context.GRID_SYNC] = m.address(GRID_SYNC.name)
+        for field, number in values.items():
+            self.context[field] = number
+        self.context[Context.GRID_X : Context.GRID_Z + 1] = g.grid
+        self.context[Context.BLOCK_X : Context.BLOCK_Z + 1] = g.block
+
+    def _show_parameters(self) -> None:
+        """Copy the parameters to where a kernel that takes their address finds them."""
+        if PARAMETERS in self.memory.by_name:
+            copy = self.memory.bytes_of(PARAMETERS)
+            copy[: len(self.parameters)] = self.parameters[: len(copy)]
+
+    def again(self, parameters: bytes) -> None:
+        """Make ready for another launch; counts continue from where they are."""
+        self.parameters[: len(parameters)] = np.frombuffer(parameters, np.uint8)
+        self._show_parameters()
+        self.l1[:] = self.l2[:] = 0
+        for field in STATE_OF_A_LAUNCH:
+            self.context[field] = 0
+
+    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Counts of basic blocks, shape (warps, blocks, ``BLOCK_STRIDE // 8``), and of sites, shape
+        (warps, sites, ``len(SITE_FIELDS)``); one row for all warps unless ``per_warp``."""
+        blocks = self.block_counts.view(np.int64)
+        sites = self.site_counts.view(np.int64)
+        rows = self.counted_warps
+        return (
+            blocks.reshape(rows, -1, BLOCK_STRIDE // 8),
+            sites.reshape(rows, -1, len(SITE_FIELDS)),
+        )
+
+    def forget(self) -> None:
+        """Set all counts to zero."""
+        self.block_counts[:] = 0
+        self.site_counts[:] = 0
+        self.cache_counts[:] = 0
+
+    def go(self, max_steps: int, timeout_s: float | None) -> Outcome:
+        """Run to the end, a fault, a deadlock, or (``PAUSE``) a limit."""
+        native, context = self.code.native, self.context.ctypes.data
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        if self.watch is not None:
+            self.watch.begin()
+        native.start(context)
+        outcome = Outcome.PAUSE
+        while outcome is Outcome.PAUSE:
+            outcome = Outcome(native.run(context, min(STEPS_PER_SLICE, max_steps)))
+            late = deadline is not None and time.monotonic() > deadline
+            if outcome is Outcome.PAUSE and (late or self.steps >= max_steps):
+                break
+        return outcome
+
+    @property
+    def steps(self) -> int:
+        """Turns and loop iterations so far."""
+        return int(self.context[Context.STEPS])
+
+    def warp_state(self, address: int) -> NDArray[np.uint8]:
+        """The state of the warp at a native address, as bytes."""
+        offset = address - self.warps.ctypes.data
+        return self.warps[offset : offset + self.code.layout.nbytes]
+
+
+def _zeros(nbytes: int) -> NDArray[np.uint8]:
+    """Zeroed bytes that start on a cache line, as the generated code assumes."""
+    raw = np.zeros(nbytes + CACHE_LINE, np.uint8)
+    shift = -raw.ctypes.data % CACHE_LINE
+    return raw[shift : shift + nbytes]
+
+
+def parameter_bytes(
+    code: Translation, arguments: tuple[Any, ...], addresses: Mapping[str, int]
+) -> bytes:
+    """The kernel's parameter memory. Raises ``DeviceError`` if the arguments do not fit it."""
+    places = list(code.kernel.parameters.values())
+    if len(places) != len(arguments):
+        raise DeviceError(
+            f"the kernel takes {len(places)} arguments, but {len(arguments)} are given"
+        )
+    memory = bytearray(code.kernel.parameter_bytes)
+    for number, ((offset, nbytes), argument) in enumerate(zip(places, arguments, strict=True), 1):
+        if isinstance(argument, str):
+            if argument not in addresses:
+                raise DeviceError(
+                    f"argument {number} names buffer {argument!r}, which is not there"
+                )
+            data = addresses[argument].to_bytes(8, "little")
+        else:
+            data = argument.tobytes()
+        if len(data) != nbytes:
+            raise DeviceError(
+                f"argument {number} has {len(data)} bytes, but the kernel's parameter has {nbytes}"
+            )
+        memory[offset : offset + nbytes] = data
+    return bytes(memory)

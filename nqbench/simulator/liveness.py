@@ -1,0 +1,149 @@
+"""Which registers live across blocks, and where their warp-wide copies are kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nqbench.simulator.cfg import Block
+from nqbench.simulator.ptx import (
+    Immediate,
+    Instruction,
+    Memory,
+    Name,
+    Operand,
+    Register,
+    registers,
+)
+
+NO_RESULT = frozenset(
+    {"st", "red", "bra", "brx", "ret", "exit", "membar", "fence", "prefetch", "prefetchu", "trap",
+     "nanosleep", "brkpt", "discard", "applypriority", "cp"}
+)  # fmt: skip
+"""Opcodes whose first operand is not a destination."""
+
+CHANGING_SPECIALS = ("%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo")
+
+CARRY = Register("%cc", 1)
+"""The carry bit, which ``.cc`` writes and ``addc``, ``subc`` and ``madc`` read."""
+CARRYING = ("addc", "subc", "madc")
+
+SLOT_ALIGN = 64
+"""Bytes; a 512-bit vector register, so that register-file accesses never split a cache line."""
+
+
+def results(instruction: Instruction) -> list[Register]:
+    """Registers that the instruction writes."""
+    if instruction.opcode in NO_RESULT or not instruction.operands:
+        return []
+    if instruction.opcode in ("bar", "barrier") and "red" not in instruction.modifiers:
+        return []
+    if instruction.opcode == "mbarrier" and instruction.modifiers[0] in (
+        *("init", "inval", "expect_tx"),
+    ):
+        return []
+    carry = [CARRY] if "cc" in instruction.modifiers else []
+    return registers(instruction.operands[0]) + carry
+
+
+def sources(instruction: Instruction) -> list[Register]:
+    """Registers that the instruction reads; a predicated write reads the value it may keep."""
+    written = results(instruction)
+    read = [r for operand in _sources(instruction, bool(written)) for r in registers(operand)]
+    if instruction.guard is not None:
+        read += [instruction.guard, *written]
+    if instruction.opcode in CARRYING:
+        read.append(CARRY)
+    return read
+
+
+def _sources(instruction: Instruction, writes: bool) -> tuple[Operand, ...]:
+    if instruction.opcode in NO_RESULT or not writes:
+        return instruction.operands
+    return instruction.operands[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterFile:
+    """Where registers live.
+
+    ``slots``    byte offset, within the warp's register file, of every register that lives across
+                 blocks: 32 lanes x width, or a 32-bit mask for a predicate
+    ``live_out`` per block index: registers whose value a later block may read
+    ``remade``   registers that are cheaper to compute again than to keep (constants, parameters,
+                 thread indices), with the instruction that does it
+    """
+
+    slots: dict[Register, int]
+    nbytes: int
+    live_out: list[set[Register]]
+    remade: dict[Register, Instruction]
+
+
+def analyse(blocks: list[Block]) -> RegisterFile:
+    """Liveness of every register over the blocks."""
+    remade = _remade(blocks)
+    reads: list[set[Register]] = []
+    writes: list[set[Register]] = []
+    for block in blocks:
+        read: set[Register] = set()
+        written: set[Register] = set()
+        closing = [] if block.closing is None else [block.closing]
+        for instruction in [*block.instructions, *closing]:
+            read |= {r for r in sources(instruction) if r not in written and r not in remade}
+            written |= {r for r in results(instruction) if r not in remade}
+        reads.append(read)
+        writes.append(written)
+    live_in = [set(read) for read in reads]
+    live_out: list[set[Register]] = [set() for _ in blocks]
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            i = block.index
+            out = (
+                set().union(*(live_in[t.index] for t in block.targets)) if block.targets else set()
+            )
+            if block.ending == "barrier" and block.closing is not None:
+                # A reducing barrier's result is written when the warp resumes.
+                out |= set(results(block.closing))
+            into = reads[i] | (out - writes[i])
+            if out != live_out[i] or into != live_in[i]:
+                live_out[i], live_in[i] = out, into
+                changed = True
+    crossing = set().union(*live_out, *live_in)
+    slots: dict[Register, int] = {}
+    offset = 0
+    for register in sorted(crossing, key=lambda r: (r.width == 1, r.name)):
+        slots[register] = offset
+        offset += SLOT_ALIGN if register.width == 1 else 32 * register.width // 8
+    return RegisterFile(slots, offset, live_out, remade)
+
+
+def _remade(blocks: list[Block]) -> dict[Register, Instruction]:
+    definitions: dict[Register, list[Instruction]] = {}
+    for block in blocks:
+        closing = [] if block.closing is None else [block.closing]
+        for instruction in [*block.instructions, *closing]:
+            for register in results(instruction):
+                definitions.setdefault(register, []).append(instruction)
+    return {
+        register: found[0]
+        for register, found in definitions.items()
+        if len(found) == 1 and found[0].guard is None and _constant(found[0], register)
+    }
+
+
+def _constant(instruction: Instruction, register: Register) -> bool:
+    if len(instruction.operands) != 2 or instruction.operands[0] is not register:
+        return False
+    source = instruction.operands[1]
+    if instruction.opcode == "mov":
+        return isinstance(source, Immediate) or (
+            isinstance(source, Name) and source.name not in CHANGING_SPECIALS
+        )
+    return (
+        instruction.opcode == "ld"
+        and instruction.modifiers[:1] == ("param",)
+        and isinstance(source, Memory)
+        and isinstance(source.base, Name)
+    )

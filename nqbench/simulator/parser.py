@@ -1,0 +1,360 @@
+"""PTX text -> a kernel.
+
+Names declared in a nested scope (inline assembly, the parameters of a call) are made unique, and
+calls are replaced, so that everything after the parser sees one flat kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nqbench.simulator import calls
+from nqbench.simulator.ptx import (
+    WIDTHS,
+    Immediate,
+    Instruction,
+    Kernel,
+    Label,
+    Memory,
+    Name,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    UnsupportedPtx,
+    Variable,
+    Vector,
+    Where,
+)
+
+_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"(?:[^"]*/)?([^"/]+)"', re.MULTILINE)
+_LABEL = re.compile(r"\s*([\w$]+)\s*:(?!:)\s*")
+_OPCODE = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
+_REG = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.DOTALL)
+_INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|\d+)U?$")
+_PLACE = re.compile(r"([\w$%.]+)\s*\+\s*(-?\w+)$")
+
+
+def parse(text: str, entry: str) -> Kernel:
+    """Read the kernel called ``entry`` (mangled) out of a PTX module, with all that it calls.
+
+    Raises :class:`UnsupportedPtx` for a missing entry or text it cannot read.
+    """
+    module = _Module(text)
+    kernel = module.kernel(entry)
+    calls.flatten(kernel, module.function)
+    return kernel
+
+
+class _Module:
+    """A PTX module: its variables, and its kernels and functions by name."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = text.split("\n")
+        self.files = dict(_FILE.findall(text))
+        self.statements: dict[str, tuple[int, str]] = {}
+        for line, statement in module_statements(self.lines):
+            match = VARIABLE.match(statement)
+            if match is not None:
+                self.statements[match.group(4)] = line, statement
+        self.bodies = {match[2]: match for match in _FUNCTION.finditer(text)}
+        self.functions: dict[str, Kernel] = {}
+
+    def kernel(self, entry: str) -> Kernel:
+        found = re.search(rf"^.*\.entry\s+{re.escape(entry)}\s*\(", self.text, re.MULTILINE)
+        if found is None:
+            raise UnsupportedPtx(f"entry {entry} is not in the PTX", Where(1))
+        return self._read(entry, found.end() - 1, "")
+
+    def function(self, name: str) -> Kernel | None:
+        """A function with a body, or ``None``."""
+        if name not in self.functions and name in self.bodies:
+            match = self.bodies[name]
+            self.functions[name] = self._read(name, match.end() - len(match[3]), match[1] or "")
+        return self.functions.get(name)
+
+    def _read(self, name: str, start: int, gives: str) -> Kernel:
+        """Read a kernel or function whose parameters begin at ``start``."""
+        line = self.text.count("\n", 0, start)
+        body = next(
+            i for i in range(line, len(self.lines)) if self.lines[i].lstrip().startswith("{")
+        )
+        header = "\n".join([self.text[start:].split("\n", 1)[0], *self.lines[line + 1 : body]])
+        places, nbytes = parameters(header, line + 1)
+        kernel = Kernel(name, places, nbytes, returns=tuple(parameters(gives, line + 1)[0]))
+        end = _Body(kernel, self.lines, body, self.files).read()
+        used = set(re.findall(r"[\w$]+", "\n".join(self.lines[body:end])))
+        self._variables(kernel, [name for name in self.statements if name in used])
+        return kernel
+
+    def _variables(self, kernel: Kernel, names: list[str]) -> None:
+        """Those of the module that a body or another variable mentions."""
+        for name in names:
+            if name in kernel.variables or name not in self.statements:
+                continue
+            line, statement = self.statements[name]
+            match = VARIABLE.match(statement)
+            assert match is not None
+            kernel.variables[name] = variable = read_variable(match, line)
+            self._variables(kernel, [reference.name for _, reference in variable.references])
+
+
+class _Body:
+    """Reads the statements between the braces of one kernel or function."""
+
+    def __init__(self, kernel: Kernel, lines: list[str], start: int, files: dict[str, str]) -> None:
+        self.kernel = kernel
+        self.lines = lines
+        self.start = start
+        self.scopes: list[dict[str, Register]] = []
+        self.parameters: dict[str, str] = {}
+        self.opened = 0
+        self.files = files
+        self.file = ""
+        self.source_line = 0
+
+    def _where(self, line: int) -> Where:
+        return Where(line, self.file, self.source_line)
+
+    def read(self) -> int:
+        """Read all statements; returns the index of the line with the closing brace."""
+        pending, first, table = "", 0, ""
+        for number in range(self.start, len(self.lines)):
+            raw = self.lines[number].split("//", 1)[0]
+            if not pending:
+                loc = _LOC.match(raw)
+                if loc:
+                    # Line 0 marks code without a line of its own: keep the last known one.
+                    if int(loc.group(2)):
+                        self.file = self.files.get(loc.group(1), "")
+                        self.source_line = int(loc.group(2))
+                    continue
+            rest = raw.strip()
+            while rest:
+                if not pending:
+                    if rest[0] in "{}":
+                        self._scope(rest[0])
+                        if not self.scopes:
+                            return number
+                        rest = rest[1:].lstrip()
+                        continue
+                    label = _LABEL.match(rest)
+                    if label:
+                        rest = rest[label.end() :]
+                        if rest.startswith(".branchtargets"):
+                            table = label.group(1)
+                        elif not rest.startswith((".callprototype", ".calltargets")):
+                            self.kernel.body.append(Label(label.group(1)))
+                        continue
+                    first = number + 1
+                head, semicolon, rest = rest.partition(";")
+                pending += " " + head
+                rest = rest.lstrip()
+                if semicolon:
+                    self._statement(pending.strip(), first, table)
+                    pending, table = "", ""
+        raise UnsupportedPtx("the entry has no end", Where(self.start + 1))
+
+    def _scope(self, brace: str) -> None:
+        if brace == "{":
+            self.scopes.append({})
+            self.opened += 1
+        else:
+            self.scopes.pop()
+
+    def _statement(self, text: str, line: int, table: str) -> None:
+        if text.startswith(".branchtargets"):
+            names = text.removeprefix(".branchtargets")
+            self.kernel.targets[table] = tuple(n.strip() for n in names.split(","))
+            return
+        if text.startswith(".reg"):
+            self._declare(text, line)
+            return
+        if text.startswith("."):
+            variable = VARIABLE.match(text)
+            if variable is not None:
+                self.kernel.variables[variable.group(4)] = read_variable(variable, line)
+            elif text.startswith(".param"):
+                name = _PARAM.findall(text)[0][2]
+                self.parameters[name] = f"{name}@{self.opened}"
+            elif not text.startswith((".pragma", ".callprototype", ".calltargets")):
+                raise UnsupportedPtx(f"directive {text.split()[0]}", self._where(line))
+            return
+        self.kernel.body.append(self._instruction(text, line))
+
+    def _declare(self, text: str, line: int) -> None:
+        match = _REG.match(text)
+        if match is None or match.group(1) not in WIDTHS:
+            raise UnsupportedPtx(f"register declaration {text!r}", self._where(line))
+        width = WIDTHS[match.group(1)]
+        suffix = f"@{self.opened}" if len(self.scopes) > 1 else ""
+        for name in (part.strip() for part in match.group(2).split(",")):
+            counted = re.match(r"(.+)<(\d+)>$", name)
+            names = [f"{counted[1]}{i}" for i in range(int(counted[2]))] if counted else [name]
+            self.scopes[-1].update((n, Register(n + suffix, width)) for n in names)
+
+    def _register(self, name: str) -> Register | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def _instruction(self, text: str, line: int) -> Instruction:
+        match = _OPCODE.match(text)
+        if match is None:
+            raise UnsupportedPtx(f"statement {text!r}", self._where(line))
+        negated, guard_name, opcode, rest = match.groups()
+        guard = self._register(guard_name) if guard_name else None
+        if guard_name and guard is None:
+            raise UnsupportedPtx(f"guard {guard_name} is not declared", self._where(line))
+        words = opcode.split(".")
+        if words[0] in REFUSED:
+            raise UnsupportedPtx(f"{opcode}: {REFUSED[words[0]]} not simulated;", self._where(line))
+        try:
+            operands = tuple(self._operand(part) for part in _split(rest))
+        except ValueError as error:
+            raise UnsupportedPtx(f"operand in {text!r}: {error}", self._where(line)) from None
+        return Instruction(
+            words[0], tuple(words[1:]), operands, guard, bool(negated), self._where(line)
+        )
+
+    def _operand(self, text: str) -> Operand:
+        if text.startswith("["):
+            inner = text.strip("[]").strip()
+            place = _PLACE.match(inner)
+            base, offset = (place[1], int(place[2], 0)) if place else (inner, 0)
+            return Memory(self._operand(base), offset)
+        if text.startswith("("):
+            return Vector(tuple(self._operand(part) for part in _split(text.strip("()"))))
+        if text.startswith("{"):
+            return Vector(tuple(self._operand(part) for part in _split(text.strip("{}"))))
+        if "|" in text:
+            first, second = text.split("|")
+            return Pair(self._operand(first.strip()), self._operand(second.strip()))
+        if text.startswith("!"):
+            inner_operand = self._operand(text[1:].strip())
+            if not isinstance(inner_operand, Register):
+                raise ValueError("only a predicate register can be negated")
+            return Negated(inner_operand)
+        if _INTEGER.match(text):
+            return Immediate(int(text.rstrip("U"), 0))
+        if text[:2] in ("0f", "0F") and len(text) == 10:
+            return Immediate(int(text[2:], 16), "f32")
+        if text[:2] in ("0d", "0D") and len(text) == 18:
+            return Immediate(int(text[2:], 16), "f64")
+        register = self._register(text)
+        if register is not None:
+            return register
+        place = _PLACE.match(text)
+        if place:
+            return Name(self.parameters.get(place[1], place[1]), int(place[2], 0))
+        if re.match(r"[%$\w.]+$", text):
+            return Name(self.parameters.get(text, text))
+        raise ValueError(f"cannot read {text!r}")
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas that are outside brackets."""
+    parts, depth, current = [], 0, ""
+    for char in text:
+        depth += (char in "[{(") - (char in "]})")
+        if char == "," and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += char
+    if current.strip():
+        parts.append(current.strip())
+    return parts
+
+
+VARIABLE = re.compile(
+    r"(?:\.(?:visible|extern|weak|common)\s+)*\.(shared|local|global|const)\s+"
+    r"(?:\.attribute\([^)]*\)\s*)?(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$%]+)((?:\[\d*\])*)"
+    r"\s*(?:=\s*(.*))?$",
+    re.DOTALL,
+)
+_FUNCTION = re.compile(
+    r"^[ \t]*(?:\.(?:visible|weak|extern)\s+)*\.func\s*(\([^)]*\))?\s*([\w$]+)\s*"
+    r"((?:\([^)]*\))?\s*(?:\.\w+\s*)*\{)",
+    re.MULTILINE,
+)
+REFUSED = {
+    **dict.fromkeys(("tex", "tld4", "txq"), "textures are"),
+    **dict.fromkeys(("suld", "sust", "sured", "suq"), "surfaces are"),
+    **dict.fromkeys(
+        ("wmma", "mma", "ldmatrix", "stmatrix", "wgmma", "tcgen05"), "tensor cores are"
+    ),
+}
+"""Opcodes whose operands have forms of their own."""
+_REFERENCE = re.compile(r"(?:generic\()?([A-Za-z_$][\w$]*)\)?\s*(?:\+\s*(\w+))?$")
+# ``.ptr`` says what a pointer points to; the compiler writes it for sm_100 and later.
+_PARAM = re.compile(
+    r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+"
+    r"(?:\.ptr\s+(?:\.(?:const|global|local|shared)\s+)?(?:\.align\s+\d+\s+)?)?"
+    r"([^\s,\[\)]+)(?:\[(\d+)\])?"
+)
+
+
+def parameters(header: str, line: int) -> tuple[dict[str, tuple[int, int]], int]:
+    """Offsets and sizes by name: every parameter is aligned to its own size."""
+    found: dict[str, tuple[int, int]] = {}
+    offset = 0
+    for align, kind, name, length in _PARAM.findall(header):
+        if kind not in WIDTHS:
+            raise UnsupportedPtx(f"parameter type .{kind}", Where(line))
+        nbytes = WIDTHS[kind] // 8 * int(length or 1)
+        step = int(align or WIDTHS[kind] // 8)
+        offset = -(-offset // step) * step
+        found[name] = (offset, nbytes)
+        offset += nbytes
+    return found, offset
+
+
+def module_statements(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Variable declarations outside functions, with the line they start on."""
+    depth = 0
+    pending, first = "", 0
+    for number, raw in enumerate(lines, 1):
+        line = raw.split("//", 1)[0].strip()
+        if depth == 0 and (pending or re.match(r"(\.\w+\s+)*\.(shared|global|const)\s", line)):
+            first = first or number
+            pending += " " + line
+            if line.endswith(";"):
+                yield first, pending.strip().rstrip(";")
+                pending, first = "", 0
+            continue
+        depth += line.count("{") - line.count("}")
+
+
+def read_variable(match: re.Match[str], line: int) -> Variable:
+    space, align, kind, name, extents, initial = match.groups()
+    if kind not in WIDTHS:
+        raise UnsupportedPtx(f"variable {name} of type .{kind}", Where(line))
+    width = WIDTHS[kind] // 8
+    count = 1
+    for extent in re.findall(r"\[(\d*)\]", extents):
+        count *= int(extent or 0)
+    data, references = b"", []
+    if initial:
+        words = initial.strip().strip("{}").replace("{", "").replace("}", "").split(",")
+        try:
+            for word in map(str.strip, words):
+                reference = _REFERENCE.match(word)
+                if reference is not None:
+                    offset = int(reference[2] or "0", 0)
+                    references.append((len(data), Name(reference[1], offset)))
+                data += bytes(width) if reference is not None else _initial(word, width)
+        except ValueError:
+            raise UnsupportedPtx(f"initial value of variable {name}", Where(line)) from None
+    nbytes = count * width
+    return Variable(name, space, int(align or width), nbytes, data, tuple(references))
+
+
+def _initial(word: str, width: int) -> bytes:
+    if word[:2] in ("0f", "0F", "0d", "0D"):
+        return int(word[2:], 16).to_bytes(width, "little")
+    return (int(word, 0) & ((1 << 8 * width) - 1)).to_bytes(width, "little")

@@ -1,0 +1,326 @@
+"""What NVIDIA's assembler makes of the PTX, as far as counters show it: adjacent accesses to shared
+memory become one wide access, and short branches become predicated instructions.
+
+Both rules were read off the SASS that CUDA 13.5's compiler makes of small kernels for compute
+capability 9.0; ``tests/simulator/test_ptxas.py`` compares them with it. Only what is counted
+changes: the code itself runs as the PTX says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from nqbench.simulator.cfg import Block
+from nqbench.simulator.layout import Symbols
+from nqbench.simulator.liveness import results
+from nqbench.simulator.ptx import (
+    WIDTHS,
+    Immediate,
+    Instruction,
+    Memory,
+    Name,
+    Operand,
+    Register,
+    Vector,
+)
+
+WIDEST: Final = 16
+"""Bytes of the widest access."""
+
+BODY: Final = 8
+"""Instructions of the longest branch that is predicated; of one with an ``else`` each side one
+less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """An access that stands for several: ``nbytes`` wide, ``shift`` bytes from its own address."""
+
+    nbytes: int
+    shift: int
+
+
+@dataclass(slots=True)
+class Assembled:
+    """What changes of a kernel.
+
+    ``wide``        the access that is counted for each merged group
+    ``dropped``     the others of these groups
+    ``predicated``  by the block of a predicated branch its head, which ends with the branch
+    """
+
+    wide: dict[Instruction, Merged] = field(default_factory=dict)
+    dropped: set[Instruction] = field(default_factory=set)
+    predicated: dict[int, int] = field(default_factory=dict)
+
+    def closing(self, block: Block) -> list[Instruction]:
+        """The instruction that ends a block, unless it is a branch that is predicated away."""
+        gone = block.index in self.predicated or block.index in self.predicated.values()
+        return [] if gone or block.closing is None else [block.closing]
+
+    def left(self, block: Block) -> list[Instruction]:
+        """The instructions of a block without those that are merged into others."""
+        return [i for i in block.instructions if i not in self.dropped] + self.closing(block)
+
+    def shared_accesses(self, blocks: Iterable[Block]) -> Counter[str]:
+        """Loads and stores of shared memory in the code, by bits: ``{"LDS.128": 2}``, as
+        ``compiler.sass`` counts those of the machine code."""
+        found: Counter[str] = Counter()
+        for i in (i for block in blocks for i in block.instructions if i not in self.dropped):
+            if i.opcode in ("ld", "st") and i.modifiers[0] == "shared":
+                wide = self.wide.get(i)
+                bits = 8 * wide.nbytes if wide else i.elements * WIDTHS[i.modifiers[-1]]
+                found[f"{'LDS' if i.opcode == 'ld' else 'STS'}.{bits}"] += 1
+        return found
+
+
+def assemble(blocks: list[Block], symbols: Symbols) -> Assembled:
+    """Find the accesses that are merged and the branches that are predicated."""
+    found = Assembled()
+    alignment = _Alignment(blocks, symbols)
+    for block in blocks:
+        _Merging(found, alignment).run(block.instructions)
+    _predicate(found, blocks, symbols)
+    return found
+
+
+# Merging.
+
+VARIABLES: Final = "variables"
+_Key = Register | str
+_KINDS: Final = ("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
+_ORDERED: Final = frozenset({"membar", "fence", "bar", "barrier", "call", "cp", "atom", "red"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    instruction: Instruction
+    base: _Key
+    offset: int
+    nbytes: int
+
+    def overlaps(self, other: _Access) -> bool:
+        return (
+            self.offset < other.offset + other.nbytes and other.offset < self.offset + self.nbytes
+        )
+
+
+class _Merging:
+    """Collects the accesses of a basic block by base, as long as they may change places: loads are
+    moved up to the first of a group, stores down to the last."""
+
+    def __init__(self, found: Assembled, alignment: _Alignment) -> None:
+        self.found = found
+        self.alignment = alignment
+        self.loads: dict[_Key, list[_Access]] = {}
+        self.stores: dict[_Key, list[_Access]] = {}
+        self.stored: list[_Access] = []  # since the oldest load that is held
+
+    def run(self, instructions: Iterable[Instruction]) -> None:
+        for instruction in instructions:
+            access = _plain_access(instruction, self.alignment.symbols)
+            if access is not None:
+                (self._load if instruction.opcode == "ld" else self._store)(access)
+            elif _may_touch_shared(instruction):
+                self._close()
+            for register in results(instruction):
+                for held in (self.loads, self.stores):
+                    self._settle(held.pop(register, []))
+        self._close()
+
+    def _load(self, access: _Access) -> None:
+        for base, held in list(self.stores.items()):
+            if base != access.base or any(map(access.overlaps, held)):
+                self._settle(self.stores.pop(base))
+        held = self.loads.get(access.base, [])
+        if any(map(access.overlaps, held)) or self._is_stored(access):
+            self._settle(self.loads.pop(access.base, []))
+        self.loads.setdefault(access.base, []).append(access)
+
+    def _is_stored(self, access: _Access) -> bool:
+        """Whether a store since the group's first load may have changed what this one reads."""
+        return any(s.base != access.base or s.overlaps(access) for s in self.stored)
+
+    def _store(self, access: _Access) -> None:
+        for base, held in list(self.stores.items()):
+            if base != access.base or any(map(access.overlaps, held)):
+                self._settle(self.stores.pop(base))
+        for base in [base for base in self.loads if base != access.base]:
+            self._settle(self.loads.pop(base))
+        self.stores.setdefault(access.base, []).append(access)
+        self.stored = [*self.stored, access] if self.loads else []
+
+    def _close(self) -> None:
+        for held in (self.loads, self.stores):
+            for group in held.values():
+                self._settle(group)
+            held.clear()
+        self.stored = []
+
+    def _settle(self, group: list[_Access]) -> None:
+        """Merge what of a group lies side by side in an aligned piece of 16 or 8 bytes."""
+        if len(group) < 2:
+            return
+        aligned = self.alignment.of_base(group[0].base)
+        left = group
+        for nbytes in (WIDEST, WIDEST // 2):
+            if aligned % nbytes == 0:
+                left = [a for piece in _pieces(left, nbytes) for a in self._merge(piece, nbytes)]
+
+    def _merge(self, piece: list[_Access], nbytes: int) -> list[_Access]:
+        """Make one access of a piece if it is full; a load may have one word of four too many."""
+        covered = sum(access.nbytes for access in piece)
+        loads = piece[0].instruction.opcode == "ld"
+        enough = 12 if loads and nbytes == WIDEST else nbytes
+        if len(piece) < 2 or covered < enough or len({a.nbytes for a in piece}) > 1:
+            return piece
+        leader = piece[0] if loads else piece[-1]
+        start = leader.offset // nbytes * nbytes
+        self.found.wide[leader.instruction] = Merged(nbytes, start - leader.offset)
+        self.found.dropped |= {a.instruction for a in piece if a is not leader}
+        return []
+
+
+def _pieces(group: list[_Access], nbytes: int) -> Iterator[list[_Access]]:
+    places: dict[int, list[_Access]] = {}
+    for access in group:
+        places.setdefault(access.offset // nbytes, []).append(access)
+    yield from places.values()
+
+
+def _plain_access(i: Instruction, symbols: Symbols) -> _Access | None:
+    """A load or store of one 32- or 64-bit value that may be merged. Variables have one base."""
+    if i.opcode not in ("ld", "st") or i.modifiers[:1] != ("shared",) or i.guard is not None:
+        return None
+    if len(i.modifiers) != 2 or i.modifiers[1] not in _KINDS:
+        return None
+    place = i.operands[i.opcode == "ld"]
+    if not isinstance(place, Memory):
+        return None
+    nbytes = WIDTHS[i.modifiers[1]] // 8
+    if isinstance(place.base, Register):
+        return _Access(i, place.base, place.offset, nbytes)
+    address = symbols.address(place.base) if isinstance(place.base, Name) else None
+    return None if address is None else _Access(i, VARIABLES, address + place.offset, nbytes)
+
+
+def _may_touch_shared(i: Instruction) -> bool:
+    if i.opcode in _ORDERED:
+        return True
+    return i.opcode in ("ld", "ldu", "st") and i.spaces <= {"shared"}
+
+
+class _Alignment:
+    """Of which power of two a register is known to be a multiple, whatever path was taken."""
+
+    MOST: Final = 10
+    """Bits looked at; also the alignment of the block's shared memory."""
+
+    def __init__(self, blocks: list[Block], symbols: Symbols) -> None:
+        self.symbols = symbols
+        definitions = [(r, i) for b in blocks for i in b.instructions for r in results(i)]
+        self.bits: dict[Register, int] = {register: self.MOST for register, _ in definitions}
+        changed = True
+        while changed:
+            changed = False
+            for register, instruction in definitions:
+                bits = min(self._result(instruction), self.bits[register])
+                changed = changed or bits < self.bits[register]
+                self.bits[register] = bits
+
+    def of_base(self, base: _Key) -> int:
+        """The power of two in bytes."""
+        return 1 << (self.bits.get(base, 0) if isinstance(base, Register) else self.MOST)
+
+    def _of(self, operand: Operand) -> int:
+        if isinstance(operand, Register):
+            return self.bits.get(operand, 0)
+        value = operand.value if isinstance(operand, Immediate) else None
+        if isinstance(operand, Name):
+            value = self.symbols.address(operand)
+        if value is None:
+            return 0
+        return min((value & -value).bit_length() - 1, self.MOST) if value else self.MOST
+
+    def _result(self, i: Instruction) -> int:
+        given = i.operands[1:]
+        rule = _RULES.get(i.opcode)
+        if rule is None or not given or any(isinstance(o, Vector) for o in i.operands):
+            return 0
+        if i.opcode in ("shl", "shr"):
+            by = given[1].value if isinstance(given[1], Immediate) else 0
+            return max(min(self._of(given[0]) + (by if i.opcode == "shl" else -by), self.MOST), 0)
+        if "hi" in i.modifiers or not {"f32", "f64", "f16"}.isdisjoint(i.modifiers):
+            return 0
+        return min(rule([self._of(operand) for operand in given]), self.MOST)
+
+
+_RULES: Final[dict[str, Callable[[list[int]], int]]] = {
+    **dict.fromkeys(("mov", "cvta", "cvt", "neg", "shl", "shr", "abs"), lambda of: of[0]),
+    **dict.fromkeys(("add", "sub", "or", "xor", "min", "max"), min),
+    "and": max,
+    "selp": lambda of: min(of[:2]),
+    "mul": sum,
+    "mad": lambda of: min(of[0] + of[1], of[2]),
+}
+
+
+# Predication.
+
+_LOGIC: Final = frozenset({"and", "or", "xor", "not"})
+_FREE: Final = frozenset({"cvta", "cvt"})
+
+
+def _predicate(found: Assembled, blocks: list[Block], symbols: Symbols) -> None:
+    shared = {name for name, _, _ in symbols.shared}
+    entries: dict[int, int] = {}
+    for block in blocks:
+        for target in dict.fromkeys(block.targets):
+            entries[target.index] = entries.get(target.index, 0) + 1
+    for head in blocks:
+        if head.ending != "branch" or head.targets[0] is head.targets[1]:
+            continue
+        sides = [
+            t for t in head.targets if entries[t.index] == 1 and _is_short(found, t, BODY, shared)
+        ]
+        yes, no = head.targets
+        if len(sides) == 2 and yes.targets == no.targets:
+            if all(_is_short(found, side, BODY - 1, shared) for side in sides):
+                found.predicated |= {side.index: head.index for side in sides}
+            continue
+        for side in sides:
+            other = no if side is yes else yes
+            if side.targets == [other]:
+                found.predicated[side.index] = head.index
+
+
+def _is_short(found: Assembled, block: Block, most: int, shared: set[str]) -> bool:
+    """Whether a block is straight code of at most so many machine instructions, all of which can be
+    predicated: no loads from global memory, atomics, collectives or calls."""
+    if block.ending != "jump" or block.latch or block.gathers or not block.instructions:
+        return False
+    if any(i.guard is not None or not _predicable(i, shared) for i in block.instructions):
+        return False
+    kept = [i for i in block.instructions if i not in found.dropped]
+    logic = [i for i in kept if i.opcode in _LOGIC and "pred" not in i.modifiers]
+    others = sum(_machine_instructions(i) for i in kept if i not in logic)
+    return others + math.ceil(len(logic) / 2) <= most  # two of them are one LOP3
+
+
+def _predicable(i: Instruction, shared: set[str]) -> bool:
+    if i.opcode == "mov" and any(isinstance(o, Name) and o.name in shared for o in i.operands):
+        return False  # the block's window of shared memory comes from a special register
+    if i.opcode == "ld":
+        return not {"shared", "local", "param", "const"}.isdisjoint(i.modifiers)
+    return i.opcode not in {*_ORDERED, "ldu", "brx", "shfl", "vote", "match", "redux", "elect"}
+
+
+def _machine_instructions(i: Instruction) -> int:
+    if i.opcode in _FREE:
+        return 0
+    wide = not {"b64", "u64", "s64"}.isdisjoint(i.modifiers)
+    return 2 if wide and i.opcode in ("add", "sub", "shl", "shr") else 1

@@ -1,0 +1,269 @@
+"""What went wrong in a launch, as one sentence for a person."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Any
+
+import numpy as np
+
+from nqbench.errors import KernelFault
+from nqbench.simulator.attribution import readable
+from nqbench.simulator.calls import STACK_BYTES
+from nqbench.simulator.cfg import Block
+from nqbench.simulator.codegen.writer import WORKSPACE
+from nqbench.simulator.engine import WARP_SIZE, Run
+from nqbench.simulator.global_memory import NEAR
+from nqbench.simulator.layout import (
+    GLOBAL_BASE,
+    LOCAL_WINDOW,
+    PRINT_RECORD,
+    SHARED_WINDOW,
+    Context,
+    Fault,
+    Print,
+    State,
+    Warp,
+    place_in,
+)
+from nqbench.simulator.ptx import WIDTHS, Instruction
+
+TEXT = {
+    Fault.OUT_OF_BOUNDS: "access outside every buffer",
+    Fault.MISALIGNED: "misaligned access",
+    Fault.UNWRITTEN: "reads shared memory that was never written",
+    Fault.UNDEFINED: "reads global memory that nothing was written to",
+    Fault.DIVISION: "integer division by zero",
+    Fault.BARRIER_SPLIT: "lanes of one warp wait at different bar.sync instructions",
+    Fault.SKIPPED: "some threads went past a barrier at which others of the block wait",
+    Fault.STUCK: "deadlock",
+    Fault.MEMBERS: "a lane is not in the member mask of its own .sync instruction",
+    Fault.INACTIVE_SOURCE: "reads the value of a lane that does not take part",
+    Fault.TRAP: "trap",
+    Fault.BARRIER_COUNT: "bad number of threads for a barrier",
+    Fault.SPACE: "address outside the memory space of the instruction",
+    Fault.ASSERTION: "assertion failed",
+    Fault.DEPTH: f"recursion deeper than {STACK_BYTES} bytes of stack",
+    Fault.NOT_A_FUNCTION: "call of an address that is no function's",
+}
+
+
+def fault(run: Run, entry: str) -> KernelFault:
+    """The fault that the context records."""
+    kind = Fault(int(run.context[Context.FAULT_KIND]))
+    state = run.warp_state(int(run.context[Context.FAULT_WARP])).view(np.int64)
+    block, warp = _block(state), int(state[Warp.INDEX])
+    if kind is Fault.BARRIER_SPLIT:
+        lanes = int(run.context[Context.FAULT_LANES])
+        return KernelFault(
+            f"kernel {entry}: {TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x});"
+            f" every lane of a warp must reach the same one; {_where(_closing(run))}"
+        )
+    if kind is Fault.SKIPPED:
+        lanes = int(run.context[Context.FAULT_LANES])
+        return KernelFault(
+            f"kernel {entry}: {TEXT[kind]} (block {block}, warp {warp}, lanes {lanes:#010x}),"
+            f" {_where(_closing(run))}; every thread of the block must reach it, or none"
+        )
+    lane = int(run.context[Context.FAULT_LANE])
+    instruction = run.code.instructions[int(run.context[Context.FAULT_INSTRUCTION])]
+    address = int(run.context[Context.FAULT_ADDRESS])
+    what = TEXT[kind]
+    detail = ""
+    if kind in (Fault.OUT_OF_BOUNDS, Fault.UNWRITTEN, Fault.UNDEFINED, Fault.SPACE):
+        what, detail = _access(run, kind, instruction, address)
+    elif kind is Fault.TRAP and not run.geometry.cooperative and run.code.mentions(*WORKSPACE):
+        detail = " (a grid sync in a launch that is not cooperative)"
+    elif kind is Fault.ASSERTION:
+        detail = f": {_text(run, address)}"
+    elif kind is Fault.NOT_A_FUNCTION:
+        detail = f" ({address:#x})"
+    elif kind is Fault.INACTIVE_SOURCE:
+        detail = f" (source lane {address})"
+    thread = place_in(run.geometry.block, warp * WARP_SIZE + lane)
+    return KernelFault(
+        f"kernel {entry}: {what}{detail}; block {block}, thread {thread}, warp {warp}, lane {lane};"
+        f" {_where(instruction)}"
+    )
+
+
+def _closing(run: Run) -> Instruction:
+    """The barrier that a fault at a barrier names."""
+    site = run.code.barriers[int(run.context[Context.FAULT_INSTRUCTION])]
+    closing = run.code.blocks[site.block].closing
+    assert closing is not None
+    return closing
+
+
+def _access(run: Run, kind: Fault, instruction: Instruction, address: int) -> tuple[str, str]:
+    """The kind of fault and a description of the address."""
+    if instruction.opcode == "brx":
+        return "jump outside the table of a switch", f" (index {address})"
+    nbytes = _size(instruction)
+    if kind is Fault.UNWRITTEN:
+        return TEXT[kind], f", address {address:#x}{_shared_name(run, address)}"
+    if kind is Fault.UNDEFINED:
+        return TEXT[kind], f": address {address:#x}{_nearest(run, address)}"
+    space = next(iter(instruction.spaces - {"param"}), "")
+    if kind is Fault.OUT_OF_BOUNDS and address % nbytes:
+        return (
+            TEXT[Fault.MISALIGNED],
+            f": address {address:#x} is not a multiple of {nbytes}{_nearest(run, address)}",
+        )
+    if space in ("", "global", "const") and address < NEAR:
+        beyond = f", {address} bytes behind it" if address else ""
+        return "access through a null pointer", f": address {address:#x}{beyond}"
+    if space == "shared":
+        total = run.geometry.shared_bytes
+        return (
+            "access outside the shared memory of the block",
+            f": address {address:#x}, {total} bytes of shared memory",
+        )
+    if space == "local":
+        total = run.code.layout.local_bytes
+        return "access outside local memory", f": address {address:#x}, {total} bytes per thread"
+    return TEXT[kind], f": address {address:#x}{_nearest(run, address)}"
+
+
+def _size(instruction: Instruction) -> int:
+    width = next((WIDTHS[m] for m in instruction.modifiers if m in WIDTHS), 8)
+    return width // 8 * instruction.elements
+
+
+def _nearest(run: Run, address: int) -> str:
+    """``, 8 bytes beyond the end of buffer 'jobs' of 96 bytes``, or nothing."""
+    if near := run.memory.near(address):
+        return f", {near}"
+    if address in range(SHARED_WINDOW, SHARED_WINDOW + NEAR) or address in range(
+        LOCAL_WINDOW, LOCAL_WINDOW + NEAR
+    ):
+        return " (a generic address of shared or local memory)"
+    return ""
+
+
+def _shared_name(run: Run, address: int) -> str:
+    for name, offset, nbytes in run.code.symbols.shared:
+        if offset <= address < offset + nbytes:
+            return f", byte {address - offset} of {readable(name)}"
+    return ""
+
+
+def deadlock(run: Run, entry: str) -> KernelFault:
+    """Who waits for what when nothing can run any more."""
+    layout, code = run.code.layout, run.code
+    resident = run.warps.reshape(-1, layout.nbytes)
+    for memory in resident:
+        state = memory[: layout.masks].view(np.int64)
+        masks = memory[layout.masks : layout.waits].view(np.int32)
+        where = f"block {_block(state)}, warp {int(state[Warp.INDEX])}"
+        for block in code.blocks:
+            if block.gathers and masks[block.index] and state[Warp.ALIVE]:
+                lanes = int(masks[block.index]) & 0xFFFFFFFF
+                return KernelFault(
+                    f"kernel {entry}: deadlock: lanes {lanes:#010x} of {where} wait at"
+                    f" {_where(block.instructions[0])} for members that never come"
+                )
+    for memory in resident:
+        state = memory[: layout.masks].view(np.int64)
+        waits = memory[layout.waits : layout.waits + 4 * len(code.barriers)].view(np.int32)
+        for site in code.barriers:
+            closing = code.blocks[site.block].closing
+            if waits[site.index] and closing is not None:
+                return KernelFault(
+                    f"kernel {entry}: deadlock: block {_block(state)} waits at barrier"
+                    f" {site.barrier} ({_where(closing)}) for threads that never come"
+                )
+    return KernelFault(f"kernel {entry}: deadlock: no warp can run")
+
+
+def printed(run: Run) -> list[str]:
+    """What the lanes of a launch printed, in the order in which they did."""
+    context = run.context
+    count = min(int(context[Context.PRINTED]), int(context[Context.PRINT_ROOM]))
+    records = run.prints.reshape(-1, PRINT_RECORD)[:count] if count else ()
+    lines = []
+    for record in records:
+        text = _text(run, int(record[: 8 * Print.END].view(np.int64)[Print.TEXT]))
+        lines.append(_formatted(run, text, record[8 * Print.END :].tobytes()))
+    return lines
+
+
+_CONVERSION = re.compile(
+    r"%([-+ #0]*\*?\d*(?:\.(?:\*|\d*))?)(hh|h|ll|l|z|j|t|L)?([diouxXeEfFgGaAcsp%])"
+)
+
+
+def _formatted(run: Run, text: str, values: bytes) -> str:
+    """The text of a ``printf``; each value lies at a multiple of its size."""
+    at = 0
+
+    def take(kind: str, nbytes: int) -> Any:
+        nonlocal at
+        at = -(-at // nbytes) * nbytes + nbytes
+        return struct.unpack_from(kind, values.ljust(at, b"\0"), at - nbytes)[0]
+
+    def one(match: re.Match[str]) -> str:
+        flags, size, kind = match.groups()
+        if kind == "%":
+            return "%"
+        while "*" in flags:
+            flags = flags.replace("*", str(take("<i", 4)), 1)
+        if kind in "eEfFgGaA":
+            value = float(take("<d", 8))
+            return value.hex() if kind in "aA" else f"%{flags}{kind}" % value
+        if kind == "s":
+            return f"%{flags}s" % _text(run, take("<Q", 8))
+        if kind == "p":
+            return f"{take('<Q', 8):#x}"
+        long = size in ("l", "ll", "z", "j", "t")
+        letter = "q" if long else "i"
+        number = take("<" + (letter if kind in "dic" else letter.upper()), 8 if long else 4)
+        return f"%{flags}{kind}" % (chr(number & 0xFF) if kind == "c" else number)
+
+    return _CONVERSION.sub(one, text)
+
+
+def _text(run: Run, address: int) -> str:
+    """The text that ends with a zero byte at an address in global memory."""
+    start = address - GLOBAL_BASE
+    data = run.memory.data[max(start, 0) : start + MAX_TEXT] if start >= 0 else b""
+    return bytes(data).partition(b"\0")[0].decode(errors="replace")
+
+
+MAX_TEXT = 4096
+
+
+def standing(run: Run) -> str:
+    """Where the first warp that can run, or waits, stands: ``; block (0, 0, 0), warp 1 ...``."""
+    layout, code = run.code.layout, run.code
+    for wanted in (State.READY, State.PARKED):
+        for memory in run.warps.reshape(-1, layout.nbytes):
+            state = memory[: layout.masks].view(np.int64)
+            if int(state[Warp.STATE]) != wanted:
+                continue
+            masks = memory[layout.masks : layout.waits].view(np.uint32)[: len(code.blocks)]
+            waits = memory[layout.waits :][: 4 * len(code.barriers)].view(np.uint32)
+            places = [(int(waits[b.index]), code.blocks[b.block].closing) for b in code.barriers]
+            places += [(int(masks[b.index]), _first(b)) for b in code.blocks]
+            for lanes, instruction in sorted(places, key=lambda p: -p[0].bit_count()):
+                if lanes and instruction is not None:
+                    who = f"block {_block(state)}, warp {int(state[Warp.INDEX])}"
+                    return f"; lanes {lanes:#010x} of {who} are at {_where(instruction)}"
+    return ""
+
+
+def _first(block: Block) -> Instruction | None:
+    """The first instruction from a block on; a latch has none of its own."""
+    while block.latch:
+        block = block.targets[0]
+    return block.instructions[0] if block.instructions else block.closing
+
+
+def _where(instruction: Instruction) -> str:
+    return f"{instruction.full_opcode} at {instruction.where}"
+
+
+def _block(state: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int, int, int]:
+    x, y, z = (int(state[field]) for field in (Warp.CTAID_X, Warp.CTAID_Y, Warp.CTAID_Z))
+    return x, y, z

@@ -1,0 +1,395 @@
+"""The checked mode: the state behind ``watcher.py`` for one kernel, and what was found in words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import DeviceError
+from nqbench.simulator.attribution import readable
+from nqbench.simulator.calls import STACK
+from nqbench.simulator.global_memory import GRID_SYNC, NEAR, GlobalMemory, Shadow
+from nqbench.simulator.ir import LANES
+from nqbench.simulator.layout import GLOBAL_BASE, place_in
+from nqbench.simulator.liveness import results, sources
+from nqbench.simulator.ptx import WIDTHS, Instruction, Register
+from nqbench.simulator.translation import Translation
+
+KINDS: Final = {
+    1: "out of bounds", 2: "misaligned", 3: "uninitialised", 4: "race", 5: "race", 6: "race",
+    7: "lost update", 8: "divergent barrier",
+}  # fmt: skip
+"""Names by ``watcher.Kind``."""
+DOES: Final = {
+    4: ("writes", "wrote"), 5: ("reads", "wrote"), 6: ("writes", "read"), 7: ("writes", "wrote"),
+}  # fmt: skip
+"""What the two threads of a race do."""
+MAX_CELLS: Final = 1 << 26
+"""Of global memory: 7 GB of shadow, if a kernel touches them all."""
+Instructions = defaultdict[Register, list[Instruction]]
+Thread = tuple[tuple[int, int, int], tuple[int, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the source; ``file`` is its name without folder, empty if the PTX does not tell."""
+
+    file: str
+    line: int
+    ptx_line: int
+
+    @classmethod
+    def of(cls, instruction: Instruction) -> Place:
+        """Where an instruction comes from."""
+        where = instruction.where
+        return cls(where.file, where.source_line, where.line)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.file else f"PTX line {self.ptx_line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One mistake at one place in the code, of two where threads race.
+
+    ``kind``     one of ``KINDS``, or what stopped the launch (``divergent barrier``, ...)
+    ``threads``  who did it the first time, and with whom: block and thread, each x, y, z
+    ``does``     what these threads do, for a race: ``("writes", "read")``
+    ``buffer``   what the address is in; ``element`` of it, of ``dtype``, or what is known instead
+    ``values``   before and after a write, or what was read
+    ``count``    how often it happened
+    ``message``  where an address outside of everything is near to; or the simulator's sentence,
+                 where that is all there is
+    """
+
+    kind: str
+    place: Place
+    space: str = ""
+    opcode: str = ""
+    other: Place | None = None
+    threads: tuple[Thread, ...] = ()
+    does: tuple[str, ...] = ()
+    buffer: str = ""
+    element: int | None = None
+    dtype: str = ""
+    address: int = 0
+    nbytes: int = 0
+    values: tuple[int | float, ...] = ()
+    count: int = 1
+    message: str = ""
+
+
+class Watch:
+    """The watcher's state for the launches of one kernel with one geometry."""
+
+    def __init__(
+        self,
+        code: Translation,
+        memory: GlobalMemory,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        slots: int,
+        shared_bytes: int,
+    ) -> None:
+        from nqbench.simulator.watcher import (
+            ACCESS,
+            BARRIERS,
+            BLOCK_RING,
+            CELL,
+            ENTRY,
+            MAX_ACCESSES,
+            MAX_FOUND,
+            MAX_STEPS,
+            RING,
+            Field,
+            Found,
+        )
+
+        assert memory.shadow is not None
+        self.code, self.memory, self.grid, self.block = code, memory, grid, block
+        self.shadow: Shadow = memory.shadow
+        self.threads, self.shared_bytes = prod(block), shared_bytes
+        warps = -(-self.threads // LANES)
+        self.total = prod(grid) * self.threads
+        shared_shift, self.global_shift = _shift(code, "shared"), _shift(code, "global")
+        local, count = code.layout.local_bytes, len(code.instructions)
+        self.header = np.zeros(Field.END, np.int64)
+        self.found = np.zeros((MAX_FOUND, Found.END), np.int64)
+        self.depends = _depends(code)
+        copy, copied = _copies(code)
+        copies = int(copy.max(initial=-1)) + 1
+        cells = (max(shared_bytes, 1) >> shared_shift) + 1
+        self._arrays: dict[Field, NDArray[Any]] = {
+            Field.CELLS: np.zeros(slots * cells * CELL, np.int32),
+            Field.GLOBAL_CELLS: self._global_cells(CELL),
+            Field.KNOWN: np.zeros(slots * max(shared_bytes, 1), np.uint8),
+            Field.GLOBAL_KNOWN: self.shadow.known,
+            Field.LOCAL_KNOWN: np.zeros(slots * warps * LANES * max(local, 1), np.uint8),
+            Field.OWNERS: np.full(slots, -1, np.int64),
+            Field.EPOCHS: np.zeros(slots * warps**2, np.int32),
+            Field.JOINS: np.zeros(slots * BARRIERS * warps, np.int32),
+            Field.LANES: np.zeros(slots * warps * 2 * LANES**2, np.int32),
+            Field.MEETINGS: np.zeros(slots * BARRIERS * 2, np.int64),
+            Field.GRID_SYNCS: np.zeros(slots, np.int64),
+            Field.RINGS: np.zeros(self.total * RING * ENTRY, np.int64),
+            Field.BLOCK_RINGS: np.zeros(prod(grid) * BLOCK_RING * ENTRY, np.int64),
+            Field.DEPENDS: self.depends,
+            Field.COPY: copy,
+            Field.COPIED: copied,
+            Field.COPY_KNOWN: np.zeros(slots * warps * LANES * copies, np.int32),
+            Field.FOUND: self.found,
+            Field.STEPS: np.zeros((MAX_STEPS, 2), np.int64),
+            Field.ACCESSES: np.zeros((MAX_ACCESSES, ACCESS), np.int64),
+        }
+        numbers = {
+            Field.THREADS: self.threads,
+            Field.WARPS: warps,
+            Field.SLOTS: slots,
+            Field.CELLS_PER_SLOT: cells,
+            Field.LOCAL_BYTES: local,
+            Field.SHARED_SHIFT: shared_shift,
+            Field.GLOBAL_SHIFT: self.global_shift,
+            Field.INSTRUCTIONS: count,
+            Field.COPIES: copies,
+        }
+        for name, variable in code.kernel.variables.items():
+            if variable.space == "local" and name.startswith(STACK):
+                numbers[Field.STACK_LOW] = low = code.symbols.addresses[name]
+                numbers[Field.STACK_HIGH] = low + variable.nbytes
+        if GRID_SYNC.name in memory.by_name:
+            span = memory.by_name[GRID_SYNC.name]
+            numbers |= {Field.GRID_LOW: span.low, Field.GRID_HIGH: span.high}
+        numbers |= {field: array.ctypes.data for field, array in self._arrays.items()}
+        for field, number in numbers.items():
+            self.header[field] = number
+
+    def _global_cells(self, per_cell: int) -> NDArray[np.int32]:
+        """Kernels of a program may differ in the size of a cell: each has its own."""
+        count = len(self.memory.data) >> self.global_shift
+        try:
+            if count <= MAX_CELLS:
+                return np.zeros(count * per_cell, np.int32)
+        except MemoryError:
+            pass
+        raise DeviceError(
+            f"the plan's buffers take {len(self.memory.data):,} bytes: too many for the checked"
+            " mode and this computer's memory; check a smaller problem"
+        )
+
+    def begin(self) -> None:
+        """A launch starts: what other launches did is ordered before it."""
+        from nqbench.simulator.watcher import Field
+
+        self.header[Field.FIRST] = self.shadow.first
+        self.shadow.first += self.total
+
+    def findings(self) -> Iterator[Finding]:
+        """Everything found so far, one for each kind and place."""
+        from nqbench.simulator.watcher import Field
+
+        for row in self.found[: int(self.header[Field.FOUND_COUNT])]:
+            yield self._finding(*map(int, row))
+
+    def steps(self) -> list[tuple[int, int]]:
+        """What the first warp of the grid did, one entry for each basic block that it ran:
+        instructions, lanes (a bit mask). It ends after ``watcher.MAX_STEPS`` blocks."""
+        from nqbench.simulator.watcher import Field
+
+        rows = self._arrays[Field.STEPS][: int(self.header[Field.STEP_COUNT])]
+        return [(self.code.blocks[int(block)].length, int(lanes)) for block, lanes in rows]
+
+    def shared_accesses(self) -> list[tuple[Place, int, int, list[int]]]:
+        """The first accesses of that warp to shared memory: place, bytes of a lane, lanes (a bit
+        mask), the address of each lane."""
+        from nqbench.simulator.watcher import Field
+
+        rows = self._arrays[Field.ACCESSES][: int(self.header[Field.ACCESS_COUNT])]
+        return [
+            (Place.of(self.code.instructions[where]), nbytes, lanes, addresses)
+            for where, nbytes, lanes, *addresses in rows.tolist()
+        ]
+
+    def _finding(
+        self, kind: int, where: int, other_where: int, count: int, address: int, thread: int,
+        other: int, old: int, new: int, size: int, space: int,
+    ) -> Finding:  # fmt: skip
+        from nqbench.simulator.codegen.watch import SPACES
+
+        instruction = self.code.instructions[where]
+        other_place = None if other_where < 0 else Place.of(self.code.instructions[other_where])
+        if kind == 8:
+            return Finding(
+                KINDS[kind], Place.of(instruction), opcode=instruction.full_opcode,
+                other=other_place, threads=(self._thread(thread), self._thread(other)), count=count,
+            )  # fmt: skip
+        buffer, offset, dtype = self._target(SPACES[space], address)
+        kind_of_value = _dtype(instruction, dtype, size)
+        inside = bool(buffer) and offset % size == 0
+        values: tuple[int | float, ...] = ()
+        if kind in (4, 6, 7) and "atom" not in instruction.opcode and instruction.opcode != "red":
+            values = (_value(old, kind_of_value, size), _value(new, kind_of_value, size))
+        elif kind == 5:
+            values = (_value(new, kind_of_value, size),)
+        threads = [self._thread(thread)]
+        if other >= 0:
+            threads.append(self._thread(other))
+        return Finding(
+            KINDS[kind], Place.of(instruction), SPACES[space], instruction.full_opcode,
+            other_place,
+            tuple(threads), DOES.get(kind, ()), buffer, offset // size if inside else None,
+            kind_of_value, address, size, values, count, self._outside(KINDS[kind], space, address),
+        )  # fmt: skip
+
+    def _outside(self, kind: str, space: int, address: int) -> str:
+        """What an address that is wrong is near to."""
+        if kind not in ("out of bounds", "misaligned"):
+            return ""
+        if space == 2:
+            null = 0 <= address < NEAR
+            return "through a null pointer" if null else self.memory.near(address)
+        if kind == "misaligned":
+            return ""
+        total = (self.shared_bytes, self.code.layout.local_bytes)[space]
+        return f"{('the block', 'a thread')[space]} has {total} bytes"
+
+    def _thread(self, number: int) -> Thread:
+        block, thread = divmod(number, self.threads)
+        return place_in(self.grid, block), place_in(self.block, thread)
+
+    def _target(self, space: str, address: int) -> tuple[str, int, str]:
+        """What an address is in, the byte offset there, and its dtype if that is known."""
+        if space == "global":
+            for span in self.memory.spans:
+                if span.low <= address - GLOBAL_BASE < span.high:
+                    dtype = self.memory.dtypes.get(span.name, "")
+                    name = span.name if dtype else readable(span.name)
+                    return name, address - GLOBAL_BASE - span.low, dtype
+            return "", 0, ""
+        if space == "shared":
+            for name, offset, nbytes in self.code.symbols.shared:
+                if offset <= address < offset + nbytes:
+                    return readable(name), address - offset, ""
+            static = self.code.symbols.static_shared_bytes
+            name = "dynamic shared memory" if address >= static else ""
+            return name, address - static, ""
+        for variable in self.code.kernel.variables.values():
+            at = self.code.symbols.addresses.get(variable.name, -1)
+            if variable.space == "local" and at <= address < at + variable.nbytes:
+                name = readable(variable.name)
+                return ("local memory" if "depot" in name else name), address - at, ""
+        return "", 0, ""
+
+
+def _dtype(instruction: Instruction, dtype: str, size: int) -> str:
+    """How to read a value: as the buffer's elements, if they have this size, or as the PTX says."""
+    if dtype and np.dtype(dtype).itemsize == size:
+        return dtype
+    kind = next((m for m in instruction.modifiers if m in WIDTHS), "b32")
+    letter = "float" if kind[0] == "f" and size >= 4 else "int" if kind[0] == "s" else "uint"
+    return f"{letter}{8 * size}" if size in (1, 2, 4, 8) else f"{size} bytes"
+
+
+def _value(number: int, dtype: str, size: int) -> int | float:
+    if size not in (1, 2, 4, 8):
+        return number
+    raw = (number & (1 << 8 * size) - 1).to_bytes(size, "little")
+    value: int | float = np.frombuffer(raw, dtype)[0].item()
+    return value
+
+
+def _shift(code: Translation, space: str) -> int:
+    """Bytes of a cell as a power of two: a word, or the smallest access to this space."""
+    smallest = 4
+    for i in (i for block in code.blocks for i in block.instructions):
+        if i.opcode in ("ld", "st", "atom", "red") and (not i.spaces or space in i.spaces):
+            widths = [WIDTHS[m] // 8 for m in i.modifiers if m in WIDTHS]
+            smallest = min([smallest, *(w for w in widths if w)])
+    return smallest.bit_length() - 1
+
+
+def _depends(code: Translation) -> NDArray[np.uint8]:
+    """``[a, b]``: whether what instruction ``a`` stores may come from what ``b`` loads."""
+    definitions, _ = _by_register(code)
+    numbers: dict[Instruction, list[int]] = {}
+    for number, i in enumerate(code.instructions):
+        numbers.setdefault(i, []).append(number)
+    found = np.zeros((len(code.instructions), len(code.instructions)), np.uint8)
+    for i, places in numbers.items():
+        if i.opcode == "st":
+            loads = [n for load in _loads_behind(i, definitions) for n in numbers.get(load, ())]
+            for place in places:
+                found[place, loads] = 1
+    return found
+
+
+def _copies(code: Translation) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """``watcher.Field``'s ``COPY`` and ``COPIED``: loads from local memory whose values only stores
+    to local memory take, element by element, as in the copy of a struct."""
+    made, taken = _by_register(code)
+
+    def values(i: Instruction, place: int) -> list[Any]:
+        return list(getattr(i.operands[place], "items", (i.operands[place],)))
+
+    def stores(i: Instruction) -> bool:
+        """Whether all that it stores was loaded from local memory, as elements of one size."""
+        if i.opcode != "st" or i.spaces != {"local"} or i.guard is not None:
+            return False
+        origins = [made.get(v, []) if isinstance(v, Register) else [] for v in values(i, 1)]
+        return all(
+            len(o) == 1 and o[0].opcode == "ld" and o[0].spaces == {"local"}
+            and WIDTHS[o[0].modifiers[-1]] == WIDTHS[i.modifiers[-1]]
+            for o in origins
+        )  # fmt: skip
+
+    loads, elements = dict[Instruction, int](), dict[Register, int]()
+    for i in dict.fromkeys(code.instructions):
+        if i.opcode != "ld" or i.spaces != {"local"} or i.guard is not None:
+            continue
+        registers = values(i, 0)
+        if all(made.get(r) == [i] and all(map(stores, taken.get(r, ()))) for r in registers):
+            elements |= {r: 4 * len(loads) + e for e, r in enumerate(registers)}
+            loads[i] = len(loads)
+    copied = np.full((len(code.instructions), 4), -1, np.int32)
+    for number, i in enumerate(code.instructions):  # which has some more than once
+        found = [elements.get(value, -1) for value in values(i, 1)] if stores(i) else []
+        if found and -1 not in found:
+            copied[number, : len(found)] = found
+    copy = np.array([loads.get(i, -1) for i in code.instructions], np.int32)
+    return copy, copied.reshape(-1)
+
+
+def _by_register(code: Translation) -> tuple[Instructions, Instructions]:
+    """The instructions that write each register, and those that read it."""
+    made, taken = Instructions(list), Instructions(list)
+    for i in (i for block in code.blocks for i in (*block.instructions, block.closing) if i):
+        for register in results(i):
+            made[register].append(i)
+        for register in sources(i):
+            taken[register].append(i)
+    return made, taken
+
+
+def _loads_behind(
+    store: Instruction, definitions: Mapping[Register, list[Instruction]]
+) -> list[Instruction]:
+    value = store.operands[1]
+    pending: list[Any] = list(getattr(value, "items", (value,)))
+    seen: set[Register] = set()
+    loads = []
+    while pending:
+        register = pending.pop()
+        if not isinstance(register, Register) or register in seen:
+            continue
+        seen.add(register)
+        for i in definitions.get(register, ()):
+            if i.opcode == "ld":
+                loads.append(i)
+            else:
+                pending.extend(sources(i))
+    return loads

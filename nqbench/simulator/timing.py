@@ -1,0 +1,321 @@
+"""Modelled time: the makespan of a launch's warps over the multiprocessors of a model.
+
+The formula is in docs/simulator.md. Each warp has the time that it would take alone (instructions
+in order, each when its operands are there) and the work that it asks of what the warps of a
+multiprocessor share. Blocks go to multiprocessors as the occupancy allows; warps of one
+multiprocessor go on at the same fraction of their own speed, so that nothing shared is used beyond
+its rate. The result is bounded below by the chip's L2 and memory bandwidth.
+
+It is a model. Its result is called ``modelled`` and never stands with a measured time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.errors import DeviceError
+from nqbench.simulator.cfg import Block
+from nqbench.simulator.codegen.kernel import BLOCK_FIELDS
+from nqbench.simulator.codegen.writer import SITE_FIELDS, Site
+from nqbench.simulator.liveness import results, sources
+from nqbench.simulator.models import Chip, Model
+from nqbench.simulator.ptx import ATOMICS, Instruction, Name, Register
+from nqbench.simulator.ptxas import Assembled
+from nqbench.simulator.rules import SECTOR_BITS
+
+LANES: Final = 32
+OFF_CHIP: Final = ("global", "local")
+NOT_ARITHMETIC: Final = frozenset(
+    {"ld", "ldu", "st", "atom", "red", "bra", "brx", "mov", "mad", "mul", "bar", "barrier", "ret",
+     "exit", "shfl", "vote", "activemask", "cvta", "cvt", "call"}
+)  # fmt: skip
+"""Opcodes that the integer lanes do not execute: memory, control flow, copies and conversions that
+ptxas removes, products (of the multiply-add lanes)."""
+
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the warps of a launch do, one element per warp of the grid, in order of blocks.
+
+    ``alone``    clocks of the warp on an idle multiprocessor
+    ``shared``   clocks that it takes of each thing that its multiprocessor shares, by name
+    ``l2_bytes``, ``memory_bytes``  to and from the L2 cache and the device memory, of all warps
+    """
+
+    alone: Float
+    shared: Mapping[str, Float]
+    l2_bytes: float
+    memory_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """Shares of the off-chip sectors that hit in L1 and, of the others, in L2."""
+
+    l1: float
+    l2: float
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """Seconds, and the clocks behind them: ``makespan`` of the warps, the longest warp's
+    ``alone``, and what each bound would take by itself."""
+
+    seconds: float
+    clocks: Mapping[str, float]
+
+
+def required(model: Model) -> Chip:
+    """The model's rates and latencies. Raises ``DeviceError`` if it does not state them all."""
+    chip = model.chip
+    needed = [
+        *("clock_mhz", "bandwidth_gb_per_s", "schedulers", "issue_width", "issue_clocks"),
+        *("integer_per_clock", "shared_clocks_per_pass", "arithmetic_latency", "shared_latency"),
+        *("predicate_latency", "branch_latency", "memory_latency", "l1_shared_bytes", "l2_bytes"),
+    ]
+    if chip.l1_shared_bytes:
+        needed += ["l1_latency", "l1_transactions_per_clock"]
+    if chip.l2_bytes:
+        needed += ["l2_latency"]
+    missing = [name for name in needed if getattr(chip, name) is None]
+    if missing:
+        raise DeviceError(
+            f"sim:{model.name}: the model does not state {', '.join(missing)}, which a modelled"
+            " time needs; add them to its facts"
+        )
+    return chip
+
+
+def work_of(
+    blocks: Sequence[Block],
+    sites: Sequence[Site],
+    block_counts: NDArray[np.int64],
+    site_counts: NDArray[np.int64],
+    model: Model,
+    transactions: str,
+    assembled: Assembled | None = None,
+    caches: Caches | None = None,
+) -> Work:
+    """The work of a launch from its counts by warp (``engine.Run.counts``).
+
+    ``transactions`` names the count of a site that its L1 works through, ``assembled`` what the
+    assembler changes. Without ``caches`` every access hits in the first cache that the chip has for
+    it.
+    """
+    chip = required(model)
+    assembled = assembled or Assembled()
+    left = [[*block.instructions, *assembled.closing(block)] for block in blocks]
+    rates = Rates(chip, assembled.dropped)
+    executions = block_counts[:, :, 0].astype(float)
+    issues = executions.copy()
+    for side, head in assembled.predicated.items():
+        issues[:, side] = executions[:, head]
+    issued = np.array([sum(map(rates.issues, instructions)) for instructions in left])
+    integer = np.array([sum(i.opcode not in NOT_ARITHMETIC for i in of) for of in left])
+    best, worst = (
+        issues @ np.array([rates.alone(of, hit) for of in left]) for hit in (True, False)
+    )
+    warps = len(executions)
+    passes, lines, again = np.zeros(warps), np.zeros(warps), np.zeros(warps)
+    parted, met = np.zeros(warps), np.zeros(warps)
+    if chip.reconvergence_latency:
+        parting = [block.index for block in blocks if _parts(block, assembled)]
+        parted = executions[:, parting].sum(axis=1)
+        met = parted + block_counts[:, parting, BLOCK_FIELDS.index("divergent")].sum(axis=1)
+    apart = parted * rates.step + met * (chip.reconvergence_latency or 0)
+    loaded = stored = 0.0
+    held = set(chip.l1_holds or ()) if chip.l1_shared_bytes else set()
+    for site in sites:
+        counts = dict(zip(SITE_FIELDS, site_counts[:, site.index].T.astype(float), strict=True))
+        requests = executions[:, site.block] if site.always else counts["requests"]
+        if site.space == "shared":
+            passes += counts["passes"]
+            again += counts["passes"] - requests
+        elif site.space in OFF_CHIP:
+            lines += counts[transactions]
+            again += counts[transactions] - requests
+            bytes_ = float(counts["sectors"].sum()) * (1 << SECTOR_BITS)
+            through = site.space in held and site.instruction.opcode in ("ld", "ldu")
+            if through:
+                loaded += bytes_
+            else:
+                stored += bytes_
+    hit1, hit2 = (caches.l1, caches.l2) if caches else (1.0, 1.0)
+    l2_bytes = stored + (1 - hit1) * loaded
+    memory = l2_bytes * (1 - hit2) if chip.l2_bytes else l2_bytes
+    per_pass = chip.shared_clocks_per_pass or 1
+    per_line = 1 / (chip.l1_transactions_per_clock or 1)
+    share = hit1 if held else (hit2 if chip.l2_bytes else 0.0)
+    return Work(
+        share * best + (1 - share) * worst + apart + again * per_pass,
+        {
+            "issue": (issues @ issued + parted + met) / rates.issue_per_clock,
+            "integer": issues @ integer / ((chip.integer_per_clock or LANES) / LANES),
+            "memory_pipe": passes * per_pass + lines * per_line,
+        },
+        l2_bytes,
+        memory,
+    )
+
+
+class Rates:
+    """How fast a chip's multiprocessor issues, and when results are there. ``dropped`` are accesses
+    that are part of a wider one: they do not issue, and their words come with it."""
+
+    def __init__(self, chip: Chip, dropped: Collection[Instruction] = ()) -> None:
+        self.chip = chip
+        self.dropped = dropped
+        self.step = chip.issue_clocks or 1
+        self.issue_per_clock = (chip.schedulers or 1) * (chip.issue_width or 1) / self.step
+        cached = chip.l1_shared_bytes, chip.l2_bytes
+        below = [
+            latency
+            for there, latency in zip((*cached, 1), _latencies(chip), strict=True)
+            if there
+        ]  # fmt: skip
+        self.off_chip = below[0], below[min(1, len(below) - 1)]
+
+    def alone(self, instructions: Sequence[Instruction], hit: bool) -> float:
+        """Clocks that a lone warp takes for one execution of a basic block: every instruction
+        issues in order, when its operands are there; what the block leaves is waited for. ``hit``
+        is whether off-chip accesses hit in the first cache."""
+        now, ready, made = 0.0, dict[Register, float](), dict[Register, float]()
+        for i in instructions:
+            start = max([now, *(ready.get(r, 0.0) for r in sources(i))])
+            branches = i.opcode in ("bra", "brx")
+            if branches:
+                predicates = [r for r in sources(i) if r.width == 1 and r in made]
+                start = max([start, *(made[r] + self._predicate for r in predicates)])
+            now = start + (self._branch if branches else self.step if self.issues(i) else 0)
+            for register in results(i):
+                made[register] = start
+                ready[register] = start + (0 if _copies(i) else self._latency(i, hit))
+        return max([now, *ready.values()])
+
+    def issues(self, i: Instruction) -> bool:
+        """Whether ptxas leaves an instruction."""
+        return not _copies(i) and i not in self.dropped
+
+    @property
+    def _branch(self) -> float:
+        return self.chip.branch_latency or 0
+
+    @property
+    def _predicate(self) -> float:
+        return self.chip.predicate_latency or 0
+
+    def _latency(self, i: Instruction, hit: bool) -> float:
+        chip = self.chip
+        if i.opcode in ("ld", "ldu", *ATOMICS):
+            if "shared" in i.modifiers:
+                return chip.shared_latency or 0
+            if "param" not in i.modifiers and "const" not in i.modifiers:
+                return self.off_chip[0 if hit and i.opcode not in ATOMICS else 1]
+        if i.opcode == "mov" and isinstance(i.operands[-1], Name):
+            special = i.operands[-1].name.startswith("%")  # it takes the way of shared memory
+            return (chip.shared_latency if special else chip.arithmetic_latency) or 0
+        return chip.arithmetic_latency or 0
+
+
+def _latencies(chip: Chip) -> tuple[float, float, float]:
+    return chip.l1_latency or 0, chip.l2_latency or 0, chip.memory_latency or 0
+
+
+def _parts(block: Block, assembled: Assembled) -> bool:
+    """Whether lanes may part at the end of a block and meet again: one instruction before the
+    branch, and one where each side ends (compute capability 7.0 and later)."""
+    return (
+        block.ending == "branch"
+        and block.index not in assembled.predicated.values()
+        and all(target.index > block.index for target in block.targets)
+    )
+
+
+def _copies(i: Instruction) -> bool:
+    """Whether an instruction copies a register: ptxas removes it."""
+    return i.opcode == "mov" and len(i.operands) == 2 and isinstance(i.operands[1], Register)
+
+
+def modelled(work: Work, model: Model, warps_per_block: int, resident: int) -> Modelled:
+    """The time of a launch whose blocks have ``warps_per_block`` warps, ``resident`` of them at a
+    time on each multiprocessor."""
+    chip, multiprocessors = required(model), model.facts.multiprocessors
+    hertz = 1e6 * (chip.clock_mhz or 1)
+    span = makespan(work.alone, work.shared, warps_per_block, resident, multiprocessors)
+    clocks = {
+        "makespan": span,
+        "longest_warp": float(work.alone.max(initial=0.0)),
+        **{name: float(of.sum()) / multiprocessors for name, of in work.shared.items()},
+        "device_memory": work.memory_bytes / (1e9 * (chip.bandwidth_gb_per_s or 1)) * hertz,
+    }
+    if chip.l2_gb_per_s:
+        clocks["l2"] = work.l2_bytes / (1e9 * chip.l2_gb_per_s) * hertz
+    bound = max(span, clocks["device_memory"], clocks.get("l2", 0.0))
+    return Modelled(bound / hertz, clocks)
+
+
+def makespan(
+    alone: Float,
+    shared: Mapping[str, Float],
+    warps_per_block: int,
+    resident: int,
+    multiprocessors: int,
+) -> float:
+    """Clocks until the last warp has ended.
+
+    A multiprocessor whose warps, each at its own speed, would use something shared ``f`` > 1 times
+    as fast as it works slows all of them down by ``f``. Its next block starts when one has ended.
+    """
+    rates = np.stack([of / np.maximum(alone, 1) for of in shared.values()], axis=1)
+    blocks = len(alone) // warps_per_block
+    crew = [_Multiprocessor(rates.shape[1]) for _ in range(multiprocessors)]
+    waiting = iter(range(blocks))
+    left = np.full(blocks, warps_per_block)
+
+    def start(on: _Multiprocessor) -> None:
+        block = next(waiting, None)
+        if block is not None:
+            for warp in range(block * warps_per_block, (block + 1) * warps_per_block):
+                on.used += rates[warp]
+                heapq.heappush(on.ends, (on.progress + alone[warp], warp))
+
+    for _ in range(max(resident, 1)):
+        for on in crew:
+            start(on)
+    events = [(on.next_end(), number) for number, on in enumerate(crew) if on.ends]
+    heapq.heapify(events)
+    now = 0.0
+    while events:
+        now, number = heapq.heappop(events)
+        on = crew[number]
+        on.now, (on.progress, warp) = now, heapq.heappop(on.ends)
+        on.used -= rates[warp]
+        left[warp // warps_per_block] -= 1
+        if not left[warp // warps_per_block]:
+            start(on)
+        if on.ends:
+            heapq.heappush(events, (on.next_end(), number))
+    return now
+
+
+class _Multiprocessor:
+    """One multiprocessor and its warps, by the ``progress`` (clocks at full speed) at which they
+    end."""
+
+    def __init__(self, resources: int) -> None:
+        self.now = self.progress = 0.0
+        self.used = np.zeros(resources)
+        self.ends: list[tuple[float, int]] = []
+
+    def next_end(self) -> float:
+        """When its next warp ends."""
+        slower = max(1.0, float(self.used.max(initial=0.0)))
+        return self.now + (self.ends[0][0] - self.progress) * slower

@@ -1,0 +1,150 @@
+"""A kernel made executable: PTX text in, native code and the tables to read its counters out."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nqbench.simulator import cfg, liveness, native, parser
+from nqbench.simulator.cfg import Block
+from nqbench.simulator.codegen.barriers import BarrierSite, release
+from nqbench.simulator.codegen.common import common_module
+from nqbench.simulator.codegen.kernel import translate
+from nqbench.simulator.codegen.memory import outlines
+from nqbench.simulator.codegen.writer import KernelWriter, Site
+from nqbench.simulator.ir import I32, I64, PTR, Function, Module
+from nqbench.simulator.layout import Symbols, WarpLayout, assign, warp_layout
+from nqbench.simulator.models import PTXAS
+from nqbench.simulator.native import Cpu, NativeKernel, this_cpu
+from nqbench.simulator.ptx import Instruction, Kernel, Name
+from nqbench.simulator.ptxas import Assembled, assemble
+from nqbench.simulator.rules import SectorRules, memory_rules
+
+PARTS_OF_WORDS = ("u8", "s8", "b8", "u16", "s16", "b16", "f16", "bf16")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Translation:
+    """``instructions`` are those that may fault, by the number that a fault records."""
+
+    kernel: Kernel
+    blocks: list[Block]
+    symbols: Symbols
+    layout: WarpLayout
+    sites: list[Site]
+    barriers: list[BarrierSite]
+    instructions: list[Instruction]
+    native: NativeKernel
+    rules: SectorRules
+    assembled: Assembled
+    source: tuple[str, str, tuple[tuple[str, int | str], ...], Cpu, bool, bool]
+    """What it was built from: PTX, entry, memory rules, CPU, whether reads of undefined memory are
+    faults, whether the watcher is called."""
+
+    @property
+    def watched(self) -> bool:
+        """Whether it was built for the checked mode."""
+        return self.source[-1]
+
+    @property
+    def prints(self) -> bool:
+        """Whether the kernel can print."""
+        return self.mentions("vprintf")
+
+    def mentions(self, *names: str) -> bool:
+        """Whether a function or a special register occurs in the kernel."""
+        wanted = {Name(name) for name in names}
+        return any(
+            not wanted.isdisjoint(o for o in i.operands if isinstance(o, Name))
+            for block in self.blocks
+            for i in block.instructions
+        )
+
+
+def build(
+    text: str,
+    entry: str,
+    memory: tuple[tuple[str, int | str], ...],
+    cpu: Cpu | None = None,
+    *,
+    undefined: bool = False,
+    watched: bool = False,
+) -> Translation:
+    """Translate the kernel ``entry`` (mangled) of a PTX module and compile it for this CPU.
+
+    ``undefined`` adds checks of reads from buffers that start undefined; ``watched`` is the checked
+    mode.
+
+    Raises ``ptx.UnsupportedPtx`` for anything that the simulator does not know."""
+    return _build(text, entry, memory, cpu or this_cpu(), undefined, watched)
+
+
+def build_cold(code: Translation) -> Translation:
+    """Build it again without the cache, for measuring how long that takes."""
+    return _build.__wrapped__(*code.source, native.compile_object)
+
+
+@functools.lru_cache(maxsize=64)
+def _build(
+    text: str,
+    entry: str,
+    memory: tuple[tuple[str, int | str], ...],
+    cpu: Cpu,
+    undefined: bool,
+    watched: bool,
+    object_code: Callable[[str, Cpu], bytes] = native.object_code,
+) -> Translation:
+    kernel = parser.parse(text, entry)
+    blocks = cfg.build(kernel)
+    placed = assign(kernel)
+    file = liveness.analyse(blocks)
+    layout = warp_layout(blocks, file.nbytes, placed.local_bytes)
+    rules = memory_rules(dict(memory))
+    module = Module()
+    k = _writer(module, layout, file, placed, rules, _exact(blocks), cpu.scatters)
+    k.assembled = assemble(blocks, placed) if PTXAS in dict(memory) else Assembled()
+    k.outlines, k.undefined, k.watched = outlines(blocks), undefined, watched
+    barriers = translate(k, blocks)
+    release(module, layout, barriers, watched)
+    if watched:
+        native.provide_watcher()
+    images = (_common(memory, cpu), object_code(module.text(), cpu))
+    return Translation(
+        kernel, blocks, placed, layout, k.sites, barriers, k.instructions,
+        native.link(images, cpu), rules, k.assembled,
+        (text, entry, memory, cpu, undefined, watched),
+    )  # fmt: skip
+
+
+@functools.cache
+def _common(memory: tuple[tuple[str, int | str], ...], cpu: Cpu) -> bytes:
+    """Object code of what all kernels have in common."""
+    return native.object_code(common_module(memory_rules(dict(memory))), cpu)
+
+
+def _writer(
+    module: Module,
+    layout: WarpLayout,
+    file: liveness.RegisterFile,
+    placed: Symbols,
+    rules: SectorRules,
+    exact_shadow: bool,
+    scatters: bool,
+) -> KernelWriter:
+    parameters = [(PTR, "context"), (PTR, "warp"), (I64, "quantum")]
+    f = Function("sim_warp", I32, parameters, module, "noinline nounwind")
+    return KernelWriter(
+        f, f.parameters[0], f.parameters[1], layout, file, placed, rules, exact_shadow, scatters
+    )  # fmt: skip
+
+
+def _exact(blocks: list[Block]) -> bool:
+    """Whether shared memory is accessed in parts of words anywhere."""
+    return any(
+        i.opcode in ("ld", "st", "atom", "red")
+        and i.spaces <= {"shared"}
+        and bool(set(PARTS_OF_WORDS) & set(i.modifiers))
+        for block in blocks
+        for i in block.instructions
+    )

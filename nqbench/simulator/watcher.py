@@ -1,0 +1,701 @@
+"""What the checked mode does at each access and barrier: compiled by numba, called by the kernel.
+
+A *cell* stands for a word of memory (a byte, where the kernel accesses parts of words). It holds
+the last writer, two readers, and the last thread that updated it atomically: thread, what its
+clocks said, instruction, time. Two accesses are ordered if a barrier lies between them that both
+threads took part in:
+
+- warps have vector clocks, joined at barriers of the block (``ARRIVE``, ``RESUME``);
+- lanes of a warp have vector clocks, joined at ``__syncwarp`` (``MEET``). Votes and shuffles are no
+  memory barriers, but what a lane read before one it has read: a second set of clocks, for readers,
+  is joined at these too (``CONVERGE``);
+- threads that used the same atomic variable one after the other are ordered by it, as in a lock;
+- the blocks of a cooperative launch are ordered by grid sync.
+
+Importing this module imports numba (half a second).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, Final, ParamSpec, TypeVar, cast
+
+import numba
+from llvmlite import ir
+
+from nqbench.simulator.codegen.watch import (
+    ARRIVE,
+    ATOMIC,
+    LOAD,
+    MEET,
+    SPACES,
+    STEP,
+    STORE,
+    STRONG_LOAD,
+    STRONG_STORE,
+)
+from nqbench.simulator.layout import GLOBAL_BASE, PAGE_BITS, Context, Warp
+
+
+class Field(IntEnum):
+    """The header of the watcher's state: 64-bit numbers, most of them addresses of arrays."""
+
+    FIRST = 0  # number of the launch's first thread
+    THREADS = 1  # per block
+    WARPS = 2  # per block
+    SLOTS = 3
+    CELLS = 4  # of shared memory, slot by slot
+    CELLS_PER_SLOT = 5
+    GLOBAL_CELLS = 6
+    KNOWN = 7  # bytes of shared memory that were written, slot by slot
+    GLOBAL_KNOWN = 8
+    LOCAL_KNOWN = 9
+    LOCAL_BYTES = 10
+    STACK_LOW = 11  # the simulator's own call stack in local memory
+    STACK_HIGH = 12
+    OWNERS = 13  # first thread of the block in each slot
+    EPOCHS = 14  # slot, warp, warp
+    JOINS = 15  # slot, barrier, warp
+    LANES = 16  # slot, warp, writers or readers, lane, lane
+    GRID_SYNCS = 17  # slot
+    GRID_LOW = 18
+    GRID_HIGH = 19
+    RINGS = 20  # thread, entries about its last atomics
+    TIME = 21
+    SHARED_SHIFT = 22  # bytes of a cell, as a power of two
+    GLOBAL_SHIFT = 23
+    DEPENDS = 24  # instruction, instruction: whether what one stores comes from what one loads
+    INSTRUCTIONS = 25
+    FOUND = 26  # rows of ``Found``
+    FOUND_COUNT = 27
+    MEETINGS = 28  # slot, barrier: instruction and thread of who waits there
+    BLOCK_RINGS = 29
+    STEPS = 30  # of the first warp: basic block, lanes
+    STEP_COUNT = 31
+    ACCESSES = 32  # of the first warp to shared memory: instruction, bytes, lanes, addresses
+    ACCESS_COUNT = 33
+    COPY = 34  # instruction: number of a load that only feeds stores to local memory, or -1
+    COPIED = 35  # instruction, element: 4 x number + element of such a load that is stored, or -1
+    COPIES = 36  # how many such loads there are
+    COPY_KNOWN = 37  # thread of a slot, such a load: bit mask of its bytes that were written
+    END = 38
+
+
+class Found(IntEnum):
+    """A row of what was found: one for each kind and pair of instructions."""
+
+    KIND = 0
+    WHERE = 1
+    OTHER_WHERE = 2
+    COUNT = 3
+    ADDRESS = 4
+    THREAD = 5
+    OTHER = 6
+    OLD = 7
+    NEW = 8
+    SIZE = 9
+    SPACE = 10
+    END = 11
+
+
+class Kind(IntEnum):
+    """What can be found."""
+
+    OUT_OF_BOUNDS = 1
+    MISALIGNED = 2
+    UNINITIALISED = 3
+    WRITE_WRITE = 4
+    READ_AFTER_WRITE = 5
+    WRITE_AFTER_READ = 6
+    LOST_UPDATE = 7
+    DIVERGENT_BARRIER = 8
+
+
+SHARED, LOCAL, GLOBAL = range(len(SPACES))
+MAX_FOUND: Final = 512
+MAX_STEPS, MAX_ACCESSES = 1 << 16, 1 << 10
+ACCESS: Final = 3 + 32  # numbers about an access
+NOBODY: Final = -1
+ROLE: Final = 6  # numbers about each thread of a cell
+THREAD, EPOCH, LANE, WHERE, WHEN, STRONG = range(ROLE)
+WRITER, READER, OTHER_READER, UPDATER = range(0, 4 * ROLE, ROLE)
+SAME: Final = 4 * ROLE  # several lanes of the writer's warp wrote the same value
+CELL: Final = SAME + 1  # 32-bit numbers
+RING, BLOCK_RING = 8, 16
+ENTRY: Final = 5  # numbers about an atomic: see ``_ring``
+ENDLESS: Final = 1 << 40  # accesses are checked, arrays are not
+BARRIERS: Final = 16
+GRID_SHIFT: Final = 24
+LOCKS_OF_SHARED: Final = 1 << 50
+
+C_SHARED_BYTES: Final = int(Context.SHARED_BYTES)
+C_GRID_X, C_GRID_Y = int(Context.GRID_X), int(Context.GRID_Y)
+C_SLOTS, C_SLOT_STRIDE = int(Context.SLOTS), int(Context.SLOT_STRIDE)
+C_PAGES, C_LOW, C_HIGH = int(Context.PAGES), int(Context.PAGE_LOW), int(Context.PAGE_HIGH)
+W_INDEX, W_SLOT = int(Warp.INDEX), int(Warp.SLOT)
+W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
+(FIRST, THREADS, WARPS, SLOTS, CELLS, CELLS_PER_SLOT, GLOBAL_CELLS, KNOWN, GLOBAL_KNOWN,
+ LOCAL_KNOWN, LOCAL_BYTES, STACK_LOW, STACK_HIGH, OWNERS, EPOCHS, JOINS, LANES, GRID_SYNCS,
+ GRID_LOW, GRID_HIGH, RINGS, TIME, SHARED_SHIFT, GLOBAL_SHIFT, DEPENDS, INSTRUCTIONS, FOUND,
+ FOUND_COUNT, MEETINGS, BLOCK_RINGS, STEPS, STEP_COUNT, ACCESSES,
+ ACCESS_COUNT, COPY, COPIED, COPIES, COPY_KNOWN) = map(int, [*Field][:-1])  # fmt: skip
+FOUND_END, HEADER = int(Found.END), int(Field.END)
+(K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (int(kind) for kind in Kind)
+
+nb: Any = numba
+types: Any = numba.types
+carray: Any = nb.carray
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile for the entry points below, which are cached on disk."""
+    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True}
+    return cast(Callable[P, R], nb.njit(**options, no_cfunc_wrapper=True)(function))
+
+
+def entry(*types_: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A function that generated code calls; the first type is that of the result."""
+    made: Callable[[Callable[..., Any]], Any] = nb.cfunc(types_[0](*types_[1:]), cache=True)
+    return made
+
+
+def _to_pointer(_context: Any, _number: Any) -> Any:
+    """An address as a pointer."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), generate
+
+
+_pointer: Any = nb.extending.intrinsic(_to_pointer)
+
+
+@compiled
+def _fill(array: Any, count: int, value: int) -> None:
+    for i in range(count):
+        array[i] = value
+
+
+@compiled
+def _longs(h: Any, field: int, start: int = 0) -> Any:
+    return carray(_pointer(h[field] + 8 * start), ENDLESS, nb.int64)
+
+
+@compiled
+def _ints(h: Any, field: int, start: int = 0) -> Any:
+    return carray(_pointer(h[field] + 4 * start), ENDLESS, nb.int32)
+
+
+@compiled
+def _bytes(h: Any, field: int, start: int = 0) -> Any:
+    return carray(_pointer(h[field] + start), ENDLESS, nb.uint8)
+
+
+@compiled
+def _slot(h: Any, c: Any, w: Any) -> Any:
+    """The warp's slot; a new block in it starts with fresh clocks and memory."""
+    slot = (w[W_SLOT] - c[C_SLOTS]) // c[C_SLOT_STRIDE]
+    block = w[W_X] + c[C_GRID_X] * (w[W_Y] + c[C_GRID_Y] * w[W_Z])
+    first = h[FIRST] + block * h[THREADS]
+    owners = _longs(h, OWNERS)
+    if owners[slot] != first:
+        owners[slot] = first
+        warps = h[WARPS]
+        epochs = _ints(h, EPOCHS, slot * warps * warps)
+        _fill(epochs, warps * warps, 0)
+        for warp in range(warps):
+            epochs[warp * warps + warp] = 1
+        _fill(_ints(h, JOINS, slot * BARRIERS * warps), BARRIERS * warps, 0)
+        lanes = _ints(h, LANES, slot * warps * 2048)
+        _fill(lanes, warps * 2048, 0)
+        for matrix in range(2 * warps):
+            for lane in range(32):
+                lanes[matrix * 1024 + 33 * lane] = 1
+        nbytes = c[C_SHARED_BYTES]
+        _fill(_bytes(h, KNOWN, slot * nbytes), nbytes, 0)
+        nbytes = warps * 32 * h[LOCAL_BYTES]
+        _fill(_bytes(h, LOCAL_KNOWN, slot * nbytes), nbytes, 0)
+        _longs(h, GRID_SYNCS)[slot] = 0
+        _fill(_longs(h, MEETINGS, 2 * slot * BARRIERS), 2 * BARRIERS, 0)
+    return slot
+
+
+@compiled
+def _report(
+    h: Any, kind: int, where: int, other_where: int, address: int, thread: int, other: int,
+    old: int, new: int, size: int, space: int,
+) -> None:  # fmt: skip
+    rows = _longs(h, FOUND)
+    count = h[FOUND_COUNT]
+    for row in range(count):
+        at = row * FOUND_END
+        if rows[at] == kind and rows[at + 1] == where and rows[at + 2] == other_where:
+            rows[at + 3] += 1
+            return
+    if count == MAX_FOUND:
+        return
+    h[FOUND_COUNT] = count + 1
+    at = count * FOUND_END
+    rows[at], rows[at + 1], rows[at + 2], rows[at + 3] = kind, where, other_where, 1
+    first = h[FIRST]
+    rows[at + 4], rows[at + 5] = address, thread - first
+    rows[at + 6] = other - first if other != NOBODY else NOBODY
+    rows[at + 7], rows[at + 8], rows[at + 9], rows[at + 10] = old, new, size, space
+
+
+@compiled
+def _number(memory: Any, at: int, size: int) -> int:
+    value = 0
+    for byte in range(min(size, 8)):
+        value |= nb.int64(memory[at + byte]) << (8 * byte)
+    return value
+
+
+@compiled
+def _warp_of(h: Any, thread: int) -> Any:
+    return (thread - h[FIRST]) % h[THREADS] >> 5
+
+
+@compiled
+def _by_atomics(h: Any, other: int, epoch: int, when: int, thread: int, now: int) -> bool:
+    """Whether ``other`` used an atomic variable after ``when`` that ``thread`` used later.
+
+    Threads of their blocks stand in for them: of the same warp, or of another if a barrier lies
+    between (their warps' epochs tell: ``epoch`` then, ``now`` now)."""
+    if _met(h, RINGS, RING, other, epoch, when, thread, now):
+        return True
+    return _met(h, BLOCK_RINGS, BLOCK_RING, other, epoch, when, thread, now)
+
+
+@compiled
+def _met(
+    h: Any, field: int, length: int, other: int, epoch: int, when: int, thread: int, now: int
+) -> bool:
+    a = _ring(h, field, length, other)
+    b = _ring(h, field, length, thread)
+    for i in range(0, length * ENTRY, ENTRY):
+        if a[i + 1] <= when or a[i + 4]:
+            continue
+        if a[i + 3] <= epoch and _warp_of(h, a[i + 2]) != _warp_of(h, other):
+            continue
+        for j in range(0, length * ENTRY, ENTRY):
+            if b[j] != a[i] or b[j + 1] <= a[i + 1]:
+                continue
+            if b[j + 3] < now or _warp_of(h, b[j + 2]) == _warp_of(h, thread):
+                return True
+    return False
+
+
+@compiled
+def _ring(h: Any, field: int, length: int, thread: int) -> Any:
+    """The last atomics of a thread, or of its block: place, time, thread, its warp's epoch, whether
+    it only read (who only reads hands nothing over)."""
+    number = thread - h[FIRST]
+    if field == BLOCK_RINGS:
+        number //= h[THREADS]
+    return _longs(h, field, number * length * ENTRY)
+
+
+@compiled
+def _remember(
+    h: Any, field: int, length: int, thread: int, place: int, epoch: int, reads: bool
+) -> None:
+    ring = _ring(h, field, length, thread)
+    oldest = 0
+    for i in range(0, length * ENTRY, ENTRY):
+        # A loop that waits must not push out the rest.
+        again = reads and ring[i + 4] and ring[i] == place and ring[i + 3] == epoch
+        if again and _warp_of(h, ring[i + 2]) == _warp_of(h, thread):
+            oldest = i
+            break
+        if ring[i + 1] < ring[oldest + 1]:
+            oldest = i
+    ring[oldest], ring[oldest + 1], ring[oldest + 2] = place, h[TIME], thread
+    ring[oldest + 3], ring[oldest + 4] = epoch, reads
+
+
+@compiled
+def _reads(at: int) -> Any:
+    """Whether this is about a reader of its cell."""
+    return READER <= at % CELL < UPDATER
+
+
+@compiled
+def _ordered(h: Any, cells: Any, at: int, thread: int, slot: int, space: int) -> bool:
+    """Whether the access that ``at`` describes certainly happened before ``thread``'s now."""
+    other = cells[at + THREAD]
+    if other < h[FIRST] or other == thread:
+        return True
+    owner = _longs(h, OWNERS)[slot]
+    t = thread - owner
+    o = other - owner
+    epoch = cells[at + EPOCH] & ((1 << GRID_SHIFT) - 1)
+    if 0 <= o < h[THREADS]:
+        warps = h[WARPS]
+        epochs = _ints(h, EPOCHS, slot * warps * warps)
+        wt, wo = t >> 5, o >> 5
+        if wt != wo:
+            if epochs[wt * warps + wo] >= epoch:
+                return True
+        else:
+            if epochs[wt * warps + wt] > epoch:
+                return True
+            matrix = 2 * (slot * warps + wt) + _reads(at)
+            lanes = _ints(h, LANES, matrix * 1024)
+            if lanes[(t & 31) * 32 + (o & 31)] >= cells[at + LANE]:
+                return True
+    elif space == SHARED:
+        return True  # of the block that was in the slot before
+    elif _longs(h, GRID_SYNCS)[slot] > cells[at + EPOCH] >> GRID_SHIFT:
+        return True
+    warp, warps = t >> 5, h[WARPS]
+    now = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
+    return _by_atomics(h, other, epoch, cells[at + WHEN], thread, now)
+
+
+@compiled
+def _note(h: Any, cells: Any, at: int, thread: int, slot: int, where: int) -> None:
+    """Write a thread and its clocks into a cell."""
+    warps = h[WARPS]
+    t = thread - _longs(h, OWNERS)[slot]
+    warp = t >> 5
+    epochs = _ints(h, EPOCHS, slot * warps * warps)
+    matrix = 2 * (slot * warps + warp) + _reads(at)
+    lanes = _ints(h, LANES, matrix * 1024)
+    grid = _longs(h, GRID_SYNCS)[slot]
+    cells[at + THREAD] = thread
+    cells[at + EPOCH] = epochs[warp * warps + warp] | (grid << GRID_SHIFT)
+    cells[at + LANE] = lanes[33 * (t & 31)]
+    cells[at + WHERE] = where
+    cells[at + WHEN] = h[TIME]
+
+
+@compiled
+def _remember_atomic(h: Any, thread: int, slot: int, place: int, reads: bool) -> None:
+    warp, warps = _warp_of(h, thread), h[WARPS]
+    epoch = _ints(h, EPOCHS, slot * warps * warps)[warp * warps + warp]
+    _remember(h, RINGS, RING, thread, place, epoch, reads)
+    _remember(h, BLOCK_RINGS, BLOCK_RING, thread, place, epoch, reads)
+
+
+@compiled
+def _read(
+    h: Any, cells: Any, at: int, thread: int, slot: int, where: int, strong: bool, space: int,
+    address: int, value: int, size: int,
+) -> None:  # fmt: skip
+    """A read races with an earlier write in shared memory; atomics race with plain accesses only.
+    (Reading global memory while others write there is how threads watch one another.)"""
+    if space == SHARED:
+        for place in (at + WRITER, at + UPDATER):
+            if strong and place == at + UPDATER:
+                continue
+            if _ordered(h, cells, place, thread, slot, space):
+                continue
+            other = cells[place]
+            warp = (thread - h[FIRST]) >> 5
+            if place == at + WRITER and cells[at + SAME] and (other - h[FIRST]) >> 5 == warp:
+                continue
+            _report(h, K_RAW, where, cells[place + WHERE], address, thread, other, 0, value, size,
+                    space)  # fmt: skip
+    place = at + OTHER_READER
+    if _ordered(h, cells, at + READER, thread, slot, space):
+        place = at + READER
+    _note(h, cells, place, thread, slot, where)
+    cells[place + STRONG] = strong
+
+
+@compiled
+def _written(
+    h: Any, cells: Any, at: int, thread: int, slot: int, where: int, strong: bool, silent: bool,
+    space: int, address: int, old: int, new: int, size: int,
+) -> None:  # fmt: skip
+    """A write races with earlier writes (of another value), atomics, and reads in shared memory.
+    ``silent``: memory holds this value already."""
+    unordered = not _ordered(h, cells, at + WRITER, thread, slot, space)
+    same = silent
+    if silent and space == GLOBAL:  # all add 1 to the same old value, and store the same
+        depends = _bytes(h, DEPENDS, where * h[INSTRUCTIONS])
+        for place in (at + READER, at + OTHER_READER):
+            if cells[place] >= h[FIRST] and depends[cells[place + WHERE]]:
+                same = False
+    kind = K_LOST if space == GLOBAL else K_WW
+    for place in (at + WRITER, at + UPDATER):
+        if same or (strong and place == at + UPDATER):
+            continue
+        if not _ordered(h, cells, place, thread, slot, space):
+            _report(h, kind, where, cells[place + WHERE], address, thread, cells[place], old, new,
+                    size, space)  # fmt: skip
+    if space == SHARED and not silent:
+        for place in (at + READER, at + OTHER_READER):
+            both = strong and cells[place + STRONG]
+            if both or _ordered(h, cells, place, thread, slot, space):
+                continue
+            _report(h, K_WAR, where, cells[place + WHERE], address, thread, cells[place], old, new,
+                    size, space)  # fmt: skip
+    if strong:
+        _note(h, cells, at + UPDATER, thread, slot, where)
+        return
+    if silent and unordered:
+        if (cells[at + THREAD] - h[FIRST]) >> 5 == (thread - h[FIRST]) >> 5:
+            cells[at + SAME] = 1
+        return
+    _note(h, cells, at + WRITER, thread, slot, where)
+    cells[at + SAME] = 0
+
+
+@compiled
+def _in_bounds(h: Any, c: Any, space: int, address: int, nbytes: int) -> Any:
+    if space == SHARED:
+        return 0 <= address <= c[C_SHARED_BYTES] - nbytes
+    if space == LOCAL:
+        return 0 <= address <= h[LOCAL_BYTES] - nbytes
+    inside = address - GLOBAL_BASE
+    page = inside >> PAGE_BITS
+    if page < 0 or page >= c[C_PAGES]:
+        return False
+    return _longs(c, C_LOW, page)[0] <= inside <= _longs(c, C_HIGH, page)[0] - nbytes
+
+
+@compiled
+def _uninitialised(known: Any, at: int, size: int, lenient: bool) -> bool:
+    """Whether bytes of an element were never written; lenient: all of them, because the copy of a
+    struct reads the holes between its members."""
+    missing = 0
+    for byte in range(size):
+        missing += known[at + byte] == 0
+    return missing == size if lenient else missing > 0
+
+
+@compiled
+def _copied(
+    h: Any, known: Any, place: int, offset: int, nbytes: int, size: int, where: int, what: int
+) -> bool:
+    """Whether this is part of a copy within local memory: what is read may be unwritten there, and
+    so is then what is stored."""
+    masks = _ints(h, COPY_KNOWN, place * h[COPIES])
+    if what == LOAD:
+        number = _ints(h, COPY)[where]
+        if number < 0:
+            return False
+        masks[number] = 0
+        for byte in range(nbytes):
+            masks[number] |= nb.int32(known[offset + byte] != 0) << byte
+        return True
+    sources = _ints(h, COPIED, 4 * where)
+    if what != STORE or sources[0] < 0:
+        return False
+    for byte in range(nbytes):
+        source = sources[byte // size]
+        known[offset + byte] = masks[source // 4] >> (source % 4 * size + byte % size) & 1
+    return True
+
+
+@compiled
+def _lane(
+    h: Any, c: Any, slot: int, thread: int, memory: Any, base: int, address: int, values: Any,
+    lane: int, where: int, size: int, count: int, space: int, what: int,
+) -> None:  # fmt: skip
+    """One lane's access, inside its memory. Stores are done here already, so that the next lane
+    sees them."""
+    nbytes = size * count
+    offset = address - base
+    if space == SHARED:
+        known = _bytes(h, KNOWN, slot * c[C_SHARED_BYTES])
+    elif space == LOCAL:
+        owner = _longs(h, OWNERS)[slot]
+        place = slot * h[WARPS] * 32 + thread - owner
+        known = _bytes(h, LOCAL_KNOWN, place * h[LOCAL_BYTES])
+        if _copied(h, known, place, offset, nbytes, size, where, what):
+            return
+    else:
+        known = _bytes(h, GLOBAL_KNOWN)
+    if what in (LOAD, STRONG_LOAD, ATOMIC):
+        # Copies of structs read the holes between their members, in parts of words too.
+        unit = nbytes if space == LOCAL and size < 4 else size
+        for at in range(offset, offset + nbytes, unit):
+            if _uninitialised(known, at, unit, space == LOCAL):
+                own = space == LOCAL and h[STACK_LOW] <= offset < h[STACK_HIGH]
+                if not own:
+                    _report(h, K_INIT, where, NOBODY, base + at, thread, NOBODY, 0, 0, size, space)
+    if what not in (LOAD, STRONG_LOAD):
+        for byte in range(nbytes):
+            known[offset + byte] = 1
+    if space == LOCAL:
+        return
+    shift = h[SHARED_SHIFT] if space == SHARED else h[GLOBAL_SHIFT]
+    cells = _ints(h, CELLS if space == SHARED else GLOBAL_CELLS)
+    start = slot * h[CELLS_PER_SLOT] * CELL if space == SHARED else 0
+    strong = what >= STRONG_LOAD
+    if strong:
+        place = address if space == GLOBAL else LOCKS_OF_SHARED + slot * (1 << 20) + address
+        _remember_atomic(h, thread, slot, place, what == STRONG_LOAD)
+        if space == GLOBAL and what >= ATOMIC and h[GRID_LOW] <= offset < h[GRID_HIGH]:
+            _longs(h, GRID_SYNCS)[slot] += 1
+    step = max(1 << shift, 1)
+    for e in range(count):
+        old = _number(memory, offset + e * size, size)
+        new = old
+        has_values = what in (STORE, STRONG_STORE)
+        if has_values:
+            new = _number(values, (e * 32 + lane) * size, size)
+        for part in range(0, size, step):
+            at = start + ((offset + e * size + part) >> shift) * CELL
+            if what in (LOAD, STRONG_LOAD):
+                _read(h, cells, at, thread, slot, where, strong, space, address + e * size, old,
+                      size)  # fmt: skip
+            else:
+                silent = has_values
+                if has_values:
+                    for byte in range(part, min(part + step, size)):
+                        given = values[(e * 32 + lane) * size + byte]
+                        silent = silent and memory[offset + e * size + byte] == given
+                _written(h, cells, at, thread, slot, where, strong, silent, space,
+                         address + e * size, old, new, size)  # fmt: skip
+        if has_values:
+            for byte in range(size):
+                memory[offset + e * size + byte] = values[(e * 32 + lane) * size + byte]
+
+
+@compiled
+def _access(
+    state_p: Any, context_p: Any, warp_p: Any, memory_p: Any, values_p: Any, addresses_p: Any,
+    lanes: int, where: int, size: int, count: int, space: int, what: int,
+) -> int:  # fmt: skip
+    h, c = carray(state_p, HEADER), carray(context_p, 64)
+    w = carray(warp_p, 16)
+    slot = _slot(h, c, w)
+    h[TIME] += 1
+    addresses, memory, values = (
+        carray(addresses_p, 32),
+        carray(memory_p, ENDLESS),
+        carray(values_p, ENDLESS),
+    )
+    first = _longs(h, OWNERS)[slot] + 32 * w[W_INDEX]
+    if space == SHARED and first == h[FIRST] and h[ACCESS_COUNT] < MAX_ACCESSES:
+        entry = _longs(h, ACCESSES, h[ACCESS_COUNT] * ACCESS)
+        entry[0], entry[1], entry[2] = where, size * count, lanes
+        for lane in range(32):
+            entry[3 + lane] = addresses[lane]
+        h[ACCESS_COUNT] += 1
+    base = GLOBAL_BASE if space == GLOBAL else 0
+    good = 0
+    for lane in range(32):
+        if not lanes >> lane & 1:
+            continue
+        address, thread = addresses[lane], first + lane
+        nbytes = size * count
+        if not _in_bounds(h, c, space, address, nbytes):
+            _report(h, K_BOUNDS, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
+        elif address % nbytes:
+            _report(h, K_ALIGN, where, NOBODY, address, thread, NOBODY, 0, 0, nbytes, space)
+        else:
+            good |= 1 << lane
+            _lane(h, c, slot, thread, memory, base, address, values, lane, where, size, count,
+                  space, what)  # fmt: skip
+    return good
+
+
+@compiled
+def _join(clocks: Any, lanes: int) -> None:
+    """These lanes now know what each of them knew."""
+    for of in range(32):
+        latest = 0
+        for lane in range(32):
+            if lanes >> lane & 1:
+                latest = max(latest, clocks[lane * 32 + of])
+        for lane in range(32):
+            if lanes >> lane & 1:
+                clocks[lane * 32 + of] = latest
+    for lane in range(32):
+        if lanes >> lane & 1:
+            clocks[33 * lane] += 1
+
+
+@compiled
+def _barrier(
+    state_p: Any, context_p: Any, warp_p: Any, lanes: int, number: int, where: int, how: int
+) -> None:
+    h, c, w = carray(state_p, HEADER), carray(context_p, 64), carray(warp_p, 16)
+    slot = _slot(h, c, w)
+    warps, warp = h[WARPS], w[W_INDEX]
+    if how == STEP:
+        first = _longs(h, OWNERS)[slot] + 32 * warp
+        if first == h[FIRST] and h[STEP_COUNT] < MAX_STEPS:
+            step = _longs(h, STEPS, 2 * h[STEP_COUNT])
+            step[0], step[1] = number, lanes
+            h[STEP_COUNT] += 1
+        return
+    if how >= MEET:
+        matrix = 2 * (slot * warps + warp)
+        if how == MEET:
+            _join(_ints(h, LANES, matrix * 1024), lanes)
+        _join(_ints(h, LANES, (matrix + 1) * 1024), lanes)
+        return
+    epochs = _ints(h, EPOCHS, (slot * warps + warp) * warps)
+    joins = _ints(h, JOINS, (slot * BARRIERS + number) * warps)
+    meeting = _longs(h, MEETINGS, 2 * (slot * BARRIERS + number))
+    if how == ARRIVE:
+        if where >= 0:
+            first = 0
+            while not lanes >> first & 1:
+                first += 1
+            thread = _longs(h, OWNERS)[slot] + 32 * warp + first
+            if not meeting[0]:
+                meeting[0], meeting[1] = where + 1, thread
+            elif meeting[0] != where + 1:
+                _report(h, K_BARRIER, where, meeting[0] - 1, 0, thread, meeting[1], 0, 0, 1, 0)
+        for other in range(warps):
+            joins[other] = max(joins[other], epochs[other])
+    else:
+        for other in range(warps):
+            epochs[other] = max(joins[other], epochs[other])
+        epochs[warp] += 1
+        meeting[0] = 0
+
+
+_long: Any = types.CPointer(types.int64)
+_byte: Any = types.CPointer(types.uint8)
+_i64, _u32 = types.int64, types.uint32
+
+
+def _entries(stamp: int) -> tuple[Any, Any]:
+    """The functions that generated code calls. ``stamp`` enters the key of numba's cache, which
+    notices changes of this file alone."""
+
+    @entry(_u32, _long, _long, _long, _byte, _byte, _long, _u32, _i64, _i64, _i64, _i64, _i64)
+    def access(
+        state: Any, context: Any, warp: Any, memory: Any, values: Any, addresses: Any, lanes: Any,
+        where: Any, size: Any, count: Any, space: Any, what: Any,
+    ) -> Any:  # fmt: skip
+        if not stamp:
+            return 0
+        return _access(
+            state, context, warp, memory, values, addresses, nb.int64(lanes), where, size, count,
+            space, what,
+        )  # fmt: skip
+
+    @entry(types.void, _long, _long, _long, _u32, _i64, _i64, _i64)
+    def barrier(
+        state: Any, context: Any, warp: Any, lanes: Any, number: Any, where: Any, how: Any
+    ) -> None:
+        if stamp:
+            _barrier(state, context, warp, nb.int64(lanes), number, where, how)
+
+    return access, barrier
+
+
+LAYOUT: Final = (
+    *(C_SHARED_BYTES, C_GRID_X, C_GRID_Y, C_SLOTS, C_SLOT_STRIDE, C_PAGES, C_LOW, C_HIGH),
+    *(W_INDEX, W_SLOT, W_X, W_Y, W_Z, GLOBAL_BASE, PAGE_BITS, len(SPACES)),
+    *(LOAD, STORE, STRONG_LOAD, STRONG_STORE, ATOMIC, ARRIVE, MEET, STEP),
+)
+"""Everything that other files define."""
+access, barrier = _entries(1 + zlib.crc32(repr(LAYOUT).encode()))
+"""``access``: an access by ``lanes``; gives those of them that are inside memory and aligned.
+``barrier``: ``how`` is what happens at barrier ``number``, one of ``codegen.watch``'s five;
+``where`` the instruction at which all threads of the block must meet, or -1."""

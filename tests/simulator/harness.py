@@ -1,0 +1,121 @@
+"""Small PTX kernels for the tests: one warp, inputs by lane, results by lane."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nqbench.devices.simulator import SimDevice
+from nqbench.plan import Buffer, KernelPlan
+from nqbench.simulator.engine import Geometry, Run, parameter_bytes
+from nqbench.simulator.global_memory import GlobalMemory
+from nqbench.simulator.layout import Outcome
+from nqbench.simulator.tally import Tally
+from nqbench.simulator.translation import Translation, build
+
+Arrays: TypeAlias = Mapping[str, NDArray[Any] | np.generic]
+
+KERNELS = Path(__file__).parent / "kernels"
+Rules: TypeAlias = tuple[tuple[str, int | str], ...]
+RULES: Rules = (("bank_bytes", 4), ("rules", "sectors"), ("sector_bytes", 32), ("shared_banks", 32))
+
+HEAD = """.version 8.0
+.target sm_90
+.address_size 64
+{module}
+.visible .entry k({parameters})
+{{
+.reg .pred %p<32>;
+.reg .b16 %rs<32>;
+.reg .b32 %r<64>;
+.reg .b64 %rd<64>;
+.reg .f32 %f<32>;
+.reg .f64 %fd<32>;
+{variables}
+"""
+
+
+def ptx(body: str, buffers: int, variables: str = "", module: str = "") -> str:
+    """A module with one kernel ``k`` whose parameters ``p0``, ``p1``, ... are pointers."""
+    parameters = ", ".join(f".param .u64 p{i}" for i in range(buffers))
+    head = HEAD.format(parameters=parameters, variables=variables, module=module)
+    return f"{head}{body}\nret;\n}}\n"
+
+
+@dataclass(frozen=True)
+class Result:
+    """Buffers after a launch, its counters and its counts per line."""
+
+    buffers: list[NDArray[Any]]
+    counters: Mapping[str, int | float]
+    lines: list[dict[str, Any]]
+    program: Translation
+
+
+def run(
+    text: str,
+    arrays: list[NDArray[Any]],
+    *,
+    threads: int = 32,
+    blocks: int = 1,
+    dynamic: int = 0,
+    order: str = "round_robin",
+    quantum: int = 32,
+    rules: Rules = RULES,
+    caches: tuple[int, int] | None = None,
+) -> Result:
+    """Run kernel ``k`` of a PTX module with one buffer per parameter."""
+    program = build(text, "k", rules)
+    buffers = tuple(
+        Buffer(f"b{i}", array.dtype.name, len(array), array) for i, array in enumerate(arrays)
+    )
+    memory = GlobalMemory(program, buffers)
+    for buffer, array in zip(buffers, arrays, strict=True):
+        memory.bytes_of(buffer.name)[:] = array.view(np.uint8)
+    addresses = {b.name: memory.address(b.name) for b in buffers}
+    shared = program.symbols.static_shared_bytes + dynamic
+    geometry = Geometry(
+        (blocks, 1, 1), (threads, 1, 1), shared, dynamic, min(blocks, 4), 2, order, quantum,
+        caches=caches,
+    )  # fmt: skip
+    launch = Run(program, memory, parameter_bytes(program, tuple(addresses), addresses), geometry)
+    outcome = launch.go(1 << 24, None)
+    assert outcome is Outcome.DONE, outcome
+    tally = Tally(launch)
+    after = [memory.bytes_of(b.name).view(b.dtype).copy() for b in buffers]
+    return Result(after, tally.totals(), tally.lines({}), program)
+
+
+@functools.cache
+def device(order: str = "round_robin") -> SimDevice:
+    """The default model."""
+    return SimDevice(order=order)
+
+
+def cuda(
+    source: str, entry: str, arrays: Arrays, *, grid: int = 1, block: int = 32, dynamic: int = 0
+) -> KernelPlan:
+    """A plan for a kernel of ``tests/simulator/kernels``; every array is an output too."""
+    buffers = tuple(
+        Buffer(name, array.dtype.name, len(array), array, restore=True, output=True)
+        for name, array in arrays.items()
+        if isinstance(array, np.ndarray)
+    )
+    arguments = tuple(
+        name if isinstance(array, np.ndarray) else array for name, array in arrays.items()
+    )
+    return KernelPlan(
+        KERNELS / source,
+        entry,
+        arguments,
+        buffers=buffers,
+        grid=(grid, 1, 1),
+        block=(block, 1, 1),
+        shared_bytes=dynamic,
+    )

@@ -1,0 +1,209 @@
+"""The simulated caches against a model of them in plain Python, and by way of a device's name."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from nqbench.devices.registry import choose_device, open_device
+from nqbench.devices.simulator import SimDevice
+from nqbench.errors import DeviceUnavailable
+from nqbench.plan import KernelPlan
+from nqbench.point import Level
+from nqbench.workloads.counting import Counting
+from tests.simulator.harness import Rules, ptx, run
+
+L1, L2 = 4 * 4 * 128, 2 * 16 * 128  # 4 sets of 4 lines, 2 sets of 16
+ROUNDS, ROWS = 300, 32
+Wanted = dict[int, int]  # sectors of a line as bits, by line
+
+BODY = f"""
+mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2;
+ld.param.u64 %rd4, [p1]; mov.u64 %rd8, own; mov.u32 %r2, 0; mov.u32 %r9, 7;
+round:
+ld.global.u32 %r3, [%rd1]; cvt.u64.u32 %rd5, %r3; add.s64 %rd5, %rd4, %rd5;
+ld.global.u32 %r4, [%rd5];
+ld.global.u32 %r3, [%rd1+128]; cvt.u64.u32 %rd5, %r3; add.s64 %rd5, %rd4, %rd5;
+st.global.u32 [%rd5], %r9;
+ld.global.u32 %r3, [%rd1+256]; cvt.u64.u32 %rd5, %r3; add.s64 %rd5, %rd4, %rd5;
+red.global.add.u32 [%rd5], %r9;
+ld.global.u32 %r3, [%rd1+384]; and.b32 %r5, %r3, 124; cvt.u64.u32 %rd6, %r5;
+add.s64 %rd6, %rd8, %rd6;
+st.local.u32 [%rd6], %r9;
+ld.global.u32 %r3, [%rd1+512]; and.b32 %r5, %r3, 124; cvt.u64.u32 %rd6, %r5;
+add.s64 %rd6, %rd8, %rd6;
+ld.local.u32 %r6, [%rd6];
+add.s64 %rd1, %rd1, 640; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, {ROUNDS}; @%p1 bra round;
+"""
+
+
+class Cache:
+    """Sets of lines, the one used last behind; a line has the bits of its sectors and of those
+    that are newer than below."""
+
+    def __init__(self, nbytes: int, ways: int) -> None:
+        self.ways = ways
+        self.sets: list[OrderedDict[int, list[int]]] = [
+            OrderedDict() for _ in range(nbytes // 128 // ways)
+        ]
+
+    def of(self, line: int) -> OrderedDict[int, list[int]]:
+        return self.sets[line % len(self.sets)]
+
+    def take(self, line: int) -> tuple[list[int], tuple[int, list[int]] | None]:
+        """The line's bits, and the line that went for it."""
+        lines, gone = self.of(line), None
+        if line not in lines:
+            if len(lines) == self.ways:
+                gone = lines.popitem(last=False)
+            lines[line] = [0, 0]
+        lines.move_to_end(line)
+        return lines[line], gone
+
+
+class Reference:
+    """Both levels as docs/simulator.md describes them."""
+
+    def __init__(self, whole_lines: bool, l1_holds_global: bool) -> None:
+        self.l1, self.l2 = Cache(L1, 4), Cache(L2, 16)
+        self.whole, self.holds = whole_lines, l1_holds_global
+        self.counts: Counter[str] = Counter()
+
+    def below(self, line: int, sectors: int, reads: bool, writes: bool) -> None:
+        bits, gone = self.l2.take(line)
+        if gone:
+            self.counts["dram_write_bytes"] += 32 * gone[1][1].bit_count()
+        missing = sectors & ~bits[0]
+        self.counts["l2_hit_sectors"] += (sectors & bits[0]).bit_count()
+        self.counts["l2_miss_sectors"] += missing.bit_count()
+        self.counts["dram_read_bytes"] += 32 * missing.bit_count() * reads
+        bits[0] |= sectors
+        bits[1] |= sectors * writes
+
+    def access(self, wanted: Wanted, kind: str) -> None:
+        for line, sectors in wanted.items():
+            if kind in ("store", "atomic") or (kind == "load" and not self.holds):
+                lines = self.l1.of(line)
+                if self.holds and (self.whole or kind == "atomic"):
+                    lines.pop(line, None)
+                self.below(line, sectors, kind != "store", kind != "load")
+                continue
+            bits, gone = self.l1.take(line)
+            if gone and gone[1][1]:
+                self.below(gone[0], gone[1][1], False, True)
+            missing = sectors & ~bits[0]
+            self.counts["l1_hit_sectors"] += (sectors & bits[0]).bit_count()
+            self.counts["l1_miss_sectors"] += missing.bit_count()
+            if kind == "local store":
+                bits[1] |= sectors * self.whole  # written back, else through
+                if not self.whole:
+                    self.below(line, sectors, False, True)
+            elif missing:
+                missing = ~bits[0] & 15 if self.whole else missing
+                self.below(line, missing, True, False)
+            bits[0] |= sectors | missing
+
+
+def lines_of(addresses: Iterable[int]) -> Wanted:
+    found: Wanted = {}
+    for address in addresses:
+        found[address >> 7] = found.get(address >> 7, 0) | 1 << (address >> 5 & 3)
+    return found
+
+
+@pytest.mark.parametrize("rules", ["lines", "sectors"])
+@pytest.mark.parametrize("holds", ["local", "local, global"])
+def test_against_plain_python(rules: str, holds: str) -> None:
+    draw = np.random.default_rng(7)
+    near = draw.integers(0, 64, (ROUNDS, 5, 1)) * 32  # most lanes of an access lie close together
+    offsets = (near + draw.integers(0, 40, (ROUNDS, 5, 32))) * 4
+    offsets[::3] = draw.integers(0, 2048, (len(offsets[::3]), 5, 32)) * 4
+    memory: Rules = (
+        ("bank_bytes", 4), ("cache", "on"), ("l1_holds", holds), ("rules", rules),
+        ("sector_bytes", 32), ("shared_banks", 32),
+    )  # fmt: skip
+    text = ptx(BODY, 2, variables=".local .align 4 .b8 own[128];")
+    arrays = [offsets.astype(np.uint32).ravel(), np.zeros(4096, np.uint32)]
+    counters = run(text, arrays, rules=memory, caches=(L1, L2)).counters
+
+    expected = Reference(rules == "lines", "global" in holds)
+    at, data = 1 << 16, (1 << 16) * (1 + -(-4 * offsets.size // (1 << 16)) + 1)  # by pages
+    for rounds in offsets.tolist():
+        kinds = ("load", "store", "atomic", "local store", "local load")
+        for kind, places in zip(kinds, rounds, strict=True):
+            expected.access(lines_of(range(at, at + 128, 4)), "load")
+            at += 128
+            if kind.startswith("local"):
+                rows = [(1 << 40) + (x & 124) * 32 + 4 * lane for lane, x in enumerate(places)]
+                expected.access(lines_of(rows), kind)
+            else:
+                expected.access(lines_of(data + x for x in places), kind)
+    assert {name: counters[name] for name in expected.counts} == expected.counts
+    assert counters["dram_bytes"] == sum(
+        expected.counts[f"dram_{way}_bytes"] for way in ("read", "write")
+    )
+    hits, misses = (counters[f"l1_{what}_sectors"] for what in ("hit", "miss"))
+    assert counters["l1_hit_percent"] == pytest.approx(100 * hits / (hits + misses))
+
+
+def launch(device: SimDevice, system: str, **levels: Level) -> dict[str, int | float]:
+    workload = Counting()
+    factors = workload.resolve({"n": 8, **levels}, system, device.facts).factors
+    plan = workload.plan(factors, system, device.facts)
+    assert isinstance(plan, KernelPlan)
+    with device.prepare(plan) as prepared:
+        counters = dict(prepared.launch().counters or {})
+        assert workload.answer(plan, prepared.fetch()) == workload.expected(factors)
+    return counters
+
+
+def test_local_memory_by_generation() -> None:
+    """Without caches all of it goes to the memory, with them next to nothing does; the other
+    counters do not depend on the mode."""
+    moved = {}
+    for model in ("gf8600m_gs", "gtx275", "gtx480"):
+        plain, cached = (
+            launch(open_device(f"sim:{model}{mode}"), "feinbube2010.base")  # type: ignore[arg-type]
+            for mode in ("", ":cache")
+        )
+        assert plain.items() <= cached.items()
+        moved[model] = cached["dram_bytes"]
+        if model != "gtx480":
+            assert cached["dram_bytes"] == cached["local_bytes"] + cached["global_bytes"]
+    assert moved["gf8600m_gs"] >= moved["gtx275"] > 2 * moved["gtx480"]
+
+
+def test_names_of_devices() -> None:
+    assert choose_device("sim:gtx480:cache").spec == "sim:gtx480:cache"
+    assert choose_device("sim:gtx480:cache:reverse").spec == "sim:gtx480:reverse:cache"
+    device = open_device("sim:gtx480:reverse:cache")
+    assert device.identity()["caches"] == [65536, ["local", "global"], 786432]
+    assert "caches" not in open_device("sim:gtx480").identity()
+    with pytest.raises(DeviceUnavailable, match="neither an order of warps"):
+        choose_device("sim:gtx480:cash")
+
+
+@pytest.mark.parametrize(
+    ("model", "cache", "nbytes"),
+    [
+        ("gtx480", "default", 16384),
+        ("gtx480", "prefer_l1", 49152),
+        ("gtx480", "prefer_shared", 16384),
+        ("h100", "prefer_l1", 262144 - 8192),
+        ("h100", "prefer_shared", 28672),
+    ],
+)
+def test_sizes_of_l1(model: str, cache: str, nbytes: int) -> None:
+    device = SimDevice(model, modes=("cache",))
+    plan_levels: dict[str, Level] = {"cache": cache, "n": 8}
+    workload = Counting()
+    factors = workload.resolve(plan_levels, "zhang2011.naive_l1_16k", device.facts).factors
+    plan = workload.plan(factors, None, device.facts)
+    assert isinstance(plan, KernelPlan)
+    with device.prepare(plan) as prepared:
+        caches = prepared.geometry.caches
+    assert caches is not None
+    assert caches[0] == nbytes

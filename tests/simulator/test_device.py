@@ -1,0 +1,230 @@
+"""The simulator as a device: answers, determinism, limits, the protocol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nqbench.device import Device, Prepared
+from nqbench.devices.simulator import SimDevice
+from nqbench.errors import DeviceError, DeviceUnavailable, KernelFault, LaunchError
+from nqbench.plan import Buffer, CpuPlan, KernelPlan
+from nqbench.simulator import translation
+from nqbench.simulator.models import ORDERS
+from nqbench.simulator.native import Cpu
+from nqbench.vocabulary import COUNTERS
+from tests.simulator.harness import KERNELS, RULES, cuda, device
+
+SOLUTIONS = {5: 10, 6: 4, 7: 40, 8: 92, 9: 352, 10: 724}
+
+
+def jobs(n: int, depth: int) -> NDArray[np.uint32]:
+    """Attack masks (columns, left, right) of all placements in the first ``depth`` rows."""
+    found: list[tuple[int, int, int]] = [(0, 0, 0)]
+    for _ in range(depth):
+        found = [
+            (c | 1 << i, (left | 1 << i) << 1, (right | 1 << i) >> 1)
+            for c, left, right in found
+            for i in range(n)
+            if not (c | left | right) >> i & 1
+        ]
+    return np.array(found, np.uint32).ravel()
+
+
+def queens(n: int, *, interleaved: bool = True, block: int = 64) -> KernelPlan:
+    work = jobs(n, 2)
+    count = len(work) // 3
+    flag = "true" if interleaved else "false"
+    arrays: dict[str, NDArray[Any] | np.generic] = {
+        "jobs": work, "totals": np.zeros(count, np.uint64), "count": np.int32(count),
+    }  # fmt: skip
+    grid = -(-count // block)
+    return cuda("queens.cu", f"queens<{n}, 2, {block}, {flag}>", arrays, grid=grid, block=block)
+
+
+def pool(n: int, blocks: int) -> KernelPlan:
+    work = jobs(n, 3)
+    arrays: dict[str, NDArray[Any] | np.generic] = {
+        "jobs": work, "next": np.zeros(1, np.uint32), "total": np.zeros(1, np.uint64),
+        "count": np.int32(len(work) // 3),
+    }  # fmt: skip
+    return cuda("queens.cu", f"queens_pool<{n}, 3, 64>", arrays, grid=blocks, block=64)
+
+
+@pytest.mark.parametrize("n", sorted(SOLUTIONS))
+def test_queens(n: int) -> None:
+    with device().prepare(queens(n)) as prepared:
+        launch = prepared.launch()
+        assert int(prepared.fetch()["totals"].sum()) == SOLUTIONS[n]
+    counters = launch.counters
+    assert counters is not None
+    assert set(counters) == set(COUNTERS)
+    assert launch.kernel_s is None
+    assert counters["bank_conflicts"] == 0
+    assert 0 < counters["lane_efficiency"] <= 1
+    assert counters["thread_instructions"] <= 32 * counters["warp_instructions"]
+
+
+def test_thread_major_stacks_conflict_as_their_stride_says() -> None:
+    """A store by a full warp to row 0: stride 4 x 8 words, so all lanes share each bank."""
+    with device().prepare(queens(10, interleaved=False)) as prepared:
+        launch = prepared.launch()
+        assert int(prepared.fetch()["totals"].sum()) == SOLUTIONS[10]
+    first = min(
+        (line for line in launch.detail["lines"] if line["opcode"].startswith("st.shared")),
+        key=lambda line: line["ptx_line"],
+    )
+    # 72 jobs: a full block of two warps, and 8 lanes of the next.
+    assert first["requests"] == 3
+    assert first["passes"] == 32 + 32 + 8
+    assert first["buffer"] == "stack"
+
+
+def test_a_buffer_is_named_where_the_code_tells() -> None:
+    with device().prepare(queens(6)) as prepared:
+        lines = prepared.launch().detail["lines"]
+    assert {line["buffer"] for line in lines if line["space"] == "global"} == {"jobs", "totals"}
+    source = (KERNELS / "queens.cu").read_text().splitlines()
+    store = next(line for line in lines if line["opcode"].startswith("st.global"))
+    assert store["source_file"] == "queens.cu"
+    assert "totals[job] = total" in source[store["source_line"] - 1]
+
+
+def test_the_same_plan_gives_the_same_counters() -> None:
+    plan = pool(9, 6)
+    seen = []
+    for _ in range(2):
+        fresh = SimDevice()
+        with fresh.prepare(plan) as prepared:
+            for _ in range(2):
+                launch = prepared.launch()
+                assert int(prepared.fetch()["total"][0]) == SOLUTIONS[9]
+                seen.append((dict(launch.counters or {}), launch.detail))
+    assert all(one == seen[0] for one in seen)
+
+
+def test_another_warp_order_shares_a_pool_differently_and_counts_right() -> None:
+    plan = pool(9, 6)
+    counters = []
+    for order in ORDERS:
+        with device(order).prepare(plan) as prepared:
+            launch = prepared.launch()
+            assert int(prepared.fetch()["total"][0]) == SOLUTIONS[9]
+            assert launch.detail["order"] == order
+            counters.append(tuple(dict(launch.counters or {}).items()))
+    assert len(set(counters)) > 1
+    assert "order" in device().identity()
+
+
+def test_warps_share_a_pool_evenly() -> None:
+    """No warp may empty the pool before the others begin: work per warp stays comparable."""
+    with device().prepare(pool(9, 4)) as prepared:
+        shared = dict(prepared.launch().counters or {})
+    with device("greedy").prepare(pool(9, 4)) as prepared:
+        greedy = dict(prepared.launch().counters or {})
+    # Each of 8 warps asks at least once more than it gets work.
+    assert shared["global_atomics"] >= greedy["global_atomics"]
+
+
+def test_a_cpu_without_vector_gathers_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    with device().prepare(queens(7)) as prepared:
+        want = prepared.launch().counters
+    plain = Cpu("x86-64", "")
+
+    def build(text: str, entry: str, memory: Any, **options: bool) -> translation.Translation:
+        return translation.build(text, entry, memory, plain, **options)
+
+    monkeypatch.setattr("nqbench.simulator.launching.build", build)
+    with device().prepare(queens(7)) as prepared:
+        assert prepared.launch().counters == want
+        assert int(prepared.fetch()["totals"].sum()) == SOLUTIONS[7]
+
+
+def test_it_is_a_device() -> None:
+    sim: Device = SimDevice()
+    prepared: Prepared = sim.prepare(queens(5))
+    assert sim.spec == "sim:mini"
+    assert not sim.timed
+    assert sim.deterministic
+    assert prepared.transfer_s is None
+    prepared.close()
+    with pytest.raises(LaunchError, match="was closed"):
+        prepared.launch()
+
+
+def test_buffers_are_renewed_as_the_plan_says() -> None:
+    def plan(**how: bool) -> KernelPlan:
+        data = None if how.get("zero") else np.full(32, 13, np.int32)
+        buffer = Buffer("out", "int32", 32, data, output=True, **how)
+        return KernelPlan(
+            KERNELS / "faults.cu",
+            "divide",
+            ("out",),
+            buffers=(buffer,),
+            grid=(1, 1, 1),
+            block=(32, 1, 1),
+        )
+
+    def after_two(given: KernelPlan) -> int:
+        with device().prepare(given) as prepared:
+            prepared.launch()
+            prepared.launch()
+            return int(prepared.fetch()["out"][0])
+
+    assert after_two(plan(restore=True)) == 0  # 7 / (13 - 3)
+    assert after_two(plan(zero=True)) == -2  # 7 / (0 - 3)
+    assert after_two(plan()) == -2  # 7 / (0 - 3), from what the first launch left
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"block": (1025, 1, 1)}, "1025 threads per block; sim:mini takes 1 to 1024"),
+        ({"grid": (0, 1, 1)}, "has no blocks"),
+        ({"shared_bytes": 300_000}, "has 232448"),
+        ({"arguments": ("jobs", "totals")}, "takes 3 arguments, but 2 are given"),
+        ({"arguments": ("jobs", "nothing", np.int32(1))}, "names buffer 'nothing'"),
+        (
+            {"arguments": ("jobs", "totals", np.int64(1))},
+            "8 bytes, but the kernel's parameter has 4",
+        ),
+    ],
+)
+def test_a_launch_that_cannot_be_is_refused(change: dict[str, Any], words: str) -> None:
+    from dataclasses import replace
+
+    with pytest.raises(DeviceError) as caught:
+        device().prepare(replace(queens(5), **change))
+    assert words in str(caught.value)
+
+
+def test_host_plans_and_unknown_settings_are_refused() -> None:
+    with pytest.raises(DeviceError, match="cpu device"):
+        device().prepare(CpuPlan("c", "a.b:c", (1,)))
+    with pytest.raises(DeviceUnavailable, match="no simulator model"):
+        SimDevice("gtx9999")
+    with pytest.raises(DeviceError, match="warp order 'random' is not known"):
+        SimDevice(order="random")
+
+
+def test_unknown_memory_rules_are_refused() -> None:
+    changed = tuple((key, 16 if key == "shared_banks" else value) for key, value in RULES)
+    text = ".visible .entry k()\n{\nret;\n}\n"
+    with pytest.raises(DeviceError, match="32 banks of 4 bytes"):
+        translation.build(text, "k", changed)
+
+
+def test_too_much_memory_is_refused() -> None:
+    from dataclasses import replace
+
+    plan = queens(5)
+    big = (*plan.buffers, Buffer("big", "uint8", 3 << 30))
+    with pytest.raises(DeviceError, match="the simulator has"):
+        device().prepare(replace(plan, buffers=big))
+
+
+def test_ptx_faults_are_kernel_faults() -> None:
+    assert issubclass(KernelFault, LaunchError)

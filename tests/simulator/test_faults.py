@@ -1,0 +1,192 @@
+"""Every fault names kernel, place, lane and PTX line; nothing hangs or passes silently."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nqbench.devices.simulator import SimDevice
+from nqbench.errors import KernelFault, LaunchTimeout
+from nqbench.plan import Buffer, KernelPlan
+from tests.simulator.harness import KERNELS, Arrays, cuda, device
+
+pytestmark = pytest.mark.usefixtures("accesses")
+
+
+def message(entry: str, arrays: Arrays | None = None, block: int = 32) -> str:
+    given = arrays or {"out": np.zeros(64, np.int32)}
+    plan = cuda("faults.cu", entry, given, block=block)
+    with device().prepare(plan) as prepared, pytest.raises(KernelFault) as caught:
+        prepared.launch()
+    text = str(caught.value)
+    assert text.startswith(f"kernel {entry}: ")
+    assert "\n" not in text
+    return text
+
+
+def source_line(text: str) -> str:
+    """The line of the test kernel that a message names."""
+    found = re.search(r"PTX line \d+ \(faults\.cu:(\d+)\)", text)
+    assert found is not None, text
+    return (KERNELS / "faults.cu").read_text().splitlines()[int(found[1]) - 1]
+
+
+def divisors() -> np.ndarray[Any, Any]:
+    """Thread 17's number makes the kernel divide by zero."""
+    values = np.arange(32, dtype=np.int32) + 10
+    values[17] = 3
+    return values
+
+
+WORDS = np.zeros(32, np.int32)
+Fault = tuple[Arrays | None, tuple[str, ...]]
+FAULTS: dict[str, Fault] = {
+    "beyond": (
+        {"in": WORDS, "out": WORDS},
+        (
+            "access outside every buffer",
+            "0 bytes beyond the end of buffer 'in' of 128 bytes",
+            "block (0, 0, 0), thread (24, 0, 0), warp 0, lane 24",
+            "ld.global",
+        ),
+    ),
+    "before": (None, ("16 bytes before buffer 'out'", "lane 0;")),
+    "far_away": (None, ("lane 1;",)),  # the first lane outside
+    "null_pointer": (
+        {"out": WORDS, "address": np.int64(0)},
+        ("access through a null pointer: address 0x0;", "lane 0;"),
+    ),
+    "misaligned": (
+        {"out": np.zeros(256, np.int8)},
+        (
+            *("misaligned access", "is not a multiple of 4"),
+            *("byte 37 of buffer 'out' of 256 bytes", "lane 9;"),
+        ),
+    ),
+    "shared_beyond": (
+        {"out": np.full(32, 3, np.int32)},
+        ("outside the shared memory of the block: address 0x80, 128 bytes", "lane 29;"),
+    ),
+    "unwritten": (
+        None,
+        ("reads shared memory that was never written, address 0x4, byte 4 of box;", "lane 0;"),
+    ),
+    "unwritten_byte": ({"out": np.zeros(32, np.uint8)}, ("never written, address 0x5", "lane 26;")),
+    "unwritten_atomic": (None, ("never written, address 0x4",)),
+    "divide": ({"out": divisors()}, ("integer division by zero", "lane 17;")),
+    "half_barrier": (
+        {"out": np.zeros(96, np.int32)},
+        ("deadlock: block (0, 0, 0) waits at barrier 1", "bar.sync"),
+    ),
+    "split_barrier": (None, ("lanes of one warp wait at different bar.sync instructions",)),
+    "missing_members": (
+        None,
+        ("deadlock: lanes 0xffff0000 of block (0, 0, 0), warp 0 wait at vote.sync.ballot",),
+    ),
+    "not_a_member": (None, ("not in the member mask", "lane 16;")),
+    "inactive_source": (None, ("does not take part (source lane 20)", "lane 19;")),
+    "traps": (None, ("trap", "lane 3;")),
+}
+LINES = {
+    "beyond": "in[threadIdx.x + 8]",
+    "unwritten": "box[threadIdx.x + 1]",
+    "missing_members": "__ballot_sync",
+}
+
+
+@pytest.mark.parametrize("entry", FAULTS)
+def test_a_fault_says_what_and_where(entry: str) -> None:
+    arrays, parts = FAULTS[entry]
+    text = message(entry, arrays, block=96 if entry == "half_barrier" else 32)
+    for part in parts:
+        assert part in text
+    if entry in LINES:
+        assert LINES[entry] in source_line(text)
+
+
+def test_values_that_look_unwritten_are_not() -> None:
+    out = np.zeros(64, np.uint32)
+    plan = cuda("faults.cu", "looks_unwritten", {"out": out, "pattern": np.uint32(0xA7A7A7A7)})
+    with device().prepare(plan) as prepared:
+        prepared.launch()
+        assert (prepared.fetch()["out"][:32] == 0xA7A7A7A7).all()
+
+
+def test_unknown_instructions_are_found_before_the_launch() -> None:
+    plan = cuda("faults.cu", "unknown", {"out": np.zeros(32, np.int32)})
+    with pytest.raises(KernelFault) as caught:
+        device().prepare(plan)
+    assert re.search(
+        r"setmaxnreg\.inc\.sync\.aligned\.u32 at PTX line \d+ \(faults\.cu:\d+\)$",
+        str(caught.value),
+    )
+
+
+def undefined_plan(entry: str, dtype: str) -> KernelPlan:
+    plan = cuda("faults.cu", entry, {"out": np.zeros(32, dtype)})
+    nothing = Buffer("out", dtype, 32, output=True)
+    return dataclasses.replace(plan, buffers=(nothing,))
+
+
+@pytest.mark.parametrize(
+    ("entry", "dtype"), [("sums", "float32"), ("counts", "int32"), ("moves", "float64")]
+)
+def test_a_read_of_memory_that_nothing_was_written_to(entry: str, dtype: str) -> None:
+    with device().prepare(undefined_plan(entry, dtype)) as prepared:
+        with pytest.raises(KernelFault) as caught:
+            prepared.launch()
+        assert "reads global memory that nothing was written to" in str(caught.value)
+        assert "buffer 'out'" in str(caught.value)
+        assert "lane 0;" in str(caught.value)
+        assert dtype == "int32" or np.isnan(prepared.fetch()["out"]).all()
+
+
+def test_memory_that_a_kernel_wrote_may_be_read() -> None:
+    with device().prepare(undefined_plan("writes_first", "int32")) as prepared:
+        prepared.launch()
+        assert prepared.fetch()["out"].tolist() == list(range(1, 33))
+
+
+LOOPS = (
+    r"may be endless, .*; lanes 0xffffffff of block \(0, 0, 0\), warp 0 are at"
+    r" .* at PTX line \d+ \(faults\.cu:\d+\)$"
+)
+
+
+def test_textures_are_refused_by_name() -> None:
+    given: Arrays = {"out": np.zeros(32, np.float32), "texture": np.uint64(0)}
+    plan = cuda("faults.cu", "textured", given)
+    with pytest.raises(KernelFault, match=r"tex\.1d.*: textures are not simulated; at PTX line"):
+        device().prepare(plan)
+
+
+def test_an_endless_kernel_ends_in_a_timeout() -> None:
+    plan = cuda("faults.cu", "endless", {"out": np.zeros(4, np.int32)})
+    small = SimDevice(max_steps=10_000)
+    with small.prepare(plan) as prepared, pytest.raises(LaunchTimeout, match=LOOPS):
+        prepared.launch()
+    with (
+        device().prepare(plan) as prepared,
+        pytest.raises(LaunchTimeout, match=r"after 0\.05 s; lanes"),
+    ):
+        prepared.launch(timeout_s=0.05)
+
+
+@pytest.mark.parametrize("entry", ["skips", "skips_a_turn"])
+def test_a_barrier_that_some_threads_pass_by(entry: str) -> None:
+    text = message(entry, {"out": np.zeros(96, np.int32)}, block=96)
+    assert "some threads went past a barrier at which others of the block wait" in text
+    assert "(block (0, 0, 0), warp 2, lanes 0xffffffff), bar.sync at PTX line" in text
+    assert "__syncthreads" in source_line(text)
+
+
+@pytest.mark.parametrize(("entry", "total"), [("skips_once", 3 * 96), ("leaves_early", 3 * 70)])
+def test_threads_that_left_or_all_go_past_a_barrier(entry: str, total: int) -> None:
+    plan = cuda("faults.cu", entry, {"out": np.zeros(96, np.int32)}, block=96)
+    with device().prepare(plan) as prepared:
+        prepared.launch()
+        assert int(prepared.fetch()["out"].sum()) == total

@@ -1,0 +1,237 @@
+"""Kernels in files that were written for nvcc: host code, headers, module variables."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nqbench.compiler.compile import CompileRequest, compile_many, cubin_request
+from nqbench.errors import CompileError, DeviceError, KernelFault, LaunchError
+from nqbench.plan import Buffer, KernelPlan
+from tests.simulator.harness import cuda, device
+
+LANES = np.arange(32)
+
+
+def outputs(plan: KernelPlan, launches: int = 1) -> dict[str, NDArray[Any]]:
+    with device().prepare(plan) as prepared:
+        for _ in range(launches):
+            prepared.launch()
+        return dict(prepared.fetch())
+
+
+def test_a_kernel_between_host_code_runs_with_contents_for_its_constants() -> None:
+    weights = np.array([1, 2, 3, 4], np.float32)
+    plan = dataclasses.replace(
+        cuda("symbols.cu", "weigh", {"out": np.zeros(32, np.float32), "n": np.uint32(30)}),
+        symbols={"weights": weights},
+    )
+    expected = 2 * weights[LANES % 4] + np.array([7, 8])[LANES % 2] + np.float32(np.pi) + LANES
+    np.testing.assert_allclose(outputs(plan)["out"], np.where(LANES < 30, expected, 0), rtol=1e-6)
+
+
+def test_contents_are_set_before_every_launch() -> None:
+    plan = dataclasses.replace(
+        cuda("symbols.cu", "count", {"out": np.zeros(32, np.uint32)}),
+        symbols={"counter": np.array([100], np.uint32)},
+    )
+    assert outputs(plan, launches=3)["out"].tolist() == (100 + LANES).tolist()
+
+
+@pytest.mark.parametrize(
+    ("symbols", "error", "words"),
+    [
+        ({"weight": np.zeros(4, np.float32)}, CompileError, "no such variable"),
+        ({"weights": np.zeros(4)}, DeviceError, "32 bytes are given .* weights, which has 16"),
+    ],
+)
+def test_contents_that_fit_no_variable_are_refused(
+    symbols: dict[str, NDArray[Any]], error: type[Exception], words: str
+) -> None:
+    plan = cuda("symbols.cu", "weigh", {"out": np.zeros(32, np.float32), "n": np.uint32(30)})
+    with pytest.raises(error, match=words):
+        outputs(dataclasses.replace(plan, symbols=symbols))
+
+
+def plan_of(source: Path, text: str, **changes: Any) -> KernelPlan:
+    source.write_text(text)
+    out = Buffer("out", "int32", 32, np.zeros(32, np.int32), output=True)
+    return KernelPlan(
+        source, "k", ("out",), buffers=(out,), grid=(1, 1, 1), block=(32, 1, 1), **changes
+    )
+
+
+def test_include_folders_are_searched_and_watched(tmp_path: Path) -> None:
+    folder = tmp_path / "common"
+    folder.mkdir()
+    header = folder / "step.h"
+    text = "#include <step.h>\n__global__ void k(int* out) { out[threadIdx.x] = STEP; }\n"
+    plan = plan_of(tmp_path / "k.cu", text, include=(folder,))
+    for step in (3, 4):
+        header.write_text(f"#define STEP {step}\nvoid host(FILE* f) {{ fclose(f); }}\n")
+        assert set(outputs(plan)["out"]) == {step}
+
+
+BROKEN = {
+    "a kernel that launches one": (
+        "__global__ void n() {}\n__global__ void k(int* out) { n<<<1, 1>>>(); }\n",
+        r"k\.cu\(2\): error: device-side .* \(kernels that launch kernels run only as plans",
+    ),
+    "a missing header is named": (
+        '#include "sizes.h"\n__global__ void k(int* out) { out[0] = SIZE; }\n',
+        r'k\.cu\(2\): error: identifier "SIZE" is undefined.*empty: k\.cu\(1\): sizes\.h',
+    ),
+    "lines count with the host code": (
+        "int main() {\n return 0;\n}\n__global__ void k(int* out) { out[0] = none; }\n",
+        r'k\.cu\(4\): error: identifier "none"',
+    ),
+    "a device function that the kernel calls": (
+        "int main() { f(); }\n__device__ int f() { return none; }\n"
+        "__global__ void k(int* out) { out[0] = f(); }\n",
+        r'k\.cu\(2\): error: identifier "none"',
+    ),
+    "a texture": (
+        "texture<float> t;\nint main() {}\n"
+        "__global__ void k(int* out) { out[0] = tex1Dfetch(t, 0); }\n",
+        r"k\.cu\(1\): error: texture is not a template \(texture references are not in CUDA 12",
+    ),
+}
+
+
+REPLACED = {
+    "a specialization": (
+        "template <typename T> struct Five { static const int value = 4; };\n"
+        "template <> struct Five<int> { static const int value = 5; unknown x; };\n"
+        "__global__ void k(int* out) { out[threadIdx.x] = Five<int>::value; }\n",
+        "Five",
+    ),
+    "a specialized function": (
+        "template <typename T> __device__ int five(T) { return 4; }\n"
+        "template <> __device__ int five<int>(int) { return missing; }\n"
+        "__global__ void k(int* out) { out[threadIdx.x] = five(1); }\n",
+        "five",
+    ),
+    "an overload, called by a macro": (
+        "__device__ int five(double) { return 4; }\n__device__ int five(int) { return missing; }\n"
+        "#define CALL five(1)\n__global__ void k(int* out) { out[threadIdx.x] = CALL; }\n",
+        "five",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REPLACED)
+def test_nothing_silently_takes_the_place_of_what_does_not_compile(
+    case: str, tmp_path: Path
+) -> None:
+    text, name = REPLACED[case]
+    with pytest.raises(CompileError, match=rf"k\.cu\(2\): .*another '{name}' would take its place"):
+        device().prepare(plan_of(tmp_path / "k.cu", text))
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_an_error_keeps_its_line(case: str, tmp_path: Path) -> None:
+    text, words = BROKEN[case]
+    with pytest.raises(CompileError, match=words):
+        device().prepare(plan_of(tmp_path / "k.cu", text))
+
+
+def test_a_kernel_does_not_need_its_neighbours(tmp_path: Path) -> None:
+    text = (
+        "texture<float> t;\n__global__ void other(float* a) { a[0] = tex1Dfetch(t, 0); }\n"
+        "__global__ void k(int* out) { out[threadIdx.x] = 5; }\n"
+        "__global__ void parent(int* a) { k<<<1, 32>>>(a); }\nint main() {}\n"
+    )
+    plan = plan_of(tmp_path / "k.cu", text)
+    assert set(outputs(plan)["out"]) == {5}
+    (made,) = compile_many([cubin_request(plan, "sm_90")])
+    assert not isinstance(made, CompileError)
+
+
+HOSTS = {
+    "declarations with types of a missing header": (
+        "#include <pthread.h>\ntypedef pthread_t Thread;\n"
+        "Thread start(void* (*f)(void*), void* p);\n"
+        "void wait_for(const Thread* threads,\n              int count);\n"
+    ),
+    "a declaration with a constant that is no declaration": "const int five(5);\n#define N five\n",
+    "hundreds of types of a missing header": "".join(
+        f"typedef void (*Call{i})(GLenum mode, const GLfloat* v);\n" for i in range(300)
+    ),
+    "a header that wants to be set up": "#ifndef HAVE_TIMER\n#error no timer\n#endif\n",
+    "members of the host in a class of the device": (
+        "struct Lock {\n  int* at;\n"
+        "  Lock() {\n    cudaMalloc(&at, 4);\n    cudaMemset(at, 0, 4);\n  }\n"
+        "public: ~Lock() { cudaFree(at); }\n  __device__ int five() { return 5; }\n};\n"
+        "#define N Lock().five()\n"
+    ),
+    "a class of the host's library": "class Log { std::vector<std::string> lines; };\n",
+}
+
+
+@pytest.mark.parametrize("case", HOSTS)
+def test_code_of_the_host_in_a_header_stops_no_kernel(case: str, tmp_path: Path) -> None:
+    (tmp_path / "host.h").write_text(HOSTS[case])
+    text = (
+        '#include "host.h"\n#ifndef N\n#define N 5\n#endif\nint main() { exit(0); }\n'
+        "__global__ void k(int* out) { register int r = N; out[threadIdx.x] = r; }\n"
+    )
+    assert set(outputs(plan_of(tmp_path / "k.cu", text))["out"]) == {5}
+
+
+STANDINS = {
+    "limits": (
+        "#include <climits>\n#include <limits>",
+        "INT_MAX - std::numeric_limits<int>::max()",
+    ),
+    "numbers": ("#include <cstdint>\n#include <stdlib.h>", "int(uint64_t(-1) == UINT64_MAX) - 1"),
+    "maths": ("#include <cmath>\n#include <float.h>", "int(std::sqrt(4.0) + FLT_MIN) - 2"),
+    "groups": (
+        "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;",
+        "cg::tiled_partition<32>(cg::this_thread_block()).shfl(int(threadIdx.x), 0)",
+    ),
+    "types": (
+        "#include <type_traits>",
+        "!std::is_same<int, std::conditional_t<1, int, char>>::value",
+    ),
+    "halves": ("#include <cuda_fp16.h>", "sizeof(__half) - 2"),
+    "constants": ("#include <math_constants.h>", "int(CUDART_PI_F) - 3"),
+}
+
+
+@pytest.mark.parametrize("case", STANDINS)
+def test_headers_that_nvcc_finds_are_found(case: str, tmp_path: Path) -> None:
+    head, value = STANDINS[case]
+    text = f"{head}\n__global__ void k(int* out) {{ out[threadIdx.x] = 1 + {value}; }}\n"
+    assert set(outputs(plan_of(tmp_path / "k.cu", text))["out"]) == {1}
+
+
+def test_the_names_of_requests_are_those_of_the_plan(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path / "k.cu", "", include=(tmp_path,), symbols={"b": LANES, "a": LANES})
+    request = cubin_request(plan, "sm_90")
+    assert isinstance(request, CompileRequest)
+    assert (request.include, request.variables) == ((tmp_path.resolve(),), ("a", "b"))
+
+
+@pytest.mark.parametrize("order", ["round_robin", "reverse", "greedy"])
+def test_blocks_of_a_cooperative_launch_wait_for_one_another(order: str) -> None:
+    values = np.arange(256, dtype=np.int32)
+    plan = cuda("symbols.cu", "rotate", {"values": values}, grid=4, block=64)
+    with device(order).prepare(dataclasses.replace(plan, cooperative=True)) as prepared:
+        for _ in range(2):
+            prepared.launch()
+            assert prepared.fetch()["values"].tolist() == (np.roll(values, -3) + 3).tolist()
+
+
+def test_a_grid_sync_needs_a_cooperative_launch_that_fits() -> None:
+    values = np.arange(256, dtype=np.int32)
+    plan = cuda("symbols.cu", "rotate", {"values": values}, grid=4, block=64)
+    with device().prepare(plan) as prepared, pytest.raises(KernelFault, match="not cooperative"):
+        prepared.launch()
+    many = dataclasses.replace(plan, cooperative=True, grid=(1000, 1, 1))
+    with pytest.raises(LaunchError, match="a cooperative launch of 1000 blocks, of which"):
+        device().prepare(many)

@@ -1,0 +1,281 @@
+"""Integer instructions against Python's unbounded integers, lane by lane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.simulator.harness import ptx, run
+
+EDGES32 = [0, 1, 2, 31, 32, 33, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFF, 0xFFFF, 0x10000]
+EDGES64 = [*EDGES32, 2**63 - 1, 2**63, 2**64 - 1, 2**32, 63, 64, 65]
+
+
+def signed(value: int, bits: int = 32) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def quotient(a: int, b: int) -> int:
+    """Division that rounds towards zero."""
+    return -(-a // b) if (a < 0) != (b < 0) and a % b else a // b
+
+
+def shift_left(a: int, n: int, bits: int) -> int:
+    return a << n if n < bits else 0
+
+
+def shift_right(a: int, n: int, bits: int) -> int:
+    return a >> min(n, bits)
+
+
+def field(a: int, pos: int, length: int, is_signed: bool) -> int:
+    """``bfe`` bit by bit, from the PTX ISA's pseudocode."""
+    pos, length = pos & 0xFF, length & 0xFF
+    sign = 0
+    if is_signed and length:
+        sign = a >> min(pos + length - 1, 31) & 1
+    return sum((a >> pos + i & 1 if i < length and pos + i <= 31 else sign) << i for i in range(32))
+
+
+def insert(a: int, b: int, pos: int, length: int) -> int:
+    pos, length = pos & 0xFF, length & 0xFF
+    for i in range(length):
+        if pos + i <= 31:
+            b = b & ~(1 << pos + i) | (a >> i & 1) << pos + i
+    return b
+
+
+def permute(a: int, b: int, selector: int) -> int:
+    source = (b << 32 | a).to_bytes(8, "little")
+    out = 0
+    for i in range(4):
+        nibble = selector >> 4 * i & 15
+        byte = source[nibble & 7]
+        out |= ((0xFF if byte >> 7 else 0) if nibble & 8 else byte) << 8 * i
+    return out
+
+
+def top_bit(a: int, bits: int = 32) -> int:
+    return a.bit_length() - 1 if a else -1
+
+
+def funnel(low: int, high: int, n: int, left: bool, wrap: bool) -> int:
+    n = n % 32 if wrap else min(n, 32)
+    pair = high << 32 | low
+    return (pair << n) >> 32 if left else pair >> n
+
+
+def lop(a: int, b: int, c: int, table: int) -> int:
+    bits = zip(*(f"{x:032b}" for x in (a, b, c)), strict=True)
+    return int("".join(str(table >> (int(x) * 4 + int(y) * 2 + int(z)) & 1) for x, y, z in bits), 2)
+
+
+Case = tuple[str, Callable[[int, int, int], int]]
+
+WORDS: list[Case] = [
+    ("add.s32 {d}, {a}, {b}", lambda a, b, c: a + b),
+    ("sub.u32 {d}, {a}, {b}", lambda a, b, c: a - b),
+    ("mul.lo.s32 {d}, {a}, {b}", lambda a, b, c: a * b),
+    ("mul.hi.u32 {d}, {a}, {b}", lambda a, b, c: a * b >> 32),
+    ("mul.hi.s32 {d}, {a}, {b}", lambda a, b, c: signed(a) * signed(b) >> 32),
+    ("mad.lo.u32 {d}, {a}, {b}, {c}", lambda a, b, c: a * b + c),
+    ("mad.hi.s32 {d}, {a}, {b}, {c}", lambda a, b, c: (signed(a) * signed(b) >> 32) + c),
+    ("mul24.lo.u32 {d}, {a}, {b}", lambda a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF)),
+    ("neg.s32 {d}, {a}", lambda a, b, c: -a),
+    ("abs.s32 {d}, {a}", lambda a, b, c: abs(signed(a))),
+    ("min.s32 {d}, {a}, {b}", lambda a, b, c: min(signed(a), signed(b))),
+    ("min.u32 {d}, {a}, {b}", lambda a, b, c: min(a, b)),
+    ("max.s32 {d}, {a}, {b}", lambda a, b, c: max(signed(a), signed(b))),
+    ("max.u32 {d}, {a}, -5", lambda a, b, c: max(a, 2**32 - 5)),
+    ("sad.u32 {d}, {a}, {b}, {c}", lambda a, b, c: abs(a - b) + c),
+    ("sad.s32 {d}, {a}, {b}, {c}", lambda a, b, c: abs(signed(a) - signed(b)) + c),
+    ("and.b32 {d}, {a}, {b}", lambda a, b, c: a & b),
+    ("or.b32 {d}, {a}, {b}", lambda a, b, c: a | b),
+    ("xor.b32 {d}, {a}, {b}", lambda a, b, c: a ^ b),
+    ("not.b32 {d}, {a}", lambda a, b, c: ~a),
+    ("cnot.b32 {d}, {a}", lambda a, b, c: int(a == 0)),
+    ("shl.b32 {d}, {a}, {b}", lambda a, b, c: shift_left(a, b, 32)),
+    ("shr.u32 {d}, {a}, {b}", lambda a, b, c: shift_right(a, b, 32)),
+    ("shr.s32 {d}, {a}, {b}", lambda a, b, c: shift_right(signed(a), b, 32)),
+    ("shl.b32 {d}, {a}, 7", lambda a, b, c: a << 7),
+    ("shf.l.wrap.b32 {d}, {a}, {b}, {c}", lambda a, b, c: funnel(a, b, c, True, True)),
+    ("shf.r.wrap.b32 {d}, {a}, {b}, {c}", lambda a, b, c: funnel(a, b, c, False, True)),
+    ("shf.l.clamp.b32 {d}, {a}, {b}, {c}", lambda a, b, c: funnel(a, b, c, True, False)),
+    ("shf.r.clamp.b32 {d}, {a}, {b}, {c}", lambda a, b, c: funnel(a, b, c, False, False)),
+    ("lop3.b32 {d}, {a}, {b}, {c}, 0xCA", lambda a, b, c: lop(a, b, c, 0xCA)),
+    ("lop3.b32 {d}, {a}, {b}, {c}, 0x96", lambda a, b, c: a ^ b ^ c),
+    ("lop3.b32 {d}, {a}, {b}, {c}, 0x01", lambda a, b, c: ~(a | b | c)),
+    (
+        "setp.lt.u32 %p9, {a}, {b}; lop3.and.b32 _|%p9, {a}, {b}, {c}, 0x80, %p9;"
+        " selp.u32 {d}, 1, 0, %p9",
+        lambda a, b, c: int(a & b & c != 0 and a < b),
+    ),
+    (
+        "setp.lt.u32 %p9, {a}, {b}; lop3.or.b32 {d}|%p9, {a}, {b}, {c}, 0x96, %p9;"
+        " selp.u32 {d}, {d}, 7, %p9",
+        lambda a, b, c: a ^ b ^ c if a ^ b ^ c or a < b else 7,
+    ),
+    ("bfe.u32 {d}, {a}, {b}, {c}", lambda a, b, c: field(a, b, c, False)),
+    ("bfe.s32 {d}, {a}, {b}, {c}", lambda a, b, c: field(a, b, c, True)),
+    ("bfe.u32 {d}, {a}, 5, 9", lambda a, b, c: a >> 5 & 511),
+    ("bfi.b32 {d}, {a}, {b}, {c}, 6", lambda a, b, c: insert(a, b, c, 6)),
+    ("bfi.b32 {d}, {a}, {b}, 3, {c}", lambda a, b, c: insert(a, b, 3, c)),
+    ("prmt.b32 {d}, {a}, {b}, {c}", lambda a, b, c: permute(a, b, c)),
+    ("popc.b32 {d}, {a}", lambda a, b, c: a.bit_count()),
+    ("clz.b32 {d}, {a}", lambda a, b, c: 32 - a.bit_length()),
+    ("brev.b32 {d}, {a}", lambda a, b, c: int(f"{a:032b}"[::-1], 2)),
+    ("bfind.u32 {d}, {a}", lambda a, b, c: top_bit(a)),
+    ("bfind.s32 {d}, {a}", lambda a, b, c: top_bit(a if signed(a) >= 0 else ~a & 2**32 - 1)),
+    ("bfind.shiftamt.u32 {d}, {a}", lambda a, b, c: 31 - top_bit(a) if a else -1),
+]
+
+SAFE: list[Case] = [
+    ("div.u32 {d}, {a}, {b}", lambda a, b, c: a // b),
+    ("div.s32 {d}, {a}, {b}", lambda a, b, c: quotient(signed(a), signed(b))),
+    ("rem.u32 {d}, {a}, {b}", lambda a, b, c: a % b),
+    (
+        "rem.s32 {d}, {a}, {b}",
+        lambda a, b, c: signed(a) - quotient(signed(a), signed(b)) * signed(b),
+    ),
+]
+
+LONG: list[Case] = [
+    ("add.s64 {d}, {a}, {b}", lambda a, b, c: a + b),
+    ("sub.s64 {d}, {a}, {b}", lambda a, b, c: a - b),
+    ("mul.lo.s64 {d}, {a}, {b}", lambda a, b, c: a * b),
+    ("mul.hi.u64 {d}, {a}, {b}", lambda a, b, c: a * b >> 64),
+    ("mul.hi.s64 {d}, {a}, {b}", lambda a, b, c: signed(a, 64) * signed(b, 64) >> 64),
+    ("mad.lo.s64 {d}, {a}, {b}, {c}", lambda a, b, c: a * b + c),
+    ("min.s64 {d}, {a}, {b}", lambda a, b, c: min(signed(a, 64), signed(b, 64))),
+    ("max.u64 {d}, {a}, {b}", lambda a, b, c: max(a, b)),
+    ("abs.s64 {d}, {a}", lambda a, b, c: abs(signed(a, 64))),
+    ("and.b64 {d}, {a}, {b}", lambda a, b, c: a & b),
+    ("not.b64 {d}, {a}", lambda a, b, c: ~a),
+    ("brev.b64 {d}, {a}", lambda a, b, c: int(f"{a:064b}"[::-1], 2)),
+    ("div.u64 {d}, {a}, {b}", lambda a, b, c: a // b),
+    ("div.s64 {d}, {a}, {b}", lambda a, b, c: quotient(signed(a, 64), signed(b, 64))),
+    ("rem.u64 {d}, {a}, {b}", lambda a, b, c: a % b),
+]
+
+
+def inputs(edges: list[int], bits: int, nonzero: bool = False) -> list[list[int]]:
+    """Three operands for 8 warps: edge values against edge values, then random ones."""
+    draw = np.random.default_rng(7)
+    count = 256
+    columns = []
+    for step in (1, len(edges) + 1, 5):
+        column = [edges[i // step % len(edges)] for i in range(count // 2)]
+        column += [int(x) for x in draw.integers(0, 2**bits, count - len(column), dtype=np.uint64)]
+        columns.append([x or 3 for x in column] if nonzero else column)
+    # Small amounts make shifts and fields interesting.
+    columns[2][::3] = [x % 40 for x in columns[2][::3]]
+    return columns
+
+
+def check(cases: list[Case], edges: list[int], bits: int, nonzero: bool = False) -> None:
+    register, size = ("%r", 4) if bits == 32 else ("%rd", 8)
+    names = {"a": f"{register}40", "b": f"{register}41", "c": f"{register}42"}
+    body = ["mov.u32 %r1, %tid.x;", f"mul.wide.u32 %rd1, %r1, {size};"]
+    for i, name in enumerate("abc"):
+        body += [f"ld.param.u64 %rd2, [p{i}];", "add.s64 %rd3, %rd2, %rd1;"]
+        body += [f"ld.global.b{bits} {names[name]}, [%rd3];"]
+    body += ["ld.param.u64 %rd4, [p3];", "add.s64 %rd4, %rd4, %rd1;"]
+    for i, (text, _) in enumerate(cases):
+        body += [text.format(d=f"{register}43", **names) + ";"]
+        body += [f"st.global.b{bits} [%rd4+{256 * size * i}], {register}43;"]
+    dtype = np.dtype(f"uint{bits}")
+    columns = inputs(edges, bits, nonzero)
+    arrays = [np.array(column, dtype) for column in columns]
+    out = np.zeros(256 * len(cases), dtype)
+    result = run(ptx("\n".join(body), 4), [*arrays, out], threads=256).buffers[3]
+    for i, (text, reference) in enumerate(cases):
+        for lane, operands in enumerate(zip(*columns, strict=True)):
+            want = reference(*operands) & (2**bits - 1)
+            got = int(result[256 * i + lane])
+            assert got == want, (text, [hex(x) for x in operands], hex(got), hex(want))
+
+
+@pytest.mark.parametrize("part", [slice(0, 22), slice(22, None)], ids=["arithmetic", "bits"])
+def test_32_bit(part: slice) -> None:
+    check(WORDS[part], EDGES32, 32)
+
+
+def test_division_rounds_to_zero() -> None:
+    check(SAFE, EDGES32, 32, nonzero=True)
+
+
+def test_64_bit() -> None:
+    check(LONG, EDGES64, 64, nonzero=True)
+
+
+MIXED: list[tuple[str, Callable[[int, int], int]]] = [
+    ("mul.wide.u32 {d}, {a}, {b}", lambda a, b: a * b),
+    ("mul.wide.s32 {d}, {a}, {b}", lambda a, b: signed(a) * signed(b)),
+    ("mad.wide.s32 {d}, {a}, {b}, {w}", lambda a, b: signed(a) * signed(b) + 2**40),
+    ("cvt.u64.u32 {d}, {a}", lambda a, b: a),
+    ("cvt.s64.s32 {d}, {a}", lambda a, b: signed(a)),
+    ("cvt.u64.u8 {d}, {a}", lambda a, b: a & 0xFF),
+    ("cvt.s64.s16 {d}, {a}", lambda a, b: signed(a, 16)),
+    ("mov.b64 {d}, {{{a}, {b}}}", lambda a, b: b << 32 | a),
+    ("shl.b64 {d}, {w}, {a}", lambda a, b: shift_left(2**40, a, 64)),
+    ("shr.s64 {d}, {n}, {a}", lambda a, b: shift_right(-(2**50), a, 64)),
+]
+
+
+def test_between_widths() -> None:
+    body = ["mov.u32 %r1, %tid.x;", "mul.wide.u32 %rd1, %r1, 4;", "ld.param.u64 %rd2, [p0];"]
+    body += ["add.s64 %rd2, %rd2, %rd1;", "ld.global.u32 %r2, [%rd2];", "ld.param.u64 %rd3, [p1];"]
+    body += ["add.s64 %rd3, %rd3, %rd1;", "ld.global.u32 %r3, [%rd3];", "ld.param.u64 %rd4, [p2];"]
+    body += ["shl.b64 %rd5, %rd1, 1;", "add.s64 %rd4, %rd4, %rd5;", "mov.u64 %rd6, 1099511627776;"]
+    body += ["mov.u64 %rd7, -1125899906842624;"]
+    for i, (text, _) in enumerate(MIXED):
+        body.append(text.format(d="%rd8", a="%r2", b="%r3", w="%rd6", n="%rd7") + ";")
+        body.append(f"st.global.u64 [%rd4+{2048 * i}], %rd8;")
+    a, b, _ = inputs(EDGES32, 32)
+    arrays: list[NDArray[Any]] = [np.array(a, np.uint32), np.array(b, np.uint32)]
+    arrays.append(np.zeros(256 * len(MIXED), np.uint64))
+    out = run(ptx("\n".join(body), 3), arrays, threads=256).buffers[2]
+    for i, (text, reference) in enumerate(MIXED):
+        for lane in range(256):
+            want = reference(a[lane], b[lane]) & (2**64 - 1)
+            assert int(out[256 * i + lane]) == want, (text, hex(a[lane]), hex(b[lane]))
+
+
+COMPARISONS: list[tuple[str, Callable[[int, int], bool]]] = [
+    ("setp.eq.s32 %p1", lambda a, b: a == b),
+    ("setp.ne.b32 %p1", lambda a, b: a != b),
+    ("setp.lt.s32 %p1", lambda a, b: signed(a) < signed(b)),
+    ("setp.lt.u32 %p1", lambda a, b: a < b),
+    ("setp.le.s32 %p1", lambda a, b: signed(a) <= signed(b)),
+    ("setp.gt.u32 %p1", lambda a, b: a > b),
+    ("setp.ge.s32 %p1", lambda a, b: signed(a) >= signed(b)),
+    ("setp.hi.u32 %p1", lambda a, b: a > b),
+    ("setp.ls.u32 %p1", lambda a, b: a <= b),
+    ("setp.lt.and.s32 %p1", lambda a, b: signed(a) < signed(b) and bool(a & 1)),
+    ("setp.lt.or.s32 %p1", lambda a, b: signed(a) < signed(b) or bool(a & 1)),
+    ("setp.eq.xor.s32 %p1|%p2", lambda a, b: (a == b) != bool(a & 1)),
+]
+
+
+def test_comparisons_and_combined_predicates() -> None:
+    body = ["mov.u32 %r1, %tid.x;", "mul.wide.u32 %rd1, %r1, 4;", "ld.param.u64 %rd2, [p0];"]
+    body += ["add.s64 %rd2, %rd2, %rd1;", "ld.global.u32 %r2, [%rd2];", "ld.param.u64 %rd3, [p1];"]
+    body += ["add.s64 %rd3, %rd3, %rd1;", "ld.global.u32 %r3, [%rd3];", "ld.param.u64 %rd4, [p2];"]
+    body += ["add.s64 %rd4, %rd4, %rd1;", "and.b32 %r4, %r2, 1;", "setp.ne.s32 %p5, %r4, 0;"]
+    for i, (text, _) in enumerate(COMPARISONS):
+        extra = ", %p5" if text.count(".") == 3 else ""
+        body += [f"{text}, %r2, %r3{extra};", "selp.u32 %r5, 1, 0, %p1;"]
+        body += [f"st.global.u32 [%rd4+{1024 * i}], %r5;"]
+    a, b, _ = inputs(EDGES32, 32)
+    b[::5] = a[::5]
+    arrays = [np.array(a, np.uint32), np.array(b, np.uint32)]
+    arrays.append(np.zeros(256 * len(COMPARISONS), np.uint32))
+    out = run(ptx("\n".join(body), 3), arrays, threads=256).buffers[2]
+    for i, (text, reference) in enumerate(COMPARISONS):
+        want = [int(reference(x, y)) for x, y in zip(a, b, strict=True)]
+        assert out[256 * i : 256 * (i + 1)].tolist() == want, text

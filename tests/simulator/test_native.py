@@ -1,0 +1,97 @@
+"""Object code on disk: found again, shared by kernels with the same code, never trusted blindly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nqbench.simulator import native
+from nqbench.simulator.native import Cpu
+from nqbench.simulator.translation import build, build_cold
+from tests.simulator.harness import RULES, ptx, run
+
+ADD = """
+ld.param.u64 %rd1, [p0];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd2, %r1, 4;
+add.s64 %rd3, %rd1, %rd2;
+st.global.u32 [%rd3], %r1;
+"""
+
+
+@pytest.fixture
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The modules compiled from now on, with an empty cache."""
+    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path))
+    modules: list[str] = []
+    compile_object = native.compile_object
+
+    def noted(text: str, cpu: Cpu) -> bytes:
+        modules.append(text)
+        return compile_object(text, cpu)
+
+    monkeypatch.setattr(native, "compile_object", noted)
+    return modules
+
+
+def right(text: str) -> bool:
+    return np.array_equal(run(text, [np.zeros(32, np.uint32)]).buffers[0], np.arange(32))
+
+
+def test_a_kernel_is_compiled_once(compiled: list[str]) -> None:
+    text = ptx(ADD, 1, variables="// once")
+    assert right(text)
+    assert len([module for module in compiled if "define i32 @sim_warp(" in module]) == 1
+    compiled.clear()
+    assert right(ptx(ADD, 1, variables="// other text, same instructions"))
+    assert not compiled
+    build_cold(build(text, "k", RULES))
+    assert len(compiled) == 1
+
+
+def test_a_damaged_file_is_made_again(compiled: list[str], tmp_path: Path) -> None:
+    build(ptx(ADD, 1, variables="// damaged"), "k", RULES)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        path.write_bytes(path.read_bytes()[:-100])
+    compiled.clear()
+    assert right(ptx(ADD, 1, variables="// the same instructions, another text"))
+    assert len(compiled) == 1
+
+
+def test_another_cpu_has_code_of_its_own(compiled: list[str]) -> None:
+    build(ptx(ADD, 1, variables="// this CPU"), "k", RULES)
+    compiled.clear()
+    build(ptx(ADD, 1, variables="// this CPU"), "k", RULES, Cpu("x86-64", ""))
+    assert any("define i32 @sim_warp(" in module for module in compiled)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PASSES", native.PASSES[:2]),
+        ("SWITCHED_OFF", native.SWITCHED_OFF[1:]),
+        ("OPTIMISATION_LEVEL", 1),
+        ("installed", lambda package: "0"),
+    ],
+)
+def test_other_passes_or_another_llvm_compile_anew(
+    name: str, value: object, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(ptx(ADD, 1, variables=f"// before {name}"), "k", RULES)
+    compiled.clear()
+    monkeypatch.setattr(native, name, value)
+    assert right(ptx(ADD, 1, variables=f"// with another {name}"))
+    assert any("define i32 @sim_warp(" in module for module in compiled)
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    compiled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NQBENCH_CACHE_DIR", str(tmp_path / "file"))
+    assert right(ptx(ADD, 1, variables="// no cache"))
+    assert compiled

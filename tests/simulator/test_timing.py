@@ -1,0 +1,159 @@
+"""Modelled time: the makespan by hand, a lone warp's clocks by hand, and the mode as a user sees
+it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqbench.devices.registry import choose_device
+from nqbench.devices.simulator import SimDevice
+from nqbench.errors import DeviceError
+from nqbench.plan import KernelPlan
+from nqbench.simulator import engine
+from nqbench.simulator.codegen.writer import SITE_FIELDS
+from nqbench.simulator.models import CACHE, PTXAS, TIME, load_model
+from nqbench.simulator.timing import Rates, Work, makespan, modelled, work_of
+from nqbench.simulator.translation import build
+from nqbench.workloads.counting import Counting
+from tests.simulator.harness import RULES, ptx
+
+H100 = load_model("h100")
+
+
+@pytest.mark.parametrize(
+    ("alone", "issue", "per_block", "resident", "crew", "clocks"),
+    [
+        ([100], [30], 1, 1, 1, 100),  # a lone warp takes its own time
+        ([100, 100], [30, 30], 2, 1, 1, 100),  # two that ask for 60% of the issue slots do too
+        ([100, 100], [80, 80], 2, 1, 1, 160),  # 160% of them: both go slower
+        ([100, 50], [100, 50], 2, 1, 1, 150),  # nothing but issue: the sum, whatever the order
+        ([100, 50], [50, 50], 2, 1, 1, 125),  # 50 at 2/3 of the speed take 75, then 50 alone
+        ([10, 20, 30], [0, 0, 0], 1, 1, 2, 40),  # the third block follows the shortest
+        ([10, 20, 30], [0, 0, 0], 1, 2, 2, 30),  # or is resident from the start
+        ([10, 90, 10, 10], [0, 0, 0, 0], 2, 1, 1, 100),  # a block ends with its last warp
+    ],
+)
+def test_makespan_by_hand(
+    alone: list[float], issue: list[float], per_block: int, resident: int, crew: int, clocks: float
+) -> None:
+    shared = {"issue": np.array(issue, float), "other": np.zeros(len(issue))}
+    span = makespan(np.array(alone, float), shared, per_block, resident, crew)
+    assert span == pytest.approx(clocks)
+
+
+@given(
+    warps=st.lists(st.tuples(st.integers(1, 99), st.floats(0, 1)), min_size=1, max_size=12),
+    resident=st.integers(1, 4),
+    crew=st.integers(1, 3),
+)
+def test_a_makespan_is_within_its_bounds(
+    warps: list[tuple[int, float]], resident: int, crew: int
+) -> None:
+    alone = np.array([clocks for clocks, _ in warps], float)
+    used = alone * [share for _, share in warps]
+    span = makespan(alone, {"issue": used}, 1, resident, crew)
+    assert span >= max(alone.max(), used.sum() / crew) - 1e-6
+    assert span <= alone.sum() + 1e-6
+
+
+def test_the_chip_bounds_the_whole() -> None:
+    work = Work(np.array([1980.0]), {"issue": np.array([1.0])}, 0, 3_352_000)
+    assert modelled(work, H100, 1, 1).seconds == pytest.approx(1e-6)  # 3352 GB/s: 1 us as well
+    more = modelled(replace(work, memory_bytes=33_520_000), H100, 1, 1)
+    assert more.seconds == pytest.approx(1e-5)
+    assert more.clocks["device_memory"] == pytest.approx(19_800)
+    assert modelled(replace(work, l2_bytes=76_000_000), H100, 1, 1).seconds == pytest.approx(1e-5)
+
+
+def test_a_lone_warp_by_hand() -> None:
+    """H100: shared memory 20, arithmetic 4, a predicate's branch 13, the next instruction 5."""
+    text = ptx(
+        "mov.u32 %r9, %r8; ld.shared.u32 %r1, [s];\nloop:\n"
+        "ld.shared.u32 %r1, [s];"  # issues at 0, there at 20
+        "add.s32 %r2, %r1, 1;"  # 20, there at 24
+        "mov.u32 %r3, %r2;"  # a copy: free
+        "setp.lt.s32 %p1, %r3, 9;"  # 24
+        "ld.global.u32 %r4, [%rd1];"  # 25, there at 53 (L1) or 225 (L2)
+        "@%p1 bra loop;",  # 24 + 13 = 37; the next one at 42
+        0,
+        ".shared .u32 s;",
+    )
+    block = next(b for b in build(text, "k", RULES).blocks if b.ending == "branch")
+    assert block.closing is not None
+    instructions = [*block.instructions, block.closing]
+    rates = Rates(H100.chip)
+    assert rates.issue_per_clock == 4
+    assert (rates.alone(instructions, True), rates.alone(instructions, False)) == (53, 225)
+    # A load that is part of a wider one does not issue, but its word is there no earlier.
+    assert Rates(H100.chip, {instructions[0]}).alone(instructions[:1], True) == 20
+    # GTX 480: an instruction every 2 clocks, 40, 22, 22, 22: the branch issues at 84, the load's
+    # word is there at 64 + 40 (L1 like shared memory), so the branch counts: 84 + 22.
+    assert Rates(load_model("gtx480").chip).alone(instructions, True) == 106
+    assert Rates(load_model("gtx560ti").chip).issue_per_clock == 2
+    assert Rates(load_model("gtx280").chip).issue_per_clock == 0.25
+
+
+def test_lanes_that_part_meet_again() -> None:
+    """Ten branches, of which four part the lanes: 10 instructions before them, 14 of 5 clocks where
+    a side ends."""
+    text = ptx("setp.lt.s32 %p1, %r1, 9; @%p1 bra two;\nst.global.u32 [%rd1], %r1;\ntwo:\n", 0)
+    program = build(text, "k", RULES)
+    counts = np.zeros((1, len(program.blocks), 4), np.int64)
+    (head,) = [block.index for block in program.blocks if block.ending == "branch"]
+    counts[0, head] = 10, 320, 4, 0
+    sites = np.zeros((1, len(program.sites), len(SITE_FIELDS)), np.int64)
+    without = replace(H100, chip=replace(H100.chip, reconvergence_latency=None))
+    found = [
+        work_of(program.blocks, program.sites, counts, sites, model, "sectors")
+        for model in (H100, without)
+    ]
+    assert found[0].alone[0] - found[1].alone[0] == 10 + 14 * 5
+    assert found[0].shared["issue"][0] - found[1].shared["issue"][0] == (10 + 14) / 4
+
+
+def test_the_mode_models_a_time_and_counts_as_before() -> None:
+    workload, facts = Counting(), load_model("mini").facts
+    factors = workload.resolve({"n": 8}, "zhang2011.naive_l1_48k", facts).factors
+    plan = workload.plan(factors, None, facts)
+    assert isinstance(plan, KernelPlan)
+    found = []
+    for modes in ((PTXAS,), (TIME,), (TIME,), (TIME, CACHE)):
+        with SimDevice("mini", modes=modes).prepare(plan) as prepared:
+            found.append(dict(prepared.launch().counters or {}))
+            assert workload.answer(plan, prepared.fetch()) == 92
+    plain, timed, again, cached = found
+    assert again == timed
+    milliseconds = timed.pop("modelled_ms")
+    assert 0 < milliseconds < 1
+    assert cached["modelled_ms"] >= milliseconds  # some accesses miss
+    assert timed == plain
+
+
+def test_counters_of_every_warp_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MAX_COUNT_BYTES", 1000)
+    workload, facts = Counting(), load_model("mini").facts
+    factors = workload.resolve({"n": 8}, "zhang2011.low_divergence", facts).factors
+    plan = workload.plan(factors, None, facts)
+    assert isinstance(plan, KernelPlan)
+    with (
+        SimDevice("mini", modes=(TIME,)).prepare(plan) as prepared,
+        pytest.raises(DeviceError, match="warps are too many to keep counters of each"),
+    ):
+        prepared.launch()
+
+
+def test_a_model_without_rates_has_no_modelled_time(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        "name: own\nlike: cc_8_6\nfacts: {assumed: a sketch, multiprocessors: 2, l2_bytes: 0}\n"
+        "about: no clock\n"
+    )
+    with pytest.raises(DeviceError, match="does not state clock_mhz, bandwidth_gb_per_s, which"):
+        SimDevice(str(path), modes=(TIME,))
+    assert choose_device("sim:gtx480:time").spec == "sim:gtx480:time"

@@ -1,0 +1,118 @@
+"""Counters by source line add up to those of the launch, and name the lines that cost."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from nqbench.devices.registry import open_simulator
+from nqbench.devices.simulator import SimDevice
+from nqbench.errors import NqbenchError
+from nqbench.inspection import explain_points
+from nqbench.measure.variants import workload_of
+from nqbench.report.explain import WarpAccess, listing
+from nqbench.simulator.tally import SOURCE_COUNTS
+from nqbench.study.chosen import chosen_points
+from tests.cli.call import call
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SYSTEM = "zhang2011.shared_conflict"
+LAYOUTS = ["layout=per_thread,interleaved,padded", "block_size=64"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "spec"),
+    [
+        (SYSTEM, "sim:mini"),
+        (SYSTEM, "sim:gtx280"),
+        ("fitness.histogram", "sim:mini"),
+        (SYSTEM, "sim:mini:ptxas"),  # merged accesses and predicated branches
+    ],
+)
+def test_lines_add_up_to_the_counters_of_the_launch(subject: str, spec: str) -> None:
+    device = open_simulator(spec)
+    points = chosen_points(subject, device.facts)
+    (found,) = explain_points(points, spec)
+    (point,) = points
+    plan = workload_of(point).plan(point.configuration, point.system, device.facts)
+    with device.prepare(plan) as prepared:
+        counters = prepared.launch().counters
+    assert counters is not None
+    sums = {name: sum(line.counts[name] for line in found.lines) for name in SOURCE_COUNTS}
+    assert sums == {name: counters[name] for name in SOURCE_COUNTS}
+
+
+def test_the_dear_line_is_the_one_that_the_example_is_about() -> None:
+    study = str(EXAMPLES / "transpose" / "transpose.yaml")
+    points = chosen_points(study, SimDevice().facts, ["pad=0", "rows=1"])
+    for one in explain_points(points, "sim:mini"):
+        dearest = max(one.lines, key=lambda line: line.counts["bank_conflicts"])
+        assert "tile[threadIdx.x]" in dearest.text
+        assert all(len(text) <= 72 for text in listing(one, 72))
+
+
+def test_the_bank_map_of_the_three_layouts() -> None:
+    points = chosen_points(SYSTEM, SimDevice().facts, LAYOUTS, [9])
+    found = explain_points(points, "sim:mini", trace=True)
+    passes = [len(one.access.passes()) for one in found if one.access is not None]
+    # Four words for each of the 3 rows behind those that a job fills: lanes are 12 words apart.
+    assert passes == [math.gcd(12, 32), 1, 1]
+    for one in found:
+        assert one.steps[0][1] == 0xFFFFFFFF
+        issued = sum(length for length, _ in one.steps)
+        assert issued < sum(line.counts["warp_instructions"] for line in one.lines)
+
+
+def test_lanes_that_want_one_word_share_a_pass() -> None:
+    same = WarpAccess("", dict.fromkeys(range(32), 1))
+    assert same.passes() == [{1: list(range(32))}]
+    apart = WarpAccess("", {0: 0, 1: 32, 2: 1, 3: 32})
+    assert apart.passes() == [{0: [0], 1: [2]}, {0: [1, 3]}]
+    halves = WarpAccess("", {lane: 2 * lane for lane in range(32)}, banks=16, group=16)
+    assert [len(served) for served in halves.passes()] == [8, 8, 8, 8]
+
+
+# Lanes are 12 words apart: 4 of a half-warp share one of 16 banks, 4 of a warp one of 32. On the
+# K80 words i and i + 32 of 64 aligned ones would share a pass; here none do.
+@pytest.mark.parametrize(("model", "passes"), [("gtx280", 8), ("k80", 4)])
+def test_the_bank_map_follows_the_rules_of_the_model(model: str, passes: int) -> None:
+    points = chosen_points(SYSTEM, SimDevice(model).facts, LAYOUTS[1:], [9])
+    (found,) = explain_points(points, f"sim:{model}", trace=True)
+    assert found.access is not None
+    assert len(found.access.passes()) == passes
+    worst = max(found.lines, key=lambda line: line.counts["bank_conflicts"])
+    assert worst.counts["shared_passes"] <= passes * worst.counts["shared_requests"]
+
+
+def test_the_command(tmp_path: Path) -> None:
+    done = call("explain", SYSTEM, "--n", 8, "--out", tmp_path, "-f", "html")
+    assert done.code == 0
+    assert " | " in done.out
+    assert [path.name for path in tmp_path.iterdir()] == ["explain.html"]
+    data = json.loads(call("explain", SYSTEM, "--json").out)
+    assert data[0]["lines"][0]["lane_efficiency"] <= 1
+    many = call("explain", EXAMPLES / "stencil" / "stencil.yaml")
+    assert (many.code, "choose at most 6" in many.err) == (2, True)
+    cpu = call("explain", EXAMPLES / "external_program" / "study.yaml")
+    assert (cpu.code, "runs on the CPU" in cpu.err) == (2, True)
+
+
+def test_a_system_is_taken_at_the_smallest_size_that_its_levels_allow() -> None:
+    sizes = [chosen_points("tanaka2011.both", SimDevice().facts, c)[0].n for c in ([], ["depth=8"])]
+    assert sizes == [8, 12]
+
+
+@pytest.mark.parametrize(
+    ("subject", "conditions", "said"),
+    [
+        ("feinbube2010.opt3_shared_extern", (), "over the limit of 16368"),  # N = 8, not 4096
+        (SYSTEM, ["n=x"], "--point n=x: a size is a whole number"),
+        (SYSTEM, ["n"], "write FACTOR=LEVEL"),
+    ],
+)
+def test_a_point_that_cannot_be_chosen(subject: str, conditions: list[str], said: str) -> None:
+    with pytest.raises(NqbenchError, match=said):
+        chosen_points(subject, SimDevice("gf8600m_gs").facts, conditions)
