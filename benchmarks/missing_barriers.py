@@ -22,7 +22,7 @@ from typing import Final
 import nqbench
 from nqbench.devices.simulator import SimDevice
 from nqbench.inspection import check_points
-from nqbench.plan import Kernel, KernelPlan, Plan, ProgramPlan
+from nqbench.plan import Kernel, KernelPlan, MultiLaunchPlan, Plan
 from nqbench.simulator.mistakes import run_checked
 from nqbench.study.chosen import chosen_points
 from nqbench.workloads import find_system
@@ -77,13 +77,13 @@ def of_systems(device: SimDevice) -> Iterator[tuple[str, set[str]]]:
             yield f"{file}:{line}", kinds
 
 
-def moved(plan: Plan, folder: Path) -> KernelPlan | ProgramPlan:
+def moved(plan: Plan, folder: Path) -> KernelPlan | MultiLaunchPlan:
     """A plan whose kernels come from a copy of the workloads."""
 
     def there(source: Path) -> Path:
         return folder / source.resolve().relative_to(WORKLOADS)
 
-    if isinstance(plan, ProgramPlan):
+    if isinstance(plan, MultiLaunchPlan):
         kernels: dict[str, Kernel] = {
             name: replace(kernel, source=there(kernel.source))
             for name, kernel in plan.kernels.items()

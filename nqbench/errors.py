@@ -34,7 +34,7 @@ class NqbenchError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileLine:
     """A position in a text file; ``line`` counts from 1."""
 
     path: Path
@@ -54,7 +54,7 @@ class StudyError(NqbenchError):
     def __init__(
         self,
         message: str,
-        place: Place | None = None,
+        place: FileLine | None = None,
         factor: str = "",
         keys: tuple[str | int, ...] = (),
     ) -> None:

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Argument, Buffer, Kernel, Outputs, ProgramContext, ProgramPlan, Variable
+from nqbench.plan import (
+    Argument,
+    Buffer,
+    Kernel,
+    MultiLaunchPlan,
+    Outputs,
+    ProgramContext,
+    Variable,
+)
 from nqbench.vocabulary import KERNEL_PHASES
 
 RESERVED: Final = (*KERNEL_PHASES, "allocate", "free", "other")
@@ -29,7 +37,7 @@ def find_function(path: str) -> Callable[..., Any]:
         raise DeviceError(f"function {path} cannot be loaded: {error}") from error
 
 
-def check_kernels(plan: ProgramPlan) -> None:
+def check_kernels(plan: MultiLaunchPlan) -> None:
     """Raise ``DeviceError`` for a plan without kernels, or with a name that means something else.
 
     A kernel's name is also that of its phase, and follows ``@`` in names of counters.
@@ -62,7 +70,7 @@ class CheckedContext(ProgramContext):
     ``_allocate``, ``_free``, ``_write``, ``_zero`` and ``_read``.
     """
 
-    def __init__(self, facts: DeviceFacts, plan: ProgramPlan) -> None:
+    def __init__(self, facts: DeviceFacts, plan: MultiLaunchPlan) -> None:
         self.facts = facts
         self.kept: Outputs = {}
         """What the program kept in this run."""
@@ -201,7 +209,7 @@ class CheckedContext(ProgramContext):
             )
 
 
-def kernel_of(plan: ProgramPlan, name: str) -> Kernel:
+def kernel_of(plan: MultiLaunchPlan, name: str) -> Kernel:
     """A kernel by its name. Raises ``DeviceError`` with the known names."""
     if name not in plan.kernels:
         raise DeviceError(

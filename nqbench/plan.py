@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.facts import DeviceFacts
-from nqbench.point import Program
+from nqbench.point import Executable
 
 CachePreference = Literal["default", "prefer_l1", "prefer_shared"]
 Argument = str | np.generic  # a buffer's name, or a scalar of the exact type the kernel takes
@@ -168,7 +168,7 @@ class ProgramContext(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ProgramPlan:
+class MultiLaunchPlan:
     """Launches with CPU work between them; one run of the whole program is one sample.
 
     ``kernels`` by name, the main one first; a kernel's name is also the name of its phase.
@@ -223,11 +223,11 @@ class CommandPlan:
     """An external program as a plan; one process is one launch. ``name`` is the system's."""
 
     name: str
-    program: Program
+    program: Executable
     about: Mapping[str, int | float | str] = field(default_factory=dict)
 
 
-Plan = KernelPlan | ProgramPlan | CpuPlan | CommandPlan
+Plan = KernelPlan | MultiLaunchPlan | CpuPlan | CommandPlan
 
 
 def kernels_of(plan: Plan) -> Mapping[str, Kernel]:
@@ -235,6 +235,6 @@ def kernels_of(plan: Plan) -> Mapping[str, Kernel]:
     makes its input ``prepare``."""
     if isinstance(plan, CpuPlan | CommandPlan):
         return {}
-    if isinstance(plan, ProgramPlan):
+    if isinstance(plan, MultiLaunchPlan):
         return plan.kernels
     return {"kernel": plan} | ({PREPARE: plan.prepare} if plan.prepare else {})

@@ -22,7 +22,7 @@ MEASURING: Final = (L2, PART)
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Executable:
     """A system that is somebody else's program: how to start it and to read what it prints.
 
     ``command``      its words, the first is the program; those with a ``/`` begin at ``folder``
@@ -46,7 +46,7 @@ class Program:
 
     def files(self) -> list[Path]:
         """The program, other words that are files, and ``depends``; some may not exist."""
-        folder, program = Path(self.folder), self.executable()
+        folder, program = Path(self.folder), self.path()
         words = [folder / word for word in self.command[1:]]
         return [
             *([program] if program else []),
@@ -54,7 +54,7 @@ class Program:
             *(folder / name for name in self.depends),
         ]
 
-    def executable(self) -> Path | None:
+    def path(self) -> Path | None:
         """Where the program is: from ``folder`` if its name has a ``/``, else on the PATH, if it
         is there."""
         name = self.command[0]
@@ -95,7 +95,7 @@ class Point:
     factors: Mapping[str, Level]
     derived: Mapping[str, int | float | str] = field(default_factory=dict)
     skip: str = ""
-    program: Program | None = None
+    program: Executable | None = None
 
     @property
     def n(self) -> int:
@@ -139,7 +139,7 @@ class Point:
         if program is None:
             return cls(**data)
         lists = {name: tuple(program[name]) for name in ("command", "depends")}
-        return cls(**{**data, "program": Program(**{**program, **lists})})
+        return cls(**{**data, "program": Executable(**{**program, **lists})})
 
 
 def text(level: Level) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from nqbench.device import Launch, Prepared, Resources
 from nqbench.errors import LaunchTimeout, ProgramFault
 from nqbench.plan import CommandPlan, Outputs
-from nqbench.point import Program
+from nqbench.point import Executable
 from nqbench.system.suggest import shown
 
 CALLER_PATH: Final = "NQBENCH_CALLER_PYTHONPATH"
@@ -106,7 +106,7 @@ class CommandPrepared(Prepared):
         return {} if self._answer is None else {"answer": np.array([self._answer], dtype=object)}
 
 
-def run(name: str, program: Program, timeout_s: float | None) -> Ran:
+def run(name: str, program: Executable, timeout_s: float | None) -> Ran:
     """One process from start to end. Its whole group is ended with it, or after ``timeout_s``."""
     started = time.perf_counter()
     try:
@@ -205,7 +205,7 @@ def _timeout(name: str, timeout_s: float | None) -> LaunchTimeout:
     return LaunchTimeout(f"{name} did not end within {timeout_s:g} s and was stopped")
 
 
-def _environment(program: Program) -> dict[str, str]:
+def _environment(program: Executable) -> dict[str, str]:
     """That of ``nqbench``, without the import path that it gives to its workers."""
     inherited = dict(os.environ)
     inherited.pop("PYTHONPATH", None)
@@ -213,8 +213,8 @@ def _environment(program: Program) -> dict[str, str]:
     return inherited | ({"PYTHONPATH": own} if own else {}) | dict(program.environment)
 
 
-def _check_files(name: str, program: Program) -> None:
-    where = program.executable()
+def _check_files(name: str, program: Executable) -> None:
+    where = program.path()
     if where is None or not where.is_file():
         raise ProgramFault(_absent(name, program.command[0]))
     for file in program.depends:
@@ -231,7 +231,7 @@ def _absent(name: str, word: str) -> str:
     return f"{name} cannot start: there is no program {word} {where}; build or install it{hint}"
 
 
-def _cannot_start(name: str, program: Program, error: OSError) -> str:
+def _cannot_start(name: str, program: Executable, error: OSError) -> str:
     word = program.command[0]
     if isinstance(error, FileNotFoundError):  # it exists, so what its first line names does not
         return f"{name} cannot start: the interpreter that {word} names in its first line is absent"
@@ -246,7 +246,7 @@ def _cannot_start(name: str, program: Program, error: OSError) -> str:
     return f"{name} cannot start: {error.strerror}"
 
 
-def _killed(name: str, program: Program, code: int, ran: Ran) -> str:
+def _killed(name: str, program: Executable, code: int, ran: Ran) -> str:
     try:
         word = signal.Signals(-code).name
     except ValueError:
@@ -255,7 +255,7 @@ def _killed(name: str, program: Program, code: int, ran: Ran) -> str:
     return f"{name} was ended by {word}{cause}{_tail(program, ran.err or ran.out)}"
 
 
-def _tail(program: Program, text: str) -> str:
+def _tail(program: Executable, text: str) -> str:
     """The last lines of an output, as the end of a sentence; without the user's folders."""
     text = text.replace(str(Path(program.folder).absolute()), ".").replace(str(Path.home()), "~")
     lines = [line.strip() for line in text.splitlines() if line.strip()][-TAIL_LINES:]
@@ -269,7 +269,7 @@ def _search(pattern: str, ran: Ran) -> re.Match[str] | None:
     return found.search(ran.out) or found.search(ran.err)
 
 
-def _answer(name: str, program: Program, ran: Ran) -> int:
+def _answer(name: str, program: Executable, ran: Ran) -> int:
     found = _search(program.answer, ran)
     if found is None:
         raise ProgramFault(
@@ -287,7 +287,7 @@ def _answer(name: str, program: Program, ran: Ran) -> int:
         ) from error
 
 
-def _seconds(name: str, program: Program, ran: Ran) -> float:
+def _seconds(name: str, program: Executable, ran: Ran) -> float:
     """The time of one run: the printed one, or that of the process."""
     if not program.time:
         return ran.wall_s
@@ -318,7 +318,7 @@ def _seconds(name: str, program: Program, ran: Ran) -> float:
     return seconds
 
 
-def _unit(name: str, program: Program, found: re.Match[str]) -> str:
+def _unit(name: str, program: Executable, found: re.Match[str]) -> str:
     """The unit that the study gives, or the word after the number; they must not differ."""
     after = _AFTER.match(found.string, found.end(1))
     printed = after.lastgroup if after else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from nqbench.device import Device
 from nqbench.errors import DeviceError
-from nqbench.plan import KernelPlan, Plan, ProgramPlan
+from nqbench.plan import KernelPlan, MultiLaunchPlan, Plan
 from nqbench.simulator.simulation import simulation
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ class SimDevice(Device):
     def prepare(self, plan: KernelPlan) -> SimPrepared: ...
 
     @overload
-    def prepare(self, plan: ProgramPlan) -> SimProgram: ...
+    def prepare(self, plan: MultiLaunchPlan) -> SimProgram: ...
 
     @overload
     def prepare(self, plan: Plan) -> SimPrepared | SimProgram: ...
 
     def prepare(self, plan: Plan) -> SimPrepared | SimProgram:
         """See ``simulator.programs.prepare``; ``DeviceError`` for a plan for the CPU."""
-        if not isinstance(plan, KernelPlan | ProgramPlan):
+        if not isinstance(plan, KernelPlan | MultiLaunchPlan):
             raise DeviceError(
                 f"{self.spec} runs kernels; {plan.name} is a computation for the cpu device"
             )

@@ -17,7 +17,7 @@ from nqbench.compiler.occupancy import Occupancy, occupancy
 from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CommandPlan, KernelPlan, Outputs, Plan
-from nqbench.point import PART, Level, Point, Program
+from nqbench.point import PART, Executable, Level, Point
 from nqbench.system.files import digest
 from nqbench.workloads import get as find_workload
 from nqbench.workloads.base import FAULT, NOT_APPLICABLE, Variant, Workload, check_variants
@@ -82,7 +82,7 @@ class OfProgram(Workload):
 
     workload: Workload
     system: str
-    external: Program
+    external: Executable
 
     def plan(self, factors: Mapping[str, Level], system: str | None, device: DeviceFacts) -> Plan:
         """The program with the arguments of its point."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from nqbench.errors import Place, StudyError
+from nqbench.errors import FileLine, StudyError
 from nqbench.papers.schema import DataFile, DataRow, Paper
 from nqbench.system.suggest import listing, suggestion
 from nqbench.system.yaml_marks import Source
@@ -52,7 +52,7 @@ class _Reader:
         self.line = 1
 
     def error(self, message: str) -> StudyError:
-        return StudyError(message, Place(self.file, self.line))
+        return StudyError(message, FileLine(self.file, self.line))
 
     def rows(self) -> tuple[DataRow, ...]:
         """Every row. Raises ``StudyError`` for the first mistake."""

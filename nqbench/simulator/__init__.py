@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nqbench.device import Launch
-    from nqbench.plan import Kernel, KernelPlan, ProgramPlan
+    from nqbench.plan import Kernel, KernelPlan, MultiLaunchPlan
     from nqbench.simulator.launching import SimPrepared
     from nqbench.simulator.programs import SimProgram
     from nqbench.simulator.sanitizer import Finding
@@ -25,7 +25,7 @@ __all__ = ["check", "compile", "counters", "launch"]
 
 
 def compile(
-    plan: KernelPlan | ProgramPlan, model: str = "mini", **settings: Any
+    plan: KernelPlan | MultiLaunchPlan, model: str = "mini", **settings: Any
 ) -> SimPrepared | SimProgram:
     """A plan compiled and loaded, to be launched any number of times; close it after use.
 
@@ -40,7 +40,7 @@ def compile(
 
 
 def launch(
-    plan: KernelPlan | ProgramPlan,
+    plan: KernelPlan | MultiLaunchPlan,
     model: str = "mini",
     *,
     timeout_s: float | None = None,
@@ -56,14 +56,14 @@ def launch(
 
 
 def counters(
-    plan: KernelPlan | ProgramPlan, model: str = "mini", **settings: Any
+    plan: KernelPlan | MultiLaunchPlan, model: str = "mini", **settings: Any
 ) -> Mapping[str, int | float]:
     """The counters of one launch, by the names of ``nqbench.vocabulary.COUNTERS``."""
     return launch(plan, model, **settings).counters or {}
 
 
 def check(
-    plan: KernelPlan | ProgramPlan, model: str = "mini", **settings: Any
+    plan: KernelPlan | MultiLaunchPlan, model: str = "mini", **settings: Any
 ) -> list[tuple[Kernel, Finding]]:
     """What is wrong with a plan's kernels: races, stray, misaligned and uninitialised accesses,
     divergent barriers, deadlocks; empty if one launch shows nothing.

@@ -12,7 +12,7 @@ from nqbench.errors import KernelFault, LaunchTimeout
 from nqbench.plan import Kernel
 
 if TYPE_CHECKING:
-    from nqbench.plan import KernelPlan, ProgramPlan
+    from nqbench.plan import KernelPlan, MultiLaunchPlan
     from nqbench.simulator.sanitizer import Finding, Place, Thread, Watch
     from nqbench.simulator.simulation import Simulation
 
@@ -76,7 +76,7 @@ class Mistake:
 
 
 def run_checked(
-    plan: KernelPlan | ProgramPlan, simulation: Simulation
+    plan: KernelPlan | MultiLaunchPlan, simulation: Simulation
 ) -> Iterator[tuple[Kernel, Finding]]:
     """Launch a plan once in a simulation that is ``checked``; gives what is wrong with its kernels.
 

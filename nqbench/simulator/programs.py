@@ -18,7 +18,7 @@ from nqbench.multi_launch import (
     kernel_of,
     launch_arguments,
 )
-from nqbench.plan import Buffer, Kernel, KernelPlan, Outputs, ProgramPlan
+from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.simulator import reports
 from nqbench.simulator.engine import Geometry, Run, parameter_bytes
 from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory, with_own
@@ -91,7 +91,7 @@ class SimContext(CheckedContext):
     def __init__(
         self,
         simulation: Simulation,
-        plan: ProgramPlan,
+        plan: MultiLaunchPlan,
         kernels: Mapping[str, LoadedKernel],
         memory: GlobalMemory,
         timeout_s: float | None,
@@ -156,7 +156,7 @@ class SimContext(CheckedContext):
 class SimProgram(Prepared):
     """A program in the simulator's memory; every kernel is compiled and laid out once."""
 
-    def __init__(self, simulation: Simulation, plan: ProgramPlan) -> None:
+    def __init__(self, simulation: Simulation, plan: MultiLaunchPlan) -> None:
         """Raises what ``SimDevice.prepare`` raises."""
         check_kernels(plan)
         self.simulation, self.plan = simulation, plan
@@ -249,14 +249,16 @@ def prepare(simulation: Simulation, plan: KernelPlan) -> SimPrepared: ...
 
 
 @overload
-def prepare(simulation: Simulation, plan: ProgramPlan) -> SimProgram: ...
+def prepare(simulation: Simulation, plan: MultiLaunchPlan) -> SimProgram: ...
 
 
 @overload
-def prepare(simulation: Simulation, plan: KernelPlan | ProgramPlan) -> SimPrepared | SimProgram: ...
+def prepare(
+    simulation: Simulation, plan: KernelPlan | MultiLaunchPlan
+) -> SimPrepared | SimProgram: ...
 
 
-def prepare(simulation: Simulation, plan: KernelPlan | ProgramPlan) -> SimPrepared | SimProgram:
+def prepare(simulation: Simulation, plan: KernelPlan | MultiLaunchPlan) -> SimPrepared | SimProgram:
     """Compile a plan to PTX and to native code, allocate, copy.
 
     Raises ``CompileError``, ``DeviceError`` (the plan does not fit), or ``KernelFault`` for PTX

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import StudyError, WrongAnswer
-from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, Plan, ProgramPlan
+from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, MultiLaunchPlan, Plan
 from nqbench.workloads.base import FAULT
 
 if TYPE_CHECKING:
@@ -132,5 +132,5 @@ def _launched(
         wall_s=time.perf_counter() - started,
         factors=factors,
         findings=findings,
-        split_s=plan.split_s if isinstance(plan, KernelPlan | ProgramPlan) else None,
+        split_s=plan.split_s if isinstance(plan, KernelPlan | MultiLaunchPlan) else None,
     )

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from nqbench.errors import Place, StudyError
+from nqbench.errors import FileLine, StudyError
 from nqbench.system.suggest import shown
 from nqbench.system.yaml_marks import Key, KeyPath, Source, parse
 
@@ -18,7 +18,7 @@ STUDY: Final = Path("study")
 
 
 @dataclass(frozen=True, slots=True)
-class KeyPlace(Place):
+class DictKeys(FileLine):
     """A position in a dictionary: the keys that lead there."""
 
     keys: KeyPath = ()
@@ -31,11 +31,11 @@ class KeyPlace(Place):
 class DictSource(Source):
     """A dictionary; ``text`` is its form in a file."""
 
-    def place(self, path: KeyPath = ()) -> Place:
+    def place(self, path: KeyPath = ()) -> FileLine:
         """The keys of the nearest enclosing value that exists."""
         while path and path not in self.lines:
             path = path[:-1]
-        return KeyPlace(self.path, self.lines.get(path, 1), path)
+        return DictKeys(self.path, self.lines.get(path, 1), path)
 
 
 def read_dict(data: Mapping[str, Any]) -> Source:
@@ -56,7 +56,7 @@ def read_dict(data: Mapping[str, Any]) -> Source:
         source = parse(STUDY, text)
     except StudyError as error:
         line = error.place.line if error.place else 1
-        raise StudyError(error.message, KeyPlace(STUDY, line, _keys_at(text, line))) from error
+        raise StudyError(error.message, DictKeys(STUDY, line, _keys_at(text, line))) from error
     return DictSource(source.path, source.text, source.data, source.lines)
 
 

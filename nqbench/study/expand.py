@@ -13,7 +13,7 @@ from typing import Any, Final
 from nqbench import expressions, workloads
 from nqbench.errors import InfeasibleError, NothingRuns, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts, DeviceKind
-from nqbench.point import HOT, L2, PART, Level, Point, Program
+from nqbench.point import HOT, L2, PART, Executable, Level, Point
 from nqbench.study import programs
 from nqbench.study.check import check
 from nqbench.study.model import Condition, Given, Study, Sweep, context, plain
@@ -175,7 +175,7 @@ class _Expansion:
         derived: Mapping[str, int | float | str] = {}
         skip = ""
         own = self.sweep.programs.get(system or "")
-        program: Program | None = None
+        program: Executable | None = None
         try:
             asked = {f: level for f, level in levels.items() if level != NOT_APPLICABLE}
             if own is not None:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, get_args
 
 from nqbench.expressions import Expression
 from nqbench.facts import DeviceKind
-from nqbench.point import HOT, Level, Program
+from nqbench.point import HOT, Executable, Level
 from nqbench.study.report_items import ReportItem
 from nqbench.system.files import printable
 from nqbench.system.yaml_marks import KeyPath, Source
@@ -85,7 +85,7 @@ class ProgramSystem:
     """A program as the study names it, its levels not yet filled in, and where it is written."""
 
     name: str
-    program: Program
+    program: Executable
     path: KeyPath
 
 

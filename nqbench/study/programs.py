@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from nqbench.errors import InfeasibleError, StudyError, WrongDeviceError
 from nqbench.facts import DeviceFacts, DeviceKind
-from nqbench.point import Level, Program
+from nqbench.point import Executable, Level
 from nqbench.study.model import ProgramSystem
 from nqbench.study.schema import ProgramFile
 from nqbench.system.suggest import listing, shown
@@ -55,7 +55,7 @@ def _read(source: Source, path: KeyPath) -> ProgramSystem:
         raise source.error("the first word of 'command' names the program", (*path, "command"))
     return ProgramSystem(
         file.name,
-        Program(
+        Executable(
             command,
             file.answer or "",
             file.time or "",
@@ -108,7 +108,7 @@ def _check_pattern(source: Source, pattern: str | None, path: KeyPath) -> None:
 
 def resolve(
     system: ProgramSystem, given: Mapping[str, Level], workload: Workload, device: DeviceFacts
-) -> tuple[Resolved, Program]:
+) -> tuple[Resolved, Executable]:
     """The point of a program: the factors that its command uses, and the command with them.
 
     A factor that the command leaves out does not apply to it. Raises ``StudyError`` for a factor

@@ -20,7 +20,7 @@ from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.resolver import BaseResolver, Resolver
 
-from nqbench.errors import Place, StudyError
+from nqbench.errors import FileLine, StudyError
 from nqbench.system.suggest import listing, nearest, nearest_file, shown
 
 if TYPE_CHECKING:
@@ -69,11 +69,11 @@ class Source:
     lines: Mapping[KeyPath, int]
     noun: str = "study"
 
-    def place(self, path: KeyPath = ()) -> Place:
+    def place(self, path: KeyPath = ()) -> FileLine:
         """Where ``path`` is written; the nearest enclosing key if it is not written itself."""
         while path and path not in self.lines:
             path = path[:-1]
-        return Place(self.path, self.lines.get(path, 1))
+        return FileLine(self.path, self.lines.get(path, 1))
 
     def error(self, message: str, path: KeyPath = ()) -> StudyError:
         """A ``StudyError`` that points at ``path``."""
@@ -103,14 +103,16 @@ def parse(path: Path, text: str, noun: str = "study", *, as_text: bool = False) 
     except yaml.YAMLError as error:
         raise _syntax_error(path, text, error, noun) from error
     except RecursionError as error:
-        raise StudyError(f"the file is nested too deeply to be a {noun}", Place(path, 1)) from error
+        raise StudyError(
+            f"the file is nested too deeply to be a {noun}", FileLine(path, 1)
+        ) from error
     if node is None or (isinstance(node, yaml.ScalarNode) and not node.value):
-        raise StudyError(f"the file is empty; a {noun} is keys with values", Place(path, 1))
+        raise StudyError(f"the file is empty; a {noun} is keys with values", FileLine(path, 1))
     if not isinstance(node, yaml.MappingNode):
         raise StudyError(
             f"a {noun} is a mapping of keys to values (key: value), but this file holds"
             f" {'a list' if isinstance(node, yaml.SequenceNode) else 'a single value'}",
-            Place(path, node.start_mark.line + 1),
+            FileLine(path, node.start_mark.line + 1),
         )
     reader = _Reader(path, as_text)
     data = reader.value(node, ())
@@ -160,14 +162,14 @@ def _text(path: Path, noun: str) -> str:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise StudyError(f"the {noun} file {path} cannot be read: {reason}") from error
     if len(raw) > MAX_BYTES:
-        raise StudyError(f"the file is larger than {MAX_BYTES:,} bytes", Place(path, 1))
+        raise StudyError(f"the file is larger than {MAX_BYTES:,} bytes", FileLine(path, 1))
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise StudyError(
             f"the file is not UTF-8 text (byte 0x{raw[error.start]:02x}); save it as UTF-8",
-            Place(path, line),
+            FileLine(path, line),
         ) from error
 
 
@@ -177,7 +179,7 @@ def _syntax_error(path: Path, text: str, error: yaml.YAMLError, noun: str) -> St
         return StudyError(
             f"the file holds a control character (U+{ord(text[error.position]):04X})"
             " that YAML does not allow; delete it",
-            Place(path, line),
+            FileLine(path, line),
         )
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     line = mark.line + 1 if mark else 1
@@ -194,7 +196,7 @@ def _syntax_error(path: Path, text: str, error: yaml.YAMLError, noun: str) -> St
             message += "; check brackets and indentation, and quote text that holds ': ' or ','"
         elif _BRACE.search(written):
             message += "; quote text that begins with a brace"
-    return StudyError(message, Place(path, line))
+    return StudyError(message, FileLine(path, line))
 
 
 class _Reader:
@@ -207,7 +209,7 @@ class _Reader:
         self.nodes = 0
 
     def error(self, message: str, node: yaml.Node) -> StudyError:
-        return StudyError(message, Place(self.path, node.start_mark.line + 1))
+        return StudyError(message, FileLine(self.path, node.start_mark.line + 1))
 
     def value(self, node: yaml.Node, path: KeyPath) -> Any:
         self.nodes += 1

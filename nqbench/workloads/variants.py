@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from nqbench.errors import InfeasibleError
-from nqbench.plan import Kernel, KernelPlan, ProgramPlan
+from nqbench.plan import Kernel, KernelPlan, MultiLaunchPlan
 from nqbench.workloads.base import VARIANTS, Variant
 
 
@@ -24,7 +24,7 @@ def built_as(plan: KernelPlan, variant: Variant) -> KernelPlan:
 
 
 def alone(
-    plan: ProgramPlan,
+    plan: MultiLaunchPlan,
     name: str,
     *,
     cleared: Collection[str] = (),

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, Kernel, Outputs, Plan, ProgramContext, ProgramPlan, Variable
+from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Outputs, Plan, ProgramContext, Variable
 from nqbench.point import Level, Point
 from nqbench.workloads.base import Workload
 
@@ -26,14 +26,14 @@ def kernel(entry: str, *arguments: Any, threads: int = 1, blocks: int = 1, **mor
     return Kernel(SOURCE, entry, arguments, (blocks, 1, 1), (threads, 1, 1), **more)
 
 
-def program(name: str, kernels: Mapping[str, Kernel], *arguments: Any) -> ProgramPlan:
+def program(name: str, kernels: Mapping[str, Kernel], *arguments: Any) -> MultiLaunchPlan:
     """A program of this module with the buffers that its kernels use, and a big one of the run."""
     buffers = (
         Buffer("out", "int32", 4096, zero=True, output=True),
         Buffer("reals", "float32", THREADS * BLOCKS, zero=True, output=True),
         Buffer("big", "uint8", BIG, per_run=True),
     )
-    return ProgramPlan(kernels, buffers, name, f"{HERE}:{name}", arguments)
+    return MultiLaunchPlan(kernels, buffers, name, f"{HERE}:{name}", arguments)
 
 
 WAIT: Final = {"wait": kernel("wait", Variable("ns", "uint64"))}

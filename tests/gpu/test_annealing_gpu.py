@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nqbench.measure.sampling.phases import whole_run
-from nqbench.plan import Outputs, ProgramPlan
+from nqbench.plan import MultiLaunchPlan, Outputs
 from nqbench.point import Level
 from nqbench.solve.boards import find_boards
 from nqbench.workloads.fitness import WORKLOAD
@@ -118,7 +118,7 @@ def test_the_papers_search_finds_a_board(device: CudaDevice) -> None:
 def test_evaluations_are_nearly_all_of_the_papers_search(device: CudaDevice) -> None:
     factors = WORKLOAD.resolve({"n": 3000, "max_evaluations": 300}, SA_GPU, device.facts).factors
     plan = WORKLOAD.plan(factors, SA_GPU, device.facts)
-    assert isinstance(plan, ProgramPlan)
+    assert isinstance(plan, MultiLaunchPlan)
     with device.prepare(plan) as prepared:
         prepared.launch(TIMEOUT_S)
         total_s = prepared.launch(TIMEOUT_S).kernel_s

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nqbench.plan import ProgramPlan
+from nqbench.plan import MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 
@@ -28,7 +28,7 @@ def check(device: CudaDevice, system: str, given: Mapping[str, Level]) -> Mappin
     """Two runs and a split one give the known answer; returns the phases (seconds)."""
     factors = WORKLOAD.resolve(given, system, device.facts).factors
     plan = WORKLOAD.plan(factors, system, device.facts)
-    assert isinstance(plan, ProgramPlan)
+    assert isinstance(plan, MultiLaunchPlan)
     known = WORKLOAD.expected(factors)
     with device.prepare(plan) as prepared:
         for _ in range(2):

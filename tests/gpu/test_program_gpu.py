@@ -17,7 +17,7 @@ import pytest
 from nqbench.devices.simulator import SimDevice
 from nqbench.measure.profiler.ncu import PROFILE_ROUND
 from nqbench.measure.runner import run_study
-from nqbench.plan import ProgramPlan
+from nqbench.plan import MultiLaunchPlan
 from nqbench.runs.reading import read_records
 from nqbench.study import Measure
 from tests.gpu.programs import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from nqbench.devices.cuda.program import CudaProgram
 
 
-def prepare(device: CudaDevice, plan: ProgramPlan) -> CudaProgram:
+def prepare(device: CudaDevice, plan: MultiLaunchPlan) -> CudaProgram:
     from nqbench.devices.cuda.program import CudaProgram
 
     prepared = device.prepare(plan)

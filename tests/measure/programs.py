@@ -15,10 +15,10 @@ from nqbench.plan import (
     CpuPlan,
     CpuResult,
     Kernel,
+    MultiLaunchPlan,
     Outputs,
     Plan,
     ProgramContext,
-    ProgramPlan,
     Variable,
 )
 from nqbench.point import Level, Point
@@ -86,7 +86,7 @@ class Programs(Workload):
             return CpuPlan("on_the_host", "tests.measure.programs:on_the_host", (x, n))
         grid, block = (-(-LENGTH // 32), 1, 1), (32, 1, 1)
         scale = ("x", "y", np.int32(LENGTH), Variable("a", "int32"))
-        return ProgramPlan(
+        return MultiLaunchPlan(
             {
                 "scale": Kernel(SOURCE, "scale", scale, grid, block),
                 "add_up": Kernel(SOURCE, "total", ("y", np.int32(LENGTH), "sum"), grid, block),

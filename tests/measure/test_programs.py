@@ -16,7 +16,7 @@ from nqbench.measure.variants import runs_on_cpu
 from nqbench.measure.worker.messages import CompileRequest, MeasureRequest
 from nqbench.measure.worker.precompile import compile_point
 from nqbench.measure.worker.session import Session
-from nqbench.plan import CpuPlan, ProgramPlan
+from nqbench.plan import CpuPlan, MultiLaunchPlan
 from nqbench.runs.frame import load
 from tests.measure.programs import PROGRAMS, calls, point
 from tests.measure.test_runner import measure
@@ -30,9 +30,9 @@ def request(n: int, system: str = "sums.launched", *, timed: bool = True) -> Mea
     return MeasureRequest(point(n, system), 1, timed, Policy(samples=6), timeout_s=10.0)
 
 
-def program(n: int) -> ProgramPlan:
+def program(n: int) -> MultiLaunchPlan:
     plan = PROGRAMS.plan({"n": n}, "sums.launched", GPU)
-    assert isinstance(plan, ProgramPlan)
+    assert isinstance(plan, MultiLaunchPlan)
     return plan
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import DeviceError, KernelFault, LaunchTimeout
-from nqbench.plan import Buffer, Kernel, ProgramContext, ProgramPlan, Variable
+from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, ProgramContext, Variable
 from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS, plain_name
 from tests.simulator.harness import KERNELS, device
 
@@ -32,7 +32,7 @@ KERNELS_OF_STEPS = {
 
 def plan(
     program: str, *arguments: Any, kernels: dict[str, Kernel] | None = None, **more: Any
-) -> ProgramPlan:
+) -> MultiLaunchPlan:
     """x counts from 0, y is 1 everywhere; the program of this module drives the kernels."""
     buffers = (
         Buffer("x", "int32", N, np.arange(N)),
@@ -40,7 +40,7 @@ def plan(
         Buffer("sum", "int64", 1, per_run=True),
         Buffer("where", "int32", 8, zero=True, output=True),
     )
-    return ProgramPlan(
+    return MultiLaunchPlan(
         kernels or KERNELS_OF_STEPS, buffers, program, f"{HERE}:{program}", arguments, **more
     )
 

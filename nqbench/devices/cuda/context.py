@@ -21,7 +21,7 @@ from nqbench.devices.cuda.kernel import LoadedKernel
 from nqbench.devices.cuda.memory import DeviceMemory, Owner, late
 from nqbench.errors import DeviceError
 from nqbench.multi_launch import CheckedContext, kernel_of, launch_arguments
-from nqbench.plan import Buffer, Kernel, ProgramPlan, Variable
+from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, Variable
 
 PINNED_BYTES: Final = 1 << 16
 """Downloads up to this size go through page-locked memory: the driver itself stages copies up to
@@ -33,7 +33,7 @@ class LoadedProgram:
     """A program on a device: its kernels by name, bound to its buffers."""
 
     device: Owner
-    plan: ProgramPlan
+    plan: MultiLaunchPlan
     kernels: Mapping[str, ProgramKernel]
     memory: DeviceMemory
 

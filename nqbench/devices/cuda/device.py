@@ -22,7 +22,7 @@ from nqbench.devices.cuda.nvml import NvmlSensor
 from nqbench.devices.cuda.program import CudaProgram
 from nqbench.devices.cuda.query import find_device, gpu_facts, gpu_identity, load_pycuda
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError
-from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, Plan, ProgramPlan, kernels_of
+from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, MultiLaunchPlan, Plan, kernels_of
 
 
 class CudaDevice(Device):
@@ -67,7 +67,7 @@ class CudaDevice(Device):
             for name, kernel in kernels_of(plan).items()
         }
         self._activate()
-        if isinstance(plan, ProgramPlan):
+        if isinstance(plan, MultiLaunchPlan):
             return CudaProgram(self, plan, compiled)
         return CudaKernel(self, plan, compiled)
 

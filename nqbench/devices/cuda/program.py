@@ -19,14 +19,16 @@ from nqbench.devices.cuda.kernel import LoadedKernel
 from nqbench.devices.cuda.memory import ABANDONED, DeviceMemory, Owner
 from nqbench.errors import DeviceError, InfeasibleError
 from nqbench.multi_launch import check_kernels, find_function
-from nqbench.plan import Outputs, ProgramPlan
+from nqbench.plan import MultiLaunchPlan, Outputs
 from nqbench.vocabulary import of_kernel
 
 
 class CudaProgram(Prepared):
     """A program loaded on a GPU with its buffers."""
 
-    def __init__(self, device: Owner, plan: ProgramPlan, compiled: Mapping[str, Compiled]) -> None:
+    def __init__(
+        self, device: Owner, plan: MultiLaunchPlan, compiled: Mapping[str, Compiled]
+    ) -> None:
         """Raises ``DeviceError`` for a plan that cannot be loaded."""
         check_kernels(plan)
         self._device, self._plan = device, plan

@@ -33,9 +33,9 @@ from nqbench.plan import (
     CpuPlan,
     Kernel,
     KernelPlan,
+    MultiLaunchPlan,
     Outputs,
     Plan,
-    ProgramPlan,
     Variable,
     kernels_of,
 )
@@ -130,7 +130,7 @@ class FakeDevice(Device):
         self._visits[place] += 1
         return [self._visits[place]] if self.model.anew and self._visits[place] > 1 else []
 
-    def hit(self, fault: str, plan: KernelPlan | ProgramPlan) -> bool:
+    def hit(self, fault: str, plan: KernelPlan | MultiLaunchPlan) -> bool:
         """Whether a fault hits this plan in this round."""
         size = plan.about.get("n")
         return self.round >= self.model.from_round and size == getattr(self.model, fault) != 0
@@ -139,7 +139,7 @@ class FakeDevice(Device):
 class FakePrepared(Prepared):
     """A plan on the test device."""
 
-    def __init__(self, device: FakeDevice, plan: KernelPlan | ProgramPlan, answer: int) -> None:
+    def __init__(self, device: FakeDevice, plan: KernelPlan | MultiLaunchPlan, answer: int) -> None:
         self.transfer_s = None if device.deterministic else 1e-5
         self.resources: Resources = {"registers": 32, "occupancy": 1.0}
         self._device = device
@@ -206,7 +206,7 @@ class FakePrepared(Prepared):
 
     def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:
         """One more run of a program: its kernels share ``KERNELS_SHARE`` of the time evenly."""
-        if not isinstance(self._plan, ProgramPlan):
+        if not isinstance(self._plan, MultiLaunchPlan):
             raise DeviceError(f"{self._plan.name} is one kernel, which has no phases")
         total_s = self.launch(timeout_s).kernel_s or 0.0
         kernel_s = KERNELS_SHARE * total_s
@@ -250,7 +250,7 @@ class FakeSensor(Sensor):
         )
 
 
-def _identity(plan: KernelPlan | ProgramPlan) -> int:
+def _identity(plan: KernelPlan | MultiLaunchPlan) -> int:
     """A number for what is launched and how, without source text and contents of buffers."""
     buffers = [[b.name, b.dtype, b.length] for b in plan.buffers]
     if isinstance(plan, KernelPlan):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from nqbench.device import Prepared
 from nqbench.measure.sampling.measurement import Measurement
-from nqbench.plan import CommandPlan, CpuPlan, Plan, ProgramPlan
+from nqbench.plan import CommandPlan, CpuPlan, MultiLaunchPlan, Plan
 
 SUMS = ("kernel", "total", "other")
 """Phases that follow from the others; a sum over phases leaves them out."""
@@ -62,7 +62,7 @@ def phases_of(
     """
     value_s = found.value_s
     assert value_s is not None
-    if isinstance(plan, ProgramPlan):
+    if isinstance(plan, MultiLaunchPlan):
         parts = prepared.phases(timeout_s)
         before = {"split": plan.split_s} if plan.split_s else {}
         return {**before, **whole_run(parts, plan.kernels, value_s, plan.groups)}

@@ -29,7 +29,7 @@ MIN_WARM_UP: Final = 1
 """The first launch of a kernel in a process loads its code; how many more follow is detected."""
 LONG_LAUNCH_S: Final = 0.5
 """A launch this long averages over its own jitter, so one sample is enough."""
-HICCUP: Final = 2.0
+OUTLIER_FACTOR: Final = 2.0
 """A launch that takes more than twice as long as it was known to take was disturbed: it is kept,
 but it does not make the kernel a long one."""
 MAX_SAMPLES: Final = 500
@@ -107,7 +107,7 @@ def sample(
 
 def is_long(lowest_s: float, known_s: float | None) -> bool:
     """Whether a kernel is long: its shortest launch is, and no earlier launch says otherwise."""
-    hiccup = known_s is not None and lowest_s > HICCUP * known_s
+    hiccup = known_s is not None and lowest_s > OUTLIER_FACTOR * known_s
     return lowest_s > LONG_LAUNCH_S and not hiccup
 
 

@@ -15,7 +15,7 @@ from typing import Final
 STEADY_LAUNCHES: Final = 3
 """Launches without a new lowest time that mean steady: one may be slow by chance, but not three in
 a row while times still fall."""
-FALL: Final = 0.01
+STEADY_TOLERANCE: Final = 0.01
 """A launch counts as lower if it is 1% below the lowest so far. Less than that is noise (0.1 to 1%
 between launches on an idle GPU), and it falls on samples of which the median is taken."""
 MAX_LAUNCHES: Final = 30
@@ -63,7 +63,7 @@ def warm_up(
     while True:
         value_s = launch()
         launches += 1
-        steady = 0 if value_s < lowest_s * (1 - FALL) else steady + 1
+        steady = 0 if value_s < lowest_s * (1 - STEADY_TOLERANCE) else steady + 1
         lowest_s = min(lowest_s, value_s)
         wall_s = clock() - started
         clause = ""

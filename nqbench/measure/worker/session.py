@@ -30,7 +30,7 @@ from nqbench.measure.sampling.timer import Beat, Timer
 from nqbench.measure.sampling.warmup import TIME_SHARE, WarmUp, warm_up
 from nqbench.measure.variants import runs_on_cpu, workload_of
 from nqbench.measure.worker.messages import Hello, MeasureRequest
-from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, Outputs, Plan, ProgramPlan
+from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, MultiLaunchPlan, Outputs, Plan
 from nqbench.point import COLD, HOT, L2, Point
 from nqbench.system.timing import timed
 from nqbench.workloads.base import FAULT, Compared, Workload
@@ -168,7 +168,7 @@ class Session:
         if found.value_s is not None:
             # Last: a program runs once more for it, and its answer was checked as it was timed.
             with found.spending("phases"):
-                if isinstance(plan, ProgramPlan):
+                if isinstance(plan, MultiLaunchPlan):
                     self._beat()
                 found.phases = phases_of(plan, prepared, found, reduce_s, request.timeout_s)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError, WrongDeviceError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import Buffer, Kernel, KernelPlan, Plan, ProgramPlan
+from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan, Plan
 from nqbench.point import Level
 from nqbench.workloads.base import Variant
 from nqbench.workloads.fitness.boards import Board
@@ -86,7 +86,7 @@ def resolve_scheme(levels: Levels, device: DeviceFacts) -> Numbers:
     return derived
 
 
-def program_plan(levels: Levels, boards: Board, device: DeviceFacts) -> ProgramPlan:
+def program_plan(levels: Levels, boards: Board, device: DeviceFacts) -> MultiLaunchPlan:
     """The program of a GPU scheme for ``boards`` of shape ``(batch, n)``."""
     derived = resolve_scheme(levels, device)
     started = time.perf_counter()
@@ -94,7 +94,7 @@ def program_plan(levels: Levels, boards: Board, device: DeviceFacts) -> ProgramP
     split_s = time.perf_counter() - started
     per_call = levels["allocation"] == "per_call"
     buffers = tuple(replace(buffer, per_run=per_call) for buffer in made.buffers)
-    return ProgramPlan(
+    return MultiLaunchPlan(
         kernels=made.kernels,
         buffers=buffers,
         name="fitness.evaluate",
@@ -209,7 +209,7 @@ def variant_of(plan: Plan, variant: Variant) -> KernelPlan:
     Raises ``InfeasibleError`` for a search, for a scheme on the CPU, and where another
     kernel finishes the count.
     """
-    if not isinstance(plan, ProgramPlan) or plan.about.get("task") != "evaluate":
+    if not isinstance(plan, MultiLaunchPlan) or plan.about.get("task") != "evaluate":
         raise InfeasibleError(
             "only a GPU scheme that evaluates a board has variants without arithmetic or memory,"
             " such as fitness_schemes.gpu_coarse; a search or a CPU scheme has none"

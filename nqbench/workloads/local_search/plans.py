@@ -15,9 +15,9 @@ from nqbench.plan import (
     CachePreference,
     CpuPlan,
     Kernel,
+    MultiLaunchPlan,
     Plan,
     ProgramContext,
-    ProgramPlan,
 )
 from nqbench.point import Level
 from nqbench.workloads.levels import Levels, number
@@ -131,7 +131,7 @@ def _indexed(
     levels: Levels,
     device: DeviceFacts,
     about: Mapping[str, int | float | str],
-) -> ProgramPlan:
+) -> MultiLaunchPlan:
     """The paper's two kernels; ``deltas`` and ``moves`` have one word per evaluation thread."""
     n, mapping = np.uint32(instance.n), levels["mapping"]
     blocks, size = blocks_of(levels, device), number(levels, "block_size")
@@ -165,7 +165,7 @@ def _indexed(
         Buffer("moves", "uint32", threads),
         Buffer("invalid", "uint64", 1, zero=True, output=True),
     )
-    return ProgramPlan(
+    return MultiLaunchPlan(
         {"evaluation": evaluation, "apply": apply},
         buffers,
         *_ATTENDED,
@@ -176,7 +176,7 @@ def _indexed(
 
 def _tiled(
     instance: Instance, levels: Levels, about: Mapping[str, int | float | str]
-) -> ProgramPlan:
+) -> MultiLaunchPlan:
     """Our kernels; ``places`` are the coordinates in tour order, which every swap updates."""
     resident = levels["kernel"] == "resident"
     n, rows = np.uint32(instance.n), np.uint32(number(levels, "tile_y"))
@@ -209,7 +209,7 @@ def _tiled(
     if resident:
         buffers.append(Buffer("state", "uint32", STATE_WORDS, zero=True))
         arguments = (iterations, number(levels, "check_every"))
-        return ProgramPlan(kernels, tuple(buffers), *_UNATTENDED, arguments, about=about)
+        return MultiLaunchPlan(kernels, tuple(buffers), *_UNATTENDED, arguments, about=about)
     buffers.append(Buffer("deltas", "float32", 1))
     kernels["apply"] = Kernel(
         SOURCE,
@@ -218,7 +218,9 @@ def _tiled(
         (1, 1, 1),
         (HINTS, 1, 1),
     )
-    return ProgramPlan(kernels, tuple(buffers), *_ATTENDED, (iterations, THRESHOLD), about=about)
+    return MultiLaunchPlan(
+        kernels, tuple(buffers), *_ATTENDED, (iterations, THRESHOLD), about=about
+    )
 
 
 def iterate(context: ProgramContext, iterations: int, threshold: float) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.errors import Place, StudyError
+from nqbench.errors import FileLine, StudyError
 
 KEYWORDS: Final = frozenset(
     {
@@ -77,7 +77,7 @@ class _Reader:
         return Tsplib(self.values.get("NAME", (0, self.path.stem))[1], cities)
 
     def error(self, line: int, message: str) -> StudyError:
-        return StudyError(message, Place(self.path, line))
+        return StudyError(message, FileLine(self.path, line))
 
     def specification(self) -> int:
         """Read up to the section of coordinates; returns its line."""

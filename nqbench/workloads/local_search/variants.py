@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
-from nqbench.plan import KernelPlan, Outputs, Plan, ProgramPlan
+from nqbench.plan import KernelPlan, MultiLaunchPlan, Outputs, Plan
 from nqbench.workloads.base import Variant
 from nqbench.workloads.local_search.factors import THRESHOLD
 from nqbench.workloads.local_search.plans import NO_BEST
@@ -36,7 +36,7 @@ def variant_of(plan: Plan, variant: Variant) -> KernelPlan:
     Raises ``InfeasibleError`` for a search on the CPU, and for the kernel that applies the
     moves itself.
     """
-    if not isinstance(plan, ProgramPlan):
+    if not isinstance(plan, MultiLaunchPlan):
         raise InfeasibleError("a search on the CPU has no kernel to build without memory accesses")
     if plan.kernels[EVALUATION].entry.startswith("evaluation_resident"):
         raise InfeasibleError(

@@ -16,7 +16,7 @@ from nqbench.devices.cuda.context import PINNED_BYTES
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.devices.cuda.program import CudaProgram
 from nqbench.errors import DeviceError, InfeasibleError, LaunchError, LaunchTimeout
-from nqbench.plan import Buffer, Kernel, ProgramContext, ProgramPlan, Variable
+from nqbench.plan import Buffer, Kernel, MultiLaunchPlan, ProgramContext, Variable
 from tests.devices.cuda.fake_pycuda import Error, FakeDriver, LogicError, OutOfMemory
 from tests.devices.cuda.test_device import ILLEGAL, gpu
 from tests.simulator.harness import device as simulator
@@ -30,7 +30,7 @@ ADDING = [*KERNELS_OF_STEPS][1]
 """The plan's name of the kernel that adds up; the other one is called ``scale``."""
 
 
-def plan(program: str, *arguments: Any, **more: Any) -> ProgramPlan:
+def plan(program: str, *arguments: Any, **more: Any) -> MultiLaunchPlan:
     """The simulator's plan with a program of this module."""
     made = simulated_plan("steps", *arguments, **more)
     return dataclasses.replace(made, name=program, function=f"{HERE}:{program}")
@@ -54,7 +54,7 @@ def steps(gpu: FakeDriver) -> FakeDriver:
     return gpu
 
 
-def prepared(made: ProgramPlan) -> CudaProgram:
+def prepared(made: MultiLaunchPlan) -> CudaProgram:
     found = CudaDevice(0).prepare(made)
     assert isinstance(found, CudaProgram)
     return found

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from nqbench.compiler.compile import compile_cubin, compile_ptx
-from nqbench.plan import Kernel, ProgramPlan
+from nqbench.plan import Kernel, MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.gpu import DYNAMIC
@@ -22,7 +22,7 @@ def kernels() -> Iterator[tuple[str, Kernel]]:
     for system, given in (*SCHEMES, *more):
         factors = WORKLOAD.resolve({"n": 100, **given}, system, GPU).factors
         plan = WORKLOAD.plan(factors, system, GPU)
-        assert isinstance(plan, ProgramPlan)
+        assert isinstance(plan, MultiLaunchPlan)
         for kernel in plan.kernels.values():
             yield kernel.entry, kernel
 

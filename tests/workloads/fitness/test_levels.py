@@ -11,7 +11,7 @@ import pytest
 
 from nqbench.errors import InfeasibleError, StudyError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import ProgramPlan
+from nqbench.plan import MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.system.machine import free_memory_bytes
 from nqbench.workloads.fitness import WORKLOAD
@@ -173,7 +173,7 @@ def test_boards_of_a_file(tmp_path: Path) -> None:
     given: dict[str, Level] = {"n": 30, "board": "file", "board_file": str(path)}
     resolved = WORKLOAD.resolve(given, f"{PAPER}.gpu_coarse", GPU)
     plan = WORKLOAD.plan(resolved.factors, f"{PAPER}.gpu_coarse", GPU)
-    assert isinstance(plan, ProgramPlan)
+    assert isinstance(plan, MultiLaunchPlan)
     assert np.array_equal(plan.buffers[0].data, random_board(30, 5))  # type: ignore[arg-type]
     random = WORKLOAD.resolve({"n": 30, "seed": 5}, f"{PAPER}.gpu_coarse", GPU).factors
     assert WORKLOAD.expected(resolved.factors) == WORKLOAD.expected(random)

@@ -11,7 +11,7 @@ from nqbench.devices.cuda import driver as cuda_driver
 from nqbench.devices.cuda.device import CudaDevice
 from nqbench.errors import LaunchError
 from nqbench.measure.sampling.phases import whole_run
-from nqbench.plan import ProgramPlan
+from nqbench.plan import MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.workloads.fitness import WORKLOAD
 from nqbench.workloads.fitness.boards import conflicts
@@ -99,7 +99,7 @@ def test_a_search_tells_its_evaluations_as_a_whole(gpu: FakeDriver, refused: lis
     system, given = f"{PAPER}.sa_gpu", {"n": N, "max_evaluations": 30}
     factors = WORKLOAD.resolve(given, system, device.facts).factors
     plan = WORKLOAD.plan(factors, system, device.facts)
-    assert isinstance(plan, ProgramPlan)
+    assert isinstance(plan, MultiLaunchPlan)
     with device.prepare(plan) as prepared:
         total_s = prepared.launch().kernel_s
         assert total_s is not None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from nqbench.errors import InfeasibleError, WrongDeviceError
-from nqbench.plan import CpuPlan, ProgramPlan
+from nqbench.plan import CpuPlan, MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from tests.workloads.running import CPU, GPU
@@ -40,7 +40,7 @@ def test_the_paper_s_numbers() -> None:
     assert derived["threads"] == 8192
     assert derived["moves_per_thread"] == 61
     plan = WORKLOAD.plan({"n": 1000}, VERSIONS[1], GPU)
-    assert isinstance(plan, ProgramPlan)
+    assert isinstance(plan, MultiLaunchPlan)
     assert plan.kernels["evaluation"].grid == (105, 1, 1)
     assert plan.kernels["apply"].block == (512, 1, 1)
     assert plan.kernels["apply"].static_shared_bytes == 4096

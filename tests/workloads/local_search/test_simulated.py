@@ -10,7 +10,7 @@ import pytest
 
 from nqbench.device import Device
 from nqbench.devices.simulator import SimDevice
-from nqbench.plan import KernelPlan, Outputs, ProgramPlan
+from nqbench.plan import KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.mapping import invalid_moves, moves_of
@@ -107,7 +107,7 @@ def test_the_kernels_mapping_fails_as_the_cpu_does(simulator: Device, mapping: s
     given: dict[str, Level] = {"n": n, "mapping": mapping, "blocks": 2, "block_size": 32}
     factors = WORKLOAD.resolve({**given, "iterations": 1}, None, simulator.facts).factors
     plan = WORKLOAD.plan(factors, None, simulator.facts)
-    assert isinstance(plan, ProgramPlan)
+    assert isinstance(plan, MultiLaunchPlan)
     kernel = alone(plan, "evaluation", cleared=("invalid",), outputs=("invalid",))
     assert isinstance(kernel, KernelPlan)
     assert kernel.threads == threads

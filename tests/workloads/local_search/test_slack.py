@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nqbench.devices.registry import open_device
-from nqbench.plan import ProgramPlan
+from nqbench.plan import MultiLaunchPlan
 from nqbench.point import Level
 from nqbench.workloads.local_search import WORKLOAD
 from nqbench.workloads.local_search.instance import ROOT_ERROR, slack
@@ -145,7 +145,7 @@ def same_moves(given: Mapping[str, Level], system: str, source: Path, trust: boo
     """Whether a search in the simulator ends with the reference's tour; ``trust``: no slack."""
     factors = WORKLOAD.resolve(given, system, SIM.facts).factors
     plan = WORKLOAD.plan(factors, system, SIM.facts)
-    assert isinstance(plan, ProgramPlan)
+    assert isinstance(plan, MultiLaunchPlan)
     kernels = {name: replace(kernel, source=source) for name, kernel in plan.kernels.items()}
     if trust:
         evaluation = kernels["evaluation"]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from nqbench.errors import InfeasibleError
 from nqbench.facts import DeviceFacts
-from nqbench.plan import CpuPlan, CpuResult, Outputs, ProgramContext, ProgramPlan
+from nqbench.plan import CpuPlan, CpuResult, MultiLaunchPlan, Outputs, ProgramContext
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.fitness import gpu
@@ -134,7 +134,7 @@ def resolve_gpu_evaluator(levels: Levels, device: DeviceFacts) -> dict[str, int 
     return derived
 
 
-def search_with_gpu(levels: Levels, device: DeviceFacts) -> ProgramPlan:
+def search_with_gpu(levels: Levels, device: DeviceFacts) -> MultiLaunchPlan:
     """The evaluator's plan, driven by the search."""
     n, key = number(levels, "n"), chain_key(number(levels, "seed"))
     start = np.arange(n, dtype=np.int32)[np.newaxis, :]
