@@ -21,6 +21,7 @@ threads (16 where 32 do not fit).
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import statistics
@@ -207,7 +208,7 @@ def papers() -> Iterator[str]:
 def measured(gpu: str) -> dict[tuple[int, Key], float]:
     """Milliseconds of each kernel of the factorial: the median of the rounds."""
     found: dict[tuple[int, Key], list[float]] = {}
-    with (ROOT / f"results/reference/{gpu}/ablation/records.jsonl").open() as file:
+    with gzip.open(ROOT / f"results/reference/{gpu}/ablation/records.jsonl.gz") as file:
         for record in map(json.loads, file):
             point = record["point"]
             if point["sweep"] == "factorial" and record["status"] == "ok" and record["value_s"]:

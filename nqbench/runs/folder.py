@@ -20,7 +20,17 @@ from filelock import FileLock, Timeout
 
 from nqbench.errors import FolderRefused, StoreError
 from nqbench.record import Record
-from nqbench.runs.reading import MANIFEST, MANIFEST_VERSION, RECORDS, TORN, RecordFile, read_records
+from nqbench.runs.reading import (
+    MANIFEST,
+    MANIFEST_VERSION,
+    PACKED,
+    RECORDS,
+    SUMS,
+    TORN,
+    RecordFile,
+    read_records,
+    record_bytes,
+)
 from nqbench.system.files import replacing
 
 LOCK: Final = ".lock"
@@ -75,8 +85,10 @@ class RunWriter:
         self.close()
 
     def repair(self) -> RecordFile:
-        """Read the records; move a torn last line to ``records.torn``."""
+        """Read the records, unpacked; move a torn last line to ``records.torn``."""
         found = read_records(self.path)
+        if not (self.path / RECORDS).exists() and (self.path / PACKED).exists():
+            self._unpack()
         if found.torn:
             file = self.path / RECORDS
             try:
@@ -89,10 +101,22 @@ class RunWriter:
                 ) from error
         return found
 
+    def _unpack(self) -> None:
+        """Make the records of a copied reference run a file to append to."""
+        try:
+            with replacing(self.path / RECORDS, durable=True) as temporary:
+                temporary.write_bytes(record_bytes(self.path))
+            for name in (PACKED, SUMS):
+                (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"{self.path / PACKED} cannot be unpacked there: {error.strerror}"
+            ) from error
+
     def archive(self) -> Path | None:
         """Put an earlier run aside in ``old/TIME``; ``None`` if there was none."""
         # The manifest goes last: records without one would be taken for those of the new run.
-        present = [f for f in (RECORDS, TORN, MANIFEST) if (self.path / f).exists()]
+        present = [f for f in (RECORDS, PACKED, SUMS, TORN, MANIFEST) if (self.path / f).exists()]
         if not present:
             return None
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")

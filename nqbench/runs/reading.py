@@ -1,13 +1,17 @@
 """Reading the files of a run folder: damage is reported, never guessed around.
 
 ``manifest.json`` says what was to be measured, where, and with what; ``records.jsonl`` holds one
-:class:`~nqbench.record.Record` per line.
+:class:`~nqbench.record.Record` per line. A run that is kept may have ``records.jsonl.gz`` instead,
+and ``SHA256SUMS`` (as ``sha256sum`` writes it), which is checked.
 """
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +25,8 @@ from nqbench.record import OPEN_FORM, LevelsJson, Record, fault_of, not_a
 MANIFEST_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 RECORDS: Final = "records.jsonl"
+PACKED: Final = "records.jsonl.gz"
+SUMS: Final = "SHA256SUMS"
 TORN: Final = "records.torn"
 
 
@@ -104,7 +110,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest of a run folder. Raises ``StoreError``; ``FolderRefused`` without one."""
     file = path / MANIFEST
     try:
-        data = json.loads(file.read_bytes(), parse_constant=_no_number)
+        content = file.read_bytes()
+        _check_sum(file, content)
+        data = json.loads(content, parse_constant=_no_number)
     except (FileNotFoundError, NotADirectoryError):
         raise FolderRefused(
             f"{path} is not a run folder: it has no {MANIFEST};"
@@ -136,8 +144,8 @@ def _no_number(word: str) -> None:
 def _remedy(path: Path) -> str:
     """How to repair a damaged manifest, and what is safe."""
     try:
-        kept = (path / RECORDS).read_bytes().count(b"\n")
-    except OSError:
+        kept = record_bytes(path).count(b"\n")
+    except StoreError:
         kept = 0
     return (
         f"its {kept} records are untouched: put a good copy of {MANIFEST} back, or delete it and"
@@ -160,6 +168,8 @@ def incomplete(path: Path) -> str:
     """
     if not (path / MANIFEST).is_file():
         return ""
+    if (path / PACKED).is_file() and not (path / RECORDS).exists():
+        return ""  # packed when it was complete, and checked as it is read
     again = "`nqbench run` with its study measures what is missing"
     try:
         with (path / RECORDS).open("rb") as file:
@@ -185,16 +195,45 @@ def read_records(path: Path) -> RecordFile:
     A damaged line anywhere else is an error, since silently losing one would bias a result.
     """
     file = path / RECORDS
-    try:
-        content = file.read_bytes()
-    except FileNotFoundError:
-        return RecordFile(())
-    except OSError as error:
-        raise StoreError(f"{file} cannot be read: {error.strerror}") from error
-    *lines, torn = content.split(b"\n")
+    *lines, torn = record_bytes(path).split(b"\n")
     return RecordFile(
         tuple(_parse(file, number, line) for number, line in enumerate(lines, 1) if line), torn
     )
+
+
+def record_bytes(path: Path) -> bytes:
+    """The records of a run folder as written, unpacked; empty if it has none.
+
+    Raises ``StoreError`` for a packed file that is damaged or is not the one in ``SHA256SUMS``.
+    """
+    for name in (RECORDS, PACKED):
+        file = path / name
+        try:
+            content = file.read_bytes()
+            if name == RECORDS:
+                return content
+            _check_sum(file, content)
+            return gzip.decompress(content)
+        except FileNotFoundError:
+            continue
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise StoreError(f"{file} is damaged ({error}); {_COPY_AGAIN}") from None
+        except OSError as error:
+            raise StoreError(f"{file} cannot be read: {error.strerror}") from error
+    return b""
+
+
+_COPY_AGAIN: Final = "copy the run folder again from where it came from"
+
+
+def _check_sum(file: Path, content: bytes) -> None:
+    try:
+        lines = (file.parent / SUMS).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return
+    known = {name.lstrip(" *"): digest for digest, _, name in (x.partition(" ") for x in lines)}
+    if known.get(file.name) != hashlib.sha256(content).hexdigest():
+        raise StoreError(f"{file} is not the file that {SUMS} names; {_COPY_AGAIN}")
 
 
 def _parse(file: Path, number: int, line: bytes) -> Record:

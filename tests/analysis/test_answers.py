@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import math
@@ -394,7 +395,7 @@ def test_energy_of_a_launch(
 def records(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Timed rounds of each kernel, by sweep, system and factors; of a repeated round the later."""
     found: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
-    for line in (folder / "records.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in gzip.decompress((folder / "records.jsonl.gz").read_bytes()).splitlines():
         record = json.loads(line)
         timed = record["round"] > 0 and record["value_s"] and record["status"] == "ok"
         if timed and record["device"] != "cpu":
@@ -516,7 +517,7 @@ def test_the_share_of_the_roof_is_that_of_the_data_sheet(tmp_path: Path) -> None
         for side in (0, 1)
     }
     for side, folder in enumerate(folders):
-        lines = (folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = gzip.decompress((folder / "records.jsonl.gz").read_bytes()).splitlines()
         profiled = [r for r in map(json.loads, lines) if r["round"] == -1]
         for record in profiled:
             system, n = record["point"]["system"], record["point"]["factors"]["n"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from collections import defaultdict
@@ -124,7 +125,7 @@ def test_cells_of_the_ablation_are_means_over_pairs_of_recorded_times(recorded: 
 def by_key(folder: Path) -> Points:
     """The measurements of a run by point."""
     found: Points = defaultdict(list)
-    for line in (folder / "records.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in gzip.decompress((folder / "records.jsonl.gz").read_bytes()).splitlines():
         record = json.loads(line)
         if record["status"] == "ok" and record["round"] > 0 and record["value_s"]:
             found[record["key"]].append(record)

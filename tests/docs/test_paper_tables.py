@@ -6,6 +6,7 @@ After new runs or verdicts, ``python -m tests.docs.test_paper_tables`` writes th
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -103,7 +104,7 @@ def lasted(folder: str, paper: str) -> str:
     manifest: dict[str, Any] = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
     starts = [at(entry["started"]) for entry in manifest["history"]]
     ends = list(starts)
-    for text in (run / "records.jsonl").read_text(encoding="utf-8").splitlines():
+    for text in gzip.decompress((run / "records.jsonl.gz").read_bytes()).splitlines():
         record = json.loads(text)
         if record["started"]:
             end = at(record["started"]) + record["wall_s"]

@@ -7,6 +7,7 @@ quantile, a word from the share of the draws in which the condition is true.
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from collections.abc import Callable
@@ -37,7 +38,7 @@ class Run:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with (folder / "records.jsonl").open() as lines:
+        with gzip.open(folder / "records.jsonl.gz") as lines:
             rows = [json.loads(line) for line in lines]
         study = json.loads((folder / "manifest.json").read_text())["study"]
         order = [sweep["name"] for sweep in study["sweeps"]]
