@@ -128,9 +128,11 @@ class _Check:
         """A table: its rows, their counterparts today, and its series."""
         self.devices(table.hardware, path)
         self.file(table.data, path)
-        if bool(table.data) != (table.twin in FROM_DATA):
-            wanted = "needs the key 'data'" if table.twin in FROM_DATA else "takes no 'data'"
-            raise self.source.error(f"twin '{table.twin}' of {table.id} {wanted}", (*path, "twin"))
+        if bool(table.data) != (table.reproduce in FROM_DATA):
+            wanted = "needs the key 'data'" if table.reproduce in FROM_DATA else "takes no 'data'"
+            raise self.source.error(
+                f"reproduce '{table.reproduce}' of {table.id} {wanted}", (*path, "reproduce")
+            )
         for i, row in enumerate(table.rows):
             if len(row) != len(table.columns):
                 said = f"has {len(row)} cells, but there are {len(table.columns)} columns"

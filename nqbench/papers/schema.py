@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 
 Words = dict[str, str]
 
-Kind = Literal[
+ClaimKind = Literal[
     "ratio",
     "ranking",
     "optimum",
@@ -106,7 +107,7 @@ class Claim(_Part):
     section: str
     hardware: list[str] = []
     n: list[int] = []
-    kind: Kind
+    kind: ClaimKind
     expr: str
     expect: str = ""
     today: Today | None = None
@@ -271,8 +272,10 @@ FROM_DATA = ("speedups", "threads", "thresholds")
 
 
 class PaperTable(_Part):
-    """A table as printed. ``twin`` says how it is reproduced (``none``: it is not, and ``note``
-    says why), ``data`` names its data file."""
+    """A table as printed. ``data`` names its data file.
+
+    ``reproduce``  how it is made again (``none``: it is not, and ``note`` says why); once ``twin``
+    """
 
     id: str
     number: str
@@ -283,7 +286,7 @@ class PaperTable(_Part):
     n: list[int] = []
     columns: list[str] = []
     rows: list[list[str | list[str]]] = []
-    twin: Reproduction
+    reproduce: Reproduction = Field(validation_alias=AliasChoices("reproduce", "twin"))
     data: str = ""
     series: list[Series] = []
     counterparts: list[Counterpart] = []
@@ -326,7 +329,6 @@ Draw = Literal[
     "bars",
     "pool",
     "kernels",
-    "speedup",
     "times",
     "speedups",
     "thread_curves",
@@ -336,15 +338,14 @@ Draw = Literal[
     "annealing",
     "distribution",
     "evaluation_share",
-    "limits",
     "parts",
     "phases",
-    "timeline",
-    "averages",
     "requests",
-    "mapping",
-    "versions",
 ]
+
+
+GONE = ("mapping", "timeline", "averages", "versions", "limits", "speedup")
+"""Kinds of figures that reproduced nothing printed, and are drawn no more."""
 
 
 class PaperFigure(_Part):
@@ -363,6 +364,14 @@ class PaperFigure(_Part):
     known: list[Known] = []
     unknown: list[str] = []
     note: str = ""
+
+    @field_validator("draw", mode="before")
+    @classmethod
+    def _known(cls, draw: object) -> object:
+        if draw in GONE:
+            said = "this kind is gone: it showed nothing that a paper prints; write none"
+            raise PydanticCustomError("gone", said)
+        return draw
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,8 +165,7 @@ def test_every_figure_is_drawn(paper: Paper, own: Observed) -> None:
             (drawing,) = FIGURES[figure.draw](paper, figure, [own], joint_source([own]))
             labels = [t for ax in drawing.figure.axes for t in ax.get_legend_handles_labels()[1]]
             titles = [ax.get_title(loc="left") for ax in drawing.figure.axes]
-            if figure.draw != "limits":
-                assert any("published" in text for text in [*labels, *titles]), figure.id
+            assert any("published" in text for text in [*labels, *titles]), figure.id
 
 
 def test_a_simulated_run_times_the_cpu_only(paper: Paper) -> None:

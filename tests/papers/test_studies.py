@@ -55,7 +55,7 @@ def test_a_complete_run_fills_every_table_and_figure(
 ) -> None:
     monkeypatch.setattr(functions, "count", lambda *a, **k: (7432, ""))
     loaded, run = load_paper(paper), runs[paper]
-    for table in (t for t in loaded.tables if t.twin != "none"):
+    for table in (t for t in loaded.tables if t.reproduce != "none"):
         made = reproduced_table(loaded, table, run)
         assert made.rows
         assert not [note for note in made.notes if note.startswith("not measured")], table.id

@@ -125,11 +125,11 @@ def judge(paper: Paper, runs: Sequence[Observed], *, full: bool = False) -> list
                 replace(_verdict(claim, form, Values(paper, (run,), own[i]), run), device=names[i])
                 for i, run in enumerate(runs)
             ]
-            verdicts += _worth_a_row(found)
+            verdicts += _drop_unmeasured(found)
     return verdicts
 
 
-def _worth_a_row(verdicts: list[Verdict]) -> list[Verdict]:
+def _drop_unmeasured(verdicts: list[Verdict]) -> list[Verdict]:
     """Leave out simulated runs' ``not measured`` if there is a verdict from a GPU's run."""
     if all(verdict.simulated for verdict in verdicts):
         return verdicts

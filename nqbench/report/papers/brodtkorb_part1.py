@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.analysis.claims.functions import first_counted
-from nqbench.analysis.data.dataset import Dataset, PointResult
+from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.observed import Observed
-from nqbench.analysis.data.quantities import TIME, Quantity, quantity
+from nqbench.analysis.data.quantities import TIME, quantity
 from nqbench.analysis.data.select import NotMeasured, no_time
-from nqbench.analysis.limits.ceilings import fp32_per_s, roots_per_s
 from nqbench.analysis.wording import time as time_text
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperFigure
@@ -45,18 +43,6 @@ PHASES: Final = (
 )
 """Phases, their names in the paper, colours."""
 EVALUATION: Final = "evaluation"
-COUNT: Final = Quantity("count", "count", (), "counter")
-LOGARITHMIC: Final = "instructions_issued"
-"""Of which the choice has a thousandth of the evaluation's."""
-AVERAGES: Final = (
-    ("duration_ns", "duration (µs)", 1e-3),
-    ("achieved_occupancy", "achieved occupancy (%)", 100.0),
-    (LOGARITHMIC, "warp instructions issued", 1.0),
-    ("lane_efficiency", "active lanes per instruction (%)", 100.0),
-    ("global_load_sectors_per_request", "sectors (32 B) per load", 1.0),
-    ("global_load_hit_percent", "loads found in L1 (%)", 1.0),
-)
-"""Counters of figure 9: name, name with unit, factor to that unit."""
 IDEAL_SECTORS: Final = 4
 """Sectors of 32 bytes that a warp needs for 4 neighbouring bytes per lane."""
 _TITLE: Final = 27  # characters that fit over a panel
@@ -198,90 +184,11 @@ def _phase_panel(ax: Axes, points: Mapping[str, PointResult], systems: Sequence[
     _names(ax, systems, fontsize=6.5)
 
 
-def versions(
-    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
-) -> list[Drawing]:
-    """A panel per GPU and size: whole searches, the evaluation alone, the limit.
-
-    Raises ``NotMeasured`` where no run has a time.
-    """
-    systems = shown_systems(paper, runs)
-    shown = timed_panels(figure, runs, systems)
-    drawing, axes = panels(len(shown), 1.6, 2.6, most=len(figure.n), sharey=True)
-    for ax, (run, n, points) in zip(axes, shown, strict=True):
-        _rate_panel(ax, run.data, points, systems)
-        ax.set_title(f"{run.name}\nN = {n}", fontsize=8)
-    legend(drawing, axes[0])
-    subtitle = (
-        "not in the paper. Limit: single-precision operations (none fused) and square roots that"
-        " the algorithm needs per move, at the maximum clock"
-    )
-    alt = f"Moves per second of {len(systems)} systems at {len(shown)} sizes."
-    return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)
-
-
 def moves_per_s(point: PointResult, phase: str = "") -> float | None:
     """Moves evaluated per second of the search, or of one of its phases."""
     moves = point.detail("moves_evaluated")
     time = point.estimate(quantity(phase) if phase else TIME)
     return float(moves) / time.value if moves is not None and time and time.value > 0 else None
-
-
-def limit_moves_per_s(data: Dataset, point: PointResult) -> float | None:
-    """The moves per second that the device's operations and square roots allow."""
-    bounds = []
-    for names, peak in (
-        (("fp32_instructions_per_move", "operations_per_move"), fp32_per_s(data)),
-        (("roots_per_move",), roots_per_s(data)),
-    ):
-        needed = next((n for name in names if (n := point.detail(name)) is not None), None)
-        if needed is not None and peak:
-            bounds.append(peak / float(needed))
-    return min(bounds, default=None)
-
-
-def _rate_panel(
-    ax: Axes, data: Dataset, points: Mapping[str, PointResult], systems: Sequence[str]
-) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    labels: set[str] = set()
-
-    def once(label: str) -> str | None:
-        fresh = label not in labels
-        labels.add(label)
-        return label if fresh else None
-
-    rates = [rate for p in points.values() if (rate := moves_per_s(p))]
-    ax.set_xscale("log")
-    for y, system in enumerate(reversed(systems)):
-        if system not in points:
-            ax.text(min(rates), y, " wrong or not timed", va="center", color=GREY, fontsize=6.5)
-            continue
-        point = points[system]
-        whole, alone = moves_per_s(point), moves_per_s(point, EVALUATION)
-        limit = limit_moves_per_s(data, point)
-        if whole:
-            ax.plot([whole], [y], "s", color=COLOURS[0], markersize=5,
-                    label=once("whole search"))  # fmt: skip
-        if alone:
-            ax.plot([alone], [y], "D", color=COLOURS[1], markersize=4,
-                    label=once("evaluation kernel alone"))  # fmt: skip
-        if limit:
-            ax.plot([limit], [y], "|", color="#000000", markersize=10, label=once("limit"))
-    ax.set_xlim(left=min(rates) / 3)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.set_yticks(range(len(systems)), [version(s) for s in reversed(systems)], fontsize=7)
-    ax.set_xlabel("moves per second")
-
-
-def _plain(value: float) -> str:
-    """10 M, 1 G, 100 G."""
-    for power, unit in ((4, " T"), (3, " G"), (2, " M"), (1, " k")):
-        if value >= 1000**power:
-            return f"{value / 1000**power:g}{unit}"
-    return f"{value:g}"
 
 
 def parts(
@@ -304,112 +211,6 @@ def parts(
     if not drawn:
         raise AnalysisError("; ".join(reasons))
     return drawn
-
-
-def timeline(
-    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
-) -> list[Drawing]:
-    """Figure 8: an average iteration of every version as bars along the time, a panel per GPU and
-    size.
-
-    Raises ``NotMeasured`` where no run has a time.
-    """
-    systems = shown_systems(paper, runs)
-    shown = timed_panels(figure, runs, systems)
-    drawing, axes = panels(len(shown), 1.2, 2.7, most=len(figure.n))
-    for ax, (run, n, points) in zip(axes, shown, strict=True):
-        ends: list[float] = []
-        for y, system in enumerate(systems):
-            if system not in points:
-                ax.text(0, y, " not timed", va="center", color=GREY, fontsize=6.5)
-                continue
-            begin = 0.0
-            evaluations = float(points[system].detail("evaluations"))
-            for name, label, colour in PHASES:
-                took = shares_s(points[system])[name] / evaluations
-                ax.barh(y, took, left=begin, height=0.6, color=colour,
-                        label=None if ends else label)  # fmt: skip
-                begin += took
-            ends.append(begin)
-            took_s = time_text(points[system].value(TIME) / evaluations, 3)
-            ax.text(begin, y, f" {took_s}", va="center", fontsize=6.5)
-        value_axis(ax, "x", [1.15 * end for end in ends], TIME, log=False)
-        ax.set_yticks(range(len(systems)), [version(s) for s in systems], fontsize=7)
-        ax.set_ylim(len(systems) - 0.5, -0.5)
-        ax.set_xlabel("time within an iteration")
-        ax.set_title(f"{run.name}, N = {n} (measured)", fontsize=8)
-    legend(drawing, axes[0])
-    subtitle = (
-        "mean of all iterations, kernels in the order of their launches; waiting, copies and the"
-        " CPU lie between them and are drawn together at the end. Numbers: the whole iteration of a"
-        " search without events, which may take less. Of the paper's timeline nothing is printed"
-    )
-    alt = f"Bars of the parts of an iteration of {len(systems)} searches along the time."
-    return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
-
-
-def averages(
-    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
-) -> list[Drawing]:
-    """Figure 9: what a profiler counts of both kernels, a panel per counter; a figure per run.
-
-    Raises ``NotMeasured`` where no run was profiled at a size of the figure.
-    """
-    systems = shown_systems(paper, runs)
-    drawn = []
-    for run in runs:
-        for n in reversed(figure.n):
-            found = {name: _counted(run, systems, n, name, scale) for name, _, scale in AVERAGES}
-            if any(any(bars.values()) for bars in found.values()):
-                drawn.append(_averages(figure, run, n, systems, found, source, len(runs) > 1))
-                break
-    if not drawn:
-        first_counted(runs[0], systems[0], figure.n[0], of_kernel(AVERAGES[0][0], EVALUATION))
-        raise NotMeasured("no run was profiled", runs[0].data.command)
-    return drawn
-
-
-def _counted(
-    run: Observed, systems: Sequence[str], n: int, name: str, scale: float
-) -> dict[str, dict[int, float]]:
-    """A counter of each kernel by the place of the system."""
-    found: dict[str, dict[int, float]] = {kernel: {} for kernel, _, _ in PHASES[:-1]}
-    for kernel, bars in found.items():
-        for x, system in enumerate(systems):
-            with suppress(NotMeasured):
-                bars[x] = scale * first_counted(run, system, n, of_kernel(name, kernel))
-    return found
-
-
-def _averages(
-    figure: PaperFigure,
-    run: Observed,
-    n: int,
-    systems: Sequence[str],
-    found: Mapping[str, Mapping[str, Mapping[int, float]]],
-    source: Source,
-    many: bool,
-) -> Drawing:
-    drawing, axes = panels(len(AVERAGES), 1.2, 2.1, most=2)
-    for ax, (name, words, _) in zip(axes, AVERAGES, strict=True):
-        for i, (kernel, label, colour) in enumerate(PHASES[:-1]):
-            bars = found[name][kernel]
-            places = [x + 0.38 * (i - 0.5) for x in bars]
-            ax.bar(places, list(bars.values()), width=0.36, color=colour, label=label)
-        ax.set_ylabel(words)
-        if name == LOGARITHMIC:
-            counted = [value for bars in found[name].values() for value in bars.values()]
-            value_axis(ax, "y", counted, COUNT, log=True)
-        _names(ax, systems, fontsize=6)
-    legend(drawing, axes[0])
-    name = slug("paper", figure.id, run.device_id if many else "")
-    subtitle = (
-        f"{run.name}, N = {n}: the first launch of each kernel under Nsight Compute. The paper's"
-        " values and caption are not in its text"
-    )
-    alt = f"Bars of {len(AVERAGES)} counters of both kernels of {len(systems)} searches."
-    (made,) = finished(figure, drawing, source, alt=alt, subtitle=subtitle, name=name)
-    return made
 
 
 def requests(
@@ -510,67 +311,3 @@ def _percent(ax: Axes, read: Read, name: str, systems: Sequence[str]) -> None:
 def _names(ax: Axes, systems: Sequence[str], **look: Any) -> None:
     ax.set_xticks(range(len(systems)), [version(s) for s in systems], **look)
     ax.set_xlim(-0.6, len(systems) - 0.4)
-
-
-def mapping(
-    _paper: Paper, figure: PaperFigure, _runs: Sequence[Observed], source: Source
-) -> list[Drawing]:
-    """The triangle of moves and the rectangle it becomes, for each size of the figure."""
-    drawing = new_figure(1.2 + 2.4 * len(figure.n))
-    axes = drawing.subplots(len(figure.n), 2, squeeze=False)
-    for (left, right), n in zip(axes, figure.n, strict=True):
-        cells = numbered(n)
-        _triangle(left, cells, n)
-        _rectangle(right, cells)
-        left.set_title(f"n = {n}: number of the move that swaps x and y", fontsize=8)
-        right.set_title("the same moves, row by row: x, y", fontsize=8)
-    alt = "Triangles of pairs x < y, and the rectangles that their rows are folded into."
-    subtitle = "light blue: rows of the triangle as they are; orange: rows from its end, reversed"
-    return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
-
-
-def numbered(n: int) -> list[tuple[int, int, int, int, bool]]:
-    """For each move: row and column in the rectangle, x, y, and whether it was folded there."""
-    from nqbench.workloads.local_search.mapping import RECTANGLE, moves_of, positions
-
-    m = n - 1
-    width = m if m % 2 else m - 1
-    found = []
-    for k in range(moves_of(n)):
-        x, y = positions(k, n, RECTANGLE)
-        row, column = divmod(k, width)
-        found.append((row, column, int(x), int(y), x != row + 1))
-    return found
-
-
-def _triangle(ax: Axes, cells: Sequence[tuple[int, int, int, int, bool]], n: int) -> None:
-    for number, (_, _, x, y, folded) in enumerate(cells):
-        _cell(ax, y, x, str(number), folded=folded)
-    ax.set_xlim(1.5, n - 0.5)
-    ax.set_ylim(n - 1.5, 0.5)
-    ax.set_xlabel("y")
-    ax.set_ylabel("x")
-    ax.set_aspect("equal")
-    ax.grid(visible=False)
-    ax.set_xticks(range(2, n))
-    ax.set_yticks(range(1, n - 1))
-
-
-def _rectangle(ax: Axes, cells: Sequence[tuple[int, int, int, int, bool]]) -> None:
-    for row, column, x, y, folded in cells:
-        _cell(ax, column, row, f"{x},{y}", folded=folded)
-    ax.set_xlim(-0.5, max(c[1] for c in cells) + 0.5)
-    ax.set_ylim(max(c[0] for c in cells) + 0.5, -0.5)
-    ax.set_yticks(sorted({c[0] for c in cells}))
-    ax.set_xlabel("column")
-    ax.set_ylabel("row")
-    ax.set_aspect("equal")
-    ax.grid(visible=False)
-
-
-def _cell(ax: Axes, x: float, y: float, text: str, *, folded: bool) -> None:
-    from matplotlib.patches import Rectangle
-
-    colour = _FOLDED if folded else _OWN
-    ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="white"))
-    ax.text(x, y, text, ha="center", va="center", fontsize=7)

@@ -205,7 +205,7 @@ def refuse(run: Observed, system: str, what: str) -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class ComparedCell:
     """A printed cell and what was measured for it. Empty texts: the paper prints none."""
 
     series: Series
@@ -226,12 +226,12 @@ class Reader:
     data: Dataset
     commands: dict[str, None] = field(default_factory=dict)
 
-    def cell(self, table: PaperTable, series: Series, n: int) -> Beside:
+    def cell(self, table: PaperTable, series: Series, n: int) -> ComparedCell:
         """The cell of a series at a size."""
         printed = table.printed(series.label, n)
         ratio = printed_ratio(self.paper, table, series, n)
         if series.quantity == "jobs":
-            return Beside(series, n, printed, ratio, _jobs(series, n), None)
+            return ComparedCell(series, n, printed, ratio, _jobs(series, n), None)
         here = own = None
         launch = missing = ""
         try:
@@ -243,7 +243,7 @@ class Reader:
             missing = error.what
             if error.command:
                 self.commands[error.command] = None
-        return Beside(series, n, printed, ratio, here, own, launch, missing)
+        return ComparedCell(series, n, printed, ratio, here, own, launch, missing)
 
     def point(self, series: Series, n: int) -> PointResult:
         """The point that a series is about. Raises :class:`NotMeasured`."""

@@ -7,39 +7,32 @@ is next to the run, else taken from data sheets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 from nqbench.analysis.data.dataset import PointResult
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed
 from nqbench.analysis.data.quantities import TIME, Quantity
 from nqbench.analysis.limits.ceilings import bytes_per_s, ceilings_beside, integers_per_s
-from nqbench.papers.schema import Paper, PaperFigure, PaperTable
-from nqbench.report.figures.axes import sizes_axis, value_axis
-from nqbench.report.figures.style import Drawing, interval_curve, new_figure
+from nqbench.papers.schema import Paper, PaperTable
 from nqbench.report.papers.common import (
     FULL,
     GIGA,
     KERNEL,
-    finished,
     found_points,
-    found_runs,
-    plain_ticks,
-    ratio_line,
     refuse,
     reproduced,
-    short,
     sizes_of,
     speedup,
     timed_point,
 )
-from nqbench.report.papers.fitness_schemes import COARSE, drawn_systems, style_of
-from nqbench.report.table import Cell, Column, Source, Table
+from nqbench.report.papers.fitness_schemes import COARSE
+from nqbench.report.table import Cell, Column, Table
 from nqbench.report.tables.common import interval_note
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 HISTOGRAM: Final = "fitness.histogram"
@@ -51,87 +44,6 @@ of a pair's four operations, three are not additions with three operands."""
 
 
 BATCHES: Final = "batch"
-
-
-def limits(
-    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
-) -> list[Drawing]:
-    """Kernel and call times of both schemes against N; shares of the limits where known.
-
-    Raises ``NotMeasured`` where no run timed either scheme.
-    """
-    systems = (paper.system(COARSE), HISTOGRAM)
-    ours = found_runs(runs, systems, "no time of either scheme")
-    drawing = new_figure(1.2 + 3.2 * len(ours))
-    grid = drawing.subplots(len(ours), 2, squeeze=False)
-    for (left, right), (run, found) in zip(grid, ours, strict=True):
-        _panels(left, right, paper, run, found)
-    alt = "Times of the coarse and the histogram scheme, and shares of the device's limits."
-    subtitle = (
-        "not in the paper. Bytes and operations are those of the algorithm; caches serve many"
-    )
-    return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)
-
-
-def _panels(left: Axes, right: Axes, paper: Paper, run: Observed, found: Mapping[str, Any]) -> None:
-    """Times and shares of one run, in the colours of the schemes."""
-    times: list[float] = []
-    shares: list[float] = []
-    drawn = drawn_systems(paper)
-    for system, points in found.items():
-        look: dict[str, Any] = style_of(drawn, system).keywords | {"markersize": 4}
-        times += _times(left, points, short(system), look)
-        shares += _shares(right, points, peaks(run), short(system), look)
-    value_axis(left, "y", times, TIME, log=True)
-    left.set_ylabel("time of one evaluation")
-    left.set_title(run.name, fontsize=8)
-    right.set_ylabel("% of the device's limit, kernels only")
-    if shares:
-        right.set_yscale("log")
-        plain_ticks(right)
-        ratio_line(right, FULL)
-    else:
-        right.text(0.5, 0.5, "limits of this device unknown", ha="center",
-                   transform=right.transAxes)  # fmt: skip
-    for ax in (left, right):
-        sizes_axis(ax)
-        if ax.get_legend_handles_labels()[1]:
-            place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0, -0.16)}
-            ax.legend(
-                **place, fontsize=6.5, ncols=2, columnspacing=1, handlelength=3.2
-            )  # dashes beside the marker
-
-
-def _times(
-    ax: Axes, points: Mapping[int, PointResult], name: str, look: Mapping[str, Any]
-) -> list[float]:
-    """Lines of the kernels and of the whole calls; the seconds shown."""
-    shown: list[float] = []
-    for what, style, part in ((KERNEL, "-", "the kernels"), (TIME, ":", "the whole call")):
-        found = _estimates(points, what)
-        curve = {**look, "linestyle": style, "capsize": None}
-        interval_curve(ax, found, curve, f"{name}: {part}")
-        shown += [e.value for e in found.values()]
-    return shown
-
-
-def _shares(
-    ax: Axes,
-    points: Mapping[int, PointResult],
-    known: Mapping[str, float],
-    name: str,
-    look: Mapping[str, Any],
-) -> list[float]:
-    """Lines of the percent of each known limit; the percents shown."""
-    shown: list[float] = []
-    for limit, peak in known.items():
-        share = {n: FULL * v / peak for n, v in _rates(points, limit, KERNEL).items()}
-        if share:
-            line = {**look, "linestyle": "-" if limit == MOVED[0] else "--"}
-            label = f"{name}: {'memory bandwidth' if limit == MOVED[0] else 'integer units'}"
-            ax.plot(list(share), list(share.values()), label=label, **line)
-            shown += share.values()
-    return shown
 
 
 def peaks(run: Observed) -> dict[str, float]:
@@ -149,21 +61,6 @@ def measured_peaks(run: Observed) -> dict[str, float]:
     if measured is None or not set(CEILINGS_OF.values()) <= set(measured.found):
         return {}
     return {name: measured.found[of].per_s.value for name, of in CEILINGS_OF.items()}
-
-
-def _rates(points: Mapping[int, PointResult], what: str, kernel: Quantity) -> dict[int, float]:
-    """The rate of the kernels per second, by N."""
-    found = {}
-    for n, point in points.items():
-        done, value = point.detail(what), point.estimate(kernel)
-        if done is not None and value is not None and value.value > 0:
-            found[n] = float(done) / value.value
-    return found
-
-
-def _estimates(points: Mapping[int, PointResult], what: Quantity) -> dict[int, Estimate]:
-    values = {n: p.estimate(what) for n, p in points.items()}
-    return {n: v for n, v in values.items() if v is not None and v.value > 0}
 
 
 def shares(paper: Paper, table: PaperTable, run: Observed) -> Table:

@@ -33,7 +33,7 @@ from nqbench.report.papers import (
 from nqbench.report.papers.common import (
     COMPARE_RATIOS,
     IN_BRACKETS,
-    Beside,
+    ComparedCell,
     Reader,
     cpu_name,
     reproduced,
@@ -80,9 +80,8 @@ MakeTable = Callable[[Paper, PaperTable, Observed], Table]
 
 
 def reproduced_table(paper: Paper, table: PaperTable, run: Observed) -> Table:
-    """The reproduced table, whose ``twin`` is not ``none``. Raises ``AnalysisError`` with what the
-    run lacks for it."""
-    return TABLES[table.twin](paper, table, run)
+    """A table that is reproduced. Raises ``AnalysisError`` with what the run lacks for it."""
+    return TABLES[table.reproduce](paper, table, run)
 
 
 def series(paper: Paper, table: PaperTable, run: Observed) -> Table:
@@ -99,7 +98,7 @@ def series(paper: Paper, table: PaperTable, run: Observed) -> Table:
     own = any(s.quantity != "ratio" for s in table.series)
     form = next((s.ratio.form for s in table.series if s.ratio), "speedup")
     quotient = _RATIO_NAMES[form]
-    fields: list[Field[Beside]] = [
+    fields: list[Field[ComparedCell]] = [
         (Column("series"), lambda cell: cell.series.label),
         (Column("N"), lambda cell: str(cell.n)),
     ]
@@ -128,7 +127,7 @@ def by_device(paper: Paper, table: PaperTable, run: Observed) -> Table:
     """
     reader = Reader(paper, run.data)
     rows: list[tuple[Cell, ...]] = []
-    own: dict[tuple[object, ...], list[Beside]] = {}
+    own: dict[tuple[object, ...], list[ComparedCell]] = {}
     for series in table.series:
         name, unit = paper.device(series.hardware).name, f" ({table.unit})"
         printed = (table.printed(series.label, n) for n in table.sizes)
@@ -189,12 +188,12 @@ def scaled(paper: Paper, table: PaperTable, run: Observed) -> Table:
     return reproduced(paper, table, run, columns, rows, notes, number="")
 
 
-def _launch(cell: Beside) -> str:
+def _launch(cell: ComparedCell) -> str:
     return cell.launch if cell.here or cell.ratio else "not measured"
 
 
 def _notes(
-    paper: Paper, table: PaperTable, cells: list[Beside], reader: Reader, run: Observed
+    paper: Paper, table: PaperTable, cells: list[ComparedCell], reader: Reader, run: Observed
 ) -> Iterator[str]:
     devices = ", ".join(paper.device(d).name for d in table.hardware)
     if devices:
@@ -316,7 +315,6 @@ FIGURES: Final[dict[str, DrawFigure]] = {
     "bars": feinbube2010.bars,
     "pool": zhang2011.pool,
     "kernels": zhang2011.kernels,
-    "speedup": zhang2011.speedup,
     "times": fitness_schemes.times,
     "speedups": fitness_schemes.speedups,
     "thread_curves": fitness_schemes.thread_curves,
@@ -326,15 +324,10 @@ FIGURES: Final[dict[str, DrawFigure]] = {
     "annealing": annealing.annealing,
     "distribution": annealing.distribution,
     "evaluation_share": annealing.evaluation_share,
-    "limits": limits.limits,
     "parts": brodtkorb_part1.parts,
     "phases": brodtkorb_part1.phases,
-    "timeline": brodtkorb_part1.timeline,
-    "averages": brodtkorb_part1.averages,
     "requests": brodtkorb_part1.requests,
-    "mapping": brodtkorb_part1.mapping,
-    "versions": brodtkorb_part1.versions,
 }
 """Likewise. A figure is drawn within ``style.styled()``."""
-OF_TIMES: Final = ("bars", "pool", "kernels", "speedup")
+OF_TIMES: Final = ("bars", "pool", "kernels")
 """Figures of kernel times: neither they nor their source lines include simulated runs."""

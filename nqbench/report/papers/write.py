@@ -112,9 +112,9 @@ def _tables(page: _PaperPage, paper: Paper, runs: Sequence[Observed]) -> None:
     for run, device in zip(runs, device_names(runs), strict=True):
         many = f", {device}" if len(runs) > 1 else ""
         page.section(f"Tables{many}")
-        asked = [table for table in paper.tables if table.twin != "none"]
+        asked = [table for table in paper.tables if table.reproduce != "none"]
         if run is runs[0]:
-            for lost in (table for table in paper.tables if table.twin == "none"):
+            for lost in (table for table in paper.tables if table.reproduce == "none"):
                 said = _left_out(f"Table {lost.number}", lost.title, lost.note)
                 page.add(Paragraph(said))
         tables = [_table(paper, table, run) for table in asked]

@@ -11,7 +11,7 @@ from nqbench.analysis.data.dataset import Dataset, PointResult, point_ratio
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.observed import Observed, probe_value, timed_runs
 from nqbench.analysis.data.quantities import TIME
-from nqbench.analysis.data.select import NotMeasured, best_point, main_point, no_time, timed_points
+from nqbench.analysis.data.select import NotMeasured, best_point, no_time, timed_points
 from nqbench.errors import AnalysisError
 from nqbench.papers.schema import Paper, PaperFigure, PaperTable, Series
 from nqbench.report.figures.axes import axis_label, value_axis
@@ -77,41 +77,6 @@ def kernels(
     alt = f"Times of {len(printed)} kernels against N, published and measured."
     subtitle = "hollow: published. Each panel has its own axis: compare order and spacing"
     return finished(figure, drawing, source, alt=alt, subtitle=subtitle)
-
-
-def speedup(
-    paper: Paper, figure: PaperFigure, runs: Sequence[Observed], source: Source
-) -> list[Drawing]:
-    """Speed-up over the sequential program against N: published cards and ours on one axis."""
-    table = next(t for t in paper.tables if any(s.quantity == "ratio" for s in t.series))
-    drawing = new_figure(4.6)
-    ax = drawing.subplots()
-    values: list[float] = []
-    for i, series in enumerate(table.series):
-        found = {n: float(table.printed(series.label, n)) for n in table.sizes}
-        values += found.values()
-        name = paper.device(series.hardware).name
-        published(ax, found, f"{name} (published)", i, alpha=0.8)
-    drawn = 0
-    for i, run in enumerate(runs, len(table.series)):
-        cells = [Reader(paper, run.data).cell(table, table.series[0], n) for n in table.sizes]
-        ratios = {c.n: c.ratio for c in cells if c.ratio is not None}
-        measured(ax, ratios, f"{run.name} (measured)", i)
-        values += [v for r in ratios.values() for v in span(r)]
-        drawn += bool(ratios)
-    if not drawn:
-        main_point(runs[0].data, "cpu.somers", table.sizes[0])
-        _refuse(paper, runs, table.series[0], table.sizes[0])
-    value_axis(ax, "y", values, TIME, log=True)
-    plain_ticks(ax)
-    ax.set_xticks(list(table.sizes))
-    ax.set_xlabel("N")
-    ax.set_ylabel("speed-up over one CPU core (higher is better)")
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=7)
-    cpus = ", ".join(dict.fromkeys(run.data.cpu for run in runs))
-    subtitle = f"hollow: published, against its 2.93 GHz Core i3; ours against one core of {cpus}"
-    alt = "Speed-up of the GPU over one CPU core against N, published and measured."
-    return finished(figure, drawing, source, alt=alt, subtitle=subtitle, ours=True)
 
 
 def pool(

@@ -33,7 +33,7 @@ from nqbench.report.papers.write import joint_source, write_paper
 from nqbench.report.table import Source
 from tests.builders import Builder
 from tests.papers.runs import device, fitness, tiny_paper, zhang
-from tests.report.papers.test_reproduced import feinbube, simulated, tanaka
+from tests.report.papers.test_reproduced import feinbube, simulated
 
 
 @pytest.fixture(autouse=True)
@@ -189,12 +189,6 @@ def test_lines_of_equal_devices_show_through_each_other() -> None:
     plain = [ln for ln in pools.figure.axes[0].lines if "no pool" in str(ln.get_label())]
     offsets = {ln._unscaled_dash_pattern[0] for ln in plain}  # type: ignore[attr-defined]
     assert len(offsets) == len(plain) == 2
-
-
-def test_speedup_against_the_published_cards() -> None:
-    labels = drawn(draw("tanaka2011", "speedup", tanaka()))
-    assert sum("(published)" in label for label in labels) == 3
-    assert sum("(measured)" in label for label in labels) == 1
 
 
 def test_forest_and_tables_of_verdicts() -> None:
