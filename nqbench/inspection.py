@@ -13,7 +13,7 @@ from nqbench.plan import CommandPlan, CpuPlan, Kernel
 from nqbench.point import labels
 from nqbench.report.explain import LANES, Explained, SourceLine, WarpAccess
 from nqbench.simulator.mistakes import Mistake, gather, run_checked, source_line
-from nqbench.simulator.sanitizer import Place
+from nqbench.simulator.sanitizer import CodePlace
 from nqbench.workloads import launch_factors
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nqbench.facts import DeviceFacts
     from nqbench.plan import Plan
     from nqbench.point import Point
-    from nqbench.simulator.sanitizer import Watch
+    from nqbench.simulator.sanitizer import LaunchWatch
 
 TIMEOUT_S: Final = 300.0
 WORD: Final = 4
@@ -87,7 +87,7 @@ def explain_points(points: Sequence[Point], spec: str, *, trace: bool = False) -
         with device.prepare(plan) as prepared:
             prepared.launch(TIMEOUT_S)
             counted = [(kernel, rows) for kernel, rows in prepared.by_source() if rows]
-        watches: dict[Kernel, Watch] = {}
+        watches: dict[Kernel, LaunchWatch] = {}
         if tracer is not None:
             with tracer.prepare(plan) as prepared:
                 prepared.launch(TIMEOUT_S)
@@ -115,12 +115,12 @@ def _lines(kernel: Kernel, rows: Sequence[dict[str, Any]]) -> list[SourceLine]:
     lines = []
     for row in rows:
         counts = {key: value for key, value in row.items() if key not in ("file", "line")}
-        place = source_line(kernel, Place(row["file"], row["line"], 0))
+        place = source_line(kernel, CodePlace(row["file"], row["line"], 0))
         lines.append(SourceLine(place.path, row["line"], place.text, counts))
     return lines
 
 
-def _access(watch: Watch, memory: Mapping[str, int | str]) -> WarpAccess | None:
+def _access(watch: LaunchWatch, memory: Mapping[str, int | str]) -> WarpAccess | None:
     """The access of most lanes, of these the one of most passes, of these the first."""
     banks = int(memory["shared_banks"])
     group = min(banks, LANES)

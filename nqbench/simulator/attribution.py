@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from nqbench.simulator.cfg import Block
+from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.liveness import results
 from nqbench.simulator.ptx import Instruction, Memory, Name, Operand, Register
 
@@ -18,7 +18,7 @@ ACCESSES = ("ld", "ldu", "st", "atom", "red")
 
 
 def targets(
-    blocks: list[Block], variables: Mapping[str, str], parameters: Mapping[str, str]
+    blocks: list[BasicBlock], variables: Mapping[str, str], parameters: Mapping[str, str]
 ) -> dict[Instruction, str]:
     """The name behind every memory access whose address comes from exactly one base.
 

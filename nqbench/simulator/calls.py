@@ -18,16 +18,16 @@ from nqbench.simulator.ptx import (
     WIDTHS,
     Immediate,
     Instruction,
-    Kernel,
     Label,
     Memory,
     Name,
     Negated,
     Operand,
     Pair,
+    PtxKernel,
+    PtxVariable,
     Register,
     UnsupportedPtx,
-    Variable,
     Vector,
     Where,
 )
@@ -44,10 +44,10 @@ STACK_BYTES: Final = 16384
 """Of each lane, for functions that call themselves."""
 STACK: Final = "__call_stack"
 
-Find = Callable[[str], Kernel | None]
+Find = Callable[[str], PtxKernel | None]
 
 
-def flatten(kernel: Kernel, find: Find) -> None:
+def flatten(kernel: PtxKernel, find: Find) -> None:
     """Replace the calls in ``kernel``. ``find`` gives a function's body by its name, or ``None``.
 
     Raises ``UnsupportedPtx`` for a function without a body."""
@@ -63,7 +63,7 @@ def _address(number: int) -> int:
 class _Instance:
     """One copy of a function's body: how its names are told from those of other copies."""
 
-    function: Kernel
+    function: PtxKernel
     suffix: str
     parameters: dict[str, str] = field(default_factory=dict)
     machine: _Machine | None = None
@@ -99,7 +99,7 @@ class _Machine:
     """Functions that call one another, as one piece of code with a stack."""
 
     suffix: str
-    members: dict[str, Kernel]
+    members: dict[str, PtxKernel]
     returns: list[str] = field(default_factory=list)
 
     @property
@@ -115,13 +115,13 @@ class _Machine:
 
 
 class _Flattening:
-    def __init__(self, kernel: Kernel, find: Find) -> None:
+    def __init__(self, kernel: PtxKernel, find: Find) -> None:
         self.kernel = kernel
         self.find = find
         self.count = 0
         self.out: list[Instruction | Label] = []
         self.widths: dict[tuple[str, int], int] = {}
-        self.circles: dict[str, dict[str, Kernel]] = {}
+        self.circles: dict[str, dict[str, PtxKernel]] = {}
 
     def run(self) -> None:
         kernel = self.kernel
@@ -202,7 +202,7 @@ class _Flattening:
                 operands[place] = Immediate(self._address_of(operand.name))
         return replace(i, operands=tuple(operands))
 
-    def _function(self, name: str) -> Kernel | None:
+    def _function(self, name: str) -> PtxKernel | None:
         return None if name.startswith("%") else self.find(name)
 
     def _address_of(self, name: str) -> int:
@@ -342,16 +342,16 @@ class _Flattening:
 
     # functions that call themselves
 
-    def _circle(self, name: str) -> dict[str, Kernel]:
+    def _circle(self, name: str) -> dict[str, PtxKernel]:
         """The functions that call ``name`` and are called by it; empty if there are none."""
         if name not in self.circles:
             below = self._reached(name)
             self.circles[name] = {n: f for n, f in below.items() if name in self._reached(n)}
         return self.circles[name]
 
-    def _reached(self, name: str) -> dict[str, Kernel]:
+    def _reached(self, name: str) -> dict[str, PtxKernel]:
         """What a function calls, directly or not."""
-        found: dict[str, Kernel] = {}
+        found: dict[str, PtxKernel] = {}
         pending = [name]
         while pending:
             function = self.find(pending.pop())
@@ -373,7 +373,7 @@ class _Flattening:
         gives: list[str], takes: list[str],
     ) -> None:  # fmt: skip
         """The first call of such a function: its stack is empty."""
-        self.kernel.variables.setdefault(STACK, Variable(STACK, "local", 16, STACK_BYTES))
+        self.kernel.variables.setdefault(STACK, PtxVariable(STACK, "local", 16, STACK_BYTES))
         end = self._fresh("return")
         machine.returns.append(end)
         function = machine.members[name]
@@ -422,7 +422,7 @@ class _Flattening:
             self._results(own + machine.suffix, at.parameter(theirs), at.function, theirs, item)
 
     def _results(
-        self, own: str, target: str, function: Kernel, name: str, item: Instruction
+        self, own: str, target: str, function: PtxKernel, name: str, item: Instruction
     ) -> None:
         """A result in the parts that the caller reads: the callee may not be written yet."""
         for other in function.body:
@@ -493,7 +493,7 @@ MAX_KEPT: Final = 64
 """Registers that a frame has room for."""
 
 
-def _frame(function: Kernel, kept: int) -> int:
+def _frame(function: PtxKernel, kept: int) -> int:
     """Bytes of an activation: where to return, registers, variables."""
     own = sum(-(-v.nbytes // 16) * 16 for v in _local(function))
     if not own:
@@ -501,17 +501,17 @@ def _frame(function: Kernel, kept: int) -> int:
     return 16 + 8 * MAX_KEPT + own
 
 
-def _local(function: Kernel) -> list[Variable]:
+def _local(function: PtxKernel) -> list[PtxVariable]:
     return [v for v in function.variables.values() if v.space == "local"]
 
 
-def _own(function: Kernel, machine: _Machine) -> dict[str, str]:
+def _own(function: PtxKernel, machine: _Machine) -> dict[str, str]:
     """Its parameters and results, which all of its callers share."""
     names = (*function.parameters, *function.returns)
     return {name: name + machine.suffix for name in names}
 
 
-def _needed(function: Kernel, call: Instruction) -> list[Register]:
+def _needed(function: PtxKernel, call: Instruction) -> list[Register]:
     """Registers that are read after a call and were written before: by liveness, backwards."""
     body = function.body
     labels = {item.name: n for n, item in enumerate(body) if isinstance(item, Label)}
@@ -537,7 +537,7 @@ def _needed(function: Kernel, call: Instruction) -> list[Register]:
     return found
 
 
-def _following(function: Kernel, labels: dict[str, int], n: int) -> list[int]:
+def _following(function: PtxKernel, labels: dict[str, int], n: int) -> list[int]:
     item = function.body[n]
     if isinstance(item, Label) or item.opcode not in ("bra", "brx", "ret", "exit"):
         return [n + 1]

@@ -15,9 +15,9 @@ from typing import Literal
 
 from nqbench.simulator.ptx import (
     Instruction,
-    Kernel,
     Label,
     Name,
+    PtxKernel,
     Register,
     UnsupportedPtx,
     Vector,
@@ -27,7 +27,7 @@ Ending = Literal["jump", "branch", "switch", "exit", "barrier"]
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class BasicBlock:
     """A basic block.
 
     ``targets``  jump: (next,); branch: (taken, otherwise); switch: the table; barrier: (next,)
@@ -39,7 +39,7 @@ class Block:
     index: int = -1
     instructions: list[Instruction] = field(default_factory=list)
     ending: Ending = "jump"
-    targets: list[Block] = field(default_factory=list)
+    targets: list[BasicBlock] = field(default_factory=list)
     closing: Instruction | None = None
     latch: bool = False
     gathers: bool = False
@@ -69,7 +69,7 @@ def is_collective(instruction: Instruction) -> bool:
     )
 
 
-def build(kernel: Kernel) -> list[Block]:
+def build(kernel: PtxKernel) -> list[BasicBlock]:
     """The kernel's blocks in execution order; ``blocks[i].index == i`` and ``blocks[0]`` enters."""
     entry = _split(kernel)
     ordered = _order(_reachable(entry), entry)
@@ -78,19 +78,19 @@ def build(kernel: Kernel) -> list[Block]:
     return ordered
 
 
-def _split(kernel: Kernel) -> Block:
+def _split(kernel: PtxKernel) -> BasicBlock:
     """Cut the body into blocks and connect them; returns the first."""
     return _Splitter(kernel).run()
 
 
 class _Splitter:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: PtxKernel) -> None:
         self.kernel = kernel
-        self.labels = {item.name: Block() for item in kernel.body if isinstance(item, Label)}
-        self.leave = Block(ending="exit")
-        self.current = Block()
+        self.labels = {item.name: BasicBlock() for item in kernel.body if isinstance(item, Label)}
+        self.leave = BasicBlock(ending="exit")
+        self.current = BasicBlock()
 
-    def run(self) -> Block:
+    def run(self) -> BasicBlock:
         entry = self.current
         for item in self.kernel.body:
             if isinstance(item, Label):
@@ -103,7 +103,7 @@ class _Splitter:
             self.current.ending = "exit"
         return entry
 
-    def _go_on(self, into: Block) -> None:
+    def _go_on(self, into: BasicBlock) -> None:
         """Continue in another block, which the current one falls into."""
         if not self.current.targets and self.current.ending == "jump":
             self.current.targets = [into]
@@ -113,14 +113,14 @@ class _Splitter:
         """A block of its own: it waits for its members, and what follows waits for others."""
         _unguarded(item)
         if self.current.instructions:
-            self._go_on(Block())
+            self._go_on(BasicBlock())
         self.current.gathers = True
         self.current.instructions.append(item)
-        self._go_on(Block())
+        self._go_on(BasicBlock())
 
     def _closes(self, item: Instruction) -> bool:
         """Whether the instruction ended the current block; then another one is current."""
-        block, following = self.current, Block()
+        block, following = self.current, BasicBlock()
         if item.opcode == "bra":
             self._branch(block, item, self._target(_label(item), item), following)
         elif item.opcode in ("ret", "exit"):
@@ -139,7 +139,7 @@ class _Splitter:
         return True
 
     def _branch(
-        self, block: Block, item: Instruction, target: Block | None, following: Block
+        self, block: BasicBlock, item: Instruction, target: BasicBlock | None, following: BasicBlock
     ) -> None:
         """Jump to ``target``, or leave the kernel."""
         if item.guard is not None:
@@ -149,7 +149,7 @@ class _Splitter:
         else:
             block.targets = [target]
 
-    def _target(self, name: str, at: Instruction) -> Block:
+    def _target(self, name: str, at: Instruction) -> BasicBlock:
         if name not in self.labels:
             raise UnsupportedPtx(f"jump to {name}, which does not exist", at.where)
         return self.labels[name]
@@ -167,7 +167,7 @@ def _label(branch: Instruction) -> str:
     return target.name
 
 
-def _table(kernel: Kernel, branch: Instruction) -> Iterable[str]:
+def _table(kernel: PtxKernel, branch: Instruction) -> Iterable[str]:
     table = branch.operands[-1]
     if isinstance(table, Vector):
         return [item.name for item in table.items if isinstance(item, Name)]
@@ -176,8 +176,8 @@ def _table(kernel: Kernel, branch: Instruction) -> Iterable[str]:
     raise UnsupportedPtx("an indexed branch without a table", branch.where)
 
 
-def _reachable(entry: Block) -> list[Block]:
-    found: dict[Block, None] = {entry: None}
+def _reachable(entry: BasicBlock) -> list[BasicBlock]:
+    found: dict[BasicBlock, None] = {entry: None}
     stack = [entry]
     while stack:
         for target in stack.pop().targets:
@@ -187,10 +187,10 @@ def _reachable(entry: Block) -> list[Block]:
     return list(found)
 
 
-def _order(nodes: Iterable[Block], entry: Block) -> list[Block]:
+def _order(nodes: Iterable[BasicBlock], entry: BasicBlock) -> list[BasicBlock]:
     """Topological order of ``nodes`` with every loop contiguous and closed by its latch."""
     inside = set(nodes)
-    ordered: list[Block] = []
+    ordered: list[BasicBlock] = []
     for component in reversed(_components(inside, entry)):
         loops = len(component) > 1 or component[0] in component[0].targets
         if not loops:
@@ -198,26 +198,28 @@ def _order(nodes: Iterable[Block], entry: Block) -> list[Block]:
             continue
         members = set(component)
         head = entry if entry in members else _head(inside, members, component)
-        latch = Block(latch=True, targets=[head])
+        latch = BasicBlock(latch=True, targets=[head])
         for block in component:
             block.targets = [latch if target is head else target for target in block.targets]
         ordered += [*_order(component, head), latch]
     return ordered
 
 
-def _head(inside: set[Block], members: set[Block], component: list[Block]) -> Block:
+def _head(
+    inside: set[BasicBlock], members: set[BasicBlock], component: list[BasicBlock]
+) -> BasicBlock:
     """The loop's entry. A loop with several (not from structured code) takes the first found."""
     entries = {t for b in inside - members for t in b.targets if t in members}
     return next(block for block in reversed(component) if block in entries)
 
 
-def _components(inside: set[Block], entry: Block) -> list[list[Block]]:
+def _components(inside: set[BasicBlock], entry: BasicBlock) -> list[list[BasicBlock]]:
     """Strongly connected components in reverse topological order (Tarjan, without recursion)."""
-    number: dict[Block, int] = {entry: 0}
-    low: dict[Block, int] = {entry: 0}
+    number: dict[BasicBlock, int] = {entry: 0}
+    low: dict[BasicBlock, int] = {entry: 0}
     path, on_path = [entry], {entry}
     work = [(entry, iter([t for t in entry.targets if t in inside]))]
-    found: list[list[Block]] = []
+    found: list[list[BasicBlock]] = []
     while work:
         block, targets = work[-1]
         for target in targets:
@@ -241,7 +243,7 @@ def _components(inside: set[Block], entry: Block) -> list[list[Block]]:
     return found
 
 
-def skipping(blocks: list[Block]) -> dict[int, list[tuple[int, int]]]:
+def skipping(blocks: list[BasicBlock]) -> dict[int, list[tuple[int, int]]]:
     """Ways past a barrier of the whole block: jumps from code that may still reach it to code
     behind it. By the barrier's basic block; a way to the kernel's end alone is none."""
     found = {}
@@ -267,7 +269,7 @@ def _counts_threads(barrier: Instruction) -> bool:
     return len(barrier.operands) > (3 if "red" in barrier.modifiers else 1)
 
 
-def _ahead(blocks: list[Block], start: int, closed: int | None) -> set[int]:
+def _ahead(blocks: list[BasicBlock], start: int, closed: int | None) -> set[int]:
     """Blocks that a lane may reach without starting a loop anew, and not through ``closed``."""
     found = {start}
     for index in range(start, len(blocks)):
@@ -276,11 +278,11 @@ def _ahead(blocks: list[Block], start: int, closed: int | None) -> set[int]:
     return found
 
 
-def _only_ends(block: Block) -> bool:
+def _only_ends(block: BasicBlock) -> bool:
     """Whether a block does nothing but leave the kernel."""
     return block.ending == "exit" and not block.instructions
 
 
-def guard_of(block: Block) -> Register | None:
+def guard_of(block: BasicBlock) -> Register | None:
     """The predicate that the block's closing branch tests."""
     return block.closing.guard if block.closing is not None else None

@@ -15,13 +15,13 @@ from nqbench.errors import DeviceError
 from nqbench.facts import DeviceFacts
 from nqbench.plan import CachePreference
 from nqbench.simulator.codegen.caches import L1_WAYS, L2_WAYS, set_bytes
-from nqbench.simulator.codegen.caches import Count as CacheCount
+from nqbench.simulator.codegen.caches import CacheCount as CacheCount
 from nqbench.simulator.codegen.kernel import BLOCK_STRIDE
 from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.global_memory import GRID_SYNC, PARAMETERS, GlobalMemory
-from nqbench.simulator.layout import CACHE_LINE, PRINT_RECORD, Context, Outcome, Slot, align
+from nqbench.simulator.layout import CACHE_LINE, PRINT_RECORD, BlockSlot, Context, Outcome, align
 from nqbench.simulator.rules import LINE_BITS
-from nqbench.simulator.sanitizer import Watch
+from nqbench.simulator.sanitizer import LaunchWatch
 from nqbench.simulator.translation import Translation
 
 WARP_SIZE: Final = 32
@@ -43,7 +43,7 @@ STATE_OF_A_LAUNCH: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Geometry:
+class LaunchShape:
     """A launch's shape. ``order`` is ``round_robin``, ``reverse`` or ``greedy``."""
 
     grid: tuple[int, int, int]
@@ -82,7 +82,7 @@ def resident_blocks(
     return min(max(each, 1) * facts.multiprocessors, grid_blocks)
 
 
-class Run:
+class SimLaunch:
     """One launch, or several of the same kernel in a row: its state, its counters.
 
     With ``per_warp`` every warp of the grid has counters of its own.
@@ -93,7 +93,7 @@ class Run:
         code: Translation,
         memory: GlobalMemory,
         parameters: bytes,
-        geometry: Geometry,
+        geometry: LaunchShape,
         *,
         per_warp: bool = False,
     ) -> None:
@@ -121,7 +121,7 @@ class Run:
             self.indices[row * stride : row * stride + g.threads] = index
         self.shared_stride = 2 * align(max(g.shared_bytes, 1))
         self.shared = _zeros(g.resident_blocks * self.shared_stride)
-        self.slot_stride = align(8 * Slot.END)
+        self.slot_stride = align(8 * BlockSlot.END)
         self.slots = _zeros(g.resident_blocks * self.slot_stride)
         self.warps = _zeros(g.resident_blocks * g.warps * layout.nbytes)
         self.prints = np.zeros(PRINT_ROOM * PRINT_RECORD if code.prints else 0, np.uint8)
@@ -131,9 +131,11 @@ class Run:
         self.l2 = _zeros(sets[1] * set_bytes(L2_WAYS))
         self.cache_counts = np.zeros(CacheCount.END, np.int64)
         self._describe(stride)
-        self.watch: Watch | None = None
+        self.watch: LaunchWatch | None = None
         if code.watched:
-            self.watch = Watch(code, memory, g.grid, g.block, g.resident_blocks, g.shared_bytes)
+            self.watch = LaunchWatch(
+                code, memory, g.grid, g.block, g.resident_blocks, g.shared_bytes
+            )
             self.context[Context.WATCH] = self.watch.header.ctypes.data
 
     def _describe(self, stride: int) -> None:

@@ -41,7 +41,7 @@ def with_own(
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class BufferSpan:
     """Where a buffer lies in simulated memory: offsets from ``GLOBAL_BASE``."""
 
     name: str
@@ -95,7 +95,7 @@ class GlobalMemory:
         self.renew_module()
 
     @property
-    def spans(self) -> list[Span]:
+    def spans(self) -> list[BufferSpan]:
         """Everything in memory: the kernel's own variables, then the buffers."""
         return [*self._module_spans, *self.by_name.values()]
 
@@ -113,7 +113,7 @@ class GlobalMemory:
                 return f"{span.low - offset} bytes before buffer {span.name!r} of {size} bytes"
         return ""
 
-    def _open(self, span: Span) -> None:
+    def _open(self, span: BufferSpan) -> None:
         covered = _covered(span)
         self.low[covered], self.high[covered] = span.low, span.high
 
@@ -218,16 +218,16 @@ def starts_undefined(buffers: Iterable[Buffer]) -> bool:
     return any(b.per_run or (b.data is None and not b.zero) for b in buffers)
 
 
-def _placed(page: int, sizes: list[tuple[str, int]]) -> tuple[list[Span], int]:
+def _placed(page: int, sizes: list[tuple[str, int]]) -> tuple[list[BufferSpan], int]:
     """Consecutive places from a page on, and the first page behind them."""
     spans = []
     for name, nbytes in sizes:
         low = page << PAGE_BITS
-        spans.append(Span(name, low, low + nbytes))
+        spans.append(BufferSpan(name, low, low + nbytes))
         page += pages(nbytes)
     return spans, page
 
 
-def _covered(span: Span) -> slice:
+def _covered(span: BufferSpan) -> slice:
     """The pages that a span touches."""
     return slice(span.low >> PAGE_BITS, -(-span.high // (1 << PAGE_BITS)))

@@ -17,13 +17,13 @@ from nqbench.multi_launch import symbol_bytes
 from nqbench.plan import Buffer, CachePreference, Kernel, KernelPlan, Outputs
 from nqbench.simulator import reports, timing
 from nqbench.simulator.attribution import readable, targets
-from nqbench.simulator.engine import Geometry, Run, parameter_bytes, resident_blocks
+from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes, resident_blocks
 from nqbench.simulator.global_memory import GlobalMemory, starts_undefined, with_own
 from nqbench.simulator.layout import Outcome, align
 from nqbench.simulator.models import CACHE, TIME, Model
 from nqbench.simulator.ptx import Instruction, UnsupportedPtx
 from nqbench.simulator.rules import MAX_SHARED_BYTES
-from nqbench.simulator.sanitizer import Watch
+from nqbench.simulator.sanitizer import LaunchWatch
 from nqbench.simulator.simulation import Simulation
 from nqbench.simulator.tally import Tally
 from nqbench.simulator.translation import Translation, build
@@ -71,7 +71,7 @@ def with_contents(kernel: Kernel, compiled: Compiled, code: Translation) -> Tran
     return replace(code, symbols=replace(code.symbols, module=tuple(module))) if given else code
 
 
-def geometry(simulation: Simulation, kernel: Kernel, code: Translation) -> Geometry:
+def geometry(simulation: Simulation, kernel: Kernel, code: Translation) -> LaunchShape:
     """Check the launch against the model's limits, as a driver does. Raises ``LaunchError``."""
     facts = simulation.facts
     threads = int(np.prod(kernel.block))
@@ -100,7 +100,7 @@ def geometry(simulation: Simulation, kernel: Kernel, code: Translation) -> Geome
         )
     # Blocks that wait for one another must take turns.
     quantum = min(simulation.quantum, MAX_WAITING) if kernel.cooperative else simulation.quantum
-    return Geometry(
+    return LaunchShape(
         kernel.grid, kernel.block, shared, kernel.shared_bytes, resident, facts.multiprocessors,
         simulation.order, quantum, kernel.cooperative,
         _caches(simulation, kernel.cache, shared, resident),
@@ -129,7 +129,9 @@ def _caches(
     return storage - given, l2
 
 
-def check(run: Run, outcome: Outcome, entry: str, timeout_s: float | None, exhausted: bool) -> None:
+def check(
+    run: SimLaunch, outcome: Outcome, entry: str, timeout_s: float | None, exhausted: bool
+) -> None:
     """Raise the error of a launch that did not end well: ``KernelFault`` or ``LaunchTimeout``.
 
     ``exhausted`` tells a launch that took all the steps it had from one that took too long.
@@ -169,9 +171,9 @@ class SimPrepared(Prepared):
         self.plan = plan
         self.code = code = load(simulation, plan, plan.buffers)
         self.geometry = geometry(simulation, plan, code)
-        self._watches: dict[Kernel, Watch] = {}
+        self._watches: dict[Kernel, LaunchWatch] = {}
         self._tally: Tally | None = None
-        self._work: timing.Work | None = None
+        self._work: timing.KernelWork | None = None
         before = [load(simulation, k, plan.buffers) for k in (plan.prepare,) if k is not None]
         self.buffers = with_own(plan.buffers, [plan], [code, *before])
         self.memory: GlobalMemory | None = GlobalMemory(code, self.buffers, *before)
@@ -192,7 +194,7 @@ class SimPrepared(Prepared):
         memory.renew_module()
         memory.renew(self.buffers)
         per_warp = TIME in self.simulation.modes
-        run = Run(self.code, memory, self.parameters, self.geometry, per_warp=per_warp)
+        run = SimLaunch(self.code, memory, self.parameters, self.geometry, per_warp=per_warp)
         if run.watch is not None:
             self._watches[self.plan] = run.watch
         outcome = run.go(self.simulation.max_steps, timeout_s)
@@ -215,7 +217,9 @@ class SimPrepared(Prepared):
             detail["modelled_clocks"] = dict(time.clocks)
         return Launch(None, counters, detail)
 
-    def _measured_work(self, run: Run, counters: Mapping[str, int | float]) -> timing.Work:
+    def _measured_work(
+        self, run: SimLaunch, counters: Mapping[str, int | float]
+    ) -> timing.KernelWork:
         code, model = self.code, self.simulation.model
         hits = [counters.get(f"{level}_hit_percent") for level in ("l1", "l2")]
         caches = None if None in hits else timing.Caches(*(float(h or 0) / 100 for h in hits))
@@ -250,7 +254,7 @@ class SimPrepared(Prepared):
         memory.renew(self.buffers)
         memory.use(code)
         parameters = parameter_bytes(code, kernel.arguments, addresses)
-        run = Run(code, memory, parameters, geometry(self.simulation, kernel, code))
+        run = SimLaunch(code, memory, parameters, geometry(self.simulation, kernel, code))
         if run.watch is not None:
             self._watches[kernel] = run.watch
         outcome = run.go(self.simulation.max_steps, None)
@@ -261,7 +265,7 @@ class SimPrepared(Prepared):
         """What each line of the source cost in the last launch, see ``Tally.by_source``."""
         return [] if self._tally is None else [(self.plan, self._tally.by_source())]
 
-    def watches(self) -> list[tuple[Kernel, Watch]]:
+    def watches(self) -> list[tuple[Kernel, LaunchWatch]]:
         """What the checked mode saw in the last launch, by kernel."""
         return list(self._watches.items())
 

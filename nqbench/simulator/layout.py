@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from nqbench.simulator.cfg import Block, skipping
+from nqbench.simulator.cfg import BasicBlock, skipping
 from nqbench.simulator.ir import LANES
 from nqbench.simulator.ptx import (
     Instruction,
-    Kernel,
     Memory,
     Name,
     Operand,
+    PtxKernel,
+    PtxVariable,
     UnsupportedPtx,
-    Variable,
 )
 
 GLOBAL_BASE = 1 << 44
@@ -123,7 +123,7 @@ class Print(IntEnum):
 PRINT_RECORD = 8 * Print.END + PRINTED_BYTES
 
 
-class Slot(IntEnum):
+class BlockSlot(IntEnum):
     """Fields of a resident block; the barrier fields have one word per barrier."""
 
     ALIVE = 0
@@ -229,7 +229,7 @@ class WarpLayout:
         return self.skips + 4 * LANES * list(self.skipped).index(barrier)
 
 
-def warp_layout(blocks: list[Block], register_bytes: int, local_bytes: int) -> WarpLayout:
+def warp_layout(blocks: list[BasicBlock], register_bytes: int, local_bytes: int) -> WarpLayout:
     """Lay out a warp's state for one kernel."""
     words = -(-len(blocks) // 64)
     masks = 8 * (Warp.BITS + words)
@@ -273,7 +273,7 @@ class Symbols:
     parameters: dict[str, tuple[int, int]]
     static_shared_bytes: int
     local_bytes: int
-    module: tuple[Variable, ...]
+    module: tuple[PtxVariable, ...]
     shared: tuple[tuple[str, int, int], ...]
     """Static shared variables: name, offset, size."""
 
@@ -293,7 +293,7 @@ class Symbols:
         )
 
 
-def assign(kernel: Kernel) -> Symbols:
+def assign(kernel: PtxKernel) -> Symbols:
     """Place every variable. Dynamic shared memory (``extern``) follows the static variables."""
     addresses: dict[str, int] = {}
     ends = {"shared": 0, "local": 0}
@@ -318,7 +318,7 @@ def assign(kernel: Kernel) -> Symbols:
     return Symbols(addresses, kernel.parameters, static, ends["local"], module, tuple(shared))
 
 
-def _resolved(variable: Variable, addresses: dict[str, int]) -> Variable:
+def _resolved(variable: PtxVariable, addresses: dict[str, int]) -> PtxVariable:
     """A variable whose initial value holds the addresses of others."""
     data = bytearray(variable.initial)
     for place, name in variable.references:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nqbench.simulator.cfg import Block
+from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.ptx import (
     Immediate,
     Instruction,
@@ -79,7 +79,7 @@ class RegisterFile:
     remade: dict[Register, Instruction]
 
 
-def analyse(blocks: list[Block]) -> RegisterFile:
+def analyse(blocks: list[BasicBlock]) -> RegisterFile:
     """Liveness of every register over the blocks."""
     remade = _remade(blocks)
     reads: list[set[Register]] = []
@@ -119,7 +119,7 @@ def analyse(blocks: list[Block]) -> RegisterFile:
     return RegisterFile(slots, offset, live_out, remade)
 
 
-def _remade(blocks: list[Block]) -> dict[Register, Instruction]:
+def _remade(blocks: list[BasicBlock]) -> dict[Register, Instruction]:
     definitions: dict[Register, list[Instruction]] = {}
     for block in blocks:
         closing = [] if block.closing is None else [block.closing]

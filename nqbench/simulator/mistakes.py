@@ -13,7 +13,7 @@ from nqbench.plan import Kernel
 
 if TYPE_CHECKING:
     from nqbench.plan import KernelPlan, MultiLaunchPlan
-    from nqbench.simulator.sanitizer import Finding, Place, Thread, Watch
+    from nqbench.simulator.sanitizer import CodePlace, Finding, LaunchWatch, Thread
     from nqbench.simulator.simulation import Simulation
 
 TIMEOUT_S: Final = 120.0
@@ -21,7 +21,7 @@ TIMEOUT_S: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LineText:
     """A line of a source file; ``path`` as far as it was found, ``text`` empty if it was not."""
 
     path: str
@@ -41,8 +41,8 @@ class Mistake:
 
     first: Finding
     kernel: str
-    line: Line
-    other: Line | None = None
+    line: LineText
+    other: LineText | None = None
     count: int = 0
     points: list[str] = field(default_factory=list)
 
@@ -108,7 +108,7 @@ def run_checked(
             yield stopped or watches[0][0], of_fault(str(fault))
 
 
-def _known(stopped: Finding, watches: Sequence[tuple[Kernel, Watch]]) -> bool:
+def _known(stopped: Finding, watches: Sequence[tuple[Kernel, LaunchWatch]]) -> bool:
     """Whether the watcher has found already what stopped a launch."""
     found = [f for _, watch in watches for f in watch.findings()]
     return any(f.kind == stopped.kind and stopped.place in (f.place, f.other) for f in found)
@@ -120,7 +120,7 @@ _AT_BARRIER: Final = ("went past a barrier", "different bar.sync", "waits at bar
 
 def of_fault(message: str) -> Finding:
     """What stopped a launch."""
-    from nqbench.simulator.sanitizer import Finding, Place
+    from nqbench.simulator.sanitizer import CodePlace, Finding
 
     where = _PLACE.search(message)
     ptx, file, line = where.groups() if where else ("0", None, None)
@@ -131,7 +131,7 @@ def of_fault(message: str) -> Finding:
         kind = "deadlock"
     elif "still running" in message:
         kind = "endless"
-    return Finding(kind, Place(file or "", int(line or 0), int(ptx)), message=message)
+    return Finding(kind, CodePlace(file or "", int(line or 0), int(ptx)), message=message)
 
 
 def gather(mistakes: list[Mistake], kernel: Kernel, finding: Finding, label: str) -> None:
@@ -150,20 +150,20 @@ def gather(mistakes: list[Mistake], kernel: Kernel, finding: Finding, label: str
         mistake.points.append(label)
 
 
-def source_line(kernel: Kernel, place: Place) -> Line:
+def source_line(kernel: Kernel, place: CodePlace) -> LineText:
     """A line of a kernel's source or of a file that it includes, by the file's name."""
     if not place.file:
-        return Line("", place.ptx_line, "")
+        return LineText("", place.ptx_line, "")
     path = _source_file(kernel, place.file)
     if path is None:
-        return Line(place.file, place.line, "")
+        return LineText(place.file, place.line, "")
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     text = lines[place.line - 1].rstrip() if 0 < place.line <= len(lines) else ""
     try:
         shown = path.resolve().relative_to(Path.cwd())
     except ValueError:
         shown = path
-    return Line(str(shown), place.line, text)
+    return LineText(str(shown), place.line, text)
 
 
 def _source_file(kernel: Kernel, name: str) -> Path | None:

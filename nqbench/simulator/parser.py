@@ -14,16 +14,16 @@ from nqbench.simulator.ptx import (
     WIDTHS,
     Immediate,
     Instruction,
-    Kernel,
     Label,
     Memory,
     Name,
     Negated,
     Operand,
     Pair,
+    PtxKernel,
+    PtxVariable,
     Register,
     UnsupportedPtx,
-    Variable,
     Vector,
     Where,
 )
@@ -37,7 +37,7 @@ _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|\d+)U?$")
 _PLACE = re.compile(r"([\w$%.]+)\s*\+\s*(-?\w+)$")
 
 
-def parse(text: str, entry: str) -> Kernel:
+def parse(text: str, entry: str) -> PtxKernel:
     """Read the kernel called ``entry`` (mangled) out of a PTX module, with all that it calls.
 
     Raises :class:`UnsupportedPtx` for a missing entry or text it cannot read.
@@ -61,22 +61,22 @@ class _Module:
             if match is not None:
                 self.statements[match.group(4)] = line, statement
         self.bodies = {match[2]: match for match in _FUNCTION.finditer(text)}
-        self.functions: dict[str, Kernel] = {}
+        self.functions: dict[str, PtxKernel] = {}
 
-    def kernel(self, entry: str) -> Kernel:
+    def kernel(self, entry: str) -> PtxKernel:
         found = re.search(rf"^.*\.entry\s+{re.escape(entry)}\s*\(", self.text, re.MULTILINE)
         if found is None:
             raise UnsupportedPtx(f"entry {entry} is not in the PTX", Where(1))
         return self._read(entry, found.end() - 1, "")
 
-    def function(self, name: str) -> Kernel | None:
+    def function(self, name: str) -> PtxKernel | None:
         """A function with a body, or ``None``."""
         if name not in self.functions and name in self.bodies:
             match = self.bodies[name]
             self.functions[name] = self._read(name, match.end() - len(match[3]), match[1] or "")
         return self.functions.get(name)
 
-    def _read(self, name: str, start: int, gives: str) -> Kernel:
+    def _read(self, name: str, start: int, gives: str) -> PtxKernel:
         """Read a kernel or function whose parameters begin at ``start``."""
         line = self.text.count("\n", 0, start)
         body = next(
@@ -84,13 +84,13 @@ class _Module:
         )
         header = "\n".join([self.text[start:].split("\n", 1)[0], *self.lines[line + 1 : body]])
         places, nbytes = parameters(header, line + 1)
-        kernel = Kernel(name, places, nbytes, returns=tuple(parameters(gives, line + 1)[0]))
+        kernel = PtxKernel(name, places, nbytes, returns=tuple(parameters(gives, line + 1)[0]))
         end = _Body(kernel, self.lines, body, self.files).read()
         used = set(re.findall(r"[\w$]+", "\n".join(self.lines[body:end])))
         self._variables(kernel, [name for name in self.statements if name in used])
         return kernel
 
-    def _variables(self, kernel: Kernel, names: list[str]) -> None:
+    def _variables(self, kernel: PtxKernel, names: list[str]) -> None:
         """Those of the module that a body or another variable mentions."""
         for name in names:
             if name in kernel.variables or name not in self.statements:
@@ -105,7 +105,9 @@ class _Module:
 class _Body:
     """Reads the statements between the braces of one kernel or function."""
 
-    def __init__(self, kernel: Kernel, lines: list[str], start: int, files: dict[str, str]) -> None:
+    def __init__(
+        self, kernel: PtxKernel, lines: list[str], start: int, files: dict[str, str]
+    ) -> None:
         self.kernel = kernel
         self.lines = lines
         self.start = start
@@ -330,7 +332,7 @@ def module_statements(lines: list[str]) -> Iterator[tuple[int, str]]:
         depth += line.count("{") - line.count("}")
 
 
-def read_variable(match: re.Match[str], line: int) -> Variable:
+def read_variable(match: re.Match[str], line: int) -> PtxVariable:
     space, align, kind, name, extents, initial = match.groups()
     if kind not in WIDTHS:
         raise UnsupportedPtx(f"variable {name} of type .{kind}", Where(line))
@@ -351,7 +353,7 @@ def read_variable(match: re.Match[str], line: int) -> Variable:
         except ValueError:
             raise UnsupportedPtx(f"initial value of variable {name}", Where(line)) from None
     nbytes = count * width
-    return Variable(name, space, int(align or width), nbytes, data, tuple(references))
+    return PtxVariable(name, space, int(align or width), nbytes, data, tuple(references))
 
 
 def _initial(word: str, width: int) -> bytes:

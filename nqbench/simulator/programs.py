@@ -20,12 +20,12 @@ from nqbench.multi_launch import (
 )
 from nqbench.plan import Buffer, Kernel, KernelPlan, MultiLaunchPlan, Outputs
 from nqbench.simulator import reports
-from nqbench.simulator.engine import Geometry, Run, parameter_bytes
+from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes
 from nqbench.simulator.global_memory import GRID_SYNC, GlobalMemory, with_own
 from nqbench.simulator.launching import SimPrepared, access_names, check, geometry, load
 from nqbench.simulator.models import TIME
 from nqbench.simulator.ptx import Instruction
-from nqbench.simulator.sanitizer import Watch
+from nqbench.simulator.sanitizer import LaunchWatch
 from nqbench.simulator.simulation import Simulation
 from nqbench.simulator.tally import Tally, combined
 from nqbench.simulator.translation import Translation
@@ -34,10 +34,10 @@ from nqbench.vocabulary import of_kernel
 LAUNCHES: Final = "launches"
 
 
-class LoadedKernel:
+class SimKernel:
     """One kernel of a program: its code, and the state that all its launches share."""
 
-    def __init__(self, name: str, kernel: Kernel, code: Translation, shape: Geometry) -> None:
+    def __init__(self, name: str, kernel: Kernel, code: Translation, shape: LaunchShape) -> None:
         self.name = name
         self.kernel = kernel
         self.code = code
@@ -45,7 +45,7 @@ class LoadedKernel:
         self.launches = 0
         self.printed: list[str] = []
         self._names: dict[Instruction, str] | None = None
-        self._run: Run | None = None
+        self._run: SimLaunch | None = None
 
     def begin(self) -> None:
         """Forget the counts of the last run."""
@@ -53,17 +53,17 @@ class LoadedKernel:
         if self._run is not None:
             self._run.forget()
 
-    def run(self, memory: GlobalMemory, parameters: bytes) -> Run:
+    def run(self, memory: GlobalMemory, parameters: bytes) -> SimLaunch:
         """A launch, ready to go."""
         self.launches += 1
         if self._run is None:
-            self._run = Run(self.code, memory, parameters, self.geometry)
+            self._run = SimLaunch(self.code, memory, parameters, self.geometry)
         else:
             self._run.again(parameters)
         return self._run
 
     @property
-    def watch(self) -> Watch | None:
+    def watch(self) -> LaunchWatch | None:
         """What the checked mode saw in the launches."""
         return None if self._run is None else self._run.watch
 
@@ -92,7 +92,7 @@ class SimContext(CheckedContext):
         self,
         simulation: Simulation,
         plan: MultiLaunchPlan,
-        kernels: Mapping[str, LoadedKernel],
+        kernels: Mapping[str, SimKernel],
         memory: GlobalMemory,
         timeout_s: float | None,
     ) -> None:
@@ -168,7 +168,7 @@ class SimProgram(Prepared):
         self.buffers = with_own(plan.buffers, plan.kernels.values(), codes.values())
         self.memory: GlobalMemory | None = GlobalMemory(first, self.buffers, *others)
         self.kernels = {
-            name: LoadedKernel(name, kernel, codes[name], geometry(simulation, kernel, codes[name]))
+            name: SimKernel(name, kernel, codes[name], geometry(simulation, kernel, codes[name]))
             for name, kernel in plan.kernels.items()
         }
         self.memory.begin(self.buffers)
@@ -193,7 +193,7 @@ class SimProgram(Prepared):
         """What each line of the source cost in the last run, by kernel."""
         return [(k.kernel, k.by_source()) for k in self.kernels.values()]
 
-    def watches(self) -> list[tuple[Kernel, Watch]]:
+    def watches(self) -> list[tuple[Kernel, LaunchWatch]]:
         """What the checked mode saw in the last run, by kernel."""
         return [(k.kernel, k.watch) for k in self.kernels.values() if k.watch is not None]
 

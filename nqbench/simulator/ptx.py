@@ -141,7 +141,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class PtxVariable:
     """A named piece of memory; ``nbytes`` is 0 for dynamic shared memory (``extern``).
 
     ``references`` are the names (of variables and functions) whose addresses its initial value
@@ -156,7 +156,7 @@ class Variable:
 
 
 @dataclass(slots=True)
-class Kernel:
+class PtxKernel:
     """One entry function, or one that a kernel calls. ``targets`` are the jump tables of
     ``brx.idx``, ``returns`` the names of a function's results, ``functions`` the addresses of those
     functions whose addresses are used."""
@@ -165,7 +165,7 @@ class Kernel:
     parameters: dict[str, tuple[int, int]]
     parameter_bytes: int
     body: list[Instruction | Label] = field(default_factory=list)
-    variables: dict[str, Variable] = field(default_factory=dict)
+    variables: dict[str, PtxVariable] = field(default_factory=dict)
     targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
     returns: tuple[str, ...] = ()
     functions: dict[str, int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from nqbench.simulator.cfg import Block
+from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.layout import Symbols
 from nqbench.simulator.liveness import results
 from nqbench.simulator.ptx import (
@@ -57,16 +57,16 @@ class Assembled:
     dropped: set[Instruction] = field(default_factory=set)
     predicated: dict[int, int] = field(default_factory=dict)
 
-    def closing(self, block: Block) -> list[Instruction]:
+    def closing(self, block: BasicBlock) -> list[Instruction]:
         """The instruction that ends a block, unless it is a branch that is predicated away."""
         gone = block.index in self.predicated or block.index in self.predicated.values()
         return [] if gone or block.closing is None else [block.closing]
 
-    def left(self, block: Block) -> list[Instruction]:
+    def left(self, block: BasicBlock) -> list[Instruction]:
         """The instructions of a block without those that are merged into others."""
         return [i for i in block.instructions if i not in self.dropped] + self.closing(block)
 
-    def shared_accesses(self, blocks: Iterable[Block]) -> Counter[str]:
+    def shared_accesses(self, blocks: Iterable[BasicBlock]) -> Counter[str]:
         """Loads and stores of shared memory in the code, by bits: ``{"LDS.128": 2}``, as
         ``compiler.sass`` counts those of the machine code."""
         found: Counter[str] = Counter()
@@ -78,7 +78,7 @@ class Assembled:
         return found
 
 
-def assemble(blocks: list[Block], symbols: Symbols) -> Assembled:
+def assemble(blocks: list[BasicBlock], symbols: Symbols) -> Assembled:
     """Find the accesses that are merged and the branches that are predicated."""
     found = Assembled()
     alignment = _Alignment(blocks, symbols)
@@ -220,7 +220,7 @@ class _Alignment:
     MOST: Final = 10
     """Bits looked at; also the alignment of the block's shared memory."""
 
-    def __init__(self, blocks: list[Block], symbols: Symbols) -> None:
+    def __init__(self, blocks: list[BasicBlock], symbols: Symbols) -> None:
         self.symbols = symbols
         definitions = [(r, i) for b in blocks for i in b.instructions for r in results(i)]
         self.bits: dict[Register, int] = {register: self.MOST for register, _ in definitions}
@@ -275,7 +275,7 @@ _LOGIC: Final = frozenset({"and", "or", "xor", "not"})
 _FREE: Final = frozenset({"cvta", "cvt"})
 
 
-def _predicate(found: Assembled, blocks: list[Block], symbols: Symbols) -> None:
+def _predicate(found: Assembled, blocks: list[BasicBlock], symbols: Symbols) -> None:
     shared = {name for name, _, _ in symbols.shared}
     entries: dict[int, int] = {}
     for block in blocks:
@@ -298,7 +298,7 @@ def _predicate(found: Assembled, blocks: list[Block], symbols: Symbols) -> None:
                 found.predicated[side.index] = head.index
 
 
-def _is_short(found: Assembled, block: Block, most: int, shared: set[str]) -> bool:
+def _is_short(found: Assembled, block: BasicBlock, most: int, shared: set[str]) -> bool:
     """Whether a block is straight code of at most so many machine instructions, all of which can be
     predicated: no loads from global memory, atomics, collectives or calls."""
     if block.ending != "jump" or block.latch or block.gathers or not block.instructions:

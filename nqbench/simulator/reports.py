@@ -11,9 +11,9 @@ import numpy as np
 from nqbench.errors import KernelFault
 from nqbench.simulator.attribution import readable
 from nqbench.simulator.calls import STACK_BYTES
-from nqbench.simulator.cfg import Block
+from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.writer import WORKSPACE
-from nqbench.simulator.engine import WARP_SIZE, Run
+from nqbench.simulator.engine import WARP_SIZE, SimLaunch
 from nqbench.simulator.global_memory import NEAR
 from nqbench.simulator.layout import (
     GLOBAL_BASE,
@@ -49,7 +49,7 @@ TEXT = {
 }
 
 
-def fault(run: Run, entry: str) -> KernelFault:
+def fault(run: SimLaunch, entry: str) -> KernelFault:
     """The fault that the context records."""
     kind = Fault(int(run.context[Context.FAULT_KIND]))
     state = run.warp_state(int(run.context[Context.FAULT_WARP])).view(np.int64)
@@ -88,7 +88,7 @@ def fault(run: Run, entry: str) -> KernelFault:
     )
 
 
-def _closing(run: Run) -> Instruction:
+def _closing(run: SimLaunch) -> Instruction:
     """The barrier that a fault at a barrier names."""
     site = run.code.barriers[int(run.context[Context.FAULT_INSTRUCTION])]
     closing = run.code.blocks[site.block].closing
@@ -96,7 +96,7 @@ def _closing(run: Run) -> Instruction:
     return closing
 
 
-def _access(run: Run, kind: Fault, instruction: Instruction, address: int) -> tuple[str, str]:
+def _access(run: SimLaunch, kind: Fault, instruction: Instruction, address: int) -> tuple[str, str]:
     """The kind of fault and a description of the address."""
     if instruction.opcode == "brx":
         return "jump outside the table of a switch", f" (index {address})"
@@ -131,7 +131,7 @@ def _size(instruction: Instruction) -> int:
     return width // 8 * instruction.elements
 
 
-def _nearest(run: Run, address: int) -> str:
+def _nearest(run: SimLaunch, address: int) -> str:
     """``, 8 bytes beyond the end of buffer 'jobs' of 96 bytes``, or nothing."""
     if near := run.memory.near(address):
         return f", {near}"
@@ -142,14 +142,14 @@ def _nearest(run: Run, address: int) -> str:
     return ""
 
 
-def _shared_name(run: Run, address: int) -> str:
+def _shared_name(run: SimLaunch, address: int) -> str:
     for name, offset, nbytes in run.code.symbols.shared:
         if offset <= address < offset + nbytes:
             return f", byte {address - offset} of {readable(name)}"
     return ""
 
 
-def deadlock(run: Run, entry: str) -> KernelFault:
+def deadlock(run: SimLaunch, entry: str) -> KernelFault:
     """Who waits for what when nothing can run any more."""
     layout, code = run.code.layout, run.code
     resident = run.warps.reshape(-1, layout.nbytes)
@@ -177,7 +177,7 @@ def deadlock(run: Run, entry: str) -> KernelFault:
     return KernelFault(f"kernel {entry}: deadlock: no warp can run")
 
 
-def printed(run: Run) -> list[str]:
+def printed(run: SimLaunch) -> list[str]:
     """What the lanes of a launch printed, in the order in which they did."""
     context = run.context
     count = min(int(context[Context.PRINTED]), int(context[Context.PRINT_ROOM]))
@@ -194,7 +194,7 @@ _CONVERSION = re.compile(
 )
 
 
-def _formatted(run: Run, text: str, values: bytes) -> str:
+def _formatted(run: SimLaunch, text: str, values: bytes) -> str:
     """The text of a ``printf``; each value lies at a multiple of its size."""
     at = 0
 
@@ -224,7 +224,7 @@ def _formatted(run: Run, text: str, values: bytes) -> str:
     return _CONVERSION.sub(one, text)
 
 
-def _text(run: Run, address: int) -> str:
+def _text(run: SimLaunch, address: int) -> str:
     """The text that ends with a zero byte at an address in global memory."""
     start = address - GLOBAL_BASE
     data = run.memory.data[max(start, 0) : start + MAX_TEXT] if start >= 0 else b""
@@ -234,7 +234,7 @@ def _text(run: Run, address: int) -> str:
 MAX_TEXT = 4096
 
 
-def standing(run: Run) -> str:
+def standing(run: SimLaunch) -> str:
     """Where the first warp that can run, or waits, stands: ``; block (0, 0, 0), warp 1 ...``."""
     layout, code = run.code.layout, run.code
     for wanted in (State.READY, State.PARKED):
@@ -253,7 +253,7 @@ def standing(run: Run) -> str:
     return ""
 
 
-def _first(block: Block) -> Instruction | None:
+def _first(block: BasicBlock) -> Instruction | None:
     """The first instruction from a block on; a latch has none of its own."""
     while block.latch:
         block = block.targets[0]

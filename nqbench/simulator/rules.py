@@ -39,7 +39,7 @@ SECTORS_PER_SLOT: Final = 4
 """Sectors that one issue slot moves: a 128-byte line, the unit of the L1's tag stage."""
 
 
-class Way(IntEnum):
+class AccessKind(IntEnum):
     """How an access goes off the chip. The first three may be served by an L1 cache."""
 
     LOAD = 0
@@ -208,7 +208,7 @@ class SectorRules:
     def traffic(self, f: Function, offsets: Value, lanes: Value, log: Value, way: Value) -> Traffic:  # noqa: ARG002
         """Of an access to global memory: ``offsets`` (<32 x i64>) are the lanes' addresses less a
         multiple of every segment, ``1 << log`` (i64) the bytes that each accesses, ``way`` (i64) is
-        a ``Way``."""
+        a ``AccessKind``."""
         sectors = f.resize(f.op("lshr", offsets, const(V64, SECTOR_BITS)), 32)
         return self._of_sectors(f, f.call(I32, "sim_sectors", sectors, lanes))
 
@@ -250,7 +250,7 @@ class SegmentRules(SectorRules):
         place = lanes_of(V32, [4 * lane for lane in range(LANES)])
         offsets = f.resize(f.add(f.op("shl", row, const(V32, LINE_BITS)), place), 64)
         return SegmentRules.traffic(
-            self, f, offsets, lanes, const(I64, 2), const(I64, Way.LOCAL_LOAD)
+            self, f, offsets, lanes, const(I64, 2), const(I64, AccessKind.LOCAL_LOAD)
         )
 
 
@@ -345,7 +345,7 @@ class LineRules(SegmentRules):
         return Passes(f.add(found.taken, found.least), found.least)
 
     def count(self, f: Function, offsets: Value, lanes: Value, log: Value, way: Value) -> None:
-        cached = f.compare("ult", way, const(I64, Way.UNCACHED_LOAD))
+        cached = f.compare("ult", way, const(I64, AccessKind.UNCACHED_LOAD))
         line, sector = const(I64, LINE_BITS), const(I64, SECTOR_BITS)
         segments = f.op("lshr", offsets, f.splat(f.select(cached, line, sector)))
         wider = f.intrinsic("umax", log, const(I64, 2))
@@ -365,7 +365,7 @@ class KeplerRules(LineRules):
     banks: ClassVar = ((LANES, 4), (LANES, 8))
 
     def traffic(self, f: Function, offsets: Value, lanes: Value, log: Value, way: Value) -> Traffic:  # noqa: ARG002
-        return super().traffic(f, offsets, lanes, log, const(I64, Way.UNCACHED_LOAD))
+        return super().traffic(f, offsets, lanes, log, const(I64, AccessKind.UNCACHED_LOAD))
 
     def shared(self, f: Function, words: list[Value], lanes: Value, broadcast: bool) -> Passes:
         """What a bank gives in one pass is numbered as a word with that bank's low bits: 8 bytes

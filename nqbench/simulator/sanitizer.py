@@ -25,7 +25,7 @@ KINDS: Final = {
     1: "out of bounds", 2: "misaligned", 3: "uninitialised", 4: "race", 5: "race", 6: "race",
     7: "lost update", 8: "divergent barrier",
 }  # fmt: skip
-"""Names by ``watcher.Kind``."""
+"""Names by ``watcher.FindingKind``."""
 DOES: Final = {
     4: ("writes", "wrote"), 5: ("reads", "wrote"), 6: ("writes", "read"), 7: ("writes", "wrote"),
 }  # fmt: skip
@@ -37,7 +37,7 @@ Thread = tuple[tuple[int, int, int], tuple[int, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CodePlace:
     """A line of the source; ``file`` is its name without folder, empty if the PTX does not tell."""
 
     file: str
@@ -45,7 +45,7 @@ class Place:
     ptx_line: int
 
     @classmethod
-    def of(cls, instruction: Instruction) -> Place:
+    def of(cls, instruction: Instruction) -> CodePlace:
         """Where an instruction comes from."""
         where = instruction.where
         return cls(where.file, where.source_line, where.line)
@@ -69,10 +69,10 @@ class Finding:
     """
 
     kind: str
-    place: Place
+    place: CodePlace
     space: str = ""
     opcode: str = ""
-    other: Place | None = None
+    other: CodePlace | None = None
     threads: tuple[Thread, ...] = ()
     does: tuple[str, ...] = ()
     buffer: str = ""
@@ -85,7 +85,7 @@ class Finding:
     message: str = ""
 
 
-class Watch:
+class LaunchWatch:
     """The watcher's state for the launches of one kernel with one geometry."""
 
     def __init__(
@@ -204,14 +204,14 @@ class Watch:
         rows = self._arrays[Field.STEPS][: int(self.header[Field.STEP_COUNT])]
         return [(self.code.blocks[int(block)].length, int(lanes)) for block, lanes in rows]
 
-    def shared_accesses(self) -> list[tuple[Place, int, int, list[int]]]:
+    def shared_accesses(self) -> list[tuple[CodePlace, int, int, list[int]]]:
         """The first accesses of that warp to shared memory: place, bytes of a lane, lanes (a bit
         mask), the address of each lane."""
         from nqbench.simulator.watcher import Field
 
         rows = self._arrays[Field.ACCESSES][: int(self.header[Field.ACCESS_COUNT])]
         return [
-            (Place.of(self.code.instructions[where]), nbytes, lanes, addresses)
+            (CodePlace.of(self.code.instructions[where]), nbytes, lanes, addresses)
             for where, nbytes, lanes, *addresses in rows.tolist()
         ]
 
@@ -222,10 +222,10 @@ class Watch:
         from nqbench.simulator.codegen.watch import SPACES
 
         instruction = self.code.instructions[where]
-        other_place = None if other_where < 0 else Place.of(self.code.instructions[other_where])
+        other_place = None if other_where < 0 else CodePlace.of(self.code.instructions[other_where])
         if kind == 8:
             return Finding(
-                KINDS[kind], Place.of(instruction), opcode=instruction.full_opcode,
+                KINDS[kind], CodePlace.of(instruction), opcode=instruction.full_opcode,
                 other=other_place, threads=(self._thread(thread), self._thread(other)), count=count,
             )  # fmt: skip
         buffer, offset, dtype = self._target(SPACES[space], address)
@@ -240,7 +240,7 @@ class Watch:
         if other >= 0:
             threads.append(self._thread(other))
         return Finding(
-            KINDS[kind], Place.of(instruction), SPACES[space], instruction.full_opcode,
+            KINDS[kind], CodePlace.of(instruction), SPACES[space], instruction.full_opcode,
             other_place,
             tuple(threads), DOES.get(kind, ()), buffer, offset // size if inside else None,
             kind_of_value, address, size, values, count, self._outside(KINDS[kind], space, address),

@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from nqbench.simulator.cfg import Block
-from nqbench.simulator.codegen.caches import Count as CacheCount
+from nqbench.simulator.cfg import BasicBlock
+from nqbench.simulator.codegen.caches import CacheCount as CacheCount
 from nqbench.simulator.codegen.kernel import BLOCK_FIELDS
-from nqbench.simulator.codegen.writer import LEAST, SITE_FIELDS, Site
-from nqbench.simulator.engine import WARP_SIZE, Run
+from nqbench.simulator.codegen.writer import LEAST, SITE_FIELDS, AccessSite
+from nqbench.simulator.engine import WARP_SIZE, SimLaunch
 from nqbench.simulator.ptx import ATOMICS, Instruction
 from nqbench.simulator.rules import SECTOR_BITS
 from nqbench.simulator.translation import Translation
@@ -30,7 +30,7 @@ LOADS, STORES = ("ld", "ldu", "cp"), ("st",)
 class Tally:
     """A launch's counts, by block and by site."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: SimLaunch) -> None:
         self.code = run.code
         self.geometry = run.geometry
         self.cache_counts = run.cache_counts
@@ -129,7 +129,7 @@ class Tally:
         }
         return found | _hit_percents(found)
 
-    def _branches(self) -> list[Block]:
+    def _branches(self) -> list[BasicBlock]:
         """Blocks that end with a branch, unless it is predicated away."""
         gone = set(self.code.assembled.predicated.values())
         return [
@@ -160,7 +160,7 @@ class Tally:
             found["passes"] += idle
         return {**found, "least": int(self.least[chosen].sum()) + idle, "idle": idle}
 
-    def _conflicts(self, site: Site) -> int:
+    def _conflicts(self, site: AccessSite) -> int:
         """Bank conflicts of a site."""
         if site.space != "shared":
             return 0

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nqbench.errors import DeviceError
-from nqbench.simulator.cfg import Block
+from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.kernel import BLOCK_FIELDS
-from nqbench.simulator.codegen.writer import SITE_FIELDS, Site
+from nqbench.simulator.codegen.writer import SITE_FIELDS, AccessSite
 from nqbench.simulator.liveness import results, sources
 from nqbench.simulator.models import Chip, Model
 from nqbench.simulator.ptx import ATOMICS, Instruction, Name, Register
@@ -42,7 +42,7 @@ Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class KernelWork:
     """What the warps of a launch do, one element per warp of the grid, in order of blocks.
 
     ``alone``    clocks of the warp on an idle multiprocessor
@@ -95,15 +95,15 @@ def required(model: Model) -> Chip:
 
 
 def work_of(
-    blocks: Sequence[Block],
-    sites: Sequence[Site],
+    blocks: Sequence[BasicBlock],
+    sites: Sequence[AccessSite],
     block_counts: NDArray[np.int64],
     site_counts: NDArray[np.int64],
     model: Model,
     transactions: str,
     assembled: Assembled | None = None,
     caches: Caches | None = None,
-) -> Work:
+) -> KernelWork:
     """The work of a launch from its counts by warp (``engine.Run.counts``).
 
     ``transactions`` names the count of a site that its L1 works through, ``assembled`` what the
@@ -154,7 +154,7 @@ def work_of(
     per_pass = chip.shared_clocks_per_pass or 1
     per_line = 1 / (chip.l1_transactions_per_clock or 1)
     share = hit1 if held else (hit2 if chip.l2_bytes else 0.0)
-    return Work(
+    return KernelWork(
         share * best + (1 - share) * worst + apart + again * per_pass,
         {
             "issue": (issues @ issued + parted + met) / rates.issue_per_clock,
@@ -229,7 +229,7 @@ def _latencies(chip: Chip) -> tuple[float, float, float]:
     return chip.l1_latency or 0, chip.l2_latency or 0, chip.memory_latency or 0
 
 
-def _parts(block: Block, assembled: Assembled) -> bool:
+def _parts(block: BasicBlock, assembled: Assembled) -> bool:
     """Whether lanes may part at the end of a block and meet again: one instruction before the
     branch, and one where each side ends (compute capability 7.0 and later)."""
     return (
@@ -244,7 +244,7 @@ def _copies(i: Instruction) -> bool:
     return i.opcode == "mov" and len(i.operands) == 2 and isinstance(i.operands[1], Register)
 
 
-def modelled(work: Work, model: Model, warps_per_block: int, resident: int) -> Modelled:
+def modelled(work: KernelWork, model: Model, warps_per_block: int, resident: int) -> Modelled:
     """The time of a launch whose blocks have ``warps_per_block`` warps, ``resident`` of them at a
     time on each multiprocessor."""
     chip, multiprocessors = required(model), model.facts.multiprocessors

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nqbench.simulator import cfg, liveness, native, parser
-from nqbench.simulator.cfg import Block
+from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen.barriers import BarrierSite, release
 from nqbench.simulator.codegen.common import common_module
 from nqbench.simulator.codegen.kernel import translate
 from nqbench.simulator.codegen.memory import outlines
-from nqbench.simulator.codegen.writer import KernelWriter, Site
+from nqbench.simulator.codegen.writer import AccessSite, KernelWriter
 from nqbench.simulator.ir import I32, I64, PTR, Function, Module
 from nqbench.simulator.layout import Symbols, WarpLayout, assign, warp_layout
 from nqbench.simulator.models import PTXAS
 from nqbench.simulator.native import Cpu, NativeKernel, this_cpu
-from nqbench.simulator.ptx import Instruction, Kernel, Name
+from nqbench.simulator.ptx import Instruction, Name, PtxKernel
 from nqbench.simulator.ptxas import Assembled, assemble
 from nqbench.simulator.rules import SectorRules, memory_rules
 
@@ -28,11 +28,11 @@ PARTS_OF_WORDS = ("u8", "s8", "b8", "u16", "s16", "b16", "f16", "bf16")
 class Translation:
     """``instructions`` are those that may fault, by the number that a fault records."""
 
-    kernel: Kernel
-    blocks: list[Block]
+    kernel: PtxKernel
+    blocks: list[BasicBlock]
     symbols: Symbols
     layout: WarpLayout
-    sites: list[Site]
+    sites: list[AccessSite]
     barriers: list[BarrierSite]
     instructions: list[Instruction]
     native: NativeKernel
@@ -139,7 +139,7 @@ def _writer(
     )  # fmt: skip
 
 
-def _exact(blocks: list[Block]) -> bool:
+def _exact(blocks: list[BasicBlock]) -> bool:
     """Whether shared memory is accessed in parts of words anywhere."""
     return any(
         i.opcode in ("ld", "st", "atom", "red")

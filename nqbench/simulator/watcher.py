@@ -100,7 +100,7 @@ class Found(IntEnum):
     END = 11
 
 
-class Kind(IntEnum):
+class FindingKind(IntEnum):
     """What can be found."""
 
     OUT_OF_BOUNDS = 1
@@ -142,7 +142,9 @@ W_X, W_Y, W_Z = int(Warp.CTAID_X), int(Warp.CTAID_Y), int(Warp.CTAID_Z)
  FOUND_COUNT, MEETINGS, BLOCK_RINGS, STEPS, STEP_COUNT, ACCESSES,
  ACCESS_COUNT, COPY, COPIED, COPIES, COPY_KNOWN) = map(int, [*Field][:-1])  # fmt: skip
 FOUND_END, HEADER = int(Found.END), int(Field.END)
-(K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (int(kind) for kind in Kind)
+(K_BOUNDS, K_ALIGN, K_INIT, K_WW, K_RAW, K_WAR, K_LOST, K_BARRIER) = (
+    int(kind) for kind in FindingKind
+)
 
 nb: Any = numba
 types: Any = numba.types

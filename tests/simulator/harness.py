@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nqbench.devices.simulator import SimDevice
 from nqbench.plan import Buffer, KernelPlan
-from nqbench.simulator.engine import Geometry, Run, parameter_bytes
+from nqbench.simulator.engine import LaunchShape, SimLaunch, parameter_bytes
 from nqbench.simulator.global_memory import GlobalMemory
 from nqbench.simulator.layout import Outcome
 from nqbench.simulator.tally import Tally
@@ -80,11 +80,13 @@ def run(
         memory.bytes_of(buffer.name)[:] = array.view(np.uint8)
     addresses = {b.name: memory.address(b.name) for b in buffers}
     shared = program.symbols.static_shared_bytes + dynamic
-    geometry = Geometry(
+    geometry = LaunchShape(
         (blocks, 1, 1), (threads, 1, 1), shared, dynamic, min(blocks, 4), 2, order, quantum,
         caches=caches,
     )  # fmt: skip
-    launch = Run(program, memory, parameter_bytes(program, tuple(addresses), addresses), geometry)
+    launch = SimLaunch(
+        program, memory, parameter_bytes(program, tuple(addresses), addresses), geometry
+    )
     outcome = launch.go(1 << 24, None)
     assert outcome is Outcome.DONE, outcome
     tally = Tally(launch)

@@ -18,7 +18,7 @@ from nqbench.plan import KernelPlan
 from nqbench.simulator import engine
 from nqbench.simulator.codegen.writer import SITE_FIELDS
 from nqbench.simulator.models import CACHE, PTXAS, TIME, load_model
-from nqbench.simulator.timing import Rates, Work, makespan, modelled, work_of
+from nqbench.simulator.timing import KernelWork, Rates, makespan, modelled, work_of
 from nqbench.simulator.translation import build
 from nqbench.workloads.counting import Counting
 from tests.simulator.harness import RULES, ptx
@@ -63,7 +63,7 @@ def test_a_makespan_is_within_its_bounds(
 
 
 def test_the_chip_bounds_the_whole() -> None:
-    work = Work(np.array([1980.0]), {"issue": np.array([1.0])}, 0, 3_352_000)
+    work = KernelWork(np.array([1980.0]), {"issue": np.array([1.0])}, 0, 3_352_000)
     assert modelled(work, H100, 1, 1).seconds == pytest.approx(1e-6)  # 3352 GB/s: 1 us as well
     more = modelled(replace(work, memory_bytes=33_520_000), H100, 1, 1)
     assert more.seconds == pytest.approx(1e-5)

@@ -11,7 +11,7 @@ from nqbench.system.suggest import listing, many
 
 if TYPE_CHECKING:
     from nqbench.inspection import Checked
-    from nqbench.simulator.mistakes import Line, Mistake
+    from nqbench.simulator.mistakes import LineText, Mistake
 
 
 def show_checked(found: Checked) -> None:
@@ -44,6 +44,6 @@ def _show(mistake: Mistake) -> None:
     say("")
 
 
-def _show_source(line: Line) -> None:
+def _show_source(line: LineText) -> None:
     if line.text:
         say(f"{line.line:>6} | {line.text.strip()}")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nqbench.simulator.cfg import Block
+from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen import watch
 from nqbench.simulator.codegen.writer import KernelWriter, kinds
 from nqbench.simulator.ir import I32, I64, PTR, V32, Fields, Function, Module, Value, const
 from nqbench.simulator.layout import (
     BARRIERS,
     CACHE_LINE,
+    BlockSlot,
     Context,
     Fault,
-    Slot,
     State,
     Warp,
     WarpLayout,
@@ -33,7 +33,7 @@ class BarrierSite:
     block: int
 
 
-def site_of(k: KernelWriter, block: Block, index: int) -> BarrierSite:
+def site_of(k: KernelWriter, block: BasicBlock, index: int) -> BarrierSite:
     """What a barrier instruction says; refuses numbers that are not constant."""
     closing = block.closing
     assert closing is not None
@@ -62,12 +62,12 @@ def arrive(k: KernelWriter, i: Instruction) -> None:
         raise k.unsupported(i, "it needs a constant barrier and a number of threads")
     f, slot = k.f, k.pointer(Warp.SLOT)
     wanted = f.extract(k.read(count, 32), f.lowest(k.lanes))
-    f.store(f.resize(wanted, 64), f.offset(slot, 8 * (Slot.EXPECTED + number.value)), 8)
-    f.bump(f.offset(slot, 8 * (Slot.ARRIVED + number.value)), f.popcount(k.lanes))
+    f.store(f.resize(wanted, 64), f.offset(slot, 8 * (BlockSlot.EXPECTED + number.value)), 8)
+    f.bump(f.offset(slot, 8 * (BlockSlot.ARRIVED + number.value)), f.popcount(k.lanes))
     watch.at_barrier(k, k.lanes, number.value, watch.ARRIVE)
 
 
-def wait(k: KernelWriter, block: Block, site: BarrierSite) -> None:
+def wait(k: KernelWriter, block: BasicBlock, site: BarrierSite) -> None:
     """Lanes arrive; they continue when the scheduler opens the barrier."""
     f = k.f
     closing = block.closing
@@ -75,37 +75,37 @@ def wait(k: KernelWriter, block: Block, site: BarrierSite) -> None:
     slot = k.pointer(Warp.SLOT)
     if site.reduces:
         says = f.and_(f.as_bits(k.predicate(closing.operands[-1])), k.lanes)
-        place = f.offset(slot, 8 * (Slot.TRUE_LANES + site.barrier))
+        place = f.offset(slot, 8 * (BlockSlot.TRUE_LANES + site.barrier))
         f.bump(place, f.popcount(says))
     count = _count(closing)
     if count is not None:
         wanted = k.f.extract(k.read(count, 32), f.lowest(k.lanes))
-        place = f.offset(slot, 8 * (Slot.EXPECTED + site.barrier))
+        place = f.offset(slot, 8 * (BlockSlot.EXPECTED + site.barrier))
         f.store(f.resize(wanted, 64), place, 8)
     k.end()
     place = f.offset(k.warp, k.layout.waits + 4 * site.index)
     f.store(f.or_(f.load(I32, place, 4), k.lanes), place, 4)
     waiting = f.offset(k.warp, 8 * Warp.WAITING)
     f.store(f.or_(f.load(I64, waiting, 8), f.resize(k.lanes, 64)), waiting, 8)
-    arrived = f.offset(slot, 8 * (Slot.ARRIVED + site.barrier))
+    arrived = f.offset(slot, 8 * (BlockSlot.ARRIVED + site.barrier))
     f.bump(arrived, f.popcount(k.lanes))
     all_threads = closing if count is None else None
     watch.at_barrier(k, k.lanes, site.barrier, watch.ARRIVE, all_threads)
     f.jump("dispatch")
 
 
-def result(k: KernelWriter, block: Block, site: BarrierSite) -> None:
+def result(k: KernelWriter, block: BasicBlock, site: BarrierSite) -> None:
     """Give the lanes behind a reducing barrier its result."""
     f = k.f
     assert block.closing is not None
     slot = k.pointer(Warp.SLOT)
-    true = f.load(I64, f.offset(slot, 8 * (Slot.RESULT_TRUE + site.barrier)), 8)
+    true = f.load(I64, f.offset(slot, 8 * (BlockSlot.RESULT_TRUE + site.barrier)), 8)
     if site.reduces == "popc":
         answer = f.splat(f.resize(true, 32))
     elif site.reduces == "or":
         answer = f.splat(f.nonzero(true))
     else:
-        all_ = f.load(I64, f.offset(slot, 8 * (Slot.RESULT_ALL + site.barrier)), 8)
+        all_ = f.load(I64, f.offset(slot, 8 * (BlockSlot.RESULT_ALL + site.barrier)), 8)
         answer = f.splat(f.compare("eq", true, all_))
     k.write(block.closing.operands[0], answer)
 
@@ -121,18 +121,18 @@ def release(
     warps, stride = context.get(Context.WARPS_PER_BLOCK), context.get(Context.WARP_STRIDE)
     first = f.op("mul", f.parameters[2], warps)
     for barrier in sorted({site.barrier for site in barriers}):
-        arrived = slot.get(Slot.ARRIVED + barrier)
-        expected = slot.get(Slot.EXPECTED + barrier)
-        wanted = f.select(f.nonzero(expected), expected, slot.get(Slot.ALIVE))
+        arrived = slot.get(BlockSlot.ARRIVED + barrier)
+        expected = slot.get(BlockSlot.EXPECTED + barrier)
+        wanted = f.select(f.nonzero(expected), expected, slot.get(BlockSlot.ALIVE))
         full = f.and_(f.nonzero(arrived), f.compare("uge", arrived, wanted))
         with f.when(full):
             sites = [site for site in barriers if site.barrier == barrier]
             for site in sites:
                 if site.block in layout.skipped:
                     _check_skipped(f, context, layout, site, first, warps)
-            slot.set(Slot.RESULT_TRUE + barrier, slot.get(Slot.TRUE_LANES + barrier))
-            slot.set(Slot.RESULT_ALL + barrier, arrived)
-            for field in (Slot.TRUE_LANES, Slot.ARRIVED, Slot.EXPECTED):
+            slot.set(BlockSlot.RESULT_TRUE + barrier, slot.get(BlockSlot.TRUE_LANES + barrier))
+            slot.set(BlockSlot.RESULT_ALL + barrier, arrived)
+            for field in (BlockSlot.TRUE_LANES, BlockSlot.ARRIVED, BlockSlot.EXPECTED):
                 slot.set(field + barrier, 0)
             with f.counted(warps) as number:
                 at = f.element(context.get(Context.WARPS), stride, f.add(first, number))

@@ -26,7 +26,7 @@ from nqbench.simulator.ir import (
     vector,
 )
 from nqbench.simulator.layout import Context, Warp
-from nqbench.simulator.rules import LINE_BITS, SectorRules, Way, each_group
+from nqbench.simulator.rules import LINE_BITS, AccessKind, SectorRules, each_group
 
 L1_WAYS: Final = 4
 L2_WAYS: Final = 16
@@ -37,7 +37,7 @@ SECTORS: Final = 4
 ALL: Final = (1 << SECTORS) - 1
 
 
-class Count(IntEnum):
+class CacheCount(IntEnum):
     """What the caches count, in sectors of 32 bytes (64-bit each)."""
 
     L1_HITS = 0
@@ -82,7 +82,7 @@ def define_caches(module: Module, rules: SectorRules) -> None:
 
 
 def local_access(
-    f: Function, context: Value, warp: Value, row: Value, rows: int, lanes: Value, way: Way
+    f: Function, context: Value, warp: Value, row: Value, rows: int, lanes: Value, way: AccessKind
 ) -> None:
     """An access to a row of words of the warp's local memory, of which it has ``rows``."""
     number = f.resize(Fields(f, warp).get(Warp.NUMBER), 32)
@@ -129,15 +129,15 @@ class _Level:
     def touch(self, place: Value) -> None:
         """Make the line at a place the one used last."""
         f = self.f
-        now = f.add(self.counts.get(Count.CLOCK), const(I64, 1))
-        self.counts.set(Count.CLOCK, now)
+        now = f.add(self.counts.get(CacheCount.CLOCK), const(I64, 1))
+        self.counts.set(CacheCount.CLOCK, now)
         f.store(f.resize(now, 32), f.offset(place, 4 * self.ways), 4)
 
     def bits(self, place: Value) -> Value:
         """Where the bits of the line at a place are."""
         return self.f.offset(place, 8 * self.ways)
 
-    def count(self, field: Count, sectors: Value) -> None:
+    def count(self, field: CacheCount, sectors: Value) -> None:
         """Add the number of set bits."""
         self.f.bump(self.counts.place(field), self.f.popcount(sectors))
 
@@ -152,8 +152,8 @@ def _level_2(module: Module) -> None:
     reads, writes = (f.compare("ne", asks, const(I32, other)) for other in (Asks.WRITE, Asks.READ))
     none = const(I32, 0)
     with f.when(f.compare("eq", fields.get(Context.L2_BYTES), const(I64, 0))):
-        level.count(Count.READ, f.select(reads, sectors, none))
-        level.count(Count.WRITTEN, f.select(writes, sectors, none))
+        level.count(CacheCount.READ, f.select(reads, sectors, none))
+        level.count(CacheCount.WRITTEN, f.select(writes, sectors, none))
         f.leave()
     place, there = level.find(
         f.pointer(fields.get(Context.L2)), fields.get(Context.L2_BYTES), line
@@ -161,14 +161,14 @@ def _level_2(module: Module) -> None:
     level.touch(place)
     bits_at = level.bits(place)
     with f.when(f.not_(there)):
-        level.count(Count.WRITTEN, f.op("lshr", f.load(I32, bits_at, 4), const(I32, SECTORS)))
+        level.count(CacheCount.WRITTEN, f.op("lshr", f.load(I32, bits_at, 4), const(I32, SECTORS)))
         f.store(line, place, 4)
         f.store(none, bits_at, 4)
     bits = f.load(I32, bits_at, 4)
     missing = f.and_(sectors, f.not_(bits))
-    level.count(Count.L2_HITS, f.and_(sectors, bits))
-    level.count(Count.L2_MISSES, missing)
-    level.count(Count.READ, f.select(reads, missing, none))
+    level.count(CacheCount.L2_HITS, f.and_(sectors, bits))
+    level.count(CacheCount.L2_MISSES, missing)
+    level.count(CacheCount.READ, f.select(reads, missing, none))
     newer = f.select(writes, f.op("shl", sectors, const(I32, SECTORS)), none)
     f.store(f.or_(f.or_(bits, sectors), newer), bits_at, 4)
     f.ret()
@@ -181,12 +181,12 @@ def _level_1(module: Module, rules: SectorRules) -> None:
     context, cache, line, sectors, way = f.parameters
     level = _Level(f, context, L1_WAYS)
     size = Fields(f, context).get(Context.L1_BYTES)
-    is_ = {w: f.compare("eq", way, const(I32, w)) for w in Way}
-    local = f.or_(is_[Way.LOCAL_LOAD], is_[Way.LOCAL_STORE])
-    held = f.or_(local, is_[Way.LOAD]) if rules.l1_holds_global else local
-    plain = f.or_(is_[Way.STORE], is_[Way.LOCAL_STORE])
+    is_ = {w: f.compare("eq", way, const(I32, w)) for w in AccessKind}
+    local = f.or_(is_[AccessKind.LOCAL_LOAD], is_[AccessKind.LOCAL_STORE])
+    held = f.or_(local, is_[AccessKind.LOAD]) if rules.l1_holds_global else local
+    plain = f.or_(is_[AccessKind.STORE], is_[AccessKind.LOCAL_STORE])
     asks = f.select(plain, const(I32, Asks.WRITE), const(I32, Asks.READ))
-    asks = f.select(is_[Way.ATOMIC], const(I32, Asks.BOTH), asks)
+    asks = f.select(is_[AccessKind.ATOMIC], const(I32, Asks.BOTH), asks)
     with f.when(f.compare("eq", size, const(I64, 0))):
         f.call("void", "sim_l2", context, line, sectors, asks)
         f.leave()
@@ -194,7 +194,7 @@ def _level_1(module: Module, rules: SectorRules) -> None:
     bits_at = level.bits(place)
     with f.when(f.not_(held)):
         if rules.l1_holds_global:
-            _past(f, level, rules, place, there, is_[Way.STORE])
+            _past(f, level, rules, place, there, is_[AccessKind.STORE])
         f.call("void", "sim_l2", context, line, sectors, asks)
         f.leave()
     level.touch(place)
@@ -207,13 +207,13 @@ def _level_1(module: Module, rules: SectorRules) -> None:
         f.store(const(I32, 0), bits_at, 4)
     bits = f.load(I32, bits_at, 4)
     missing = f.and_(sectors, f.not_(bits))
-    level.count(Count.L1_HITS, f.and_(sectors, bits))
-    level.count(Count.L1_MISSES, missing)
+    level.count(CacheCount.L1_HITS, f.and_(sectors, bits))
+    level.count(CacheCount.L1_MISSES, missing)
     newer = const(I32, 0)
     if rules.writes_back:
         newer = f.op("shl", sectors, const(I32, SECTORS))
     stored, loaded = f.fresh("stored"), f.fresh("loaded")
-    f.branch(is_[Way.LOCAL_STORE], stored, loaded)
+    f.branch(is_[AccessKind.LOCAL_STORE], stored, loaded)
     f.label(stored)
     f.store(f.or_(f.or_(bits, sectors), newer), bits_at, 4)
     if not rules.writes_back:

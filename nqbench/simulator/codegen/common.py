@@ -14,10 +14,10 @@ from nqbench.simulator.ir import I32, I64, PTR, V32, V64, Fields, Function, Modu
 from nqbench.simulator.ir import element as scalar_of
 from nqbench.simulator.layout import (
     UNWRITTEN_BYTE,
+    BlockSlot,
     Context,
     Fault,
     Outcome,
-    Slot,
     State,
     Step,
     Warp,
@@ -96,11 +96,11 @@ def _begin_block(module: Module) -> None:
     f.fill(shared, UNWRITTEN_BYTE, half)
     f.fill(shadow, 0, half)
     slot_at = f.element(context.get(Context.SLOTS), context.get(Context.SLOT_STRIDE), index)
-    f.fill(slot_at, 0, const(I64, 8 * Slot.END))
+    f.fill(slot_at, 0, const(I64, 8 * BlockSlot.END))
     slot = Fields(f, slot_at)
     threads, warps = context.get(Context.THREADS_PER_BLOCK), context.get(Context.WARPS_PER_BLOCK)
-    slot.set(Slot.ALIVE, threads)
-    slot.set(Slot.WARPS_LEFT, warps)
+    slot.set(BlockSlot.ALIVE, threads)
+    slot.set(BlockSlot.WARPS_LEFT, warps)
     stride = context.get(Context.WARP_STRIDE)
     local, masks = context.get(Context.WARP_LOCAL), context.get(Context.WARP_MASKS)
     local_bytes = context.get(Context.WARP_LOCAL_BYTES)
@@ -182,8 +182,8 @@ def _idle(f: Function, context: Fields, at: Value, warp: Fields, index: Value) -
     f.branch(f.compare("eq", warp.get(Warp.ALIVE), const(I64, 0)), ended, waits)
     f.label(ended)
     warp.set(Warp.STATE, State.DONE)
-    fields.add(Slot.WARPS_LEFT, -1)
-    last = f.compare("eq", fields.get(Slot.WARPS_LEFT), const(I64, 0))
+    fields.add(BlockSlot.WARPS_LEFT, -1)
+    last = f.compare("eq", fields.get(BlockSlot.WARPS_LEFT), const(I64, 0))
     with f.when(last):
         more = f.compare("ult", context.get(Context.NEXT_BLOCK), context.get(Context.TOTAL_BLOCKS))
         again, over = f.fresh("again"), f.fresh("over")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nqbench.simulator.codegen import reach, watch
 from nqbench.simulator.codegen.memory import address_of, fetch, fetched, is_sink, stored
-from nqbench.simulator.codegen.reach import Places, Span, check_written, mark_written
+from nqbench.simulator.codegen.reach import AddressRange, Places, check_written, mark_written
 from nqbench.simulator.codegen.writer import Handler, KernelWriter, kinds
 from nqbench.simulator.ir import I32, I64, V32, V64, Function, Value, const
 from nqbench.simulator.layout import CACHE_LINE, SHARED_WINDOW
@@ -32,7 +32,7 @@ def copy(k: KernelWriter, i: Instruction) -> None:
     f, size = k.f, i.operands[2]
     if not isinstance(size, Immediate):
         raise k.unsupported(i)
-    span = Span(32, size.value // 4)
+    span = AddressRange(32, size.value // 4)
     given = k.read(i.operands[3], 32) if len(i.operands) > 3 else const(V32, size.value)
     reads = f.and_(k.active, f.nonzero(given))
     source = address_of(k, i.operands[1])
@@ -68,7 +68,7 @@ def _bulk_copy(k: KernelWriter, i: Instruction) -> None:
         or len(i.operands) != 4
     ):
         raise k.unsupported(i)
-    f, span = k.f, Span(32, 4)
+    f, span = k.f, AddressRange(32, 4)
     size = k.read(i.operands[2], 32)
     target, source = (f.resize(address_of(k, operand), 64) for operand in i.operands[:2])
     most = f.reduce("umax", f.select(k.active, size, const(V32, 0)))
@@ -107,7 +107,7 @@ def phase_barrier(k: KernelWriter, i: Instruction) -> None:
         count = f.resize(k.read(i.operands[1], 32), 64)
         both = f.or_(f.op("shl", count, const(V64, PENDING)), f.op("shl", count, const(V64, COUNT)))
         at = _object(k, i, i.operands[0], watch.EXCHANGE)
-        stored(k, "shared", at, Span(64, 1), [both])
+        stored(k, "shared", at, AddressRange(64, 1), [both])
     elif what == "expect_tx":
         _arrive(k, i, i.operands[0], const(V32, 0), k.read(i.operands[1], 32))
     elif what in ("arrive", "arrive_drop"):
@@ -119,7 +119,7 @@ def phase_barrier(k: KernelWriter, i: Instruction) -> None:
             k.write(i.operands[0], before)
     elif what in ("test_wait", "try_wait"):
         found = _object(k, i, i.operands[1], watch.STRONG_LOAD)
-        now = _phase(k, fetched(k, i, "shared", found, Span(64, 1))[0])
+        now = _phase(k, fetched(k, i, "shared", found, AddressRange(64, 1))[0])
         if "parity" in i.modifiers:
             waited = f.resize(k.read(i.operands[2], 32), 64)
         else:
@@ -136,8 +136,8 @@ def _object(k: KernelWriter, i: Instruction, operand: Operand, what: int) -> Pla
     address = address_of(k, operand)
     if not {"shared", "shared::cta", "shared::cluster"} & set(i.modifiers):
         address = k.f.sub(address, const(V64, SHARED_WINDOW))
-    watch.tell(k, i, "shared", address, Span(64, 1), what)
-    return reach.shared(k, i, address, Span(64, 1), site)
+    watch.tell(k, i, "shared", address, AddressRange(64, 1), what)
+    return reach.shared(k, i, address, AddressRange(64, 1), site)
 
 
 def _phase(k: KernelWriter, state: Value) -> Value:
@@ -149,7 +149,7 @@ def _arrive(
 ) -> Value:
     """Lanes arrive one after the other, and expect bytes (or bring them, if negative); gives what
     each found."""
-    f, span = k.f, Span(64, 1)
+    f, span = k.f, AddressRange(64, 1)
     found = _object(k, i, operand, watch.ATOMIC)
     check_written(k, i, found, span, [fetch(k, found, 0)])
     mark_written(k, found, span, k.lanes)

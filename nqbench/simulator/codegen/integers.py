@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from nqbench.simulator.codegen.writer import Handler, KernelWriter, Kind, kinds
+from nqbench.simulator.codegen.writer import Handler, KernelWriter, PtxType, kinds
 from nqbench.simulator.ir import I32, MASK, V32, V64, Value, const, element, like
 from nqbench.simulator.layout import Fault
 from nqbench.simulator.liveness import CARRY, CARRYING
 from nqbench.simulator.ptx import Immediate, Instruction, both
 
 
-def _operands(k: KernelWriter, i: Instruction, kind: Kind) -> list[Value]:
+def _operands(k: KernelWriter, i: Instruction, kind: PtxType) -> list[Value]:
     return [k.read(operand, kind.bits, kind.name) for operand in i.operands[1:]]
 
 
@@ -43,7 +43,7 @@ def _carried(k: KernelWriter, i: Instruction, a: Value, b: Value) -> Value:
     return result
 
 
-def _product(k: KernelWriter, a: Value, b: Value, kind: Kind, part: str) -> Value:
+def _product(k: KernelWriter, a: Value, b: Value, kind: PtxType, part: str) -> Value:
     """``lo``: the low half; ``hi``: the high half; ``wide``: all bits."""
     if part == "lo":
         return k.f.op("mul", a, b)
@@ -112,7 +112,7 @@ def div_rem(k: KernelWriter, i: Instruction) -> None:
     k.write(i.operands[0], result, kind.signed)
 
 
-def _short_quotient(k: KernelWriter, a: Value, b: Value, kind: Kind) -> Value:
+def _short_quotient(k: KernelWriter, a: Value, b: Value, kind: PtxType) -> Value:
     """Through doubles, which is exact up to 32 bits: a quotient that is not whole lies at least
     1/b below the next whole number, far more than the rounding of a 53-bit division."""
     double = like(a.type, "double")

@@ -8,7 +8,7 @@ any block and resumed.
 
 from __future__ import annotations
 
-from nqbench.simulator.cfg import Block, guard_of
+from nqbench.simulator.cfg import BasicBlock, guard_of
 from nqbench.simulator.codegen import barriers, floats, halves, watch
 from nqbench.simulator.codegen.barriers import BarrierSite
 from nqbench.simulator.codegen.built_in import built_in
@@ -19,7 +19,7 @@ from nqbench.simulator.codegen.memory import MEMORY
 from nqbench.simulator.codegen.moves import MOVES
 from nqbench.simulator.codegen.writer import Handler, KernelWriter
 from nqbench.simulator.ir import I1, I32, I64, MASK, PTR, V32, Value, const, lanes_of
-from nqbench.simulator.layout import CACHE_LINE, Context, Fault, Slot, Step, Warp
+from nqbench.simulator.layout import CACHE_LINE, BlockSlot, Context, Fault, Step, Warp
 from nqbench.simulator.liveness import CHANGING_SPECIALS
 from nqbench.simulator.ptx import Instruction, Name
 
@@ -43,13 +43,13 @@ STRIDES = {
 """Bytes between the counts of two warps: 0 where all warps count together."""
 
 
-def translate(k: KernelWriter, blocks: list[Block]) -> list[BarrierSite]:
+def translate(k: KernelWriter, blocks: list[BasicBlock]) -> list[BarrierSite]:
     """Write the whole warp function; returns its block-wide barriers."""
     return _Translation(k, blocks).run()
 
 
 class _Translation:
-    def __init__(self, k: KernelWriter, blocks: list[Block]) -> None:
+    def __init__(self, k: KernelWriter, blocks: list[BasicBlock]) -> None:
         self.k = k
         self.f = k.f
         self.blocks = blocks
@@ -57,7 +57,7 @@ class _Translation:
         self.words = [self.f.slot(I64) for _ in range(k.layout.words)]
         self.left = self.f.slot(I64)
         self.rest = const(I32, 0)
-        self.results: dict[int, tuple[Block, BarrierSite]] = {}
+        self.results: dict[int, tuple[BasicBlock, BarrierSite]] = {}
         self.clocked = any(
             isinstance(operand, Name) and operand.name in CHANGING_SPECIALS
             for block in blocks
@@ -145,7 +145,7 @@ class _Translation:
         f, word = self.f, self.words[block // 64]
         f.store(f.and_(f.load(I64, word, 8), const(I64, ~(1 << block % 64))), word, 8)
 
-    def _send(self, target: Block, lanes: Value, some: Value) -> None:
+    def _send(self, target: BasicBlock, lanes: Value, some: Value) -> None:
         """Lanes wait to run ``target``; ``some`` is whether there are any."""
         f, place = self.f, self._mask(target.index)
         for barrier, ways in self.k.layout.skipped.items():
@@ -158,7 +158,7 @@ class _Translation:
 
     # blocks
 
-    def _block(self, block: Block) -> None:
+    def _block(self, block: BasicBlock) -> None:
         f, k = self.f, self.k
         f.label(f"b{block.index}")
         lanes = f.load(I32, self._mask(block.index), 4)
@@ -175,7 +175,7 @@ class _Translation:
             self._instruction(instruction)
         self._end(block)
 
-    def _gather(self, block: Block, lanes: Value) -> Value:
+    def _gather(self, block: BasicBlock, lanes: Value) -> Value:
         """Only lanes whose members are all here continue; the others wait for more to come."""
         f, k = self.f, self.k
         instruction = block.instructions[0]
@@ -193,7 +193,7 @@ class _Translation:
         f.label(go)
         return bits
 
-    def _count(self, block: Block) -> None:
+    def _count(self, block: BasicBlock) -> None:
         self._bump_block(block, "executions", const(I64, 1))
         if block.latch:
             return
@@ -202,7 +202,7 @@ class _Translation:
         if self.clocked:
             self.f.bump(self.f.offset(self.k.warp, 8 * Warp.CLOCK), const(I64, block.length))
 
-    def _bump_block(self, block: Block, name: str, amount: Value) -> None:
+    def _bump_block(self, block: BasicBlock, name: str, amount: Value) -> None:
         offset = BLOCK_STRIDE * block.index + 8 * BLOCK_FIELDS.index(name)
         self.f.bump(self.f.offset(self.k.pointer(Context.BLOCK_COUNTS), offset), amount)
 
@@ -219,7 +219,7 @@ class _Translation:
 
     # endings
 
-    def _end(self, block: Block) -> None:
+    def _end(self, block: BasicBlock) -> None:
         if block.ending == "branch":
             self._branch(block)
         elif block.ending == "switch":
@@ -233,7 +233,7 @@ class _Translation:
         else:
             self._jump(block)
 
-    def _jump(self, block: Block) -> None:
+    def _jump(self, block: BasicBlock) -> None:
         f, k = self.f, self.k
         k.end()
         target = block.targets[0]
@@ -247,7 +247,7 @@ class _Translation:
         direct = f"b{target.index}" if block.latch and not target.gathers else "dispatch"
         f.branch(f.nonzero(left), direct, "expired", likely=True)
 
-    def _branch(self, block: Block) -> None:
+    def _branch(self, block: BasicBlock) -> None:
         f, k = self.f, self.k
         guard, closing = guard_of(block), block.closing
         assert guard is not None
@@ -272,7 +272,7 @@ class _Translation:
         else:
             f.jump("dispatch")
 
-    def _switch(self, block: Block) -> None:
+    def _switch(self, block: BasicBlock) -> None:
         f, k = self.f, self.k
         assert block.closing is not None
         index = k.read(block.closing.operands[0], 32)
@@ -300,7 +300,7 @@ class _Translation:
         alive = f.load(I64, place, 8)
         f.store(f.and_(alive, f.not_(f.resize(k.lanes, 64))), place, 8)
         gone = f.resize(f.popcount(k.lanes), 64)
-        f.bump(f.offset(k.pointer(Warp.SLOT), 8 * Slot.ALIVE), f.sub(const(I64, 0), gone))
+        f.bump(f.offset(k.pointer(Warp.SLOT), 8 * BlockSlot.ALIVE), f.sub(const(I64, 0), gone))
         # Fewer lanes are alive: lanes that wait for members may have them all now.
         for block in self.blocks:
             if block.gathers:

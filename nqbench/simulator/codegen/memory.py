@@ -6,16 +6,23 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nqbench.simulator.cfg import Block
+from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.codegen import halves, reach, watch
 from nqbench.simulator.codegen.reach import (
+    AddressRange,
     Places,
-    Span,
     check_written,
     mark_written,
     note_written,
 )
-from nqbench.simulator.codegen.writer import SITE_FIELDS, Handler, KernelWriter, Kind, Site, kinds
+from nqbench.simulator.codegen.writer import (
+    SITE_FIELDS,
+    AccessSite,
+    Handler,
+    KernelWriter,
+    PtxType,
+    kinds,
+)
 from nqbench.simulator.ir import I32, I64, NULL, PTR, V64, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, LOCAL_WINDOW, SHARED_WINDOW, Context, Fault, Warp
 from nqbench.simulator.ptx import (
@@ -59,9 +66,9 @@ def address_of(k: KernelWriter, operand: Operand) -> Value:
     return k.f.add(value, const(value.type, operand.offset)) if operand.offset else value
 
 
-def _span(k: KernelWriter, i: Instruction) -> tuple[Kind, Span]:
+def _span(k: KernelWriter, i: Instruction) -> tuple[PtxType, AddressRange]:
     (kind,) = kinds(k, i, QUALIFIERS | SPACES, allow="usbf")
-    return kind, Span(kind.bits, i.elements)
+    return kind, AddressRange(kind.bits, i.elements)
 
 
 def _items(operand: Operand) -> tuple[Operand, ...]:
@@ -90,7 +97,12 @@ def visits(
 
 
 def places(
-    k: KernelWriter, i: Instruction, space: str, address: Value, span: Span, broadcast: bool = True
+    k: KernelWriter,
+    i: Instruction,
+    space: str,
+    address: Value,
+    span: AddressRange,
+    broadcast: bool = True,
 ) -> Places:
     """Check, count and locate an access by ``k.lanes`` (not empty) in one space."""
     if space == "const":
@@ -166,7 +178,9 @@ def store(k: KernelWriter, i: Instruction) -> None:
                     stored(k, space, places(k, i, space, address, span), span, values)
 
 
-def fetched(k: KernelWriter, i: Instruction, space: str, found: Places, span: Span) -> list[Value]:
+def fetched(
+    k: KernelWriter, i: Instruction, space: str, found: Places, span: AddressRange
+) -> list[Value]:
     """All elements, checked for memory that was never written."""
     values = [fetch(k, found, e) for e in range(span.count)]
     if space == "shared":
@@ -174,7 +188,9 @@ def fetched(k: KernelWriter, i: Instruction, space: str, found: Places, span: Sp
     return values
 
 
-def stored(k: KernelWriter, space: str, found: Places, span: Span, values: list[Value]) -> None:
+def stored(
+    k: KernelWriter, space: str, found: Places, span: AddressRange, values: list[Value]
+) -> None:
     """Store all elements, and tell the shadow."""
     for e, value in enumerate(values):
         put(k, found, e, value)
@@ -193,7 +209,7 @@ MANY_ACCESSES = 48
 """Of shared and local memory in a kernel, from which on they are calls."""
 
 
-def outlines(blocks: Iterable[Block]) -> bool:
+def outlines(blocks: Iterable[BasicBlock]) -> bool:
     """Whether a kernel has so many accesses that each should be a call."""
     accesses = [
         i for block in blocks for i in block.instructions
@@ -203,7 +219,12 @@ def outlines(blocks: Iterable[Block]) -> bool:
 
 
 def _called(
-    k: KernelWriter, i: Instruction, space: str, address: Value, span: Span, given: list[Value]
+    k: KernelWriter,
+    i: Instruction,
+    space: str,
+    address: Value,
+    span: AddressRange,
+    given: list[Value],
 ) -> list[Value]:
     """The access as a call of a function of the kernel's module; a load gives its values."""
     f, type_ = k.f, vector(f"i{span.bits}")
@@ -239,7 +260,9 @@ def _called(
     )
 
 
-def _function(k: KernelWriter, i: Instruction, space: str, span: Span, *, stores: bool) -> str:
+def _function(
+    k: KernelWriter, i: Instruction, space: str, span: AddressRange, *, stores: bool
+) -> str:
     """A function that does such an access; it returns 1 after a fault."""
     name = f"sim_{'store' if stores else 'load'}_{space}_{span.count}x{span.bits}"
     if name in k.f.module:
@@ -254,7 +277,7 @@ def _function(k: KernelWriter, i: Instruction, space: str, span: Span, *, stores
     )  # fmt: skip
     inner.lanes, inner.active = lanes, f.as_lanes(lanes)
     inner.watched = k.watched
-    site = Site(0, i, 0, space)
+    site = AccessSite(0, i, 0, space)
     at = (
         reach.shared(inner, i, addresses, span, site)
         if space == "shared"
@@ -281,7 +304,7 @@ class Outlined(KernelWriter):
     where: Value = NULL
     counters: Value = NULL
 
-    def counter(self, site: Site, name: str) -> Value:  # noqa: ARG002 (the parameter is the site's)
+    def counter(self, site: AccessSite, name: str) -> Value:  # noqa: ARG002 (the parameter is the site's)
         """Where one of the site's counters is."""
         return self.f.offset(self.counters, 8 * SITE_FIELDS.index(name))
 
@@ -369,7 +392,7 @@ def atomic(k: KernelWriter, i: Instruction) -> None:
     given = [
         [k.read(item, bits, kind) for item in _items(operand)] for operand in i.operands[at + 1 :]
     ]
-    span = Span(bits, len(given[0]))
+    span = AddressRange(bits, len(given[0]))
     result = k.f.slot(type_, span.count)
     for e in range(span.count):
         k.f.store(const(type_, 0), k.f.offset(result, e, type_), CACHE_LINE)
@@ -424,12 +447,12 @@ def _turns(
         if kind in halves.HALVES and operation == "add":
             new = halves.sum_of(f, old, operands[0], kind)
         else:
-            new = _combined(f, Kind(kind), operation, old, operands)
+            new = _combined(f, PtxType(kind), operation, old, operands)
         f.store(new, pointer)
         f.store(old, f.offset(result, lane, scalar))
 
 
-def _combined(f: Function, kind: Kind, operation: str, old: Value, new: list[Value]) -> Value:
+def _combined(f: Function, kind: PtxType, operation: str, old: Value, new: list[Value]) -> Value:
     """What the atomic leaves in memory."""
     a = new[0]
     if operation == "exch":

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from nqbench.simulator.codegen.floats import finished, flushed
-from nqbench.simulator.codegen.writer import Handler, KernelWriter, Kind, as_bits, as_float, kinds
+from nqbench.simulator.codegen.writer import (
+    Handler,
+    KernelWriter,
+    PtxType,
+    as_bits,
+    as_float,
+    kinds,
+)
 from nqbench.simulator.ir import Value, const, like, vector
 from nqbench.simulator.layout import LOCAL_WINDOW, SHARED_WINDOW
 from nqbench.simulator.ptx import Instruction, Vector, both
@@ -34,7 +41,7 @@ def move(k: KernelWriter, i: Instruction) -> None:
         k.write(target, k.read(source, kind.bits, kind.name))
 
 
-def _unpack(k: KernelWriter, i: Instruction, kind: Kind, target: Vector) -> None:
+def _unpack(k: KernelWriter, i: Instruction, kind: PtxType, target: Vector) -> None:
     value = k.read(i.operands[1], kind.bits)
     part = kind.bits // len(target.items)
     for place, item in enumerate(target.items):
@@ -42,7 +49,7 @@ def _unpack(k: KernelWriter, i: Instruction, kind: Kind, target: Vector) -> None
         k.write(item, k.f.resize(shifted, part))
 
 
-def _packed(k: KernelWriter, kind: Kind, source: Vector) -> Value:
+def _packed(k: KernelWriter, kind: PtxType, source: Vector) -> Value:
     part = kind.bits // len(source.items)
     result = const(vector(f"i{kind.bits}"), 0)
     for place, item in enumerate(source.items):
@@ -79,7 +86,7 @@ def convert(k: KernelWriter, i: Instruction) -> None:
     k.write(i.operands[0], value, to.signed)
 
 
-def _clamped(k: KernelWriter, value: Value, to: Kind, source: Kind) -> Value:
+def _clamped(k: KernelWriter, value: Value, to: PtxType, source: PtxType) -> Value:
     """The nearest integer that the other type has, with the bits of its own."""
     low = -(1 << (to.bits - 1)) if to.signed else 0
     high = (1 << (to.bits - to.signed)) - 1
@@ -91,11 +98,13 @@ def _clamped(k: KernelWriter, value: Value, to: Kind, source: Kind) -> Value:
     return value
 
 
-def _float_type(value: Value, kind: Kind) -> str:
+def _float_type(value: Value, kind: PtxType) -> str:
     return like(value.type, "float" if kind.bits == 32 else "double")
 
 
-def _to_integer(k: KernelWriter, i: Instruction, number: Value, rounding: str, to: Kind) -> Value:
+def _to_integer(
+    k: KernelWriter, i: Instruction, number: Value, rounding: str, to: PtxType
+) -> Value:
     """Out of range gives the nearest integer. NaN gives 0, or the highest bit alone where either
     type has 64 bits (PTX ISA, cvt)."""
     if not rounding:
@@ -147,7 +156,7 @@ def compare(k: KernelWriter, i: Instruction) -> None:
         k.write(second, opposite)
 
 
-def _tested(k: KernelWriter, i: Instruction, kind: Kind) -> Value:
+def _tested(k: KernelWriter, i: Instruction, kind: PtxType) -> Value:
     test = i.modifiers[0]
     a, b = (k.read(operand, kind.bits, kind.name) for operand in i.operands[1:3])
     if kind.float:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from nqbench.simulator.codegen import caches
-from nqbench.simulator.codegen.writer import LEAST, KernelWriter, Site
+from nqbench.simulator.codegen.writer import LEAST, AccessSite, KernelWriter
 from nqbench.simulator.ir import (
     I8,
     I32,
@@ -40,13 +40,13 @@ from nqbench.simulator.layout import (
     Warp,
 )
 from nqbench.simulator.ptx import ATOMICS, Instruction
-from nqbench.simulator.rules import SectorRules, Way
+from nqbench.simulator.rules import AccessKind, SectorRules
 
 WORD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class AddressRange:
     """What each lane accesses: ``count`` elements of ``bits``, side by side."""
 
     bits: int
@@ -94,8 +94,8 @@ def shared(
     k: KernelWriter,
     i: Instruction,
     address: Value,
-    span: Span,
-    site: Site | None,
+    span: AddressRange,
+    site: AccessSite | None,
     broadcast: bool = True,
 ) -> Places:
     """Shared memory: check, count the passes through the banks (unless the access is merged into
@@ -122,7 +122,7 @@ def shared(
     return Places(pieces, span.bits, words[0], offset)
 
 
-def _words(f: Function, offset: Value, index: Value, span: Span) -> list[Value]:
+def _words(f: Function, offset: Value, index: Value, span: AddressRange) -> list[Value]:
     """The 4-byte words of every lane's access, at byte ``offset`` and the ``index``-th of its size:
     one, or as many as the access is wide."""
     if span.nbytes < WORD:
@@ -141,7 +141,9 @@ def _counted(k: KernelWriter, i: Instruction, words: list[Value]) -> list[Value]
     return [k.f.add(first, const(V32, j)) for j in range(wide.nbytes // WORD)]
 
 
-def local(k: KernelWriter, i: Instruction, address: Value, span: Span, site: Site) -> Places:
+def local(
+    k: KernelWriter, i: Instruction, address: Value, span: AddressRange, site: AccessSite
+) -> Places:
     """Local memory: word w of lane l lies at word 32 w + l of the warp's local memory."""
     f = k.f
     offset = _short(k, i, address)
@@ -157,7 +159,7 @@ def local(k: KernelWriter, i: Instruction, address: Value, span: Span, site: Sit
         found = k.rules.local(f, row, k.lanes)
         sectors, slots = f.add(sectors, found.sectors), f.add(slots, found.passes)
         if k.rules.caches:
-            way = Way.LOCAL_STORE if i.opcode == "st" else Way.LOCAL_LOAD
+            way = AccessKind.LOCAL_STORE if i.opcode == "st" else AccessKind.LOCAL_LOAD
             words = k.layout.local_bytes // WORD
             caches.local_access(f, k.context, k.warp, row, words, k.lanes, way)
         places.append(f.add(f.op("shl", row, const(V32, 5)), lane))
@@ -178,7 +180,7 @@ def local(k: KernelWriter, i: Instruction, address: Value, span: Span, site: Sit
 
 
 def global_(
-    k: KernelWriter, i: Instruction, address: Value, span: Span, site: Site | None
+    k: KernelWriter, i: Instruction, address: Value, span: AddressRange, site: AccessSite | None
 ) -> Places:
     """Global memory (and constants, which are not counted). ``k.lanes`` must not be empty.
 
@@ -198,13 +200,13 @@ def global_(
     return Places(pieces, span.bits)
 
 
-def _way(i: Instruction) -> Way:
+def _way(i: Instruction) -> AccessKind:
     """How an access to global memory goes."""
     if i.opcode in ATOMICS:
-        return Way.ATOMIC
+        return AccessKind.ATOMIC
     if i.opcode == "st":
-        return Way.STORE
-    return Way.LOAD if {"cg", "cv"}.isdisjoint(i.modifiers) else Way.UNCACHED_LOAD
+        return AccessKind.STORE
+    return AccessKind.LOAD if {"cg", "cv"}.isdisjoint(i.modifiers) else AccessKind.UNCACHED_LOAD
 
 
 def define_global(module: Module, rules: SectorRules) -> None:
@@ -308,7 +310,7 @@ def _suspicious(k: KernelWriter, values: list[Value], pattern: int = UNWRITTEN_W
 
 
 def check_written(
-    k: KernelWriter, i: Instruction, found: Places, span: Span, values: list[Value]
+    k: KernelWriter, i: Instruction, found: Places, span: AddressRange, values: list[Value]
 ) -> None:
     """Stop if a lane read shared memory that nothing was ever stored to."""
     if k.watched:
@@ -331,7 +333,7 @@ def check_written(
 SHADOW_PARAMETERS = [(PTR, "shadow"), (V32, "where"), (I32, "lanes")]
 
 
-def _unwritten_bytes(module: Module, span: Span) -> str:
+def _unwritten_bytes(module: Module, span: AddressRange) -> str:
     """A function that gives the lanes with a byte that was never written."""
     name = f"sim_unwritten_{span.nbytes}_bytes"
     if name in module:
@@ -348,7 +350,7 @@ def _unwritten_bytes(module: Module, span: Span) -> str:
     return name
 
 
-def _unwritten_words(module: Module, span: Span) -> str:
+def _unwritten_words(module: Module, span: AddressRange) -> str:
     """A function that gives the lanes with a word that looks unwritten and never was written."""
     name = f"sim_unwritten_{span.count}x{span.bits}"
     if name in module:
@@ -388,7 +390,7 @@ def _each_shadow(f: Function) -> Iterator[tuple[Value, Value]]:
         yield lane, f.resize(f.load(I32, f.offset(copy, lane, I32), 4), 64)
 
 
-def note_written(k: KernelWriter, found: Places, span: Span, values: list[Value]) -> None:
+def note_written(k: KernelWriter, found: Places, span: AddressRange, values: list[Value]) -> None:
     """Tell the shadow about a store to shared memory (only of the pattern, unless exact)."""
     if k.watched:
         return
@@ -397,7 +399,7 @@ def note_written(k: KernelWriter, found: Places, span: Span, values: list[Value]
         mark_written(k, found, span, lanes)
 
 
-def mark_written(k: KernelWriter, found: Places, span: Span, lanes: Value) -> None:
+def mark_written(k: KernelWriter, found: Places, span: AddressRange, lanes: Value) -> None:
     """Set the shadow of what these lanes access."""
     where = found.offset if k.exact_shadow else found.words
     assert where is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from nqbench.simulator.codegen.reach import Span
+from nqbench.simulator.codegen.reach import AddressRange
 from nqbench.simulator.codegen.writer import KernelWriter
 from nqbench.simulator.ir import I32, I64, NULL, Function, Value, const, vector
 from nqbench.simulator.layout import CACHE_LINE, Context, Warp
@@ -38,7 +38,7 @@ def watched(
     i: Instruction,
     space: str,
     address: Value,
-    span: Span,
+    span: AddressRange,
     what: int,
     values: Sequence[Value] = (),
 ) -> Iterator[None]:
@@ -57,7 +57,7 @@ def tell(
     i: Instruction,
     space: str,
     address: Value,
-    span: Span,
+    span: AddressRange,
     what: int,
     values: Sequence[Value] = (),
 ) -> Value:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from nqbench.simulator.cfg import Block
+from nqbench.simulator.cfg import BasicBlock
 from nqbench.simulator.ir import (
     I32,
     I64,
@@ -73,7 +73,7 @@ that are one pass each leave it 0."""
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class AccessSite:
     """A place in the code with counters of its own: a memory access (one per memory space it may
     reach), or a predicated instruction (space ``""``: only ``requests`` and ``lanes``)."""
 
@@ -103,9 +103,9 @@ class KernelWriter:
     scatters: bool
     values: dict[Register, Value] = field(default_factory=dict)
     written: set[Register] = field(default_factory=set)
-    sites: list[Site] = field(default_factory=list)
+    sites: list[AccessSite] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
-    block: Block = field(default_factory=Block)
+    block: BasicBlock = field(default_factory=BasicBlock)
     lanes: Value = NO_LANES
     active: Value = NOBODY
     pointers: dict[str, Value] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class KernelWriter:
 
     # blocks
 
-    def begin(self, block: Block, lanes: Value) -> None:
+    def begin(self, block: BasicBlock, lanes: Value) -> None:
         """Start a block; registers are read from the register file again."""
         self.block = block
         self.values.clear()
@@ -306,22 +306,22 @@ class KernelWriter:
 
     # counting and faults
 
-    def site(self, instruction: Instruction, space: str, always: bool = False) -> Site:
+    def site(self, instruction: Instruction, space: str, always: bool = False) -> AccessSite:
         """A new counting site."""
-        site = Site(len(self.sites), instruction, self.block.index, space, always)
+        site = AccessSite(len(self.sites), instruction, self.block.index, space, always)
         self.sites.append(site)
         return site
 
-    def counter(self, site: Site, name: str) -> Value:
+    def counter(self, site: AccessSite, name: str) -> Value:
         """Where one of the site's counters is."""
         offset = 8 * (len(SITE_FIELDS) * site.index + SITE_FIELDS.index(name))
         return self.f.offset(self.pointer(Context.SITE_COUNTS), offset)
 
-    def tally(self, site: Site, name: str, amount: Value) -> None:
+    def tally(self, site: AccessSite, name: str, amount: Value) -> None:
         """Add to one of the site's counters."""
         self.f.bump(self.counter(site, name), amount)
 
-    def count(self, site: Site, lanes: Value) -> None:
+    def count(self, site: AccessSite, lanes: Value) -> None:
         """Count one execution by these lanes (a request only if there are any)."""
         some = self.f.nonzero(lanes)
         self.tally(site, "requests", self.f.resize(some, 64))
@@ -373,7 +373,7 @@ Handler = Callable[[KernelWriter, Instruction], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class PtxType:
     """A PTX type such as ``s32``."""
 
     name: str
@@ -393,7 +393,7 @@ class Kind:
 
 def kinds(
     k: KernelWriter, i: Instruction, known: Collection[str] = (), allow: str = "usb"
-) -> tuple[Kind, ...]:
+) -> tuple[PtxType, ...]:
     """The types among the modifiers. Any other modifier must be in ``known``, and every type must
     begin with a letter of ``allow``; otherwise the instruction is refused."""
     found = []
@@ -401,7 +401,7 @@ def kinds(
         if modifier in WIDTHS:
             if modifier[0] not in allow or "f16" in modifier:
                 raise k.unsupported(i, f"type .{modifier}")
-            found.append(Kind(modifier))
+            found.append(PtxType(modifier))
         elif modifier not in known:
             raise k.unsupported(i, f"modifier .{modifier}")
     return tuple(found)
