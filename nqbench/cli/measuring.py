@@ -108,16 +108,18 @@ def conclude(outcomes: Sequence[RunOutcome], *, draw: bool = True, as_json: bool
     """
     from nqbench.cli.show.as_json import print_json, report_json, run_json
     from nqbench.cli.show.outcome import show_files, show_numbers, show_outcome
+    from nqbench.report.writer import read_run
 
     complete = not any(outcome.interrupted for outcome in outcomes)
-    reports = []
+    reports, documents = [], []
     for outcome in outcomes:
+        run = read_run(outcome.path) if as_json or outcome.counts.get("ok", 0) else None
         measured = complete and outcome.counts.get("ok", 0)
         if not as_json:
             show_outcome(outcome)
             if measured:
-                show_numbers(outcome.path)
-        report = _report_measured(outcome) if draw and measured else None
+                show_numbers(run)
+        report = _report_measured(outcome, run) if draw and measured else None
         if report is not None:
             reports.append(report)
         if not as_json:

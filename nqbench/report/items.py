@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.quantities import Quantity
 from nqbench.analysis.factorial.design import distinct_factors, swept_factors
 from nqbench.errors import AnalysisError, StoreError
-from nqbench.study.report_items import OPTIONS, ReportItem
+from nqbench.study.report_items import ReportItem
 
 DEFAULT_ITEMS: Final = (
     ReportItem("table", "results"),
@@ -23,22 +23,13 @@ def items_of(data: Dataset) -> list[ReportItem]:
     """The report list of the run's study. Raises ``StoreError`` for a damaged one."""
     given = data.study.get("report") or ()
     try:
-        return [_item(entry) for entry in given] or list(DEFAULT_ITEMS)
+        return list(map(ReportItem.from_json, given)) or list(DEFAULT_ITEMS)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(
             f"the manifest of run {data.name!r} is damaged: its report list has an entry that"
             " is neither a table nor a figure; delete study.report from it to get the default"
             " tables"
         ) from error
-
-
-def _item(entry: Mapping[str, Any]) -> ReportItem:
-    options = {key: entry[key] for key in OPTIONS if entry.get(key) is not None and key != "n"}
-    sizes = entry.get("n") or ()
-    numbers = tuple(int(n) for n in sizes) if isinstance(sizes, Sequence) else (int(sizes),)
-    if "figure" in entry:
-        return ReportItem("figure", str(entry["figure"]), n=numbers, **options)
-    return ReportItem("table", str(entry["table"]), n=numbers, **options)
 
 
 def title_of(data: Dataset, item: ReportItem, default: str) -> str:

@@ -26,19 +26,24 @@ from nqbench.system.files import DISK_ERRORS, replacing
 FORMATS: Final = ("md", "csv", "tex")
 """The default formats of tables. ``html`` is a format of the whole page."""
 FIGURE_FORMATS: Final = ("svg", "pdf", "png")
-_SHOWN_FIRST: Final = (".svg", ".png")
+_SHOWN_FIRST: Final = ("svg", "png")
 """What a browser shows."""
 LINKED: Final = re.compile(r"\(<((?:table|figure)-[^<>/]+)>\)")
 """A link of a page to a table or figure in its folder."""
 
 
+Files = tuple[tuple[str, str], ...]
+"""The formats of a table or figure, each with its link relative to the page."""
+
+
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading; level 1 is the largest."""
+    """A heading; level 1 is the largest. Of ``web`` sections only HTML pages have anything."""
 
     kind: ClassVar[str] = "heading"
     level: int
     text: str
+    web: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +73,19 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A table on the page itself; ``run`` is the one that the points of its rows belong to."""
+    """A table on the page.
+
+    ``run``     the run that the points of its rows belong to
+    ``inline``  whether a Markdown page shows it; if not, it only links the files
+    ``size``    text before the links
+    """
 
     kind: ClassVar[str] = "table"
     table: Table
     run: str = ""
+    inline: bool = True
+    files: Files = ()
+    size: str = ""
 
     @property
     def anchors(self) -> list[str]:
@@ -88,26 +101,28 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure: its file relative to the page, and its drawing for HTML; either may be empty."""
+    """A figure: the file that a Markdown page shows, and its drawing for HTML; either may be
+    empty."""
 
     kind: ClassVar[str] = "picture"
     alt: str
     link: str = ""
     svg: str = ""
+    files: Files = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
-    """Links to the formats of a table or figure, relative to the page, after ``text``."""
+class Link:
+    """A link to another page."""
 
-    kind: ClassVar[str] = "links"
-    links: tuple[tuple[str, str], ...]
-    text: str = ""
+    kind: ClassVar[str] = "link"
+    text: str
+    target: str
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names and values; folded under ``title`` if that is given."""
+    """Names and values, on HTML pages; folded under ``title`` if that is given."""
 
     kind: ClassVar[str] = "facts"
     rows: tuple[tuple[str, str], ...]
@@ -116,7 +131,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Commands or a file, as they are; folded under ``title`` if that is given."""
+    """Commands or a file as they are, on HTML pages; folded under ``title`` if that is given."""
 
     kind: ClassVar[str] = "code"
     text: str
@@ -143,7 +158,7 @@ class PointDetail:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The points of a sweep, folded."""
+    """The points of a sweep, folded, on HTML pages."""
 
     kind: ClassVar[str] = "details"
     title: str
@@ -155,7 +170,7 @@ class Details:
         return anchor(self.run, point.key)
 
 
-Block = Heading | Paragraph | Bullets | Origin | Shown | Picture | Links | Facts | Code | Details
+Block = Heading | Paragraph | Bullets | Origin | Shown | Picture | Link | Facts | Code | Details
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,29 +190,41 @@ def anchor(run: str, key: str) -> str:
 
 
 def markdown(blocks: Sequence[Block]) -> str:
-    """The blocks as GitHub Markdown, without those that only HTML can show."""
-    return "\n\n".join(filter(None, map(_markdown, blocks))).rstrip() + "\n"
+    """The blocks as GitHub Markdown, without the sections that only HTML pages have."""
+    texts: list[str] = []
+    web = False
+    for block in blocks:
+        if isinstance(block, Heading):
+            web = block.web
+        if not web:
+            texts += _markdown(block)
+    return "\n\n".join(texts).rstrip() + "\n"
 
 
-def _markdown(block: Block) -> str:
+def _markdown(block: Block) -> list[str]:
     match block:
         case Heading(level, text):
-            return f"{'#' * level} {escape(text)}"
+            return [f"{'#' * level} {escape(text)}"]
         case Paragraph(text):
-            return escape(text)
+            return [escape(text)]
         case Bullets(texts):
-            return "\n".join(f"- {escape(text)}" for text in texts)
+            return ["\n".join(f"- {escape(text)}" for text in texts)]
         case Origin(source, counts):
             where = f"**{escape(source.provenance)}** on {escape(source.device)}"
-            return f"{where}; {counts}. Made by {code(source.command)}."
+            return [f"{where}; {counts}. Made by {code(source.command)}."]
         case Shown(table):
-            return body(table)
+            return [body(table)] * block.inline + _links(block.files, block.size)
         case Picture(alt, link):
-            return f"![{escape(alt)}](<{link}>)" if link else ""
-        case Links(links, text):
-            return text + " · ".join(f"[{name}](<{link}>)" for name, link in links)
+            return [f"![{escape(alt)}](<{link}>)"] * bool(link) + _links(block.files)
+        case Link(text, target):
+            return _links(((text, target),))
         case Facts() | Code() | Details():
-            return ""
+            return []
+
+
+def _links(files: Files, before: str = "") -> list[str]:
+    links = " · ".join(f"[{name}](<{link}>)" for name, link in files)
+    return [before + links] * bool(files)
 
 
 def html(blocks: Sequence[Block], home: str = "") -> str:
@@ -244,7 +271,7 @@ class Folder:
 
     def text(self, name: str, text: str) -> Path:
         """Write a text file."""
-        return self.put(name, lambda path: _write_text(path, text))
+        return self.put(name, lambda path: path.write_text(text, encoding="utf-8"))
 
     def page(self, name: str, text: str) -> Path:
         """Write the page that links the other files; call it last.
@@ -261,7 +288,7 @@ class Folder:
                     (self.path / link).unlink(missing_ok=True)
         return self.text(name, text)
 
-    def put(self, name: str, write: Callable[[Path], None]) -> Path:
+    def put(self, name: str, write: Callable[[Path], object]) -> Path:
         """Let ``write`` make a temporary file and put it in place."""
         target = self.path / name
         with _folder_errors(self.path):
@@ -293,10 +320,6 @@ def _folder_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-
-
 class Page:
     """A page that is being built, and the folders of the files it links.
 
@@ -321,32 +344,29 @@ class Page:
                 raise StudyError(f"no figure format is called {name!r}; known: {known}")
         self._figure_formats = figure_formats if self._exporters else ()
         self._inline_rows = inline_rows
+        self._home = home
         self._out = Folder(out)
         self._folders = [self._out]
-        self._inner: set[str] = set()
         self._labels: set[str] = set()
-        self.run = ""
-        self._home = home
-        self.blocks: list[Block] = []
-        self.html_blocks: list[Block] = []
-        self._in_files = True
+        self._web = False
         self._depth = 0
         self._pictures = 0
+        self.run = ""
+        self.blocks: list[Block] = []
 
     @contextmanager
     def only_html(self) -> Iterator[None]:
-        """What is added inside stands on the HTML page alone, and is not written as files."""
-        before, self._in_files = self._in_files, False
+        """Sections that begin inside are for HTML pages, and are not written as files."""
+        before, self._web = self._web, True
         try:
             yield
         finally:
-            self._in_files = before
+            self._web = before
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:
-        """What is added inside stands under a heading of its own on the HTML page."""
-        with self.only_html():
-            self.heading(title)
+        """What is added inside stands under a heading of its own."""
+        self.heading(title)
         self._depth = 1
         try:
             yield
@@ -355,22 +375,16 @@ class Page:
 
     def enter(self, name: str) -> None:
         """Write what follows into a subfolder of the page's folder: it is of another run."""
-        chosen = unused(name, self._inner)
-        self._inner.add(chosen)
-        self.run = chosen
-        self._folders.append(Folder(self._out.path / chosen))
+        self.run = self._out.name(name)
+        self._folders.append(Folder(self._out.path / self.run))
 
     def add(self, *blocks: Block) -> None:
         """Put blocks at the end."""
-        self.html_blocks += blocks
-        if self._in_files:
-            self.blocks += blocks
+        self.blocks += blocks
 
     def heading(self, text: str, level: int = 2) -> None:
         """Put a heading at the end."""
-        self.html_blocks.append(Heading(level + self._depth, text))
-        if self._in_files:
-            self.blocks.append(Heading(level, text))
+        self.add(Heading(level + self._depth, text, self._web))
 
     def table(
         self,
@@ -387,26 +401,23 @@ class Page:
         Notes that the page has ``said`` already stay in the files alone.
         """
         self.heading(table.title, level)
-        shown = Shown(replace(table, notes=tuple(n for n in table.notes if n not in said)))
-        self.html_blocks.append(replace(shown, run=self.run))
-        if not self._in_files:
-            return
-        if inline and (self._inline_rows is None or len(table.rows) <= self._inline_rows):
-            self.blocks.append(shown)
-        folder = self._folders[-1]
-        name = folder.name("-".join(part for part in (f"table-{table.name}", suffix) if part))
-        labelled = self._labelled(table)
-        self._link(
-            [folder.text(f"{name}.{form}", f(labelled)) for form, f in self._exporters.items()],
-            size,
-        )
+        shown = replace(table, notes=tuple(n for n in table.notes if n not in said))
+        inline &= self._inline_rows is None or len(table.rows) <= self._inline_rows
+        files = () if self._web else self._write(table, suffix)
+        self.add(Shown(shown, self.run, inline, files, size))
 
-    def _labelled(self, table: Table) -> Table:
-        """The table, renamed where another one of the page has its label: LaTeX takes one of each,
-        and two runs of one study on one device have tables that are called alike."""
+    def _write(self, table: Table, suffix: str) -> Files:
+        """The files of a table, which is renamed where another one of the page has its label: LaTeX
+        takes one of each, and two runs of one study on one device have tables that are called
+        alike."""
         label = unused(table.label, self._labels)
         self._labels.add(label)
-        return replace(table, name=table.name + label.removeprefix(table.label))
+        labelled = replace(table, name=table.name + label.removeprefix(table.label))
+        folder = self._folders[-1]
+        name = folder.name("-".join(part for part in (f"table-{table.name}", suffix) if part))
+        return self._linked(
+            [folder.text(f"{name}.{form}", f(labelled)) for form, f in self._exporters.items()]
+        )
 
     def drawing(self, drawing: Drawing, source: Source, *, level: int = 2, of: str = "") -> None:
         """Write a figure in every format, show it and link its files; its heading ends with ``of``.
@@ -415,33 +426,31 @@ class Page:
         """
         if level:
             self.heading(drawing.title + of, level)
-        files = self._save(drawing, source) if self._in_files else []
+        files = () if self._web else self._save(drawing, source)
+        links = dict(files)
+        shown = next((links[name] for name in _SHOWN_FIRST if name in links), "")
+        svg = ""
         if self.wants_html:  # after the files: it names the marks of the figure
             self._pictures += 1
             svg = inline_svg(drawing, f"f{self._pictures}")
-            self.html_blocks.append(Picture(drawing.alt, svg=svg))
-        for path in (path for end in _SHOWN_FIRST for path in files if path.suffix == end):
-            self.blocks.append(Picture(drawing.alt, self._link_to(path)))
-            break
-        if level:
-            self._link(files)
+        self.add(Picture(drawing.alt, shown, svg, files if level else ()))
 
-    def _save(self, drawing: Drawing, source: Source) -> list[Path]:
+    def _save(self, drawing: Drawing, source: Source) -> Files:
         folder = self._folders[-1]
         name = folder.name(f"figure-{drawing.name}")
-        return [
-            folder.put(f"{name}.{form}", lambda path: save(drawing, path, source))
-            for form in self._figure_formats
-        ]
+        return self._linked(
+            [
+                folder.put(f"{name}.{form}", lambda path: save(drawing, path, source))
+                for form in self._figure_formats
+            ]
+        )
 
-    def _link(self, files: Sequence[Path], text: str = "") -> None:
-        if files:
-            links = tuple((path.suffix[1:], self._link_to(path)) for path in files)
-            self.blocks.append(Links(links, text))
-
-    def _link_to(self, path: Path) -> str:
-        """A link from the page, with forward slashes."""
-        return Path(os.path.relpath(path, self._out.path)).as_posix()
+    def _linked(self, files: Sequence[Path]) -> Files:
+        """Formats and links of files from the page, with forward slashes."""
+        return tuple(
+            (path.suffix[1:], Path(os.path.relpath(path, self._out.path)).as_posix())
+            for path in files
+        )
 
     @property
     def files(self) -> list[Path]:
@@ -457,5 +466,5 @@ class Page:
         if self._exporters or not self.wants_html:
             pages.append(self._out.page(f"{name}.md", markdown(self.blocks)))
         if self.wants_html:
-            pages.append(self._out.text(f"{name}.html", html(self.html_blocks, self._home)))
+            pages.append(self._out.text(f"{name}.html", html(self.blocks, self._home)))
         return [*pages, *files]

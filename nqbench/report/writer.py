@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from nqbench.analysis.claims.judge import judge
 from nqbench.analysis.data.collect import collect
-from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.analysis.data.observed import Observed, observed
 from nqbench.analysis.findings import findings
 from nqbench.errors import AnalysisError, StudyError
+from nqbench.facts import DeviceFacts
 from nqbench.papers.load import load_paper, paper_names
+from nqbench.point import Point
 from nqbench.record import Record
-from nqbench.report.circumstances import (
-    details,
-    device_facts,
-    device_state,
-    environment,
-    how_measured,
-    repeat,
-)
+from nqbench.report import circumstances
 from nqbench.report.figures import FIGURES
 from nqbench.report.figures.style import styled
 from nqbench.report.items import DEFAULT_ITEMS, items_of
@@ -34,9 +31,37 @@ from nqbench.report.tables import TABLES
 from nqbench.runs.reading import current, read_manifest, read_records
 from nqbench.study.report_items import ReportItem
 from nqbench.system.files import shown_path
+from nqbench.vocabulary import COUNTERS, PROGRAM_COUNTERS
+from nqbench.workloads import phases
 
 INLINE_ROWS: Final = 30
 """Tables with more rows are linked, not shown on the page."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReadRun:
+    """A run folder that was read, for everything that is shown of it; ``records`` are those that
+    count."""
+
+    observed: Observed
+    records: Sequence[Record]
+
+    @property
+    def data(self) -> Dataset:
+        """Its points."""
+        return self.observed.data
+
+    @cached_property
+    def findings(self) -> list[str]:
+        """The most important findings, in sentences."""
+        return findings(self.data)
+
+
+def read_run(path: Path) -> ReadRun:
+    """Read a run folder. Raises ``StoreError`` where it cannot be read."""
+    manifest = read_manifest(path)
+    kept = current(manifest, read_records(path).records)
+    return ReadRun(observed(manifest, kept, path), kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +77,7 @@ class Report:
 
 
 def write_report(
-    runs: Sequence[Path],
+    runs: Sequence[ReadRun],
     out: Path,
     formats: Sequence[str] = FORMATS,
     figure_formats: Sequence[str] = FIGURE_FORMATS,
@@ -62,35 +87,30 @@ def write_report(
     """Write the tables and figures that the runs' studies ask for, and ``report.md``.
 
     The format ``html`` is one page, ``report.html``, that needs no other file. Several runs get a
-    folder each: different devices never share a table or an axis. Raises ``StoreError`` (a run
-    cannot be read, the folder cannot be written) and ``StudyError`` (an unknown format). An item
-    whose data are missing becomes a sentence on the page. ``home`` is the page's link to the one
-    that leads here.
+    folder each: different devices never share a table or an axis. Raises ``StoreError`` (the folder
+    cannot be written, a manifest is damaged) and ``StudyError`` (an unknown format). An item whose
+    data are missing becomes a sentence on the page. ``home`` is the page's link to the one that
+    leads here.
     """
     page = Page(out, formats, figure_formats, inline_rows=INLINE_ROWS, home=home)
     if not runs:
         raise StudyError("a report needs at least one run folder")
     not_made: list[str] = []
-    found: list[str] = []
     for run in runs:
-        manifest, records = read_manifest(run), read_records(run).records
-        data = collect(manifest, records)
         if len(runs) > 1:
-            page.enter(slug(data.name, data.device))
-        sentences = findings(data)
-        found += sentences
-        kept = current(manifest, records)
-        not_made += _section(data, kept, page, sentences)
+            page.enter(slug(run.data.name, run.data.device))
+        _opening(run, page)
+        not_made += _items(run.data, page)
         if page.wants_html:
             with page.only_html():
-                _circumstances(page, observed(manifest, records, run), kept)
-    return Report(tuple(page.write("report")), tuple(not_made), tuple(found))
+                _circumstances(run, page)
+    found = tuple(sentence for run in runs for sentence in run.findings)
+    return Report(tuple(page.write("report")), tuple(not_made), found)
 
 
-def _section(
-    data: Dataset, records: Sequence[Record], page: Page, sentences: Sequence[str]
-) -> list[str]:
-    """One run on the page. Returns a sentence for each item that could not be made."""
+def _opening(run: ReadRun, page: Page) -> None:
+    """What the run is, its findings, and the device."""
+    data = run.data
     page.heading(f"{data.name}: {data.device}", 1)
     about = str(data.study.get("about") or "").strip()
     if about:
@@ -105,13 +125,20 @@ def _section(
             )
         )
     page.heading("Findings")
-    page.add(Bullets(tuple(sentences)))
+    page.add(Bullets(tuple(run.findings)))
     if page.wants_html:
         with page.only_html():
             page.heading("Device")
-            page.add(*device_facts(data))
-            if (state := device_state(data, records)).rows:
+            page.add(*circumstances.device_facts(data))
+            if (state := circumstances.device_state(data, run.records)).rows:
                 page.table(state, level=3)
+
+
+def _items(data: Dataset, page: Page) -> list[str]:
+    """The study's list, and on an HTML page the default tables that it leaves out.
+
+    Returns a sentence for each item that could not be made.
+    """
     not_made = []
     items = items_of(data)
     for item in items:
@@ -119,33 +146,37 @@ def _section(
             _write(data, item, page)
         except AnalysisError as error:
             name = f"{item.form}: {item.name}{f' of {item.of}' if item.of else ''}"
-            why = f"Not made: {error}{_hint(data, item)}."
+            hint = ""
+            if data.simulated and item.value and not any(p.timed for p in data.points):
+                hint = " (a simulator counts, it does not time)"
+            why = f"Not made: {error}{hint}."
             page.heading(name)
             page.add(Paragraph(why))
             not_made.append(f"{name}. {why}")
-    with page.only_html():  # what the study's list leaves out
+    asked = {item.name for item in items}
+    with page.only_html():
         for item in DEFAULT_ITEMS if page.wants_html else ():
-            if item.name not in {given.name for given in items}:
+            if item.name not in asked:
                 with suppress(AnalysisError):
                     _write(data, item, page)
     return not_made
 
 
-def _circumstances(page: Page, run: Observed, records: Sequence[Record]) -> None:
+def _circumstances(run: ReadRun, page: Page) -> None:
     """Verdicts, every point, and how the numbers came about."""
     data = run.data
     if data.name in paper_names():
         paper = load_paper(data.name)
-        verdicts = judge(paper, [run])
+        verdicts = judge(paper, [run.observed])
         page.table(replace(claims_table(paper, verdicts, source_of(data)), title="Verdicts"))
     page.heading("How it was measured")
-    page.add(*how_measured(data, records))
+    page.add(*circumstances.how_measured(data, run.records))
     page.heading("Every point")
-    page.add(*details(data, records, page.run))
+    page.add(*circumstances.details(data, run.records, page.run))
     page.heading("Environment")
-    page.add(*environment(data))
+    page.add(*circumstances.environment(data))
     page.heading("How to repeat it")
-    page.add(*repeat(data, shown_path(run.path)))
+    page.add(*circumstances.repeat(data, shown_path(run.observed.path)))
 
 
 def prepare(data: Dataset, item: ReportItem) -> list[Any]:
@@ -172,7 +203,46 @@ def _write(data: Dataset, item: ReportItem, page: Page) -> None:
         page.drawing(drawing, source_of(data))
 
 
-def _hint(data: Dataset, item: ReportItem) -> str:
-    if data.simulated and item.value and not any(p.timed for p in data.points):
-        return " (a simulator counts, it does not time)"
-    return ""
+# Before a run: what its report could not show.
+
+PLANNED_ROUNDS: Final = 3
+
+
+def report_problems(
+    study: Mapping[str, Any], points: Sequence[Point], facts: DeviceFacts
+) -> list[tuple[int, str]]:
+    """Entries of a study's report list that cannot be made, by position, each with the reason.
+
+    Every table, and the data of every figure, is made from made-up values of the planned points:
+    what these do not allow, measured values do not allow either. Nothing is drawn. ``study`` is its
+    plain form, ``points`` are what it expands to on the device.
+    """
+    planned = [{**point.as_json(), "key": str(i)} for i, point in enumerate(points)]
+    device = {"kind": facts.kind, "spec": facts.kind}
+    data = collect({"study": study, "device": device, "points": planned}, ())
+    made_up = tuple(_made_up(one, points[int(one.key)], data.simulated) for one in data.points)
+    data = replace(data, points=made_up, rounds=PLANNED_ROUNDS)
+    found: list[tuple[int, str]] = []
+    for index, item in enumerate(items_of(data) if study.get("report") else ()):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of fits to made-up values
+                prepare(data, item)
+        except AnalysisError as error:
+            found.append((index, f"the {item.form} '{item.name}' cannot be made: {error}"))
+    return found
+
+
+def _made_up(result: PointResult, point: Point, simulated: bool) -> PointResult:
+    """A planned point with values that differ between points, and a little between rounds."""
+    if point.skip:
+        return result
+    rows, index = {}, int(result.key)
+    for number in range(1, PLANNED_ROUNDS + 1):
+        value = 1 + (37 * index % 101) / 100 + (53 * (index + number) % 7) / 1000
+        times = {f"{name}_s": value for name in ("value", *phases())}
+        counts = dict.fromkeys((*COUNTERS, *PROGRAM_COUNTERS), value)
+        resources = {"registers": 32, "stack_bytes": 0, "occupancy": 0.5}
+        rows[number] = {**point.derived, **point.factors, **counts, **times, **resources}
+    timed = result.cpu or not simulated
+    return replace(result, timed=timed, status="ok", reason="", measurements=rows)

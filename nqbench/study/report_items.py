@@ -6,6 +6,7 @@ name for each.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -138,3 +139,15 @@ class ReportItem:
         given = {option: getattr(self, option) for option in OPTIONS}
         given["n"] = list(self.n)
         return {self.form: self.name} | {key: value for key, value in given.items() if value}
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> ReportItem:
+        """Inverse of :meth:`as_json`; what is not an option is left out.
+
+        Raises ``AttributeError``, ``KeyError``, ``TypeError`` or ``ValueError`` for a damaged entry.
+        """
+        form: Form = "figure" if "figure" in entry else "table"
+        given = {key: entry[key] for key in OPTIONS if entry.get(key) is not None and key != "n"}
+        sizes = entry.get("n") or ()
+        numbers = sizes if isinstance(sizes, Sequence) else (sizes,)
+        return cls(form, str(entry[form]), n=tuple(map(int, numbers)), **given)

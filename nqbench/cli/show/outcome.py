@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from nqbench.measure.events import RunOutcome
     from nqbench.report.papers.write import PaperReport
-    from nqbench.report.writer import Report
+    from nqbench.report.writer import ReadRun, Report
 
 MAX_REASONS: Final = 10
 """Different reasons that are listed; the table ``skipped`` of a report has all points."""
@@ -53,13 +53,11 @@ def show_reasons(points: Iterable[tuple[str, str, str]]) -> None:
         say(f"... and {len(rows) - MAX_REASONS} more reasons")
 
 
-def show_numbers(run: Path, *, failures: bool = False) -> None:
+def show_numbers(run: ReadRun, *, failures: bool = False) -> None:
     """The best points of a run, the effects, the findings; ``failures``: first what did not run."""
-    from nqbench.analysis.data.collect import load_dataset
-    from nqbench.analysis.findings import findings
     from nqbench.report.tables.summary import best_points, strongest_effects
 
-    data = load_dataset(run)
+    data = run.data
     say(f"{data.name} on {data.device_short}, {data.provenance}")
     if failures:
         missing = [p for p in data.points if not p.ok]
@@ -71,7 +69,7 @@ def show_numbers(run: Path, *, failures: bool = False) -> None:
         for sentence in table.notes:
             say(sentence)
     say("")
-    for finding in findings(data):
+    for finding in run.findings:
         say(finding, bullet="* ")
 
 
