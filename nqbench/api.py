@@ -87,10 +87,7 @@ class Run:
 
         Raises ``StoreError`` for a damaged run, ``AnalysisError`` for an unknown quantity.
         """
-        import pandas as pd
-
-        data = self._data()
-        return pd.DataFrame([_point_row(point, _shown(data, value)) for point in data.points])
+        return points_table(self._data(), value)
 
     def effects(self, sweep: str | None = None, value: str | None = None) -> pd.DataFrame:
         """Main effects: one row per sweep, quantity, size, factor and pair of levels.
@@ -102,13 +99,7 @@ class Run:
         Raises ``AnalysisError`` for an unknown sweep and where nothing can be compared,
         ``StoreError`` for a damaged run.
         """
-        import pandas as pd
-
-        data = self._data()
-        if sweep and sweep not in data.sweeps:
-            hint = suggestion(sweep, data.sweeps)
-            raise AnalysisError(f"the run has no sweep {shown(sweep)}; {hint}")
-        return pd.DataFrame(_effect_rows(data, [sweep] if sweep else data.sweeps, value))
+        return effects_table(self._data(), sweep, value)
 
     def report(self, out: Path | str | None = None, formats: Sequence[str] | str = ()) -> Report:
         """Write the tables and figures that the study asks for, and the page that links them.
@@ -119,12 +110,12 @@ class Run:
 
         Raises ``StudyError`` for an unknown format, ``StoreError`` where the folder refuses.
         """
-        from nqbench.report.writer import write_report
+        from nqbench.report.writer import read_run, write_report
         from nqbench.runs.layout import default_out
 
         target = default_out(self.path) if out is None else Path(out)
         chosen = [formats] if isinstance(formats, str) else formats
-        return write_report([self.path], target, chosen or ("md", "csv", "tex"))
+        return write_report([read_run(self.path)], target, chosen or ("md", "csv", "tex"))
 
     def _data(self) -> Dataset:
         from nqbench.analysis.data.collect import load_dataset
@@ -275,6 +266,25 @@ def _shown(data: Dataset, value: str | None) -> list[Quantity]:
     shown = data.quantities(value)
     timed = not value and TIME not in shown and any(point.timed for point in data.points)
     return [*shown, *([TIME] if timed else [])]
+
+
+def points_table(data: Dataset, value: str | None = None) -> pd.DataFrame:
+    """What :meth:`Run.table` returns of a run."""
+    import pandas as pd
+
+    return pd.DataFrame([_point_row(point, _shown(data, value)) for point in data.points])
+
+
+def effects_table(
+    data: Dataset, sweep: str | None = None, value: str | None = None
+) -> pd.DataFrame:
+    """What :meth:`Run.effects` returns of a run."""
+    import pandas as pd
+
+    if sweep and sweep not in data.sweeps:
+        hint = suggestion(sweep, data.sweeps)
+        raise AnalysisError(f"the run has no sweep {shown(sweep)}; {hint}")
+    return pd.DataFrame(_effect_rows(data, [sweep] if sweep else data.sweeps, value))
 
 
 def _point_row(point: PointResult, shown: Sequence[Quantity]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
     from nqbench.measure.run_state import StudyLike
     from nqbench.measure.runner import Expand
-    from nqbench.report.writer import Report
+    from nqbench.report.writer import ReadRun, Report
     from nqbench.study import Study
 
 
@@ -111,25 +111,28 @@ def conclude(outcomes: Sequence[RunOutcome], *, draw: bool = True, as_json: bool
     from nqbench.report.writer import read_run
 
     complete = not any(outcome.interrupted for outcome in outcomes)
-    reports, documents = [], []
+    runs, reports = [], []
     for outcome in outcomes:
-        run = read_run(outcome.path) if as_json or outcome.counts.get("ok", 0) else None
         measured = complete and outcome.counts.get("ok", 0)
         if not as_json:
             show_outcome(outcome)
-            if measured:
+        report = None
+        if measured or as_json:
+            run = read_run(outcome.path)
+            runs.append((run, outcome))
+            if not as_json:
                 show_numbers(run)
-        report = _report_measured(outcome, run) if draw and measured else None
-        if report is not None:
-            reports.append(report)
+            if draw and measured:
+                report = _report_measured(run, outcome)
+                reports.append(report)
         if not as_json:
             show_files(report, outcome.path)
     if as_json:
-        print_json(report_json([run_json(one.path, one) for one in outcomes], reports))
+        print_json(report_json([run_json(*one) for one in runs], reports))
 
 
 def report(
-    runs: Sequence[Path],
+    paths: Sequence[Path],
     out: Path | None = None,
     formats: Sequence[str] = (),
     *,
@@ -138,7 +141,9 @@ def report(
     """Show the numbers of runs; write their tables and figures, and say where they are."""
     from nqbench.cli.show.as_json import print_json, report_json, run_json
     from nqbench.cli.show.outcome import show_files, show_numbers
+    from nqbench.report.writer import read_run
 
+    runs = list(map(read_run, paths))
     for run in () if as_json else runs:
         show_numbers(run, failures=True)
     written = _write(runs, out, formats)
@@ -148,17 +153,18 @@ def report(
         show_files(written)
 
 
-def _write(runs: Sequence[Path], out: Path | None, formats: Sequence[str] = ()) -> Report:
+def _write(runs: Sequence[ReadRun], out: Path | None, formats: Sequence[str] = ()) -> Report:
     from nqbench.cli.show.progress import progress
     from nqbench.report.writer import write_report
     from nqbench.runs.layout import default_out
 
     with progress() as lane:
         lane.status("writing tables and figures")
-        return write_report(runs, out or default_out(runs[0]), formats or ("md", "csv", "tex"))
+        target = out or default_out(runs[0].observed.path)
+        return write_report(runs, target, formats or ("md", "csv", "tex"))
 
 
-def _report_measured(outcome: RunOutcome) -> Report:
+def _report_measured(run: ReadRun, outcome: RunOutcome) -> Report:
     """Write the report of a run that this command measured, unless it is up to date."""
     from nqbench.cli.show.console import note
     from nqbench.report.writer import Report
@@ -171,6 +177,6 @@ def _report_measured(outcome: RunOutcome) -> Report:
         note("nothing was measured; the report is up to date")
         return Report((page,), (), ())
     try:
-        return _write([outcome.path], None)
+        return _write([run], None)
     except FolderRefused as error:  # exit code 2 would say that nothing was run
         raise StoreError(str(error)) from error

@@ -90,7 +90,7 @@ def _reproduce(
     from nqbench.cli.show.outcome import show_outcome
     from nqbench.papers import paper_folder
     from nqbench.report.papers.write import report_paper
-    from nqbench.report.writer import write_report
+    from nqbench.report.writer import read_run, write_report
     from nqbench.runs.layout import default_out
     from nqbench.study import load_study
 
@@ -100,7 +100,7 @@ def _reproduce(
     show_outcome(outcome)
     if outcome.counts.get("ok", 0):
         # The study's own tables, next to the paper's.
-        write_report([outcome.path], out or default_out(outcome.path))
+        write_report([read_run(outcome.path)], out or default_out(outcome.path))
         made = report_paper(name, [outcome.path], out, full=full, cpu=cpu)
         show_decided(made)
         show_paper(made, outcome.path)

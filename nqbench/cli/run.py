@@ -81,7 +81,7 @@ def _dry_run(study: Study, spec: str, *, as_json: bool) -> None:
     from nqbench.cli.show.points import show_points
     from nqbench.devices.registry import facts_for
     from nqbench.measure.forecast import estimate
-    from nqbench.report.rehearsal import report_problems
+    from nqbench.report.writer import report_problems
     from nqbench.study import expand
 
     facts = facts_for(spec)

@@ -11,31 +11,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from nqbench.analysis.claims.judge import ENUMERATED, Verdict
 from nqbench.analysis.compare.request import compare_datasets
 from nqbench.analysis.compare.wording import counted
-from nqbench.analysis.data.collect import load_dataset
-from nqbench.analysis.data.dataset import Dataset
+from nqbench.analysis.data.observed import Observed, with_baseline
 from nqbench.analysis.matrix import short
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.papers import load_paper, paper_names
 from nqbench.report.comparison import title_of, write_comparison
 from nqbench.report.exporters import HTML
 from nqbench.report.matrix import ABLATION, add_effects
-from nqbench.report.page import Bullets, Links, Page, Paragraph, unused
-from nqbench.report.papers.write import CPU_BASELINE, observe_all, write_paper
-from nqbench.report.writer import write_report
+from nqbench.report.page import Bullets, Link, Page, Paragraph, unused
+from nqbench.report.papers.write import CPU_BASELINE, write_paper
+from nqbench.report.writer import ReadRun, read_run, write_report
 from nqbench.runs.layout import PLOTS, RESULTS, recorded_runs
-from nqbench.runs.reading import read_manifest
 from nqbench.system.files import shown_command
 from nqbench.workloads import KERNEL
 
 SITE: Final = PLOTS / "site"
 INDEX: Final = "index"
-Manifests = Mapping[Path, Mapping[str, Any]]
-"""The manifest of each run."""
+Runs = Mapping[Path, ReadRun]
+"""The runs of the gallery, by folder."""
 TITLE: Final = "nqbench: what each change to a GPU kernel is worth"
 SECTIONS: Final = {
     "papers": "Papers, reproduced",
@@ -76,19 +74,19 @@ def write_site(out: Path = SITE, runs: Sequence[Path] = (), command: str = "") -
     same folder that are not written again are removed. Raises ``StudyError`` if there is no run,
     ``StoreError`` (a run cannot be read, the folder cannot be written).
     """
-    runs = list(runs) or recorded_runs("*", "reference")
-    if not runs:
+    paths = list(runs) or recorded_runs("*", "reference")
+    if not paths:
         raise StudyError(
             f"there is no run under {RESULTS}/reference; name runs, as in"
             f" `nqbench site {RESULTS}/local/sim-mini/quick`"
         )
-    manifests = {run: read_manifest(run) for run in runs}
+    read = {path: read_run(path) for path in paths}
     entries: list[Entry] = []
     for make in (_papers, _reports, _comparisons):
-        for entry in make(manifests, out):
+        for entry in make(read, out):
             entries.append(entry)
             yield out / entry.link
-    yield _index(manifests, out, command, entries)
+    yield _index(read, out, command, entries)
 
 
 def _home(link: str) -> str:
@@ -101,34 +99,23 @@ def _place(run: Path) -> str:
     return "/".join(run.resolve().parts[-2:])
 
 
-def _study(manifest: Mapping[str, Any]) -> str:
-    return str(manifest["study"]["name"])
+def _observed(runs: Runs, *studies: str) -> list[Observed]:
+    """The first run of each study on each device, with the CPU programs that all papers share; a
+    run that was repeated is only compared."""
+    found: dict[tuple[str, str], Observed] = {}
+    for study in studies:
+        for run in runs.values():
+            if run.data.name == study:
+                found.setdefault((study, run.data.device), run.observed)
+    shared = (run.observed for run in runs.values() if run.data.name == CPU_BASELINE)
+    baseline = next(shared, None)
+    return [with_baseline(run, baseline) for run in found.values()]
 
 
-def _runs(manifests: Manifests, study: str) -> list[Path]:
-    return [run for run, manifest in manifests.items() if _study(manifest) == study]
-
-
-def _one_per_device(manifests: Manifests, study: str) -> list[Path]:
-    """The first run of a study on each device; one that was repeated is only compared."""
-    found: dict[tuple[str, str], Path] = {}
-    for run in _runs(manifests, study):
-        device = manifests[run]["device"]
-        named = device.get("identity", {}).get("name") or device.get("facts", {}).get("name")
-        found.setdefault((device["spec"], str(named)), run)
-    return list(found.values())
-
-
-def _baseline(manifests: Manifests) -> Path | None:
-    """The run whose CPU programs all papers share."""
-    return next(iter(_runs(manifests, CPU_BASELINE)), None)
-
-
-def _papers(manifests: Manifests, out: Path) -> Iterator[Entry]:
+def _papers(runs: Runs, out: Path) -> Iterator[Entry]:
     for name in paper_names():
-        if runs := _one_per_device(manifests, name):
+        if found := _observed(runs, name):
             paper, link = load_paper(name), f"papers/{name}/paper.{HTML}"
-            found = observe_all(runs, _baseline(manifests))
             report = write_paper(paper, found, (out / link).parent, (HTML,), home=_home(link))
             title = f"{short(paper)}: {paper.title}"
             about = tuple(_verdicts(report.verdicts)) or ("No claim could be tested",)
@@ -146,48 +133,44 @@ def _verdicts(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield f"{holds}; {rest}" if rest else holds
 
 
-def _reports(manifests: Manifests, out: Path) -> Iterator[Entry]:
+def _reports(runs: Runs, out: Path) -> Iterator[Entry]:
     taken: set[str] = set()
-    papers = paper_names()
-    for run, manifest in manifests.items():
-        if _study(manifest) in papers:
+    for path, run in runs.items():
+        data = run.data
+        if data.name in paper_names():
             continue
-        folder = unused(_place(run), taken)
+        folder = unused(_place(path), taken)
         taken.add(folder)
         link = f"{folder}/report.{HTML}"
-        report = write_report([run], (out / link).parent, (HTML,), home=_home(link))
-        title = f"{_study(manifest)}: {load_dataset(run).device}"
-        kind = _kind(manifest)
-        asked = str(manifest["study"].get("about") or "") if kind in MIXED else ""
-        about = (*[asked] * bool(asked), *report.findings[:1])
-        yield Entry(kind, title, link, about)
+        write_report([run], (out / link).parent, (HTML,), home=_home(link))
+        kind = data.name
+        if kind not in SECTIONS:
+            own = str(data.study.get("workload", "")).startswith(f"{KERNEL}:")
+            kind = "examples" if own else "other"
+        asked = str(data.study.get("about") or "") if kind in MIXED else ""
+        about = (*[asked] * bool(asked), *run.findings[:1])
+        yield Entry(kind, f"{data.name}: {data.device}", link, about)
 
 
-def _kind(manifest: Mapping[str, Any]) -> str:
-    if _study(manifest) in SECTIONS:
-        return _study(manifest)
-    own = manifest["study"].get("workload", "").startswith(f"{KERNEL}:")
-    return "examples" if own else "other"
-
-
-def _comparisons(manifests: Manifests, out: Path) -> Iterator[Entry]:
+def _comparisons(runs: Runs, out: Path) -> Iterator[Entry]:
     """Runs of one study on different devices, each with the first of them; simulated ones apart."""
-    for name in dict.fromkeys(map(_study, manifests.values())):
-        if len(runs := _runs(manifests, name)) < 2:
-            continue
-        found = {run: load_dataset(run) for run in runs}
+    for name in dict.fromkeys(run.data.name for run in runs.values()):
         for simulated in (False, True):
-            data = {run: one for run, one in found.items() if one.simulated == simulated}
-            if len(data) > 1:
+            found = {
+                path: run
+                for path, run in runs.items()
+                if run.data.name == name and run.data.simulated == simulated
+            }
+            if len(found) > 1:
                 folder = f"{name}-simulated" if simulated else name
-                yield from _comparison(data, f"compare/{folder}/compare.{HTML}", out)
+                yield from _comparison(found, f"compare/{folder}/compare.{HTML}", out)
 
 
-def _comparison(data: Mapping[Path, Dataset], link: str, out: Path) -> Iterator[Entry]:
-    names, paths = list(map(_place, data)), list(data)
-    command = shown_command(["nqbench", "compare", *map(str, data)])
+def _comparison(runs: Runs, link: str, out: Path) -> Iterator[Entry]:
+    names, command = list(map(_place, runs)), shown_command(["nqbench", "compare", *map(str, runs)])
+    data = [run.data for run in runs.values()]
     try:
-        findings = compare_datasets([*data.values()], names, command=command, paths=paths)
+        findings = compare_datasets(data, names, command=command, paths=list(runs))
     except (AnalysisError, StudyError):
         return  # no point in common, or of different kinds
     write_comparison(findings, (out / link).parent, (HTML,), home=_home(link))
@@ -200,27 +183,22 @@ def _comparison(data: Mapping[Path, Dataset], link: str, out: Path) -> Iterator[
     yield Entry("compare", title_of(findings), link, about)
 
 
-def _index(manifests: Manifests, out: Path, command: str, entries: Sequence[Entry]) -> Path:
+def _index(runs: Runs, out: Path, command: str, entries: Sequence[Entry]) -> Path:
     page = Page(out, (HTML,))
     page.heading(TITLE, 1)
-    dates = sorted(one.get("created", "")[:10] for one in manifests.values())
-    page.add(Paragraph(ABOUT.format(len(manifests), dates[0], dates[-1])))
+    dates = sorted(run.data.manifest.get("created", "")[:10] for run in runs.values())
+    page.add(Paragraph(ABOUT.format(len(runs), dates[0], dates[-1])))
     for kind, title in SECTIONS.items():
         if mine := [entry for entry in entries if entry.kind == kind]:
             page.heading(title)
         for entry in mine:
-            page.add(Links(((entry.title, entry.link),)), Bullets(entry.about))
-    shown = [r for name in (*paper_names(), ABLATION) for r in _one_per_device(manifests, name)]
+            page.add(Link(entry.title, entry.link), Bullets(entry.about))
     with suppress(AnalysisError):  # no paper and no ablation among the runs
-        add_effects(page, observe_all(shown, _baseline(manifests)), command)
-    index = out / f"{INDEX}.{HTML}"
-    stale = _linked(index) - {entry.link for entry in entries}
+        add_effects(page, _observed(runs, *paper_names(), ABLATION), command)
+    index, stale = out / f"{INDEX}.{HTML}", set()
+    if index.exists():  # the pages that an earlier index links
+        stale = set(PAGE_LINK.findall(index.read_text(encoding="utf-8")))
     page.write(INDEX)
-    for link in stale:
+    for link in stale - {entry.link for entry in entries}:
         (out / link).unlink(missing_ok=True)
     return index
-
-
-def _linked(index: Path) -> set[str]:
-    """The pages that an earlier index links."""
-    return set(PAGE_LINK.findall(index.read_text(encoding="utf-8"))) if index.exists() else set()

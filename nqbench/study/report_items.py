@@ -142,9 +142,9 @@ class ReportItem:
 
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> ReportItem:
-        """Inverse of :meth:`as_json`; what is not an option is left out.
+        """Inverse of :meth:`as_json`.
 
-        Raises ``AttributeError``, ``KeyError``, ``TypeError`` or ``ValueError`` for a damaged entry.
+        A damaged entry raises ``AttributeError``, ``KeyError``, ``TypeError`` or ``ValueError``.
         """
         form: Form = "figure" if "figure" in entry else "table"
         given = {key: entry[key] for key in OPTIONS if entry.get(key) is not None and key != "n"}

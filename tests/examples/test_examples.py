@@ -18,7 +18,7 @@ from nqbench.devices.registry import facts_for
 from nqbench.facts import DeviceFacts
 from nqbench.measure.runner import run_study
 from nqbench.point import Point
-from nqbench.report.rehearsal import report_problems
+from nqbench.report.writer import report_problems
 from nqbench.runs.frame import load
 from nqbench.study import Study, expand, load_study
 from nqbench.vocabulary import COUNTERS

@@ -13,7 +13,7 @@ import html5lib
 import pytest
 
 from nqbench.report.circumstances import details
-from nqbench.report.writer import write_report
+from nqbench.report.writer import read_run, write_report
 from tests.builders import FACTORIAL, H100, MINI, TRUTH, Builder, combinations, factorial
 
 FILES = ("md", "csv")
@@ -64,7 +64,7 @@ class Page:
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Page]:
     folder = tmp_path_factory.mktemp("page")
     run = nasty_run().write(folder / "run")
-    (path,) = write_report([run], folder / "out", ("html",)).paths
+    (path,) = write_report([read_run(run)], folder / "out", ("html",)).paths
     assert [p.name for p in (folder / "out").iterdir()] == ["report.html"]
     return folder, Page(path)
 
@@ -72,7 +72,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Page]:
 @pytest.fixture(scope="module")
 def files(written: tuple[Path, Page]) -> list[Path]:
     folder, _ = written
-    return list(write_report([folder / "run"], folder / "files", FILES, ("svg",)).paths)
+    return list(write_report([read_run(folder / "run")], folder / "files", FILES, ("svg",)).paths)
 
 
 def texts(element: Element) -> list[str]:
@@ -138,7 +138,7 @@ def test_the_other_formats_are_the_same_with_and_without_it(
 ) -> None:
     folder, page = written
     with_page = folder / "with"
-    write_report([folder / "run"], with_page, (*FILES, "html"), ("svg",))
+    write_report([read_run(folder / "run")], with_page, (*FILES, "html"), ("svg",))
     assert (with_page / "report.html").read_text(encoding="utf-8") == page.text
     (with_page / "report.html").unlink()
     alone = {path.name: path.read_bytes() for path in files}
@@ -167,7 +167,7 @@ def test_a_point_has_its_samples_conditions_and_command(tmp_path: Path) -> None:
         .replace('"samples_s": []', '"samples_s": [0.004, 0.0041239]')
         .replace('"telemetry": {}', f'"telemetry": {str(state).replace(chr(39), chr(34))}')
     )
-    page = Page(write_report([folder], tmp_path / "out", ("html",)).paths[0])
+    page = Page(write_report([read_run(folder)], tmp_path / "out", ("html",)).paths[0])
     (point,) = page.all(".//div[@class='point']")
     said = "".join(point.itertext())
     assert "4 4.124 ms" in said
@@ -226,9 +226,8 @@ def test_a_mark_says_its_series_value_and_interval(written: tuple[Path, Page]) -
 
 def test_runs_of_one_page_do_not_share_names(tmp_path: Path) -> None:
     report = [{"table": "results"}]
-    runs = [
-        factorial(MINI, sizes=(9,), report=report).write(tmp_path / name) for name in ("a", "b")
-    ]
+    run = factorial(MINI, sizes=(9,), report=report)
+    runs = [read_run(run.write(tmp_path / name)) for name in ("a", "b")]
     page = Page(write_report(runs, tmp_path / "out", ("html",)).paths[0])
     names = [e.get("id") for e in page.root.iter() if e.get("id") is not None]
     assert len(names) == len(set(names))
@@ -239,7 +238,7 @@ REFERENCE = Path(__file__).parents[2] / "results" / "reference"
 
 
 def test_the_largest_study_of_ours_fits_two_megabytes(tmp_path: Path) -> None:
-    (path,) = write_report([REFERENCE / "h200" / "ablation"], tmp_path, ("html",)).paths
+    (path,) = write_report([read_run(REFERENCE / "h200" / "ablation")], tmp_path, ("html",)).paths
     page = Page(path)
     assert page.size <= 2_000_000
     assert len(page.all(".//div[@class='point']")) == 243

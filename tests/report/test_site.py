@@ -24,7 +24,7 @@ from playwright.sync_api import Browser, Locator, Page, ViewportSize, sync_playw
 
 from nqbench.errors import StudyError
 from nqbench.report.site import write_site
-from nqbench.report.writer import write_report
+from nqbench.report.writer import read_run, write_report
 from tests.builders import H100, SYSTEMS, Builder, factorial
 
 CHROMIUM: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -137,7 +137,7 @@ Times = dict[tuple[str, ...], float]
 def times(site: Path) -> Times:
     """The results as the exporter writes them, in the order of the study."""
     run = site / "runs/H100/ablation"
-    written = write_report([run], site / "files", ("csv",), ()).paths
+    written = write_report([read_run(run)], site / "files", ("csv",), ()).paths
     table = next(path for path in written if path.name == "table-results-factorial.csv")
     with table.open(encoding="utf-8") as file:
         rows = [[*row.values()] for row in csv.DictReader(file)]

@@ -14,21 +14,21 @@ import pytest
 from nqbench.errors import FolderRefused, StoreError, StudyError
 from nqbench.report.items import items_of
 from nqbench.report.page import Folder
-from nqbench.report.writer import write_report
+from nqbench.report.writer import ReadRun, read_run, write_report
 from nqbench.runs.layout import default_out
 from tests.builders import H100, MINI, Builder, ablation, factorial
 
-Serve = Callable[..., list[Path]]
+Serve = Callable[..., list[ReadRun]]
 
 
 @pytest.fixture
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Serve:
-    """Writes runs."""
+    """Writes runs, and reads them."""
     folder = tmp_path_factory.mktemp("runs")
     numbers = itertools.count()
 
-    def add(*builders: Builder) -> list[Path]:
-        return [builder.write(folder / f"run{next(numbers)}") for builder in builders]
+    def add(*builders: Builder) -> list[ReadRun]:
+        return [read_run(one.write(folder / f"run{next(numbers)}")) for one in builders]
 
     return add
 
@@ -140,14 +140,14 @@ def test_writing_twice_changes_no_byte(serve: Serve, tmp_path: Path) -> None:
 def test_no_half_written_file_is_left(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, text: str) -> None:
-        with path.open("w") as file:
-            file.write(text[:5])
+    def full(path: Path, text: str, encoding: str) -> None:
+        path.write_bytes(text.encode(encoding)[:5])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("nqbench.report.page._write_text", full)
+    runs = serve(factorial(sizes=(15,), report=EFFECTS))
+    monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(StoreError, match=r"No space left on device; give another folder"):
-        write_report(serve(factorial(sizes=(15,), report=EFFECTS)), tmp_path / "out")
+        write_report(runs, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
 

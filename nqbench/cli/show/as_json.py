@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nqbench.measure.events import RunOutcome
     from nqbench.point import Point
     from nqbench.report.table import Table
-    from nqbench.report.writer import Report
+    from nqbench.report.writer import ReadRun, Report
     from nqbench.workloads.base import Workload
 
 
@@ -34,20 +34,18 @@ def planned(points: Sequence[Point], estimate_s: float | None) -> dict[str, Any]
     return {"points": [point.as_json() for point in points], "estimate_s": estimate_s}
 
 
-def run_json(path: Path, outcome: RunOutcome | None = None) -> dict[str, Any]:
+def run_json(run: ReadRun, outcome: RunOutcome | None = None) -> dict[str, Any]:
     """A run: its points, effects and findings; with ``outcome`` how its measuring ended."""
-    from nqbench.analysis.data.collect import load_dataset
-    from nqbench.analysis.findings import findings
-    from nqbench.api import Run
+    from nqbench.api import effects_table, points_table
 
-    data, run = load_dataset(path), Run(path)
+    data = run.data
     ended = {}
     if outcome is not None:
         ended = {"interrupted": outcome.interrupted, "wall_s": outcome.wall_s}
-    points = _rows(run.table())
+    points = _rows(points_table(data))
     statuses = [point["status"] for point in points]
     try:
-        effects = _rows(run.effects())
+        effects = _rows(effects_table(data))
     except AnalysisError:  # the study varies nothing
         effects = []
     return {
@@ -55,12 +53,12 @@ def run_json(path: Path, outcome: RunOutcome | None = None) -> dict[str, Any]:
         "device": data.spec,
         "device_name": data.device,
         "provenance": data.provenance,
-        "folder": str(path),
+        "folder": str(run.observed.path),
         **ended,
         "counts": {status: statuses.count(status) for status in dict.fromkeys(statuses)},
         "points": points,
         "effects": effects,
-        "findings": findings(data),
+        "findings": run.findings,
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nqbench.facts import DeviceKind
-from nqbench.report.rehearsal import report_problems
+from nqbench.report.writer import report_problems
 from nqbench.simulator.models import load_model
 from nqbench.study import expand, load_study
 
