@@ -209,8 +209,7 @@ def compare(
     within = parse_percentage(margin, "the margin") if isinstance(margin, str) else margin
     paths = [_path(run) for run in runs]
     names = [printable(path) for path in paths]
-    runs_ = open_runs(paths)
-    return compare_datasets(runs_, names, by=by, margin=within, value=value, paths=paths)
+    return compare_datasets(open_runs(paths), names, by=by, margin=within, value=value)
 
 
 def judge(*runs: Run | Path | str, paper: str | None = None) -> pd.DataFrame:

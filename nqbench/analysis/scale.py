@@ -7,12 +7,12 @@ measured board predicts the measured ones above it.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from nqbench.analysis.compare.rates import energies
 from nqbench.analysis.data.dataset import Dataset, PointResult, missing
 from nqbench.analysis.data.quantities import TIME
 from nqbench.errors import AnalysisError
@@ -117,12 +117,26 @@ def _seconds(point: PointResult) -> float:
 
 def _watts(point: PointResult) -> float | None:
     """Power of a launch, by its energy if that was resolved, else by readings of the power."""
-    joules, _ = energies(point)
+    joules = _energies(point)
     if joules:
-        return statistics.median(joules.values()) / _seconds(point)
+        return statistics.median(joules) / _seconds(point)
     rows = [row.get("power_mw") for row in point.measurements.values()]
     read = [float(mw) / 1000 for mw in rows if not missing(mw) and mw is not None]
     return statistics.median(read) if read else None
+
+
+def _energies(point: PointResult) -> list[float]:
+    """Joules of a launch in each round; empty unless every round lasts 1 s, nearly all of it inside
+    kernels: NVML's counter moves about every 0.1 s."""
+    found, shortest, busiest = [], math.inf, math.inf
+    for row in point.measurements.values():
+        energy_mj, sampled_s, launches = (row.get(c) for c in ("energy_mj", "sampled_s", "samples"))
+        if missing(energy_mj) or energy_mj is None or not sampled_s or not launches:
+            return []
+        shortest = min(shortest, sampled_s)
+        busiest = min(busiest, launches * row["value_s"] / sampled_s)
+        found.append(energy_mj / 1000 / launches)
+    return found if shortest >= 1 and busiest >= 0.9 else []
 
 
 def _power(costs: tuple[Cost, ...], given: float | None) -> tuple[float | None, str]:

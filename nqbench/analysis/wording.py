@@ -65,7 +65,7 @@ def describe(point: PointResult, factors: tuple[str, ...]) -> str:
         for f in factors
         if point.level(f) != "-"
     ]
-    return ", ".join(words) or point.system or point.sweep
+    return ", ".join(words) or point.name
 
 
 def _fixed(value: float, digits: int = 4) -> str:

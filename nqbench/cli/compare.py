@@ -66,7 +66,6 @@ def compare(
             margin=parse_percentage(margin, "--margin"),
             value=value,
             command=shown_command(command_line()),
-            paths=runs,
         )
         if gate is not None:
             gate.check(findings)

@@ -170,7 +170,7 @@ def _comparison(runs: Runs, link: str, out: Path) -> Iterator[Entry]:
     names, command = list(map(_place, runs)), shown_command(["nqbench", "compare", *map(str, runs)])
     data = [run.data for run in runs.values()]
     try:
-        findings = compare_datasets(data, names, command=command, paths=list(runs))
+        findings = compare_datasets(data, names, command=command)
     except (AnalysisError, StudyError):
         return  # no point in common, or of different kinds
     write_comparison(findings, (out / link).parent, (HTML,), home=_home(link))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from nqbench.analysis.compare.runs import Compared, compare_levels, compare_runs
+from nqbench.analysis.compare.runs import ComparedPoint, compare_levels, compare_runs
 from nqbench.analysis.data.collect import collect
 from nqbench.analysis.data.dataset import Dataset, PointResult
 from nqbench.devices.fake.device import FakeDevice, FakeModel
@@ -73,7 +73,7 @@ class Trial:
     """The verdict of ``compare`` on one pair, and the truth."""
 
     truth: float
-    row: Compared
+    row: ComparedPoint
 
 
 @dataclass(slots=True, eq=False)

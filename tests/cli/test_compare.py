@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -145,13 +144,6 @@ def test_files(runs: Path, tmp_path: Path) -> None:
     assert [line.split(",")[1:4] for line in groups[1:]] == [
         ["memory", level, "2"] for level in ("global", "shared")
     ]
-    with (out / "table-rates.csv").open(encoding="utf-8", newline="") as file:
-        rates = list(csv.DictReader(file))
-    assert len(rates) == 4
-    heads = [name for name in rates[0] if name.startswith("solutions_on_")]
-    assert [name.rpartition("_10^6/s")[2] for name in heads] == ["", "_low", "_high"] * 2
-    assert not any("energy_per" in name for name in rates[0])
-    assert {row["without_energy_because"] for row in rates} == {"a round lasts under 1 s"}
     assert "(<table-points-time.csv>)" in page
     done = call("compare", runs / "old", runs / "slow", "--format", "csv")
     assert done.code == 0

@@ -60,7 +60,6 @@ def test_statistics_that_keep_their_word_pass() -> None:
 
 def test_raw_samples_as_replicates_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interval four times too narrow breaks every limit: the test can fail."""
-    from nqbench.analysis.compare import runs as compare
     from nqbench.analysis.data import statistics as compare_stats
 
     honest = compare_stats.contrast
@@ -69,7 +68,7 @@ def test_raw_samples_as_replicates_would_be_found_out(monkeypatch: pytest.Monkey
         found = honest(*sides, **options)  # type: ignore[arg-type]
         return replace(found, error=found.error / 4)
 
-    monkeypatch.setattr(compare, "contrast", narrow)
+    monkeypatch.setattr(compare_stats, "contrast", narrow)
     result = self_test(100, scenarios=SCENARIOS[:1])
     broken = {(f.design, f.what) for f in result.findings if not f.holds}
     for design in ("paired", "welch"):

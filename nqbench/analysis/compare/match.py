@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
 from nqbench.errors import StudyError
 
-Identity = tuple[tuple[str, str], ...]
+Names = tuple[str, str]
+"""What the two sides of a comparison are called, the reference first."""
 SHOWN: Final = 8
 """Levels that a sentence lists before it says how many more there are."""
 LEFT_OUT: Final = ("skipped", "unfinished", "throttled")
 """Statuses of points without a value that do not mean that the code failed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Matched:
+class Matched(NamedTuple):
     """Two points that are the same, or that differ only in the factor that is compared."""
 
     first: PointResult
@@ -49,17 +49,17 @@ class Matching:
     notes: tuple[str, ...] = ()
 
 
-def match_runs(first: Dataset, second: Dataset, names: tuple[str, str]) -> Matching:
+def match_runs(first: Dataset, second: Dataset, names: Names) -> Matching:
     """Match the points of two runs. ``names`` say in words which run is which."""
     sides = (first.points, second.points)
     known = [_recorded(points) for points in sides]
     shared = [f for f in known[0] if f in known[1]]
-    notes = [
+    notes = tuple(
         f"{name} does not record {', '.join(lacking)}: not used to match points"
         for name, own, other in ((names[0], *known), (names[1], *known[::-1]))
         if (lacking := [f for f in other if f not in own])
-    ]
-    return _match(sides, tuple(shared), names, tuple(notes))
+    )
+    return Matching(*_match(sides, shared, names), notes)
 
 
 def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matching:
@@ -69,14 +69,15 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
     separate pairs there. Raises ``StudyError`` for a factor or level that the run does not have.
     """
     present = list(dict.fromkeys(_text(p, factor) for p in data.points))
-    if factor not in ("sweep", *_recorded(data.points)):
-        known = ", ".join(["sweep", *(f for f in _recorded(data.points) if f != "n")])
+    recorded = _recorded(data.points)
+    if factor not in ("sweep", *recorded):
+        known = ", ".join(["sweep", *(f for f in recorded if f != "n")])
         raise StudyError(f"by {factor}: {data.name} varies no such factor; it has {known}")
     for level in levels:
         if level not in present:
             listed = ", ".join(present[:SHOWN]) + (", ..." if len(present) > SHOWN else "")
             raise StudyError(f"by {factor}: {data.name} has no level {level!r}; it has {listed}")
-    factors = [f for f in _recorded(data.points) if f != factor]
+    factors = [f for f in recorded if f != factor]
     pairs: list[Matched] = []
     missing: list[Missing] = []
     following: dict[str, None] = {}
@@ -85,10 +86,9 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
             [p for p in data.select(sweep) if _text(p, factor) == level] for level in levels
         )
         changing = [f for f in factors if _follows(f, one, two)]
-        kept = tuple(f for f in factors if f not in changing)
-        found = _match((one, two), kept, levels, ())
-        pairs += found.pairs
-        missing += found.missing
+        found = _match((one, two), [f for f in factors if f not in changing], levels)
+        pairs += found[0]
+        missing += found[1]
         following |= dict.fromkeys(changing)
     notes = []
     if following and factor not in ("system", "sweep"):
@@ -99,7 +99,7 @@ def match_levels(data: Dataset, factor: str, levels: tuple[str, str]) -> Matchin
 def label(point: PointResult, factors: Sequence[str] = ()) -> str:
     """A point in words: system or sweep, size, and the factors asked for."""
     levels = [f"{f}={point.level(f)}" for f in factors if point.level(f) != INAPPLICABLE]
-    return " ".join([point.system or point.sweep, f"N={point.n}", *levels])
+    return " ".join([point.name, f"N={point.n}", *levels])
 
 
 def labels(points: Sequence[PointResult]) -> dict[PointResult, str]:
@@ -107,9 +107,9 @@ def labels(points: Sequence[PointResult]) -> dict[PointResult, str]:
     has none; by its sweep too if need be."""
     groups: dict[str, list[PointResult]] = {}
     for point in points:
-        groups.setdefault(point.system or point.sweep, []).append(point)
+        groups.setdefault(point.name, []).append(point)
     shown = {name: distinguishing(group) for name, group in groups.items()}
-    plain = {point: label(point, shown[point.system or point.sweep]) for point in points}
+    plain = {point: label(point, shown[point.name]) for point in points}
     often = Counter(plain.values())
     return {p: f"{text} ({p.sweep})" if often[text] > 1 else text for p, text in plain.items()}
 
@@ -129,10 +129,9 @@ def distinguishing(points: Sequence[PointResult]) -> tuple[str, ...]:
     """
     groups: dict[tuple[str, int], list[PointResult]] = {}
     for point in points:
-        groups.setdefault((point.system or point.sweep, point.n), []).append(point)
-    names = dict.fromkeys(f for p in points for f in p.levels)
+        groups.setdefault((point.name, point.n), []).append(point)
     found: list[str] = []
-    for f in names:
+    for f in dict.fromkeys(f for p in points for f in p.levels):
         varies = any(len({p.level(f) for p in group}) > 1 for group in groups.values())
         if varies and not any(_determines(g, f, points) for g in found):
             found.append(f)
@@ -141,30 +140,33 @@ def distinguishing(points: Sequence[PointResult]) -> tuple[str, ...]:
 
 def _match(
     sides: tuple[Sequence[PointResult], Sequence[PointResult]],
-    factors: tuple[str, ...],
-    names: tuple[str, str],
-    notes: tuple[str, ...],
-) -> Matching:
+    factors: Sequence[str],
+    names: Names,
+) -> tuple[tuple[Matched, ...], tuple[Missing, ...]]:
+    """The pairs of points that agree in ``factors``, and the points without one."""
     shown = distinguishing([*sides[0], *sides[1]])
-    groups = [_group(points, factors) for points in sides]
+    groups: tuple[dict[tuple[str, ...], list[PointResult]], ...] = ({}, {})
+    for points, group in zip(sides, groups, strict=True):
+        for point in points:
+            group.setdefault(tuple(_text(point, f) for f in factors), []).append(point)
     pairs: list[Matched] = []
     missing: list[Missing] = []
-    for identity in dict.fromkeys([*groups[0], *groups[1]]):
-        here = [group.get(identity, []) for group in groups]
-        for first, second in _pair_up(*here):
-            if first is not None and second is not None:
+    for levels in dict.fromkeys([*groups[0], *groups[1]]):
+        ones, twos = (group.get(levels, []) for group in groups)
+        for first, second in _pair_up(ones, twos):
+            if first is None:
+                assert second is not None
+                missing.append(Missing(label(second, shown), names[0], _why_alone(second, ones)))
+            elif second is None:
+                missing.append(Missing(label(first, shown), names[1], _why_alone(first, twos)))
+            elif first.ok and second.ok:
+                pairs.append(Matched(first, second))
+            else:
                 missing += _unfinished(first, second, names, shown)
-                if first.ok and second.ok:
-                    pairs.append(Matched(first, second))
-                continue
-            point, where = (first, names[1]) if first is not None else (second, names[0])
-            assert point is not None
-            reason = _unmatched(point, here[1] if first is not None else here[0])
-            missing.append(Missing(label(point, shown), where, reason))
-    return Matching(tuple(pairs), tuple(missing), notes)
+    return tuple(pairs), tuple(missing)
 
 
-def _unmatched(point: PointResult, others: Sequence[PointResult]) -> str:
+def _why_alone(point: PointResult, others: Sequence[PointResult]) -> str:
     """Why a point has no counterpart among the other side's points with the same factors."""
     if any(other.sweep == point.sweep for other in others):
         return "several points share these factors"
@@ -174,12 +176,12 @@ def _unmatched(point: PointResult, others: Sequence[PointResult]) -> str:
 def _pair_up(
     ones: list[PointResult], twos: list[PointResult]
 ) -> list[tuple[PointResult | None, PointResult | None]]:
-    """Pairs within one identity: one to one, or by sweep where a study holds a point twice."""
+    """Pairs of points with equal factors: one to one, or by sweep where a study holds a point
+    twice."""
     if len(ones) == len(twos) == 1:
         return [(ones[0], twos[0])]
-    sweeps = dict.fromkeys(p.sweep for p in (*ones, *twos))
     found: list[tuple[PointResult | None, PointResult | None]] = []
-    for sweep in sweeps:
+    for sweep in dict.fromkeys(p.sweep for p in (*ones, *twos)):
         here = [[p for p in side if p.sweep == sweep] for side in (ones, twos)]
         if len(here[0]) == len(here[1]) == 1:
             found.append((here[0][0], here[1][0]))
@@ -189,7 +191,7 @@ def _pair_up(
 
 
 def _unfinished(
-    first: PointResult, second: PointResult, names: tuple[str, str], shown: Sequence[str]
+    first: PointResult, second: PointResult, names: Names, shown: Sequence[str]
 ) -> list[Missing]:
     """What is wrong with the points of a pair, once if it is the same on both sides."""
     broke = first.ok and second.status not in LEFT_OUT
@@ -201,15 +203,6 @@ def _unfinished(
     if len(found) == 2 and found[0].reason == found[1].reason:
         return [replace(found[0], where="both")]
     return [replace(entry, again=i > 0) for i, entry in enumerate(found)]
-
-
-def _group(
-    points: Sequence[PointResult], factors: Sequence[str]
-) -> dict[Identity, list[PointResult]]:
-    groups: dict[Identity, list[PointResult]] = {}
-    for point in points:
-        groups.setdefault(tuple((f, _text(point, f)) for f in factors), []).append(point)
-    return groups
 
 
 def _text(point: PointResult, factor: str) -> str:

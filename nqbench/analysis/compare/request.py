@@ -6,64 +6,76 @@ Also what ``--fail-on`` means: which verdicts, from which size on, are a regress
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from nqbench.analysis.compare.answer import Answer, answer
-from nqbench.analysis.compare.devices import (
-    Differing,
-    RankCorrelation,
+from nqbench.analysis.compare import variants
+from nqbench.analysis.compare.effects import (
+    EffectDifference,
     Reversal,
-    most_differing,
-    rank_correlations,
+    most_different,
     reversals,
 )
 from nqbench.analysis.compare.match import labels
-from nqbench.analysis.compare.rates import Rated, rated
 from nqbench.analysis.compare.runs import (
-    Compared,
+    ComparedPoint,
+    ComparedQuantity,
     Comparison,
-    Section,
     compare_levels,
     compare_runs,
 )
 from nqbench.analysis.data.dataset import Dataset
-from nqbench.analysis.data.observed import Observed, observe
 from nqbench.analysis.data.quantities import CPU_TIME
 from nqbench.analysis.data.statistics import DEFAULT_MARGIN
 from nqbench.errors import StudyError
+from nqbench.point import PART
 
 if TYPE_CHECKING:
     import pandas as pd
 
-GATES: Final = {"slower": "time", "worse": "counter", "differs": "counter"}
-"""What ``--fail-on`` takes, and the kind of quantity that it is about."""
+GATES: Final = {
+    "slower": ("time", "a time"),
+    "worse": ("counter", "a counter of which one direction is better"),
+    "differs": ("counter", "a counter"),
+}
+"""What ``--fail-on`` takes: the kind of quantity that it is about, and what it needs in words."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """The kernels of two runs by their times, which are the rows of ``section``.
+
+    ``best``    the fastest variant of each size that has several, the largest size first
+    ``effect``  the effect that differs most; ``None`` without effects
+    """
+
+    comparison: Comparison
+    section: ComparedQuantity
+    best: tuple[variants.BestVariant, ...]
+    order: variants.OrderChanges
+    effect: EffectDifference | None
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
     """All that one comparison found: each side against the reference, and between devices.
 
-    ``answers``, ``rated``  what the times of each pair of runs say, and their normalised rates
-    ``effects``  of two simulated devices, the effect on each counter that differs most
+    ``rankings``  what the times of each pair of runs say
+    ``effects``   of two simulated devices, the effect on each counter that clearly differs most
     """
 
     comparisons: tuple[Comparison, ...]
-    ranks: tuple[RankCorrelation, ...]
-    reversals: tuple[Reversal, ...]
-    command: str
-    several_devices: bool
-    answers: tuple[Answer, ...] = ()
-    rated: tuple[Rated, ...] = ()
-    effects: tuple[tuple[tuple[str, str], Differing], ...] = ()
+    command: str = ""
+    rankings: tuple[Ranking, ...] = ()
+    effects: tuple[EffectDifference, ...] = ()
+    reversals: tuple[Reversal, ...] = ()
+    several_devices: bool = False
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know about the numbers, each sentence once."""
-        notes = dict.fromkeys(note for c in self.comparisons for note in c.notes)
-        return tuple(notes)
+        return tuple(dict.fromkeys(note for c in self.comparisons for note in c.notes))
 
     def table(self) -> pd.DataFrame:
         """One row per comparison, quantity and point.
@@ -104,13 +116,11 @@ def compare_datasets(
     margin: float = DEFAULT_MARGIN,
     value: str | None = None,
     command: str = "",
-    paths: Sequence[Path] = (),
 ) -> Findings:
     """Compare runs with the first of them, or, with ``by``, levels of a factor within one run.
 
     ``names`` name the runs if their devices are not all different; ``by`` is written
     ``FACTOR=REFERENCE,LEVEL...``; differences up to ``margin`` (a ratio minus 1) count as the same.
-    ``paths`` are the folders of the runs: with them, what a profiler counted gives shares of roofs.
     Raises ``StudyError`` for an invalid request, ``AnalysisError`` for runs that cannot be
     compared.
     """
@@ -121,11 +131,11 @@ def compare_datasets(
                 " given; name one"
             )
         factor, reference, others = parse_levels(by)
-        within = [
+        within = (
             compare_levels(runs[0], factor, (reference, level), margin=margin, value=value)
             for level in others
-        ]
-        return Findings(tuple(within), (), (), command, several_devices=False)
+        )
+        return Findings(tuple(within), command)
     if len(runs) < 2:
         raise StudyError(
             "a comparison needs two runs, or one run and, with `by`, two levels of a factor:"
@@ -136,20 +146,25 @@ def compare_datasets(
         compare_runs(runs[0], run, (called[0], name), margin=margin, value=value)
         for run, name in zip(runs[1:], called[1:], strict=True)
     ]
-    profiled = [_profiled(run, path) for run, path in zip(runs, paths, strict=False)]
-    profiled += [None] * (len(runs) - len(profiled))
-    rates = [rated(c, (profiled[0], run)) for c, run in zip(found, profiled[1:], strict=True)]
-    return replace(
-        _with_devices(runs, called, tuple(found), command),
-        answers=tuple(one for one in map(answer, found) if one is not None),
-        rated=tuple(one for one in rates if one is not None),
+    rankings = tuple(ranking for one in found for ranking in _rankings(one))
+    if len({run.device for run in runs}) < 2:
+        return Findings(tuple(found), command, rankings)
+    # Reversals are of what GPUs do; their CPUs may differ too.
+    shown = dict.fromkeys(s.quantity for c in found for s in c.sections if s.quantity != CPU_TIME)
+    counted = (
+        most_different(c.sides, c.names, [row.pair for row in s.rows], s.quantity)
+        for c in found
+        for s in c.sections
+        if s.quantity.kind == "counter" and not s.equal_everywhere
     )
-
-
-def _profiled(run: Dataset, path: Path) -> Observed | None:
-    """The run with what a profiler counted, where one was asked for."""
-    measure = run.study.get("measure") or {}
-    return observe(path) if measure.get("counters", "none") != "none" else None
+    return Findings(
+        tuple(found),
+        command,
+        rankings,
+        effects=tuple(effect for effect in counted if effect is not None and effect.clear),
+        reversals=tuple(r for what in shown for r in reversals(runs, called, what)),
+        several_devices=True,
+    )
 
 
 def run_names(runs: Sequence[Dataset], names: Sequence[str]) -> list[str]:
@@ -162,34 +177,23 @@ def run_names(runs: Sequence[Dataset], names: Sequence[str]) -> list[str]:
     return list(names) or [f"{device} ({i})" for i, device in enumerate(devices, 1)]
 
 
-def _with_devices(
-    runs: Sequence[Dataset], names: Sequence[str], found: tuple[Comparison, ...], command: str
-) -> Findings:
-    """Add the comparison of several devices with each other."""
-    if len({run.device for run in runs}) < 2:
-        return Findings(found, (), (), command, several_devices=False)
-    # Ranks and reversals are of what GPUs do; their CPUs may differ too.
-    shown = list(dict.fromkeys(b.quantity for c in found for b in c.sections))
-    shown = [what for what in shown if what != CPU_TIME]
-    ranks = [r for what in shown for r in rank_correlations(runs, names, what)]
-    turned = [r for what in shown for r in reversals(runs, names, what)]
-    effects = [
-        (c.names, effect)
-        for c in found
-        for section in c.sections
-        if section.quantity.kind == "counter" and not section.equal_everywhere
-        if (effect := _effect(c, section)) is not None and effect.clear
-    ]
-    return Findings(
-        *(found, tuple(ranks), tuple(turned), command),
-        several_devices=True,
-        effects=tuple(effects),
-    )
+def _rankings(comparison: Comparison) -> Iterator[Ranking]:
+    """The ranking of the kernels by the first quantity that is a time of theirs, if there is one.
 
-
-def _effect(comparison: Comparison, section: Section) -> Differing | None:
-    pairs = [row.pair for row in section.rows]
-    return most_differing(comparison.sides, pairs, section.quantity)
+    Of a kernel that was measured in parts only the whole is ranked.
+    """
+    sides = comparison.sides
+    for section in comparison.sections:
+        what = section.quantity
+        if what.kind == "time" and what is not CPU_TIME:
+            pairs = [
+                r.pair for r in section.rows if r.pair.first.levels.get(PART, "full") == "full"
+            ]
+            best = tuple(variants.best_variants(sides, pairs, what))
+            order = variants.order_changes(sides, pairs, what)
+            effect = most_different(sides, comparison.names, pairs, what)
+            yield Ranking(comparison, section, best, order, effect)
+            return
 
 
 def parse_levels(by: str) -> tuple[str, str, list[str]]:
@@ -238,30 +242,25 @@ class Gate:
                 continue
             others = " or ".join(f"--fail-on {g}" for g, rows in possible.items() if rows)
             shown = ", ".join(s.quantity.label for s in comparison.sections)
-            needs = {
-                "slower": "a time",
-                "worse": "a counter of which one direction is better",
-                "differs": "a counter",
-            }
             raise StudyError(
-                f"--fail-on {self.verdict} needs {needs[self.verdict]}, but {comparison.names[1]}"
-                f" and {comparison.names[0]} are compared by {shown}; use {others}"
+                f"--fail-on {self.verdict} needs {GATES[self.verdict][1]}, but"
+                f" {comparison.names[1]} and {comparison.names[0]} are compared by {shown}; use"
+                f" {others}"
             )
 
     def hits(self, comparison: Comparison) -> int:
         """Points that break it."""
-        rows = self._concerned(comparison, self.verdict)
-        return sum(self._bad(row) and self._far(row.ratio.value) for row in rows)
+        return sum(self._hit(row) for row in self._concerned(comparison, self.verdict))
 
     @staticmethod
-    def _concerned(comparison: Comparison, verdict: str) -> list[Compared]:
-        rows = [row for row in comparison.rows if row.quantity.kind == GATES[verdict]]
+    def _concerned(comparison: Comparison, verdict: str) -> list[ComparedPoint]:
+        rows = [row for row in comparison.rows if row.quantity.kind == GATES[verdict][0]]
         return [row for row in rows if row.quantity.better] if verdict == "worse" else rows
 
-    def _bad(self, row: Compared) -> bool:
-        return row.verdict != "equal" if self.verdict == "differs" else row.verdict == self.verdict
-
-    def _far(self, ratio: float) -> bool:
-        if self.verdict == "slower":
-            return ratio >= 1 + self.threshold
-        return abs(ratio - 1) >= self.threshold
+    def _hit(self, row: ComparedPoint) -> bool:
+        if self.verdict == "differs":
+            return row.verdict != "equal" and abs(row.ratio.value - 1) >= self.threshold
+        far = row.ratio.value >= 1 + self.threshold
+        if self.verdict == "worse":  # of a counter where more is better, less is worse
+            far = abs(row.ratio.value - 1) >= self.threshold
+        return row.verdict == self.verdict and far

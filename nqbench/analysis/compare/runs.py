@@ -12,32 +12,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from nqbench.analysis.compare.match import Matched, Matching, Missing, match_levels, match_runs
-from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset, PointResult
+from nqbench.analysis.compare.match import (
+    Matched,
+    Matching,
+    Missing,
+    Names,
+    match_levels,
+    match_runs,
+)
+from nqbench.analysis.data import statistics
+from nqbench.analysis.data.dataset import INAPPLICABLE, Dataset
 from nqbench.analysis.data.estimate import Estimate
 from nqbench.analysis.data.quantities import CPU_TIME, OFF_CHIP, TIME, Quantity, quantity
-from nqbench.analysis.data.statistics import (
-    ALPHA,
-    DEFAULT_MARGIN,
-    EVENT_STEP_S,
-    Contrast,
-    adjusted,
-    check_margin,
-    contrast,
-    overall,
-)
+from nqbench.analysis.data.statistics import ALPHA, DEFAULT_MARGIN, Contrast
 from nqbench.errors import AnalysisError, StudyError
 from nqbench.vocabulary import COUNTERS
 from nqbench.workloads import phases
 
-EVENT_DEVICES: Final = ("cuda", "nvbench")
-"""Devices whose kernel times come from CUDA events."""
-Verdict = Literal[
+Design = Literal["paired", "welch"]
+"""``paired`` by round within one run, ``welch`` between runs."""
+PointVerdict = Literal[
     "faster", "slower", "same", "unclear", "equal", "better", "worse", "fewer", "more"
 ]
-TIME_VERDICTS: Final[tuple[Verdict, ...]] = ("faster", "slower", "same", "unclear")
-JUDGED_COUNTS: Final[tuple[Verdict, ...]] = ("equal", "better", "worse")
-PLAIN_COUNTS: Final[tuple[Verdict, ...]] = ("equal", "fewer", "more")
+TIME_VERDICTS: Final[tuple[PointVerdict, ...]] = ("faster", "slower", "same", "unclear")
+JUDGED_COUNTS: Final[tuple[PointVerdict, ...]] = ("equal", "better", "worse")
+PLAIN_COUNTS: Final[tuple[PointVerdict, ...]] = ("equal", "fewer", "more")
 """Of counters that have a good direction, and of those that have none (``Quantity.better``)."""
 SOME: Final = 20
 """Pairs that are looked at for what they have, after a request for what none of them has."""
@@ -46,7 +45,7 @@ GROUPED_BY: Final = ("system", "memory")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Compared:
+class ComparedPoint:
     """One quantity of one pair of points.
 
     ``ratio``   second over first
@@ -59,7 +58,7 @@ class Compared:
     first: Estimate
     second: Estimate
     ratio: Estimate
-    verdict: Verdict
+    verdict: PointVerdict
     p: float = math.nan
     reason: str = ""
 
@@ -75,18 +74,18 @@ class Group:
     level: str
     points: int
     ratio: Estimate | None
-    verdict: Verdict | None = None
+    verdict: PointVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Section:
+class ComparedQuantity:
     """All points under one quantity, with the geometric mean over them (``None``: undefined).
 
     ``groups``  means by system and by class of memory, where the points have several
     """
 
     quantity: Quantity
-    rows: tuple[Compared, ...]
+    rows: tuple[ComparedPoint, ...]
     overall: Estimate | None
     groups: tuple[Group, ...] = ()
 
@@ -108,21 +107,19 @@ class Section:
 class Comparison:
     """Two runs, or two levels of one factor in one run.
 
-    ``names``   what the two sides are called, the reference first
     ``sides``   the runs (the same one twice, for two levels)
-    ``design``  ``paired`` by round within one run, ``welch`` between runs
     """
 
-    names: tuple[str, str]
+    names: Names
     sides: tuple[Dataset, Dataset]
-    design: Literal["paired", "welch"]
+    design: Design
     margin: float
-    sections: tuple[Section, ...]
+    sections: tuple[ComparedQuantity, ...]
     missing: tuple[Missing, ...]
     notes: tuple[str, ...]
 
     @property
-    def rows(self) -> Iterable[Compared]:
+    def rows(self) -> Iterable[ComparedPoint]:
         """Every compared quantity of every pair."""
         return (row for section in self.sections for row in section.rows)
 
@@ -140,7 +137,7 @@ class Comparison:
 def compare_runs(
     first: Dataset,
     second: Dataset,
-    names: tuple[str, str],
+    names: Names,
     *,
     margin: float = DEFAULT_MARGIN,
     value: str | None = None,
@@ -151,7 +148,7 @@ def compare_runs(
     simulated. Raises ``StudyError`` for runs that must not share a column, ``AnalysisError`` where
     nothing matches.
     """
-    check_kinds([first, second], names)
+    _check_kinds((first, second), names)
     matching = match_runs(first, second, names)
     return _compare(matching, (first, second), names, "welch", margin, value)
 
@@ -173,22 +170,27 @@ def compare_levels(
     return _compare(matching, (data, data), names, "paired", margin, value)
 
 
-def check_kinds(runs: Sequence[Dataset], names: Sequence[str]) -> None:
+def _check_kinds(sides: tuple[Dataset, Dataset], names: Names) -> None:
     """Raise ``StudyError`` where times and counts, or real and synthetic ones, would mix."""
-    kinds = [_kind(data) for data in runs]
-    for kind, name in zip(kinds[1:], names[1:], strict=True):
-        if kind != kinds[0]:
-            raise StudyError(
-                f"{names[0]} is {kinds[0]}, but {name} is {kind}: these never share a column;"
-                " compare runs of one kind (results of the other kind are reported on their own)"
-            )
-    workloads = [_workload(data) for data in runs]
-    for workload, name in zip(workloads[1:], names[1:], strict=True):
-        if workload and workloads[0] and workload != workloads[0]:
-            raise StudyError(
-                f"{names[0]} is a run of {workloads[0]}, but {name} one of {workload}: they have no"
-                " point in common, and equal factors would mean different things"
-            )
+    one, two = map(_kind, sides)
+    if one != two:
+        raise StudyError(
+            f"{names[0]} is {one}, but {names[1]} is {two}: these never share a column;"
+            " compare runs of one kind (results of the other kind are reported on their own)"
+        )
+    one, two = map(_workload, sides)
+    if one and two and one != two:
+        raise StudyError(
+            f"{names[0]} is a run of {one}, but {names[1]} one of {two}: they have no"
+            " point in common, and equal factors would mean different things"
+        )
+
+
+def _kind(data: Dataset) -> str:
+    what = "counters" if data.simulated else "times"
+    if data.synthetic:
+        return f"synthetic ({what})"
+    return f"simulated ({what})" if data.simulated else f"measured ({what})"
 
 
 def _workload(data: Dataset) -> str:
@@ -196,18 +198,18 @@ def _workload(data: Dataset) -> str:
     return "" if "statistic" in data.manifest else str(data.study.get("workload") or "")
 
 
-def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[Verdict, float]]:
+def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[PointVerdict, float]]:
     """Verdict and corrected p of each contrast, corrected for all of them together.
 
     ``same`` goes first: a significant difference within the margin is one that the user has called
     irrelevant.
     """
-    check_margin(margin)
-    different = adjusted([c.p_different() for c in contrasts])
-    outside = adjusted([c.p_outside(margin) for c in contrasts])
-    found: list[tuple[Verdict, float]] = []
+    statistics.check_margin(margin)
+    different = statistics.adjusted([c.p_different() for c in contrasts])
+    outside = statistics.adjusted([c.p_outside(margin) for c in contrasts])
+    found: list[tuple[PointVerdict, float]] = []
     for c, p, beyond in zip(contrasts, different, outside, strict=True):
-        verdict: Verdict = "unclear"
+        verdict: PointVerdict = "unclear"
         if beyond <= ALPHA:  # never true of NaN
             verdict = "same"
         elif p <= ALPHA:
@@ -219,58 +221,54 @@ def judge(contrasts: Sequence[Contrast], margin: float) -> list[tuple[Verdict, f
 def _compare(
     matching: Matching,
     sides: tuple[Dataset, Dataset],
-    names: tuple[str, str],
-    design: Literal["paired", "welch"],
+    names: Names,
+    design: Design,
     margin: float,
     value: str | None,
 ) -> Comparison:
-    check_margin(margin)
-    sections = []
-    for what in _quantities(sides, matching.pairs, value):
-        usable = [p for p in matching.pairs if p.first.values(what) and p.second.values(what)]
-        if usable and what.kind == "time":
-            sections += _times(usable, sides, what, design, margin)
-        elif usable:
-            sections.append(_counts(usable, what))
+    statistics.check_margin(margin)
+    sections: list[ComparedQuantity] = []
+    for what in _quantities(sides[0], matching.pairs, value):
+        usable = _with_values(matching.pairs, what)
+        if what.kind == "counter":
+            sections += [_counts(usable, what)] if usable else []
+            continue
+        # Kernels and, separately, CPU programs: another GPU does not change what those take. Each
+        # of the two is a family: its verdicts are corrected for all of its points together.
+        on_cpu = [what == TIME and pair.first.cpu and pair.second.cpu for pair in usable]
+        for part, wanted in ((what, False), (CPU_TIME, True)):
+            own = [pair for pair, cpu in zip(usable, on_cpu, strict=True) if cpu == wanted]
+            sections += [_times(own, sides, part, design, margin)] if own else []
+    if not sections and matching.pairs:
+        asked = ("time", *phases(), *COUNTERS, OFF_CHIP.name)
+        some = matching.pairs[:SOME]
+        known = ", ".join(name for name in asked if _with_values(some, quantity(name)))
+        raise AnalysisError(
+            f"no point of {names[0]} and {names[1]} has {value or 'a time'} on both sides; they"
+            f" have {known or 'nothing else'}"
+        )
     if not sections:
-        why = f"; e.g. {_example(matching.missing[0])}" if matching.missing else ""
-        if matching.pairs:
-            known = ", ".join(_both_have(matching.pairs)) or "nothing else"
-            raise AnalysisError(
-                f"no point of {names[0]} and {names[1]} has {value or 'a time'} on both sides; they"
-                f" have {known}"
-            )
-        raise AnalysisError(f"{names[0]} and {names[1]} have no finished point in common{why}")
+        example = ""
+        if matching.missing:
+            first = matching.missing[0]
+            example = f"; e.g. {first.label} in {first.where}: {first.reason}"
+        raise AnalysisError(f"{names[0]} and {names[1]} have no finished point in common{example}")
     notes = (*matching.notes, *_notes(sides, design, sections))
     return Comparison(names, sides, design, margin, tuple(sections), matching.missing, notes)
 
 
-def _both_have(pairs: Sequence[Matched]) -> list[str]:
-    """Names of the quantities that some point has on both sides."""
-    asked = ("time", *phases(), *COUNTERS, OFF_CHIP.name)
-    return [
-        name
-        for name in asked
-        if any(
-            p.first.values(quantity(name)) and p.second.values(quantity(name)) for p in pairs[:SOME]
-        )
-    ]
+def _with_values(pairs: Sequence[Matched], what: Quantity) -> list[Matched]:
+    return [pair for pair in pairs if all(point.values(what) for point in pair)]
 
 
-def _example(missing: Missing) -> str:
-    return f"{missing.label} in {missing.where}: {missing.reason}"
-
-
-def _quantities(
-    sides: tuple[Dataset, Dataset], pairs: Sequence[Matched], value: str | None
-) -> list[Quantity]:
+def _quantities(data: Dataset, pairs: Sequence[Matched], value: str | None) -> list[Quantity]:
     if value:
-        what = sides[0].quantity(value)
+        what = data.quantity(value)
         if what.measured:
             raise AnalysisError(f"{value!r} follows from the time: compare the time itself")
         return [what]
-    shown = list(sides[0].quantities())
-    if sides[0].simulated and any(p.first.timed for p in pairs):
+    shown = list(data.quantities())
+    if data.simulated and any(p.first.timed for p in pairs):
         shown.append(TIME)  # baselines on the CPU, timed also in a simulated run
     return shown
 
@@ -279,37 +277,20 @@ def _times(
     pairs: Sequence[Matched],
     sides: tuple[Dataset, Dataset],
     what: Quantity,
-    design: Literal["paired", "welch"],
+    design: Design,
     margin: float,
-) -> list[Section]:
-    """Kernels and, separately, CPU programs: another GPU does not change what those take.
-
-    Each of the two is a family of its own: verdicts are corrected for all of its points together.
-    """
-    parts = {
-        what: [pair for pair in pairs if not _on_cpu(pair, what)],
-        CPU_TIME: [pair for pair in pairs if _on_cpu(pair, what)],
-    }
-    return [_timed(own, sides, part, design, margin) for part, own in parts.items() if own]
-
-
-def _timed(
-    pairs: Sequence[Matched],
-    sides: tuple[Dataset, Dataset],
-    what: Quantity,
-    design: Literal["paired", "welch"],
-    margin: float,
-) -> Section:
+) -> ComparedQuantity:
     same_run = design == "paired"
-    step_s = max(event_step_s(data) for data in sides)
+    step_s = max(data.event_step_s for data in sides)
     values = [(p.first.values(what), p.second.values(what)) for p in pairs]
-    contrasts = [contrast(one, two, same_run=same_run, step_s=step_s) for one, two in values]
+    contrasts = [
+        statistics.contrast(one, two, same_run=same_run, step_s=step_s) for one, two in values
+    ]
     rows = tuple(
-        Compared(
+        ComparedPoint(
             pair,
             what,
-            _estimate(pair.first, what),
-            _estimate(pair.second, what),
+            *_estimates(pair, what),
             c.estimate(),
             verdict,
             p,
@@ -320,7 +301,7 @@ def _timed(
 
     def mean(own: Sequence[int]) -> Contrast | None:
         firsts, seconds = zip(*(values[i] for i in own), strict=True)
-        return overall(firsts, seconds, same_run=same_run, step_s=step_s)
+        return statistics.overall(firsts, seconds, same_run=same_run, step_s=step_s)
 
     whole = mean(range(len(rows)))
     groups: list[Group] = []
@@ -330,7 +311,7 @@ def _timed(
             means.items(), judge(list(means.values()), margin), strict=True
         ):
             groups.append(Group(factor, level, len(levels[level]), one.estimate(), verdict))
-    return Section(what, rows, whole.estimate() if whole else None, tuple(groups))
+    return ComparedQuantity(what, rows, whole.estimate() if whole else None, tuple(groups))
 
 
 def _levels(pairs: Sequence[Matched]) -> Iterable[tuple[str, dict[str, list[int]]]]:
@@ -345,15 +326,6 @@ def _levels(pairs: Sequence[Matched]) -> Iterable[tuple[str, dict[str, list[int]
             yield factor, levels
 
 
-def _on_cpu(pair: Matched, what: Quantity) -> bool:
-    return what == TIME and pair.first.cpu and pair.second.cpu
-
-
-def event_step_s(data: Dataset) -> float:
-    """Resolution in seconds of the clock behind a run's kernel times."""
-    return EVENT_STEP_S if data.spec.partition(":")[0] in EVENT_DEVICES else 0.0
-
-
 def _why_unclear(c: Contrast, margin: float) -> str:
     if not c.known:
         return "fewer than two rounds on a side" if c.design == "none" else "no interval"
@@ -364,21 +336,26 @@ def _why_unclear(c: Contrast, margin: float) -> str:
     return "the interval contains 1 and exceeds the margin; more rounds would narrow it"
 
 
-def _counts(pairs: Sequence[Matched], what: Quantity) -> Section:
+def _counts(pairs: Sequence[Matched], what: Quantity) -> ComparedQuantity:
     rows = []
     for pair in pairs:
-        one, two = _estimate(pair.first, what), _estimate(pair.second, what)
-        verdict = _counted(one.value, two.value, what)
-        rows.append(Compared(pair, what, one, two, _exact_ratio(one, two), verdict))
+        one, two = _estimates(pair, what)
+        value = math.inf
+        if one.value == two.value:
+            value = 1.0
+        elif one.value:
+            value = two.value / one.value
+        verdict = _count_verdict(one.value, two.value, what)
+        rows.append(ComparedPoint(pair, what, one, two, Estimate(value, exact=True), verdict))
     groups = [
         Group(factor, level, len(own), _exact_mean([rows[i] for i in own]))
         for factor, levels in _levels(pairs)
         for level, own in levels.items()
     ]
-    return Section(what, tuple(rows), _exact_mean(rows), tuple(groups))
+    return ComparedQuantity(what, tuple(rows), _exact_mean(rows), tuple(groups))
 
 
-def _counted(one: float, two: float, what: Quantity) -> Verdict:
+def _count_verdict(one: float, two: float, what: Quantity) -> PointVerdict:
     if one == two:
         return "equal"
     if not what.better:
@@ -386,7 +363,7 @@ def _counted(one: float, two: float, what: Quantity) -> Verdict:
     return "better" if (two < one) == (what.better == "lower") else "worse"
 
 
-def _exact_mean(rows: Sequence[Compared]) -> Estimate | None:
+def _exact_mean(rows: Sequence[ComparedPoint]) -> Estimate | None:
     """Geometric mean of exact ratios; a count of zero has none."""
     logs = [math.log(r.ratio.value) for r in rows if 0 < r.ratio.value < math.inf]
     if len(logs) < len(rows):
@@ -394,46 +371,30 @@ def _exact_mean(rows: Sequence[Compared]) -> Estimate | None:
     return Estimate(math.exp(math.fsum(logs) / len(logs)), exact=True)
 
 
-def _exact_ratio(one: Estimate, two: Estimate) -> Estimate:
-    if one.value == two.value:
-        return Estimate(1.0, exact=True)
-    return Estimate(two.value / one.value if one.value else math.inf, exact=True)
-
-
-def _estimate(point: PointResult, what: Quantity) -> Estimate:
-    found = point.estimate(what)
-    assert found is not None  # pairs without values were left out
-    return found
-
-
-def _kind(data: Dataset) -> str:
-    what = "counters" if data.simulated else "times"
-    if data.synthetic:
-        return f"synthetic ({what})"
-    return f"simulated ({what})" if data.simulated else f"measured ({what})"
+def _estimates(pair: Matched, what: Quantity) -> tuple[Estimate, Estimate]:
+    one, two = (point.estimate(what) for point in pair)
+    assert one is not None  # pairs without values were left out
+    assert two is not None
+    return one, two
 
 
 def _notes(
-    sides: tuple[Dataset, Dataset], design: str, sections: Sequence[Section]
-) -> tuple[str, ...]:
-    notes = []
+    sides: tuple[Dataset, Dataset], design: Design, sections: Sequence[ComparedQuantity]
+) -> Iterable[str]:
     if any(section.quantity.kind == "time" for section in sections):
         if design == "paired":
-            notes.append("Paired by round: what a round does to both sides cancels.")
+            yield "Paired by round: what a round does to both sides cancels."
         else:
-            notes.append(
+            yield (
                 "Between runs: Welch's t on logarithms of the rounds' medians. What differs between"
                 " the two sessions (temperature, clocks, driver state) was sampled once each and is"
                 " not in the intervals; measure both sides in one run for a finer comparison."
             )
         means = [d.name for d in sides if d.manifest.get("statistic") == "mean"]
         if means and len(means) < len(sides):
-            notes.append(
+            yield (
                 f"{means[0]} reports means of its samples, the other run medians: outliers make"
                 " the former larger."
             )
     if any(section.quantity.kind == "counter" for section in sections):
-        notes.append(
-            "Counters are deterministic: they are equal or they differ, and have no intervals."
-        )
-    return tuple(notes)
+        yield "Counters are deterministic: they are equal or they differ, and have no intervals."

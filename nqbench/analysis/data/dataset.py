@@ -15,11 +15,14 @@ from typing import Any, Final
 
 from nqbench.analysis.data.estimate import Estimate, combine
 from nqbench.analysis.data.quantities import SHOWN_COUNTERS, TIME, Quantity, metrics_of, quantity
+from nqbench.analysis.data.statistics import EVENT_STEP_S
 from nqbench.facts import FAKE_NAME
 from nqbench.system.files import shown_command
 from nqbench.system.suggest import many
 from nqbench.workloads import launch_factors
 
+EVENT_DEVICES: Final = ("cuda", "nvbench")
+"""Devices whose kernel times come from CUDA events."""
 Level = int | float | str
 INAPPLICABLE: Final = "-"
 """Level of a factor that does not apply to a system (the padding of registers)."""
@@ -51,6 +54,11 @@ class PointResult:
     borrowed: bool = False
     first_s: float | None = None
     key: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its system, or its sweep where it has none."""
+        return self.system or self.sweep
 
     @property
     def ok(self) -> bool:
@@ -101,6 +109,11 @@ class Dataset:
     manifest: Mapping[str, Any]
     points: tuple[PointResult, ...]
     rounds: int
+
+    @property
+    def event_step_s(self) -> float:
+        """Resolution in seconds of the clock behind kernel times."""
+        return EVENT_STEP_S if self.spec.partition(":")[0] in EVENT_DEVICES else 0.0
 
     @cached_property
     def simulated(self) -> bool:

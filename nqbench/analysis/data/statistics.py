@@ -31,7 +31,7 @@ points with the same between-round variation depend on each other; Benjamini-Yek
 against any dependence, with thresholds five times smaller at 100 points."""
 
 Design = Literal["paired", "welch", "none"]
-Values = Mapping[int, float]
+RoundValues = Mapping[int, float]
 """Value of each round."""
 
 
@@ -90,7 +90,7 @@ class Contrast:
         return min(1.0, 2 * float(stdtr(self.freedom, -distance / self.error)))
 
 
-def paired(first: Values, second: Values, *, step_s: float = 0.0) -> Contrast:
+def paired(first: RoundValues, second: RoundValues, *, step_s: float = 0.0) -> Contrast:
     """Contrast of two points of one run, over the rounds that both have.
 
     ``step_s`` is the resolution of the clock, 0 for a perfect one.
@@ -106,7 +106,7 @@ def paired(first: Values, second: Values, *, step_s: float = 0.0) -> Contrast:
     return Contrast(float(logs.mean()), max(error, floor), count - 1, count, "paired")
 
 
-def welch(first: Values, second: Values, *, step_s: float = 0.0) -> Contrast:
+def welch(first: RoundValues, second: RoundValues, *, step_s: float = 0.0) -> Contrast:
     """Contrast of two runs; the degrees of freedom are Welch and Satterthwaite's."""
     one, two = np.log(list(first.values())), np.log(list(second.values()))
     fewest = min(len(one), len(two))
@@ -122,7 +122,9 @@ def welch(first: Values, second: Values, *, step_s: float = 0.0) -> Contrast:
     return Contrast(center, max(math.sqrt(total), floor), freedom, fewest, "welch")
 
 
-def contrast(first: Values, second: Values, *, same_run: bool, step_s: float = 0.0) -> Contrast:
+def contrast(
+    first: RoundValues, second: RoundValues, *, same_run: bool, step_s: float = 0.0
+) -> Contrast:
     """The contrast that suits the two sides."""
     return (paired if same_run else welch)(first, second, step_s=step_s)
 
@@ -141,6 +143,16 @@ def between(first: Estimate, second: Estimate) -> Contrast:
     )
 
 
+def p_different(estimate: Estimate) -> float:
+    """p of the hypothesis that the value is 1, from its t interval over rounds; NaN without one."""
+    error = _error(estimate)
+    if math.isnan(error):
+        return error
+    freedom = estimate.rounds - 1
+    one = Contrast(math.log(estimate.value), error, freedom, estimate.rounds, "paired")
+    return one.p_different()
+
+
 def _error(estimate: Estimate) -> float:
     """Standard error of the logarithm behind a t interval over rounds; NaN without one."""
     if estimate.low is None or estimate.high is None or estimate.rounds < 2:
@@ -150,7 +162,11 @@ def _error(estimate: Estimate) -> float:
 
 
 def overall(
-    firsts: Sequence[Values], seconds: Sequence[Values], *, same_run: bool, step_s: float = 0.0
+    firsts: Sequence[RoundValues],
+    seconds: Sequence[RoundValues],
+    *,
+    same_run: bool,
+    step_s: float = 0.0,
 ) -> Contrast | None:
     """Contrast of the geometric means over all points, ``None`` without a shared round.
 
@@ -183,7 +199,7 @@ def check_margin(margin: float) -> float:
     return margin
 
 
-def _means(points: Sequence[Values]) -> dict[int, float]:
+def _means(points: Sequence[RoundValues]) -> dict[int, float]:
     """Geometric mean over the points in each round that all of them have."""
     if not points:
         return {}
@@ -192,7 +208,7 @@ def _means(points: Sequence[Values]) -> dict[int, float]:
     return dict(zip(rounds, np.exp(np.log(table).mean(axis=0)).tolist(), strict=True))
 
 
-def _log_ratio(first: Values, second: Values) -> float:
+def _log_ratio(first: RoundValues, second: RoundValues) -> float:
     means = [float(np.log(list(v.values())).mean()) for v in (first, second)]
     return means[1] - means[0]
 

@@ -105,7 +105,7 @@ def _bottleneck(points: Mapping[Variant, PointResult]) -> Bottleneck:
     both = _ratio(times, "math_only", "memory_only")
     matched = all(point.detail("occupancy_matched") in (None, 1) for point in points.values())
     return Bottleneck(
-        system=full.system or full.sweep,
+        system=full.name,
         n=full.n,
         levels={k: v for k, v in full.levels.items() if k != PART},
         points=points,

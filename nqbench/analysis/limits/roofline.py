@@ -110,7 +110,7 @@ def roof_points(
         whole = point.estimate(TIME)
         if not point.ok or point.cpu or whole is None or point.levels.get(PART, "full") != "full":
             continue
-        same = (point.system or point.sweep, point.n, point.levels)
+        same = (point.name, point.n, point.levels)
         if same in seen:
             continue
         seen.append(same)
@@ -134,7 +134,7 @@ def roof_points(
 def _without_work(left_out: Sequence[PointResult], found: Sequence[RoofPoint]) -> list[str]:
     """Systems and sizes without a kernel under the roof, each once, and how many others."""
     shown = {(point.system, point.n) for point in found}
-    own = [(point.system or point.sweep, point.n) for point in left_out]
+    own = [(point.name, point.n) for point in left_out]
     systems = [f"{name} at N = {n}" for name, n in dict.fromkeys(own) if (name, n) not in shown]
     others = sum(one in shown for one in own)
     return [*systems, f"{others} other configurations of those above"] if others else systems
@@ -215,7 +215,7 @@ def _point(
     ceilings: Ceilings,
 ) -> RoofPoint:
     limits = {kind: amount / ceilings.best(kind).per_s.value for kind, amount in work.items()}
-    name = point.system or point.sweep
+    name = point.name
     return RoofPoint(name, point.n, point.levels, time, work, *by, limits, kernel)
 
 

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from nqbench.analysis.compare.match import labels
 from nqbench.analysis.compare.request import Findings
-from nqbench.analysis.compare.runs import Compared, Comparison
+from nqbench.analysis.compare.runs import ComparedPoint, Comparison
 from nqbench.analysis.compare.wording import sentences
 from nqbench.analysis.wording import ratio
 from nqbench.cli.show.console import say
 from nqbench.cli.show.outcome import show_paths
 from nqbench.cli.show.tables import show_table
-from nqbench.report.comparison import changed, difference, point_label, quantity_label
+from nqbench.report.comparison import changed, difference
 
 MAX_ROWS: Final = 30
 """Points listed on a screen, the largest changes; files hold all of them."""
@@ -33,14 +34,15 @@ def show_comparison(findings: Findings, paths: Sequence[Path]) -> None:
     show_paths(paths)
 
 
-def _show_changes(findings: Findings, rows: Sequence[tuple[Comparison, Compared]]) -> None:
+def _show_changes(findings: Findings, rows: Sequence[tuple[Comparison, ComparedPoint]]) -> None:
     several = len(findings.comparisons) > 1
+    named = {id(c): labels([row.pair.first for row in c.rows]) for c in findings.comparisons}
     heads = ["point", *(["compared"] if several else []), "quantity", "verdict", "ratio", "remark"]
     cells = [
         [
-            point_label(comparison, row),
+            named[id(comparison)][row.pair.first],
             *([comparison.names[1]] if several else []),
-            quantity_label(row),
+            row.quantity.label,
             row.verdict,
             ratio(row.ratio),
             difference(row) if row.quantity.kind == "counter" else row.reason,
