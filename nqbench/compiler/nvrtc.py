@@ -151,7 +151,9 @@ def _standins(program: Program) -> dict[str, str]:
 
 def _options(program: Program, kind: ImageKind) -> list[str]:
     target = program.arch if kind == "cubin" else program.arch.replace("sm_", "compute_", 1)
-    own = ["--std=c++17", "--generate-line-info", f"--gpu-architecture={target}"]
+    own = ["--generate-line-info", f"--gpu-architecture={target}"]
+    if not any(option.startswith(("-std", "--std")) for option in program.options):
+        own.append("--std=c++17")
     folders = (program.source.parent, *program.folders, *cuda_headers())
     own += [f"--include-path={folder}" for folder in folders]
     own.append(LEAN_GROUPS)

@@ -103,9 +103,9 @@ def test_places_named_on_the_page_exist() -> None:
     counting = ROOT / "nqbench" / "workloads" / "counting"
     for file, name in (
         ("systems.py", "_COMMON"),
-        ("factors.py", "CUDA_NAMES"),
-        ("policy.cuh", "enum class Assignment { one_per_thread,"),
-        ("jobs.cuh", "struct Feed<P, Assignment::strided>"),
+        ("factors.py", "RESERVED_WORDS"),
+        ("config.cuh", "enum class Assignment { one_per_thread,"),
+        ("jobs.cuh", "struct Feed<C, Assignment::strided>"),
         ("resolve.py", "_GRIDS"),
         ("resolve.py", "def _senseless"),
         ("configuration.py", "class Configuration"),

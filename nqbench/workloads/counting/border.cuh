@@ -7,14 +7,14 @@
 #include "frame.cuh"
 #include "jobs.cuh"
 
-template <class P, Symmetry Y = P::kSymmetry> struct Rule {
+template <Config C, Symmetry Y = C.symmetry> struct Rule {
     unsigned weight;
 
     __device__ static Rule of(const unsigned*, unsigned job, unsigned light_from) {
-        if constexpr (P::kJobWeights) return {job < light_from ? 2u : 1u};
+        if constexpr (C.jobs_have_weights()) return {job < light_from ? 2u : 1u};
         return {1u};
     }
-    __device__ unsigned open(const Attack& attack) const { return attack.template open<P>(); }
+    __device__ unsigned open(const Attack& attack) const { return attack.template open<C>(); }
     __device__ Attack below(const Attack& attack, unsigned queen) const {
         return attack.below(queen);
     }
@@ -28,8 +28,8 @@ __device__ __forceinline__ unsigned share_of(unsigned ties) {
     return 0x0304060cu >> (8 * ties) & 0xffu;
 }
 
-template <class P> struct Rule<P, Symmetry::full> {
-    static constexpr unsigned kN = P::kN;
+template <Config C> struct Rule<C, Symmetry::full> {
+    static constexpr unsigned kN = C.n;
     static constexpr unsigned kBorder = 1u | 1u << (kN - 1);
     unsigned distance;
 
@@ -43,14 +43,14 @@ template <class P> struct Rule<P, Symmetry::full> {
     }
     __device__ unsigned ends() const { return 1u << distance | 1u << (kN - 1 - distance); }
     __device__ unsigned open(const Attack& attack) const {
-        const unsigned row = __popc(attack.columns & P::kBoard);
-        unsigned allowed = P::kBoard;
+        const unsigned row = __popc(attack.columns & C.board());
+        unsigned allowed = C.board();
         if (row == kN - 1) allowed = corners();
         if (row > distance && row < kN - 1 - distance) allowed &= ~kBorder;
         return allowed & ~(attack.columns | attack.left | attack.right);
     }
     __device__ Attack below(const Attack& attack, unsigned queen) const {
-        const unsigned row = __popc(attack.columns & P::kBoard);
+        const unsigned row = __popc(attack.columns & C.board());
         Attack next = attack.below(queen);
         if ((row == distance || row == kN - 1 - distance) && (queen & kBorder))
             next.columns += 1u << kTieShift;

@@ -15,7 +15,12 @@ from nqbench.facts import DeviceFacts
 from nqbench.plan import CachePreference
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE
-from nqbench.workloads.counting.factors import CUDA_NAMES, MAX_BOARD, takes_closed_jobs
+from nqbench.workloads.counting.factors import (
+    CONFIG_FIELDS,
+    MAX_BOARD,
+    RESERVED_WORDS,
+    takes_closed_jobs,
+)
 from nqbench.workloads.counting.jobs import (
     ODD_RULES,
     Encoding,
@@ -162,17 +167,22 @@ class Configuration:
     @property
     def entry(self) -> str:
         """Name expression of the kernel instance."""
-        arguments = [str(self.n), str(self.depth), str(self.block_size)]
-        arguments.append(str(self.max_board or MAX_BOARD))
-        for factor, (enumeration, renamed) in CUDA_NAMES.items():
-            level = str(getattr(self, factor))
-            name = "none" if level == NOT_APPLICABLE else renamed.get(level, level)
-            arguments.append(f"{enumeration}::{name}")
-        arguments += [str(self.steps or 0), str(self.lookahead or 0)]
-        policy = f"Policy<{', '.join(arguments)}>"
+        config = self.cuda(*CONFIG_FIELDS)
         if self.probe == UNPROBED:
-            return f"nqueens<{policy}>"
-        return f"nqueens_probed<{policy}, {PROBES[self.probe].struct}>"
+            return f"nqueens<{config}>"
+        return f"nqueens_probed<{config}, {PROBES[self.probe].struct}>"
+
+    def cuda(self, *factors: str) -> str:
+        """A ``Config`` (``config.cuh``) with these factors, in its order, where they apply."""
+        given = []
+        for name in factors:
+            level = getattr(self, name)
+            if level is None or level == NOT_APPLICABLE:
+                continue
+            if isinstance(level, str):
+                level = f"{name.capitalize()}::{RESERVED_WORDS.get(level, level)}"
+            given.append(f".{name} = {level}")
+        return f"Config{{{', '.join(given)}}}"
 
 
 @dataclass(frozen=True, slots=True)

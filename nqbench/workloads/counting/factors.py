@@ -155,19 +155,14 @@ DEFAULTS: Final[Mapping[str, Level]] = MappingProxyType(
 )
 """Levels of a sweep without a system. The launch factors missing here depend on others."""
 
-CUDA_NAMES: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = MappingProxyType(
-    {
-        "memory": ("Memory", {}),
-        "rows": ("Rows", {}),
-        "allocation": ("Allocation", {"static": "fixed", "dynamic": "at_launch"}),
-        "storage": ("Storage", {"struct": "records"}),
-        "layout": ("Layout", {}),
-        "loop": ("Loop", {}),
-        "assignment": ("Assignment", {}),
-        "encoding": ("Encoding", {}),
-        "symmetry": ("Symmetry", {}),
-        "adders": ("Adders", {}),
-    }
+CONFIG_FIELDS: Final = (
+    *("n", "depth", "block_size", "max_board", "memory", "rows", "allocation", "storage", "layout"),
+    *("loop", "assignment", "encoding", "symmetry", "adders", "steps", "lookahead"),
 )
-"""Factors in the order of the template ``Policy``: the C++ enumeration, and the levels that have
-another name there because the word is reserved."""
+"""Factors that are fields of the kernel's ``Config`` (``config.cuh``), in its order. A field's
+enumeration has the same name: ``Memory``."""
+
+RESERVED_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {"static": "fixed", "dynamic": "at_launch", "struct": "records"}
+)
+"""Levels with another name in CUDA, where the word is reserved."""

@@ -3,35 +3,35 @@
 // A *cursor* is a row number already multiplied and offset so that `words[cursor + constant]` is
 // the address: moving one row is one addition, and no quantity costs further arithmetic.
 #pragma once
-#include "policy.cuh"
+#include "config.cuh"
 
 // `kFree` is the row's open columns; in Somers' loop the same slot holds the candidate stack.
 enum Quantity { kColumns, kLeft, kRight, kFree };
 
 // Order of the words of one block: word(q, row, thread) =
 //   thread * kThreadStride + row * kRowStride + offset(q).
-template <class P> struct Order {
-    static constexpr int kRows = P::kRows;
-    static constexpr int kBlock = P::kBlockSize;
-    static constexpr bool kInterleaved = P::kLayout == Layout::interleaved;
-    static constexpr bool kArrays = P::kStorage == Storage::arrays;
-    static constexpr bool kRecords = P::kStorage == Storage::records;
+template <Config C> struct Order {
+    static constexpr int kRows = C.rows_reserved();
+    static constexpr int kBlock = C.block_size;
+    static constexpr bool kInterleaved = C.layout == Layout::interleaved;
+    static constexpr bool kArrays = C.storage == Storage::arrays;
+    static constexpr bool kRecords = C.storage == Storage::records;
     // A row's four words stay together, also between the threads' rows: one access moves them all.
-    static constexpr bool kVector = P::kStorage == Storage::vector;
-    static_assert(!(kVector && P::kLayout == Layout::padded), "an odd stride is not aligned");
-    static_assert(!(kInterleaved && P::kStorage == Storage::chunk),
+    static constexpr bool kVector = C.storage == Storage::vector;
+    static_assert(!(kVector && C.layout == Layout::padded), "an odd stride is not aligned");
+    static_assert(!(kInterleaved && C.storage == Storage::chunk),
                   "interleaved chunks are interleaved arrays");
 
     static constexpr int kOwnWords = kArrays ? kRows : 4 * kRows;
     // An odd stride is coprime with the number of banks: equal rows of a warp never collide.
     static constexpr int kThreadStride =
-        kInterleaved ? (kVector ? 4 : 1) : P::kLayout == Layout::padded ? (kOwnWords | 1) : kOwnWords;
+        kInterleaved ? (kVector ? 4 : 1) : C.layout == Layout::padded ? (kOwnWords | 1) : kOwnWords;
     static constexpr int kRowStride = (kRecords || kVector ? 4 : 1) * (kInterleaved ? kBlock : 1);
     static constexpr int kSection = (kInterleaved ? kOwnWords : kThreadStride) * kBlock;
 
-    static constexpr bool kStackOnly = P::kMemory == Memory::shared_stack;
+    static constexpr bool kStackOnly = C.memory == Memory::shared_stack;
     static constexpr int kWords =
-        (kArrays && !kStackOnly ? 4 * kSection : kSection) + P::kStackExtra * kBlock;
+        (kArrays && !kStackOnly ? 4 * kSection : kSection) + C.stack_extra() * kBlock;
 
     __device__ static constexpr int offset(Quantity q) {
         if (kStackOnly) return 0;
@@ -39,24 +39,24 @@ template <class P> struct Order {
         if (kVector) return q;
         if (kRecords) return q * (kInterleaved ? kBlock : 1);
         // feinbube2010: the stack comes first in the chunk of Listing 8, last in that of Listing 9.
-        return (P::kRowRule == Rows::max ? (q + 1) % 4 : q) * kRows;
+        return (C.rows == Rows::max ? (q + 1) % 4 : q) * kRows;
     }
 };
 
-template <class P> __device__ __forceinline__ unsigned* shared_words() {
-    if constexpr (P::kAllocation == Allocation::at_launch) {
-        if constexpr (Order<P>::kVector) {
+template <Config C> __device__ __forceinline__ unsigned* shared_words() {
+    if constexpr (C.allocation == Allocation::at_launch) {
+        if constexpr (Order<C>::kVector) {
             extern __shared__ uint4 launch_rows[];
             return reinterpret_cast<unsigned*>(launch_rows);
         } else {
             extern __shared__ unsigned launch_words[];
             return launch_words;
         }
-    } else if constexpr (Order<P>::kVector) {
-        __shared__ uint4 fixed_rows[Order<P>::kWords / 4];
+    } else if constexpr (Order<C>::kVector) {
+        __shared__ uint4 fixed_rows[Order<C>::kWords / 4];
         return reinterpret_cast<unsigned*>(fixed_rows);
     } else {
-        __shared__ unsigned fixed_words[Order<P>::kWords];
+        __shared__ unsigned fixed_words[Order<C>::kWords];
         return fixed_words;
     }
 }
@@ -72,8 +72,8 @@ __device__ __forceinline__ unsigned* opaque(unsigned* global) {
 }
 
 // All four quantities in shared memory, or in the block's region of a global buffer.
-template <class P, Memory M = P::kMemory> class Frame {
-    using O = Order<P>;
+template <Config C, Memory M = C.memory> class Frame {
+    using O = Order<C>;
     unsigned* words_;
     int origin_;
 
@@ -84,7 +84,7 @@ public:
 
     __device__ explicit Frame(unsigned* scratch) {
         if constexpr (M == Memory::shared) {
-            words_ = shared_words<P>();
+            words_ = shared_words<C>();
         } else {
             words_ = opaque(scratch + static_cast<size_t>(blockIdx.x) * O::kWords);
         }
@@ -115,9 +115,9 @@ public:
 
 // Thread-local arrays. The row is known at run time only, so they cannot become registers: the
 // compiler places them in local memory, word-interleaved by the hardware.
-template <class P> class Frame<P, Memory::local> {
-    unsigned columns_[P::kRows], left_[P::kRows], right_[P::kRows];
-    unsigned free_[P::kRows + P::kStackExtra];
+template <Config C> class Frame<C, Memory::local> {
+    unsigned columns_[C.rows_reserved()], left_[C.rows_reserved()], right_[C.rows_reserved()];
+    unsigned free_[C.rows_reserved() + C.stack_extra()];
 
 public:
     static constexpr int kStep = 1;
@@ -145,9 +145,9 @@ public:
 
 // Candidates in shared memory, the three masks thread-local (feinbube2010, Listing 5). No member but
 // the arrays: a scalar beside an array that is indexed at run time would end up in local memory too.
-template <class P> class Frame<P, Memory::shared_stack> {
-    using O = Order<P>;
-    unsigned columns_[P::kRows], left_[P::kRows], right_[P::kRows];
+template <Config C> class Frame<C, Memory::shared_stack> {
+    using O = Order<C>;
+    unsigned columns_[C.rows_reserved()], left_[C.rows_reserved()], right_[C.rows_reserved()];
 
 public:
     static constexpr int kStep = 1;
@@ -171,6 +171,6 @@ public:
         if constexpr (Q == kRight) right_[cursor] = value;
         if constexpr (Q == kFree) push(stack(cursor), value);
     }
-    __device__ unsigned pop(int cursor) const { return shared_words<P>()[cursor]; }
-    __device__ void push(int cursor, unsigned value) { shared_words<P>()[cursor] = value; }
+    __device__ unsigned pop(int cursor) const { return shared_words<C>()[cursor]; }
+    __device__ void push(int cursor, unsigned value) { shared_words<C>()[cursor] = value; }
 };

@@ -17,15 +17,15 @@ struct Node {
 };
 
 // How a path goes down: the rule of a symmetry on nodes.
-template <class P, Symmetry Y = P::kSymmetry> struct Walk {
+template <Config C, Symmetry Y = C.symmetry> struct Walk {
     unsigned weight;
 
     __device__ void idle() { weight = 0; }
     template <class S> __device__ Node begin(const S& source, unsigned job) {
         weight = source.rule(job).weight;
-        const Attack attack = load_job<P>(source.jobs, job);
-        return {P::kBoard & ~attack.columns, attack.left, attack.right,
-                attack.template open<P>()};
+        const Attack attack = load_job<C>(source.jobs, job);
+        return {C.board() & ~attack.columns, attack.left, attack.right,
+                attack.template open<C>()};
     }
     // Sums instead of disjunctions (the bits are disjoint): additions run beside the logic.
     __device__ Node below(const Node& node, unsigned queen) const {
@@ -39,8 +39,8 @@ template <class P, Symmetry Y = P::kSymmetry> struct Walk {
 
 // The top bits hold the row and the ties, so that one comparison says whether a row may use the
 // border columns. Boards over 25 leave no room for the row: there the open columns are counted.
-template <class P> struct Walk<P, Symmetry::full> {
-    static constexpr unsigned kN = P::kN;
+template <Config C> struct Walk<C, Symmetry::full> {
+    static constexpr unsigned kN = C.n;
     static constexpr unsigned kBorder = 1u | 1u << (kN - 1);
     static constexpr bool kPacked = kN <= 25;
     static constexpr unsigned kRowShift = kPacked ? 27 : 0;
@@ -53,23 +53,23 @@ template <class P> struct Walk<P, Symmetry::full> {
     // Rows below the row `distance`, in units of row numbers; a huge number above it.
     __device__ unsigned below_distance(unsigned open) const {
         if constexpr (kPacked) return open - begin_;
-        return kN - __popc(open & P::kBoard) - begin_;
+        return kN - __popc(open & C.board()) - begin_;
     }
     __device__ unsigned candidates(unsigned open, unsigned left, unsigned right, bool inner) const {
-        return open & ~(left | right) & (inner ? P::kBoard & ~kBorder : P::kBoard);
+        return open & ~(left | right) & (inner ? C.board() & ~kBorder : C.board());
     }
     template <class S> __device__ Node begin(const S& source, unsigned job) {
-        const Rule<P> rule = source.rule(job);
+        const Rule<C> rule = source.rule(job);
         const unsigned distance = rule.distance;
         ends_ = rule.ends();
         corners_ = rule.corners();
         begin_ = distance << kRowShift;
         tied_ = (kN - 2 * distance) << kRowShift;
         inner_ = 2 * distance + 2 < kN ? (kN - 2 - 2 * distance) << kRowShift : 0;
-        const Attack attack = load_job<P>(source.jobs, job);
-        unsigned open = P::kBoard & ~attack.columns;
-        open += (attack.columns >> kTieShift) * kTie + P::kDepth * kStep;
-        const unsigned row = P::kDepth;
+        const Attack attack = load_job<C>(source.jobs, job);
+        unsigned open = C.board() & ~attack.columns;
+        open += (attack.columns >> kTieShift) * kTie + C.depth * kStep;
+        const unsigned row = C.depth;
         const bool inner = row > distance && row < kN - 1 - distance;
         return {open, attack.left, attack.right,
                 candidates(open, attack.left, attack.right, inner)};
@@ -82,7 +82,7 @@ template <class P> struct Walk<P, Symmetry::full> {
         const unsigned left = (node.left + queen) * 2, right = (node.right + queen) >> 1;
         return {open, left, right, candidates(open, left, right, rows < inner_)};
     }
-    __device__ unsigned columns(const Node& node) const { return node.open & P::kBoard; }
+    __device__ unsigned columns(const Node& node) const { return node.open & C.board(); }
     // Of a solution whose queen in the last row is `queen`.
     __device__ unsigned weigh(const Node& node, unsigned queen) const {
         const unsigned ties = (node.open / kTie & 3) + ((queen & ends_) != 0);
@@ -91,18 +91,18 @@ template <class P> struct Walk<P, Symmetry::full> {
 };
 
 // The rows to come back to, in a frame; a cursor is where the next one goes, and moves with it.
-template <class P, class F> struct Stack {
+template <Config C, class F> struct Stack {
     static constexpr int kStep = F::kStep;
     using Cursor = int;
     F& frame;
     unsigned one;  // 1
 
-    __device__ Cursor bottom() const { return frame.row(P::kFirstRow); }
+    __device__ Cursor bottom() const { return frame.row(C.first_row()); }
     __device__ void push_if(bool stored, Cursor& top, const Node& node) {
         const Cursor cursor = top;
         top += stored ? kStep : 0;
         if (!stored) return;
-        if constexpr (P::kStorage == Storage::vector) {
+        if constexpr (C.storage == Storage::vector) {
             frame.store_row(cursor, {node.open, node.left, node.right, node.candidates});
         } else {
             frame.template store<kColumns>(cursor, node.open);
@@ -114,7 +114,7 @@ template <class P, class F> struct Stack {
     __device__ void pop_if(bool loaded, Cursor& top, Node& node) {
         const Cursor cursor = top -= loaded ? kStep : 0;
         if (!loaded) return;
-        if constexpr (P::kStorage == Storage::vector) {
+        if constexpr (C.storage == Storage::vector) {
             const uint4 words = frame.load_row(cursor);
             node = {words.x, words.y, words.z, words.w};
         } else {
@@ -126,13 +126,13 @@ template <class P, class F> struct Stack {
 
 // The same in shared memory, by single predicated instructions on shared addresses. The compiler
 // would make branches of them, at which the lanes that step back wait until all others do too.
-template <class P, class F> struct PredicatedStack {
+template <Config C, class F> struct PredicatedStack {
     static constexpr int kStep = 4 * F::kStep;
     using Cursor = unsigned;
     F& frame;
     unsigned one;  // 1; the compiler makes an addition of the multiply-add
 
-    __device__ Cursor bottom() const { return frame.address(frame.row(P::kFirstRow)); }
+    __device__ Cursor bottom() const { return frame.address(frame.row(C.first_row())); }
     __device__ void push_if(bool stored, Cursor& top, const Node& node) {
         asm volatile(
             "{ .reg .pred stored; setp.ne.u32 stored, %1, 0;"
@@ -153,35 +153,35 @@ template <class P, class F> struct PredicatedStack {
     }
 };
 
-template <class P, class F>
-constexpr bool kPredicated = P::kLoop >= Loop::predicated && P::kMemory == Memory::shared &&
-                             P::kStorage == Storage::vector && F::kDirect;
-template <class P, class F, bool Direct = kPredicated<P, F>> struct StackOf {
-    using Type = Stack<P, F>;
+template <Config C, class F>
+constexpr bool kPredicated = C.loop >= Loop::predicated && C.memory == Memory::shared &&
+                             C.storage == Storage::vector && F::kDirect;
+template <Config C, class F, bool Direct = kPredicated<C, F>> struct StackOf {
+    using Type = Stack<C, F>;
 };
-template <class P, class F> struct StackOf<P, F, true> {
-    using Type = PredicatedStack<P, F>;
+template <Config C, class F> struct StackOf<C, F, true> {
+    using Type = PredicatedStack<C, F>;
 };
 
 // The lanes of this warp: the last one of a block may be short.
-template <class P> __device__ __forceinline__ unsigned warp_members() {
-    if constexpr (P::kBlockSize % 32 == 0) return ~0u;
+template <Config C> __device__ __forceinline__ unsigned warp_members() {
+    if constexpr (C.block_size % 32 == 0) return ~0u;
     const unsigned before = threadIdx.x / 32 * 32;
-    const unsigned lanes = min(P::kBlockSize - before, 32u);
+    const unsigned lanes = min(C.block_size - before, 32u);
     return lanes == 32 ? ~0u : (1u << lanes) - 1u;
 }
 
 // What both searches share: a lane's job, its path in registers, and the rows to come back to.
-template <class P, class F, class Probe> struct Lane {
-    using Rows = typename StackOf<P, F>::Type;
-    Source<P, Probe>& source;
+template <Config C, class F, class Probe> struct Lane {
+    using Rows = typename StackOf<C, F>::Type;
+    Source<C, Probe>& source;
     Rows rows;
     typename Rows::Cursor bottom, top;  // of the stack; `top` is its first free entry
-    Walk<P> walk;
+    Walk<C> walk;
     Node node;
     unsigned job;
 
-    __device__ Lane(F& frame, Source<P, Probe>& jobs) : source(jobs), rows{frame, 1} {
+    __device__ Lane(F& frame, Source<C, Probe>& jobs) : source(jobs), rows{frame, 1} {
         bottom = top = rows.bottom();
         idle();
     }
@@ -223,13 +223,13 @@ template <class P, class F, class Probe> struct Lane {
 };
 
 // Places the lowest candidate; `stands` says whether the search goes on below her.
-template <class P, class L>
-__device__ __forceinline__ Node place_lowest(L& lane, bool& stands, typename P::Counter& count) {
+template <Config C, class L>
+__device__ __forceinline__ Node place_lowest(L& lane, bool& stands, Counter<C>& count) {
     const unsigned queen = lowest(lane.node.candidates);
     const Node child = lane.walk.below(lane.node, queen);
     lane.node.candidates ^= queen;
     stands = child.candidates != 0;
-    if constexpr (P::kLoop == Loop::lookahead) {
+    if constexpr (C.loop == Loop::lookahead) {
         // Neither may the next row but one be closed, unless the next row is the last.
         const unsigned open = lane.walk.columns(child);
         const bool last = (open & (open - 1)) == 0;
@@ -242,19 +242,19 @@ __device__ __forceinline__ Node place_lowest(L& lane, bool& stands, typename P::
 }
 
 // `registers` and `siblings`.
-template <class P, class F, class Probe>
-__device__ typename P::Counter search_by_branches(F& frame, Source<P, Probe>& source) {
-    typename P::Counter count = 0;
-    Lane<P, F, Probe> lane(frame, source);
+template <Config C, class F, class Probe>
+__device__ Counter<C> search_by_branches(F& frame, Source<C, Probe>& source) {
+    Counter<C> count = 0;
+    Lane<C, F, Probe> lane(frame, source);
     if (!source.feed.first(lane.job) || !lane.begin()) return count;
     for (;;) {
         source.probe.iteration(lane.node.candidates != 0);
         bool dead = lane.node.candidates == 0;
-        if (P::kLoop == Loop::siblings || !dead) {
+        if (C.loop == Loop::siblings || !dead) {
             bool stands;
-            const Node child = place_lowest<P>(lane, stands, count);
+            const Node child = place_lowest<C>(lane, stands, count);
             const bool again = lane.node.candidates != 0;
-            if constexpr (P::kLoop == Loop::registers) {
+            if constexpr (C.loop == Loop::registers) {
                 lane.push_if(true);
                 lane.node = child;
             } else {
@@ -272,12 +272,12 @@ __device__ typename P::Counter search_by_branches(F& frame, Source<P, Probe>& so
 
 // `predicated`, `selected` and `lookahead`. Lanes without a row to come back to fetch their next job
 // when the warp votes that there are any: with a branch of their own they would wait for all others.
-template <class P, class F, class Probe>
-__device__ typename P::Counter search_by_predicates(F& frame, Source<P, Probe>& source) {
-    constexpr bool kStays = P::kLoop == Loop::selected;
-    typename P::Counter count = 0;
-    Lane<P, F, Probe> lane(frame, source);
-    const unsigned members = warp_members<P>();
+template <Config C, class F, class Probe>
+__device__ Counter<C> search_by_predicates(F& frame, Source<C, Probe>& source) {
+    constexpr bool kStays = C.loop == Loop::selected;
+    Counter<C> count = 0;
+    Lane<C, F, Probe> lane(frame, source);
+    const unsigned members = warp_members<C>();
     lane.guard();
     bool busy = source.feed.first(lane.job) && lane.begin();
     if (!busy) lane.idle();
@@ -287,7 +287,7 @@ __device__ typename P::Counter search_by_predicates(F& frame, Source<P, Probe>& 
             source.probe.iteration(true);
         }
         bool stands;
-        const Node child = place_lowest<P>(lane, stands, count);
+        const Node child = place_lowest<C>(lane, stands, count);
         const bool again = lane.node.candidates != 0;
         lane.push_if(again && (stands || !kStays));
         if (stands || !kStays) lane.node = child;

@@ -5,9 +5,9 @@
 #include "making.cuh"
 
 // Sum over the block; the value is complete in thread 0. All threads of the block take part.
-template <class P> __device__ __forceinline__ Total block_sum(Total value) {
+template <Config C> __device__ __forceinline__ Total block_sum(Total value) {
     constexpr unsigned kWarp = 32;
-    constexpr unsigned kBlock = P::kBlockSize;
+    constexpr unsigned kBlock = C.block_size;
     constexpr unsigned kWarps = (kBlock + kWarp - 1) / kWarp;
     const unsigned lane = threadIdx.x % kWarp;
     const unsigned warp = threadIdx.x / kWarp;
@@ -33,16 +33,16 @@ template <class P> __device__ __forceinline__ Total block_sum(Total value) {
 // word instead of the 32-bit first word of the job, which would overflow and would need
 // the jobs renewed before every launch), one atomic addition per thread (tanaka2011), one result
 // per block (zhang2011).
-template <class P>
+template <Config C>
 __device__ __forceinline__ void deliver(Total count, Total* results, unsigned jobs) {
-    count *= P::kThreadWeight;
-    if constexpr (P::kLoop == Loop::somers) {
+    count *= C.thread_weight();
+    if constexpr (C.loop == Loop::somers) {
         const unsigned thread = thread_number();
-        if (P::kPersistent || thread < jobs) results[thread] = count;
-    } else if constexpr (P::kLoop == Loop::place_first) {
+        if (C.takes_more_jobs() || thread < jobs) results[thread] = count;
+    } else if constexpr (C.loop == Loop::place_first) {
         atomicAdd(results, count);
     } else {
-        const Total sum = block_sum<P>(count);
+        const Total sum = block_sum<C>(count);
         if (threadIdx.x == 0) results[blockIdx.x] = sum;
     }
 }
@@ -51,35 +51,35 @@ __device__ __forceinline__ void deliver(Total count, Total* results, unsigned jo
 // job_count   number of jobs
 // share       jobs per thread (contiguous) or per pool (block_pool), else 1
 // light_from  first job that counts once instead of twice (masks, odd N, mirror); unused otherwise
-// scratch     work space for Memory::global, Order<P>::kWords words per block
+// scratch     work space for Memory::global, Order<C>::kWords words per block
 // counter     next job for Assignment::global_pool, initially the number of threads, or for warp_pool,
 //             initially 0
 // results     one 64-bit word per job or thread (somers), in all (place_first), or per block
-template <class P, class Probe>
+template <Config C, class Probe>
 __device__ __forceinline__ void run(const unsigned* __restrict__ jobs, unsigned job_count,
                                     unsigned share, unsigned light_from, unsigned* scratch,
                                     unsigned* counter, Total* results, Probe& probe) {
-    typename Probe::template FrameOf<P> frame(scratch);
-    Source<P, Probe> source{jobs, light_from, Feed<P>(job_count, share, counter), probe};
-    const Total count = search<P>(frame, source, share);
+    typename Probe::template FrameOf<C> frame(scratch);
+    Source<C, Probe> source{jobs, light_from, Feed<C>(job_count, share, counter), probe};
+    const Total count = search<C>(frame, source, share);
     probe.thread_ends(frame);
-    deliver<P>(count, results, job_count);
+    deliver<C>(count, results, job_count);
 }
 
-template <class P>
-__global__ void __launch_bounds__(P::kBlockSize)
+template <Config C>
+__global__ void __launch_bounds__(C.block_size)
     nqueens(const unsigned* __restrict__ jobs, unsigned job_count, unsigned share,
             unsigned light_from, unsigned* scratch, unsigned* counter, Total* results) {
     NoProbe probe;
-    run<P>(jobs, job_count, share, light_from, scratch, counter, results, probe);
+    run<C>(jobs, job_count, share, light_from, scratch, counter, results, probe);
 }
 
 // The same search, instrumented; never timed. What the two arrays hold is the probe's to say.
-template <class P, class Probe>
-__global__ void __launch_bounds__(P::kBlockSize)
+template <Config C, class Probe>
+__global__ void __launch_bounds__(C.block_size)
     nqueens_probed(const unsigned* __restrict__ jobs, unsigned job_count, unsigned share,
                    unsigned light_from, unsigned* scratch, unsigned* counter, Total* results,
                    Total* by_job, Total* by_group) {
     Probe probe(by_job, by_group);
-    run<P>(jobs, job_count, share, light_from, scratch, counter, results, probe);
+    run<C>(jobs, job_count, share, light_from, scratch, counter, results, probe);
 }

@@ -22,6 +22,8 @@ from nqbench.workloads.counting.resolve import derived, resolve_cpu, resolve_ker
 from nqbench.workloads.levels import number
 
 SOURCE: Final = Path(__file__).with_name("nqueens.cu")
+OPTIONS: Final = ("--std=c++20",)
+"""Of the compiler: an object as a template argument is C++20."""
 
 _CPU_FUNCTIONS: Final = {
     "cpu.somers": ("counting.somers", "nqbench.workloads.counting.cpu:count_somers"),
@@ -86,7 +88,8 @@ def _made_on_gpu(config: Configuration, some: Words | None, count: int) -> _Made
     starts = words.size // border.WORDS
     kernel = Kernel(
         source=SOURCE,
-        entry=f"make_jobs<{n}, {depth}, {row}, {str(closed).lower()}, Encoding::{config.encoding}>",
+        entry=f"make_jobs<{config.cuda('n', 'depth', 'loop', 'encoding', 'symmetry')}, {row}>",
+        options=OPTIONS,
         arguments=("starts", np.uint32(starts), "jobs", "made"),
         grid=(-(-starts * _WARP // _MAKING_BLOCK), 1, 1),
         block=(_MAKING_BLOCK, 1, 1),
@@ -150,6 +153,7 @@ def kernel_plan(
         block=(config.block_size, 1, 1),
         shared_bytes=config.dynamic_shared_bytes,
         static_shared_bytes=config.static_shared_bytes,
+        options=OPTIONS,
         cache=config.cache,
         prepare=made.prepare,
         split_s=made.split_s,

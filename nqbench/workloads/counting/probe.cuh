@@ -7,7 +7,7 @@
 #include "jobs.cuh"
 
 struct NoProbe {
-    template <class P> using FrameOf = Frame<P>;
+    template <Config C> using FrameOf = Frame<C>;
 
     __device__ void job_begins(unsigned) {}
     // One pass of the search loop; `places`: whether this lane places a queen or steps back.
@@ -90,8 +90,8 @@ struct DivergenceProbe : NoProbe {
 };
 
 // A frame that counts its 32-bit loads and stores.
-template <class P> class CountedFrame : Frame<P> {
-    using Base = Frame<P>;
+template <Config C> class CountedFrame : Frame<C> {
+    using Base = Frame<C>;
 
 public:
     static constexpr int kStep = Base::kStep;
@@ -131,7 +131,7 @@ public:
 // Accesses to the work space as the listings write them, whatever the compiler keeps in registers:
 // by_group[2 * warp + ...] = loads, stores.
 struct AccessProbe : NoProbe {
-    template <class P> using FrameOf = CountedFrame<P>;
+    template <Config C> using FrameOf = CountedFrame<C>;
     Total* by_group;
 
     __device__ AccessProbe(Total*, Total* warps) : by_group(warps) {}

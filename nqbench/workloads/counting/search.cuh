@@ -7,20 +7,20 @@
 #include "probe.cuh"
 
 // Everything a loop needs of the world outside its frame.
-template <class P, class Probe> struct Source {
+template <Config C, class Probe> struct Source {
     const unsigned* jobs;
     unsigned light_from;  // first job of weight one, where jobs have weights
-    Feed<P> feed;
+    Feed<C> feed;
     Probe& probe;
 
-    __device__ Rule<P> rule(unsigned job) const { return Rule<P>::of(jobs, job, light_from); }
+    __device__ Rule<C> rule(unsigned job) const { return Rule<C>::of(jobs, job, light_from); }
 };
 
 __device__ __forceinline__ unsigned lowest(unsigned bits) { return bits & (0u - bits); }
 
 // Attack on the next row, stored there; returns that row's open columns.
-template <class P, class F>
-__device__ __forceinline__ unsigned descend(F& frame, const Rule<P>& rule, int from, int to,
+template <Config C, class F>
+__device__ __forceinline__ unsigned descend(F& frame, const Rule<C>& rule, int from, int to,
                                              unsigned queen) {
     const Attack above{frame.template load<kColumns>(from), frame.template load<kLeft>(from),
                        frame.template load<kRight>(from)};
@@ -31,53 +31,53 @@ __device__ __forceinline__ unsigned descend(F& frame, const Rule<P>& rule, int f
     return rule.open(attack);
 }
 
-template <class P, class F>
+template <Config C, class F>
 __device__ __forceinline__ unsigned write_first_row(F& frame, const unsigned* jobs, unsigned job) {
-    const Attack attack = load_job<P>(jobs, job);
-    const int row = frame.row(P::kFirstRow);
+    const Attack attack = load_job<C>(jobs, job);
+    const int row = frame.row(C.first_row());
     frame.template store<kColumns>(row, attack.columns);
     frame.template store<kLeft>(row, attack.left);
     frame.template store<kRight>(row, attack.right);
-    return Rule<P>::of(jobs, job, 0).open(attack);
+    return Rule<C>::of(jobs, job, 0).open(attack);
 }
 
 // Fills the frame down to the first searched row the way Listing 4 does, given rows included;
 // returns the open columns of that row.
-template <class P, class F>
+template <Config C, class F>
 __device__ __forceinline__ unsigned replay(F& frame, const unsigned* jobs, unsigned job) {
-    const unsigned* queens = jobs + job * P::kDepth;
+    const unsigned* queens = jobs + job * C.depth;
     frame.template store<kColumns>(frame.row(0), 0u);
     frame.template store<kLeft>(frame.row(0), 0u);
     frame.template store<kRight>(frame.row(0), 0u);
     frame.push(frame.stack(0), ~0u);
-    unsigned open = (1u << (P::kN / 2)) - 1u;
-    for (int d = 0; d < P::kDepth; ++d) {
+    unsigned open = (1u << (C.n / 2)) - 1u;
+    for (int d = 0; d < C.depth; ++d) {
         const unsigned queen = queens[d];
         frame.push(frame.stack(d + 1), open & ~queen);
-        open = descend<P>(frame, Rule<P>{}, frame.row(d), frame.row(d + 1), queen);
+        open = descend<C>(frame, Rule<C>{}, frame.row(d), frame.row(d + 1), queen);
     }
     return open;
 }
 
 // feinbube2010, Listings 4 to 9: candidates of the current row in a register, those of the rows
 // above on a stack. The stack's lowest word is a sentinel; popping it ends the job.
-template <class P, class F, class Probe>
-__device__ typename P::Counter search_somers(F& frame, Source<P, Probe>& source) {
-    typename P::Counter count = 0;
+template <Config C, class F, class Probe>
+__device__ Counter<C> search_somers(F& frame, Source<C, Probe>& source) {
+    Counter<C> count = 0;
     unsigned job;
     if (!source.feed.first(job)) return count;
 
-    const int bottom = frame.row(P::kLastRow);
-    const int sentinel = frame.stack(P::kReplay ? P::kFirstRow : 0);
+    const int bottom = frame.row(C.last_row());
+    const int sentinel = frame.stack(C.replays() ? C.first_row() : 0);
     auto begin = [&]() -> unsigned {
         source.probe.job_begins(job);
-        if constexpr (P::kReplay) return replay<P>(frame, source.jobs, job);
+        if constexpr (C.replays()) return replay<C>(frame, source.jobs, job);
         frame.push(sentinel, 0u);
-        return write_first_row<P>(frame, source.jobs, job);
+        return write_first_row<C>(frame, source.jobs, job);
     };
     unsigned open = begin();
-    Rule<P> rule = source.rule(job);
-    int row = frame.row(P::kFirstRow);
+    Rule<C> rule = source.rule(job);
+    int row = frame.row(C.first_row());
     int top = sentinel + F::kStackStep;
     for (;;) {
         source.probe.iteration(open != 0);
@@ -89,7 +89,7 @@ __device__ typename P::Counter search_somers(F& frame, Source<P, Probe>& source)
                 if (!source.feed.next(job)) break;
                 open = begin();
                 rule = source.rule(job);
-                row = frame.row(P::kFirstRow);
+                row = frame.row(C.first_row());
                 top = sentinel + F::kStackStep;
             } else {
                 row -= F::kStep;
@@ -100,7 +100,7 @@ __device__ typename P::Counter search_somers(F& frame, Source<P, Probe>& source)
             if (row != bottom) {
                 frame.push(top, open);
                 top += F::kStackStep;
-                open = descend<P>(frame, rule, row, row + F::kStep, queen);
+                open = descend<C>(frame, rule, row, row + F::kStep, queen);
                 row += F::kStep;
             } else {
                 count += rule.weigh(frame, row, queen);
@@ -115,36 +115,36 @@ __device__ typename P::Counter search_somers(F& frame, Source<P, Probe>& source)
 
 // Takes the lowest open column of `row`: counts it in the last row, otherwise fills the row below.
 // Returns the cursor to continue with.
-template <class P, class F>
-__device__ __forceinline__ int place(F& frame, const Rule<P>& rule, int row, int bottom,
-                                     unsigned open, typename P::Counter& count) {
+template <Config C, class F>
+__device__ __forceinline__ int place(F& frame, const Rule<C>& rule, int row, int bottom,
+                                     unsigned open, Counter<C>& count) {
     const unsigned queen = lowest(open);
     frame.template store<kFree>(row, open ^ queen);
     if (row == bottom) {
         count += rule.weigh(frame, row, queen);
         return row;
     }
-    const unsigned below = descend<P>(frame, rule, row, row + F::kStep, queen);
+    const unsigned below = descend<C>(frame, rule, row, row + F::kStep, queen);
     frame.template store<kFree>(row + F::kStep, below);
     return row + F::kStep;
 }
 
 // zhang2011, Figure 1 (`branchy`: the empty row is tested first) and tanaka2011, Figure 4
 // (`place_first`): the same steps, branches swapped. Every step up costs an iteration.
-template <class P, class F, class Probe>
-__device__ typename P::Counter search_two_way(F& frame, Source<P, Probe>& source) {
-    typename P::Counter count = 0;
+template <Config C, class F, class Probe>
+__device__ Counter<C> search_two_way(F& frame, Source<C, Probe>& source) {
+    Counter<C> count = 0;
     unsigned job;
     if (!source.feed.first(job)) return count;
 
-    const int top = frame.row(P::kFirstRow);
-    const int bottom = frame.row(P::kLastRow);
+    const int top = frame.row(C.first_row());
+    const int bottom = frame.row(C.last_row());
     auto begin = [&]() {
         source.probe.job_begins(job);
-        frame.template store<kFree>(top, write_first_row<P>(frame, source.jobs, job));
+        frame.template store<kFree>(top, write_first_row<C>(frame, source.jobs, job));
     };
     begin();
-    Rule<P> rule = source.rule(job);
+    Rule<C> rule = source.rule(job);
     int row = top;
     auto retreat = [&]() -> bool {
         row -= F::kStep;
@@ -160,15 +160,15 @@ __device__ typename P::Counter search_two_way(F& frame, Source<P, Probe>& source
     for (;;) {
         const unsigned open = frame.template load<kFree>(row);
         source.probe.iteration(open != 0);
-        if constexpr (P::kLoop == Loop::branchy) {
+        if constexpr (C.loop == Loop::branchy) {
             if (open == 0) {
                 if (!retreat()) break;
             } else {
-                row = place<P>(frame, rule, row, bottom, open, count);
+                row = place<C>(frame, rule, row, bottom, open, count);
             }
         } else {
             if (open != 0) {
-                row = place<P>(frame, rule, row, bottom, open, count);
+                row = place<C>(frame, rule, row, bottom, open, count);
             } else {
                 if (!retreat()) break;
             }
@@ -180,20 +180,20 @@ __device__ typename P::Counter search_two_way(F& frame, Source<P, Probe>& source
 // zhang2011, Figures 3 and 5: the loop itself steps up, the body makes up for it. The tail check
 // looks into the row just filled, so that a dead end costs no further iteration. Row 0 of a job
 // is left standing only when it has no open column: that is the end of the job.
-template <class P, class F, class Probe>
-__device__ typename P::Counter search_irrc(F& frame, Source<P, Probe>& source) {
-    typename P::Counter count = 0;
+template <Config C, class F, class Probe>
+__device__ Counter<C> search_irrc(F& frame, Source<C, Probe>& source) {
+    Counter<C> count = 0;
     unsigned job;
     if (!source.feed.first(job)) return count;
 
-    const int top = frame.row(P::kFirstRow);
-    const int bottom = frame.row(P::kLastRow);
+    const int top = frame.row(C.first_row());
+    const int bottom = frame.row(C.last_row());
     auto begin = [&]() {
         source.probe.job_begins(job);
-        frame.template store<kFree>(top, write_first_row<P>(frame, source.jobs, job));
+        frame.template store<kFree>(top, write_first_row<C>(frame, source.jobs, job));
     };
     begin();
-    Rule<P> rule = source.rule(job);
+    Rule<C> rule = source.rule(job);
     for (int row = top; row >= top; row -= F::kStep) {
         const unsigned open = frame.template load<kFree>(row);
         source.probe.iteration(open != 0);
@@ -201,7 +201,7 @@ __device__ typename P::Counter search_irrc(F& frame, Source<P, Probe>& source) {
             const unsigned queen = lowest(open);
             frame.template store<kFree>(row, open ^ queen);
             if (row != bottom) {
-                const unsigned below = descend<P>(frame, rule, row, row + F::kStep, queen);
+                const unsigned below = descend<C>(frame, rule, row, row + F::kStep, queen);
                 row += F::kStep;
                 frame.template store<kFree>(row, below);
                 if (below != 0) row += F::kStep;
@@ -209,7 +209,7 @@ __device__ typename P::Counter search_irrc(F& frame, Source<P, Probe>& source) {
                 count += rule.weigh(frame, row, queen);
             }
         }
-        if constexpr (P::kPersistent) {
+        if constexpr (C.takes_more_jobs()) {
             if (row == top) {
                 source.probe.job_ends();
                 if (!source.feed.next(job)) break;

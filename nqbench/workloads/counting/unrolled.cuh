@@ -65,8 +65,8 @@
           "+r"(newest), "=&r"(child.open), "=&r"(child.left), "=&r"(child.right),                         \
           "=&r"(child.candidates)                                                                         \
         : "r"(family.opening), "r"(family.mask), "r"(returned), "r"(one), "r"(two),                       \
-          "r"(minus_one), "r"(K::row(P::kN - 1)), "r"(K::row(P::kN - 2)), "n"(Rows::kStep),               \
-          "n"(4 * P::kBlockSize), "n"(kInner), "n"(K::kRow), "n"(2 * K::kMarked), "n"(K::kTie),           \
+          "r"(minus_one), "r"(K::row(C.n - 1)), "r"(K::row(C.n - 2)), "n"(Rows::kStep),               \
+          "n"(4 * C.block_size), "n"(kInner), "n"(K::kRow), "n"(2 * K::kMarked), "n"(K::kTie),           \
           "n"(0u - K::kFields), "n"(K::kRows)                                                             \
         : "memory")
 
@@ -125,17 +125,17 @@ __device__ __forceinline__ uint4 packed(const Attack& attack, unsigned distance)
 }
 
 // What is the same for all jobs of one distance: a row of a table in shared memory.
-template <class P> struct Family {
-    using K = Word<P::kN>;
+template <Config C> struct Family {
+    using K = Word<C.n>;
     unsigned opening;  // number of the row in which the border columns return, and tie
     unsigned mask;     // bits of it that count
     unsigned corners;  // where the last row's queen may stand
     unsigned ends;     // where she ties
 
     __device__ static uint4 entry(unsigned distance) {
-        const Rule<P> rule{distance};
-        const bool two_rows = P::kN % 2 == 0 && distance == K::kMiddle;
-        return {K::row(P::kN - 1 - distance), two_rows ? K::kRows & ~K::kRow : K::kRows,
+        const Rule<C> rule{distance};
+        const bool two_rows = C.n % 2 == 0 && distance == K::kMiddle;
+        return {K::row(C.n - 1 - distance), two_rows ? K::kRows & ~K::kRow : K::kRows,
                 rule.corners() << K::kShift, rule.ends() << K::kShift};
     }
     __device__ void become(uint4 entry) {
@@ -153,7 +153,7 @@ template <class P> struct Family {
 
 // Gives the next jobs to the lanes that are `out` of rows, of which `idle` is the set: `job` is this
 // lane's, and `some` whether there was one.
-template <class P, Assignment A = P::kAssignment> struct Refill {
+template <Config C, Assignment A = C.assignment> struct Refill {
     bool fresh = true;
 
     __device__ explicit Refill(unsigned) {}
@@ -166,7 +166,7 @@ template <class P, Assignment A = P::kAssignment> struct Refill {
 };
 
 // A warp takes many jobs from the counter at a time, for all of its lanes.
-template <class P> struct Refill<P, Assignment::warp_pool> {
+template <Config C> struct Refill<C, Assignment::warp_pool> {
     static constexpr unsigned kShare = 128;
     unsigned next = 0, end = 0, below;
     bool dry = false;
@@ -190,39 +190,39 @@ template <class P> struct Refill<P, Assignment::warp_pool> {
     }
 };
 
-template <class P, class F, class Probe> struct Walker {
-    using K = Word<P::kN>;
+template <Config C, class F, class Probe> struct Walker {
+    using K = Word<C.n>;
     static_assert(K::kShift >= 8, "no room for the fields");
-    static_assert(P::kSteps <= 15, "the idle node has 16 candidates");
+    static_assert(C.steps <= 15, "the idle node has 16 candidates");
     static constexpr unsigned kInner = K::kBoard & ~K::kBorder;
     static constexpr unsigned kDistances = 16;
     // Below a row with three columns open, at most two of three steps find a solution.
-    static constexpr unsigned kMostFound = (2 * P::kSteps + 2) / 3;
-    using Rows = typename StackOf<P, F>::Type;
-    Source<P, Probe>& source;
+    static constexpr unsigned kMostFound = (2 * C.steps + 2) / 3;
+    using Rows = typename StackOf<C, F>::Type;
+    Source<C, Probe>& source;
     Rows rows;
     unsigned one, two, minus_one;  // not known to the compiler if multiply-adds are to add
     typename Rows::Cursor bottom, top;
     Node node;
-    Family<P> family;
+    Family<C> family;
     unsigned returned = 0;  // what the row `opening` adds to `open`
     const uint4* families;
-    Refill<P> refill;
+    Refill<C> refill;
     unsigned job = 0;
     bool busy = true;  // there may be a next job
     bool began = false;
     unsigned found, newest;  // addresses: of the solutions since the last vote, and of the next one
 
-    __device__ Walker(F& frame, Source<P, Probe>& jobs, unsigned hidden)
+    __device__ Walker(F& frame, Source<C, Probe>& jobs, unsigned hidden)
         : source(jobs),
           rows{frame, 1},
-          one(P::kAdders == Adders::both ? hidden : 1),
+          one(C.adders == Adders::both ? hidden : 1),
           two(2 * one),
           minus_one(0u - one),
           refill(threadIdx.x % 32) {
         __shared__ uint4 table[kDistances];
-        __shared__ unsigned leaves[kMostFound * P::kBlockSize];
-        if (threadIdx.x < kDistances) table[threadIdx.x] = Family<P>::entry(threadIdx.x);
+        __shared__ unsigned leaves[kMostFound * C.block_size];
+        if (threadIdx.x < kDistances) table[threadIdx.x] = Family<C>::entry(threadIdx.x);
         __syncthreads();
         families = table;
         found = newest = static_cast<unsigned>(__cvta_generic_to_shared(leaves + threadIdx.x));
@@ -238,10 +238,10 @@ template <class P, class F, class Probe> struct Walker {
         top = bottom;
     }
     __device__ uint4 load() const {
-        if constexpr (P::kEncoding == Encoding::packed) {
+        if constexpr (C.encoding == Encoding::packed) {
             return __ldg(reinterpret_cast<const uint4*>(source.jobs) + job);
         } else {
-            return packed<P::kN>(load_masks<P>(source.jobs, job), source.rule(job).distance);
+            return packed<C.n>(load_masks<C>(source.jobs, job), source.rule(job).distance);
         }
     }
     // A job without candidates leaves the lane idle until the next vote.
@@ -275,14 +275,14 @@ template <class P, class F, class Probe> struct Walker {
     __device__ void step() {
         if (top != bottom) source.probe.iteration(true);
         Node child;
-        if constexpr (P::kAhead == 1) NQBENCH_STEP("", "more");
-        if constexpr (P::kAhead == 2) NQBENCH_STEP(NQBENCH_SECOND_ROW, "stands");
-        if constexpr (P::kAhead == 3) NQBENCH_STEP(NQBENCH_SECOND_ROW NQBENCH_THIRD_ROW, "stands");
+        if constexpr (C.lookahead == 1) NQBENCH_STEP("", "more");
+        if constexpr (C.lookahead == 2) NQBENCH_STEP(NQBENCH_SECOND_ROW, "stands");
+        if constexpr (C.lookahead == 3) NQBENCH_STEP(NQBENCH_SECOND_ROW NQBENCH_THIRD_ROW, "stands");
         node = child;
     }
     __device__ unsigned weigh() {
         unsigned sum = 0;
-        for (unsigned leaf = found; __any_sync(~0u, leaf < newest); leaf += 4 * P::kBlockSize) {
+        for (unsigned leaf = found; __any_sync(~0u, leaf < newest); leaf += 4 * C.block_size) {
             if (leaf < newest) {
                 unsigned open;
                 asm volatile("ld.shared.u32 %0, [%1];" : "=r"(open) : "r"(leaf) : "memory");
@@ -294,29 +294,29 @@ template <class P, class F, class Probe> struct Walker {
     }
 };
 
-template <class P, class F, class Probe>
-__device__ typename P::Counter search_unrolled(F& frame, Source<P, Probe>& source, unsigned hidden) {
-    static_assert(P::kBlockSize % 32 == 0, "whole warps vote");
-    typename P::Counter count = 0;
-    Walker<P, F, Probe> walker(frame, source, hidden);
+template <Config C, class F, class Probe>
+__device__ Counter<C> search_unrolled(F& frame, Source<C, Probe>& source, unsigned hidden) {
+    static_assert(C.block_size % 32 == 0, "whole warps vote");
+    Counter<C> count = 0;
+    Walker<C, F, Probe> walker(frame, source, hidden);
     while (walker.vote()) {
 #pragma unroll
-        for (int k = 0; k < P::kSteps; ++k) walker.step();
+        for (int k = 0; k < C.steps; ++k) walker.step();
         count += walker.weigh();
     }
     return count;
 }
 
-template <class P, class F, class Probe>
-__device__ __forceinline__ typename P::Counter search(F& frame, Source<P, Probe>& source,
+template <Config C, class F, class Probe>
+__device__ __forceinline__ Counter<C> search(F& frame, Source<C, Probe>& source,
                                                        unsigned hidden) {
-    constexpr Loop kForm = P::kLoop;
-    if constexpr (kForm == Loop::somers) return search_somers<P>(frame, source);
-    else if constexpr (kForm == Loop::irrc) return search_irrc<P>(frame, source);
+    constexpr Loop kForm = C.loop;
+    if constexpr (kForm == Loop::somers) return search_somers<C>(frame, source);
+    else if constexpr (kForm == Loop::irrc) return search_irrc<C>(frame, source);
     else if constexpr (kForm == Loop::branchy || kForm == Loop::place_first)
-        return search_two_way<P>(frame, source);
+        return search_two_way<C>(frame, source);
     else if constexpr (kForm == Loop::registers || kForm == Loop::siblings)
-        return search_by_branches<P>(frame, source);
-    else if constexpr (kForm == Loop::unrolled) return search_unrolled<P>(frame, source, hidden);
-    else return search_by_predicates<P>(frame, source);
+        return search_by_branches<C>(frame, source);
+    else if constexpr (kForm == Loop::unrolled) return search_unrolled<C>(frame, source, hidden);
+    else return search_by_predicates<C>(frame, source);
 }

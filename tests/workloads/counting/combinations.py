@@ -15,7 +15,7 @@ from nqbench.facts import DeviceFacts
 from nqbench.point import Level
 from nqbench.workloads.base import NOT_APPLICABLE
 from nqbench.workloads.counting import WORKLOAD
-from nqbench.workloads.counting.factors import CUDA_NAMES
+from nqbench.workloads.counting.factors import CONFIG_FIELDS
 
 Levels = dict[str, Level]
 
@@ -47,7 +47,8 @@ def feasible_places(n: int, device: DeviceFacts) -> tuple[Levels, ...]:
 
 def kernels_at(place: Mapping[str, Level], n: int) -> list[Levels]:
     """Every combination of the other factors that select an instance of the kernel."""
-    others = [name for name in CUDA_NAMES if name not in (*_PLACE, "adders")]
+    words = [name for name in CONFIG_FIELDS if WORKLOAD.factors[name].levels]
+    others = [name for name in words if name not in (*_PLACE, "adders")]
     choices = [WORKLOAD.factors[name].levels for name in others]
     kernels: list[Levels] = [
         {**place, **dict(zip(others, levels, strict=True)), "n": n} for levels in product(*choices)

@@ -54,7 +54,11 @@ def code(source: Path, given: dict[str, Level], system: str) -> str:
     """PTX of a system without what tells where in the source it comes from."""
     plan = WORKLOAD.plan(given, system, GPU)
     assert isinstance(plan, KernelPlan)
-    ptx = compile_ptx(source, plan.entry, "sm_90").image.decode().partition(".section")[0]
+    ptx = (
+        compile_ptx(source, plan.entry, "sm_90", plan.options)
+        .image.decode()
+        .partition(".section")[0]
+    )
     lines = (line.partition("//")[0].rstrip() for line in ptx.splitlines())
     return "\n".join(line for line in lines if not re.match(r"\s*\.(loc|file)\b", line))
 

@@ -160,7 +160,7 @@ def test_some_subtrees_of_the_widest_boards(simulator: Device, n: int, loop: str
     assert isinstance(made, KernelPlan)
     plan = replace(
         made,
-        entry=made.entry.replace(f"Policy<{n}, 2,", f"Policy<{n}, {depth},"),
+        entry=made.entry.replace(".depth = 2,", f".depth = {depth},"),
         arguments=("jobs", np.uint32(64), *made.arguments[2:]),
         buffers=(Buffer("jobs", "uint32", jobs.size, data=jobs), *made.buffers[1:]),
         grid=(1, 1, 1),
