@@ -18,7 +18,7 @@ from nqbench.compiler.compile import compile_kernel
 from nqbench.compiler.sass import sass_counts
 from nqbench.devices.simulator import SimDevice
 from nqbench.errors import CompileError
-from nqbench.plan import Kernel, kernels_of
+from nqbench.plan import Kernel
 from nqbench.simulator.ptx import UnsupportedPtx
 from nqbench.simulator.translation import build
 from nqbench.study import expand, load_study
@@ -31,7 +31,7 @@ def kernels(study: Path, device: SimDevice) -> Iterator[tuple[str, Kernel]]:
     for point in expand(load_study(study), facts):
         if not point.skip and point.program is None:
             plan = get(point.workload).plan(point.configuration, point.system, facts)
-            for name, kernel in kernels_of(plan).items():
+            for name, kernel in plan.kernels.items():
                 yield f"{study.stem} {point.system or ''} {name}", kernel
 
 

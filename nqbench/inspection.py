@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nqbench.devices.registry import open_simulator
 from nqbench.errors import InfeasibleError, NqbenchError
 from nqbench.measure.variants import workload_of
-from nqbench.plan import CommandPlan, CpuPlan, Kernel
+from nqbench.plan import Kernel
 from nqbench.point import labels
 from nqbench.report.explain import LANES, Explained, SourceLine, WarpAccess
 from nqbench.simulator.mistakes import Mistake, gather, run_checked, source_line
@@ -60,7 +60,7 @@ def check_points(
 def _check_point(found: Checked, label: str, point: Point, device: SimDevice) -> None:
     try:
         plan = workload_of(point).plan(point.configuration, point.system, device.facts)
-        if isinstance(plan, CpuPlan | CommandPlan):
+        if plan.on_cpu:
             found.skipped.append((label, "it runs on the CPU"))
             return
         seen = list(run_checked(plan, device.simulation))
@@ -106,7 +106,7 @@ def _plan(label: str, point: Point, facts: DeviceFacts) -> Plan:
     if point.skip:
         raise InfeasibleError(f"{label} cannot run: {point.skip}")
     plan = workload_of(point).plan(point.configuration, point.system, facts)
-    if isinstance(plan, CpuPlan | CommandPlan):
+    if plan.on_cpu:
         raise InfeasibleError(f"{label} has no kernel: it runs on the CPU or is another program")
     return plan
 

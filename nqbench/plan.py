@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, ClassVar, Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,11 +109,18 @@ class KernelPlan(Kernel):
     prepare: Kernel | None = None
     split_s: float = 0.0
     about: Mapping[str, int | float | str] = field(default_factory=dict)
+    on_cpu: ClassVar[Literal[False]] = False
+    has_answer_buffers: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
         """What messages call it: the kernel's instance."""
         return self.entry
+
+    @property
+    def kernels(self) -> Mapping[str, Kernel]:
+        """What the compiler must see, by name."""
+        return {"kernel": self} | ({PREPARE: self.prepare} if self.prepare else {})
 
     @property
     def threads(self) -> int:
@@ -186,6 +193,8 @@ class MultiLaunchPlan:
     split_s: float = 0.0
     about: Mapping[str, int | float | str] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
+    on_cpu: ClassVar[Literal[False]] = False
+    has_answer_buffers: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,6 +225,10 @@ class CpuPlan:
     arguments: tuple[Any, ...]
     warm_up: tuple[Any, ...] = ()
     about: Mapping[str, int | float | str] = field(default_factory=dict)
+    on_cpu: ClassVar[Literal[True]] = True
+    has_answer_buffers: ClassVar[bool] = False
+    kernels: ClassVar[Mapping[str, Kernel]] = {}
+    split_s: ClassVar[None] = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,16 +238,17 @@ class CommandPlan:
     name: str
     program: Executable
     about: Mapping[str, int | float | str] = field(default_factory=dict)
+    on_cpu: ClassVar[Literal[True]] = True
+    has_answer_buffers: ClassVar[bool] = False
+    kernels: ClassVar[Mapping[str, Kernel]] = {}
+    split_s: ClassVar[None] = None
 
 
 Plan = KernelPlan | MultiLaunchPlan | CpuPlan | CommandPlan
+"""What a device prepares. Each kind says of itself:
 
-
-def kernels_of(plan: Plan) -> Mapping[str, Kernel]:
-    """What a plan's compiler must see, by name; a single kernel is called ``kernel``, the one that
-    makes its input ``prepare``."""
-    if isinstance(plan, CpuPlan | CommandPlan):
-        return {}
-    if isinstance(plan, MultiLaunchPlan):
-        return plan.kernels
-    return {"kernel": plan} | ({PREPARE: plan.prepare} if plan.prepare else {})
+``on_cpu``              it runs on the CPU, whatever the device of the study
+``kernels``             what the compiler must see, by name, the main one first
+``has_answer_buffers``  the answer is copied back and combined after the launch: phase ``reduce``
+``split_s``             CPU seconds spent on making the input; ``None`` where that is not separate
+"""

@@ -41,7 +41,7 @@ class SimDevice(Device):
 
     def prepare(self, plan: Plan) -> SimPrepared | SimProgram:
         """See ``simulator.programs.prepare``; ``DeviceError`` for a plan for the CPU."""
-        if not isinstance(plan, KernelPlan | MultiLaunchPlan):
+        if plan.on_cpu:
             raise DeviceError(
                 f"{self.spec} runs kernels; {plan.name} is a computation for the cpu device"
             )

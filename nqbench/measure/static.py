@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from nqbench.compiler.static import static_report
-from nqbench.plan import kernels_of
 from nqbench.point import labels
 from nqbench.simulator.models import chips
 from nqbench.workloads import get, launch_factors
@@ -40,7 +39,7 @@ def static_rows(
             (label if name == "kernel" else f"{label} @{name}", kernel)
             for label, point in zip(labels(points, launch), points, strict=True)
             for plan in (_plan(point, facts),)
-            for name, kernel in kernels_of(plan).items()
+            for name, kernel in plan.kernels.items()
         ]
         rows += static_report(plans, [facts], listener=listener, sass=sass)
     return rows

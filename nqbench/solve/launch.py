@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nqbench.errors import StudyError, WrongAnswer
-from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, MultiLaunchPlan, Plan
+from nqbench.plan import Plan
 from nqbench.workloads.base import FAULT
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def run_once(plan: Plan, device: Device) -> Outputs:
 
 def prepared_on(plan: Plan, device: Device) -> Prepared:
     """The plan on its device: a CPU plan runs on the CPU unless the device takes such plans."""
-    if isinstance(plan, CpuPlan | CommandPlan) and not device.cpu_plans:
+    if plan.on_cpu and not device.cpu_plans:
         from nqbench.devices.cpu import CpuDevice
 
         device = CpuDevice()
@@ -132,5 +132,5 @@ def _launched(
         wall_s=time.perf_counter() - started,
         factors=factors,
         findings=findings,
-        split_s=plan.split_s if isinstance(plan, KernelPlan | MultiLaunchPlan) else None,
+        split_s=plan.split_s,
     )

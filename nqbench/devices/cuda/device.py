@@ -22,7 +22,7 @@ from nqbench.devices.cuda.nvml import NvmlSensor
 from nqbench.devices.cuda.program import CudaProgram
 from nqbench.devices.cuda.query import find_device, gpu_facts, gpu_identity, load_pycuda
 from nqbench.errors import DeviceError, DeviceUnavailable, LaunchError
-from nqbench.plan import CommandPlan, CpuPlan, KernelPlan, MultiLaunchPlan, Plan, kernels_of
+from nqbench.plan import KernelPlan, MultiLaunchPlan, Plan
 
 
 class CudaDevice(Device):
@@ -57,14 +57,13 @@ class CudaDevice(Device):
 
     def prepare(self, plan: Plan) -> CudaKernel | CudaProgram:
         """Compile for this GPU, load, allocate, copy. Raises ``CompileError``, ``DeviceError``."""
-        if isinstance(plan, CpuPlan | CommandPlan):
+        if plan.on_cpu:
             raise DeviceError(
                 f"{plan.name} is a computation for the CPU and cannot run on {self.spec};"
                 " use --device cpu"
             )
         compiled = {
-            name: compile_kernel(kernel, self.facts.arch)
-            for name, kernel in kernels_of(plan).items()
+            name: compile_kernel(kernel, self.facts.arch) for name, kernel in plan.kernels.items()
         }
         self._activate()
         if isinstance(plan, MultiLaunchPlan):

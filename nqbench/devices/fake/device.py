@@ -29,15 +29,12 @@ from nqbench.devices.fake.model import FAULTS, FakeModel
 from nqbench.errors import CompileError, DeviceError, LaunchError
 from nqbench.facts import FAKE_NAME, DeviceFacts
 from nqbench.plan import (
-    CommandPlan,
-    CpuPlan,
     Kernel,
     KernelPlan,
     MultiLaunchPlan,
     Outputs,
     Plan,
     Variable,
-    kernels_of,
 )
 
 __all__ = ["FakeDevice", "FakeModel", "FakePrepared"]
@@ -116,10 +113,10 @@ class FakeDevice(Device):
 
     def prepare(self, plan: Plan) -> FakePrepared:
         """Take a kernel or a program. Raises ``DeviceError`` for a CPU plan, and as asked."""
-        if isinstance(plan, CpuPlan | CommandPlan):
+        if plan.on_cpu:
             raise DeviceError("the fake device takes kernels only; CPU plans run on the cpu device")
         if self.hit("refuse", plan):
-            main = next(iter(kernels_of(plan).values()))
+            main = next(iter(plan.kernels.values()))
             raise CompileError(f"{main.source.name}:1: refused, as asked of the fake device")
         # If the answer is unknown, any will do.
         return FakePrepared(self, plan, int(plan.about.get("answer", self._expected or 0)))
@@ -206,8 +203,6 @@ class FakePrepared(Prepared):
 
     def phases(self, timeout_s: float | None = None) -> Mapping[str, float]:
         """One more run of a program: its kernels share ``KERNELS_SHARE`` of the time evenly."""
-        if not isinstance(self._plan, MultiLaunchPlan):
-            raise DeviceError(f"{self._plan.name} is one kernel, which has no phases")
         total_s = self.launch(timeout_s).kernel_s or 0.0
         kernel_s = KERNELS_SHARE * total_s
         names = self._plan.kernels

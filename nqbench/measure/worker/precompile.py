@@ -6,7 +6,6 @@ from nqbench.errors import CompileError, InfeasibleError
 from nqbench.measure.sampling.measurement import Measurement
 from nqbench.measure.variants import workload_of
 from nqbench.measure.worker.messages import CompileRequest
-from nqbench.plan import kernels_of
 
 
 def compile_point(request: CompileRequest) -> Measurement:
@@ -20,7 +19,7 @@ def compile_point(request: CompileRequest) -> Measurement:
     point, facts = request.point, request.facts
     try:
         plan = workload_of(point).plan(point.configuration, point.system, facts)
-        for kernel in kernels_of(plan).values():
+        for kernel in plan.kernels.values():
             check_arguments(kernel, compile_kernel(kernel, facts.arch))
     except CompileError as error:
         return Measurement(status="compile_error", reason=str(error))
